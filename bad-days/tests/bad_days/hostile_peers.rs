@@ -1,0 +1,210 @@
+//! Peers that speak almost-ZooKeeper.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use futures_util::future::join_all;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
+
+use crate::kinds::KINDS;
+use crate::support::{
+    LONG, acquire, acquired, administrator, assert_nothing_left, server, session,
+};
+
+const SEEDS: u64 = 60;
+const SESSION: Duration = Duration::from_secs(2);
+const DEADLINE: Duration = Duration::from_secs(1);
+/// How much later than its deadline something may end on a busy machine.
+const LATE: Duration = Duration::from_secs(15);
+/// What a client may send, connections included, in the few seconds that it tries.
+const REQUESTS: u64 = 1500;
+
+/// Answers a valid handshake, unless the dice want otherwise, and then garbage.
+async fn speak(mut stream: TcpStream, mut dice: Rng, heard: Arc<AtomicU64>) -> std::io::Result<()> {
+    let mut first = true;
+    loop {
+        let length = stream.read_u32().await? as usize;
+        let mut request = vec![0; length.min(1 << 20)];
+        stream.read_exact(&mut request).await?;
+        heard.fetch_add(1, Ordering::Relaxed);
+        if std::mem::take(&mut first) && dice.u8(..) >= 30 {
+            // Protocol, timeout, session, password, not read-only.
+            let mut body = Vec::from([0; 4]);
+            body.extend((SESSION.as_millis() as u32).to_be_bytes());
+            body.extend(0x77_i64.to_be_bytes());
+            body.extend(16_u32.to_be_bytes());
+            body.extend([7; 17]);
+            stream.write_u32(body.len() as u32).await?;
+            stream.write_all(&body).await?;
+            continue;
+        }
+        let xid = request.get(..4).unwrap_or(&[0; 4]).to_vec();
+        let random = |dice: &mut Rng, most: usize| -> Vec<u8> {
+            (0..dice.usize(..most)).map(|_| dice.u8(..)).collect()
+        };
+        let body = match dice.u8(..9) {
+            // A good header and garbage after it.
+            0 | 1 => [
+                &xid[..],
+                &9_i64.to_be_bytes(),
+                &[0; 4],
+                &random(&mut dice, 80),
+            ]
+            .concat(),
+            // Any error code.
+            2 => [&xid[..], &9_i64.to_be_bytes(), &random(&mut dice, 5)].concat(),
+            // Another's number.
+            3 => [
+                &dice.i32(..).to_be_bytes()[..],
+                &[0; 12],
+                &random(&mut dice, 40),
+            ]
+            .concat(),
+            // A notification of nonsense.
+            4 => [
+                &(-1_i32).to_be_bytes()[..],
+                &[0; 12],
+                &random(&mut dice, 40),
+            ]
+            .concat(),
+            5 => random(&mut dice, 200),
+            // A huge or a negative length.
+            6 => {
+                stream.write_u32(dice.u32(1 << 24..)).await?;
+                stream.write_all(&random(&mut dice, 100)).await?;
+                continue;
+            }
+            // A frame that is cut short.
+            7 => {
+                stream.write_u32(100).await?;
+                stream.write_all(&random(&mut dice, 100)).await?;
+                return Ok(());
+            }
+            // A long silence.
+            _ => continue,
+        };
+        stream.write_u32(body.len() as u32).await?;
+        stream.write_all(&body).await?;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_after_a_good_handshake_is_an_error_in_time_and_no_spin() {
+    let attempts = (0..SEEDS).map(|seed| async move {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let heard = Arc::new(AtomicU64::new(0));
+        let counter = heard.clone();
+        let peer = tokio::spawn(async move {
+            let mut dice = Rng::with_seed(seed);
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                counter.fetch_add(1, Ordering::Relaxed);
+                connections.spawn(speak(stream, dice.fork(), counter.clone()));
+            }
+        });
+        let started = Instant::now();
+        let options = ConnectOptions::new()
+            .session_timeout(SESSION)
+            .connection_timeout(DEADLINE);
+        if let Ok(session) = Session::connect_with(&address, options).await {
+            for kind in KINDS {
+                let recipe = kind.on(&session, "garbage");
+                // Whatever comes of it: it comes in time.
+                if let Ok(hold) = recipe.acquire_timeout(DEADLINE).await {
+                    let _ = tokio::time::timeout(DEADLINE, hold.release()).await;
+                }
+                let _ = tokio::time::timeout(DEADLINE, recipe.try_acquire()).await;
+                let _ = tokio::time::timeout(DEADLINE, recipe.contenders()).await;
+            }
+            session.close().await;
+        }
+        let most = DEADLINE * (1 + 4 * KINDS.len() as u32) + 2 * SESSION + LATE;
+        assert!(
+            started.elapsed() < most,
+            "seed {seed}: {:?}",
+            started.elapsed()
+        );
+        let heard = heard.load(Ordering::Relaxed);
+        assert!(heard < REQUESTS, "seed {seed}: {heard} requests");
+        peer.abort();
+    });
+    // In tasks of their own, so that a panic is theirs and found.
+    let attempts = attempts.map(tokio::spawn);
+    for attempt in join_all(attempts).await {
+        attempt.expect("no panic");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbled_replies_of_a_true_server_are_errors_in_time_and_bar_nobody_else() {
+    let server = server().await;
+    let administrator = administrator(&server).await;
+    let rival = session(&server.connect_string(), LONG).await;
+    let attempts = (0..SEEDS / 2).map(|seed| {
+        let connect_string = server.connect_string();
+        async move {
+            let proxy = Proxy::start(&connect_string).await.expect("a proxy");
+            let victim = session(&proxy.connect_string(), SESSION).await;
+            let dice = Arc::new(Mutex::new(Rng::with_seed(seed)));
+            for operation in [
+                Operation::Create,
+                Operation::Delete,
+                Operation::GetChildren,
+                Operation::GetData,
+                Operation::Sync,
+            ] {
+                let dice = dice.clone();
+                let occasion = Fault::on(operation).repeatedly();
+                proxy.fault(occasion.reply_replaced(move |reply| {
+                    garbled(reply, &mut dice.lock().expect("no panic within"))
+                }));
+            }
+            for kind in KINDS {
+                let recipe = kind.on(&victim, &format!("garbled-{seed}"));
+                if let Ok(hold) = recipe.acquire_timeout(DEADLINE).await {
+                    let _ = tokio::time::timeout(DEADLINE, hold.release()).await;
+                }
+            }
+            let sent = proxy.counters().requests();
+            assert!(sent < REQUESTS, "seed {seed}: {sent} requests");
+        }
+    });
+    for attempt in join_all(attempts.map(tokio::spawn)).await {
+        attempt.expect("no panic");
+    }
+    for &kind in KINDS {
+        for seed in 0..SEEDS / 2 {
+            let day = format!("garbled-{seed}");
+            let hold = acquired(&day, acquire(kind.on(&rival, &day))).await;
+            hold.release().await.expect("it is released");
+            assert_nothing_left(&server, &administrator, kind, &day).await;
+        }
+    }
+}
+
+/// Most often the reply as it is. The length stays true: what is in the frame does not.
+fn garbled(reply: &[u8], dice: &mut Rng) -> Vec<u8> {
+    let mut reply = reply.to_vec();
+    match dice.u8(..8) {
+        0 => reply[4..].iter_mut().for_each(|byte| *byte = dice.u8(..)),
+        1 if reply.len() > 20 => {
+            reply.truncate(dice.usize(20..reply.len()));
+            let length = (reply.len() - 4) as u32;
+            reply[..4].copy_from_slice(&length.to_be_bytes());
+        }
+        2 => reply[4..8].fill(dice.u8(..)),
+        3 if reply.len() > 20 => {
+            let place = dice.usize(20..reply.len());
+            reply[place] ^= 1 << dice.u8(..8);
+        }
+        _ => {}
+    }
+    reply
+}

@@ -1,0 +1,11 @@
+//! What the recipes promise, on the days when everything breaks.
+
+mod broken_connections;
+mod cut_off_follower;
+mod dropped_holds;
+mod hostile_peers;
+mod kinds;
+mod lost_replies;
+mod refusals;
+mod stopped_process;
+mod support;

@@ -1,0 +1,130 @@
+//! What the tests share.
+
+use std::time::Duration;
+
+use zookeeper_client::{Acls, Client, CreateMode};
+use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Recipe, Session};
+use zookeeper_recipes_testkit::proxy::Proxy;
+use zookeeper_recipes_testkit::{Server, ServerOptions};
+
+use crate::kinds::Kind;
+
+pub(crate) const TICK: Duration = Duration::from_millis(500);
+/// For tests that wait for a session's expiry.
+pub(crate) const SHORT: Duration = Duration::from_secs(3);
+/// For tests in which no session may expire, however busy the machine.
+pub(crate) const LONG: Duration = Duration::from_secs(20);
+/// Longer than anything here may take: a test that gets there has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) async fn server() -> Server {
+    Server::start(ServerOptions::new().tick_time(TICK))
+        .await
+        .expect("a server starts")
+}
+
+pub(crate) async fn proxy(server: &Server) -> Proxy {
+    Proxy::start(server.connect_string())
+        .await
+        .expect("a proxy starts")
+}
+
+pub(crate) async fn session(connect_string: &str, timeout: Duration) -> Session {
+    let options = ConnectOptions::new().session_timeout(timeout);
+    Session::connect_with(connect_string, options)
+        .await
+        .expect("a session opens")
+}
+
+/// A client beside the sessions under test, for what administrators and others do.
+pub(crate) async fn administrator(server: &Server) -> Client {
+    Client::connector()
+        .with_session_timeout(LONG)
+        .connect(&server.connect_string())
+        .await
+        .expect("a client connects")
+}
+
+pub(crate) async fn create(client: &Client, path: &str) {
+    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    client
+        .create(path, b"", &options)
+        .await
+        .expect("a znode can be created");
+}
+
+/// Waits for something that must not hang.
+pub(crate) async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, work).await {
+        Ok(done) => done,
+        Err(_) => panic!("{what}: not within {PATIENCE:?}"),
+    }
+}
+
+/// Waits until a condition holds.
+pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
+    let met = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    in_time(what, met).await;
+}
+
+/// Waits until so many contenders stand in the queue, as somebody sees who is well connected.
+/// A recipe without a queue shows its holder only.
+pub(crate) async fn queue_length(kind: Kind, recipe: &dyn Recipe, length: usize) {
+    let length = if kind.single_node {
+        length.min(1)
+    } else {
+        length
+    };
+    eventually("the contenders have queued", || async {
+        let contenders = recipe.contenders().await.expect("the queue can be read");
+        contenders.len() == length
+    })
+    .await;
+}
+
+pub(crate) type Acquiring = tokio::task::JoinHandle<Result<Hold, Error>>;
+
+pub(crate) fn acquire(recipe: Box<dyn Recipe>) -> Acquiring {
+    tokio::spawn(async move { recipe.acquire().await })
+}
+
+pub(crate) async fn acquired(what: &str, acquiring: Acquiring) -> Hold {
+    in_time(what, acquiring)
+        .await
+        .expect("no panic")
+        .unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+pub(crate) async fn children(client: &Client, path: &str) -> Vec<String> {
+    match client.list_children(path).await {
+        Err(zookeeper_client::Error::NoNode) => Vec::new(),
+        children => children.expect("the children can be listed"),
+    }
+}
+
+/// How many contenders were ever created.
+pub(crate) async fn creates(client: &Client, kind: Kind, day: &str) -> i32 {
+    let stat = client
+        .check_stat(&kind.directory(day))
+        .await
+        .expect("an answer")
+        .expect("the directory is there");
+    // The server counts creates and deletes, and shows twice the former less the children.
+    (stat.cversion + stat.num_children) / 2
+}
+
+/// Waits until no contender and no watch is left on the server.
+pub(crate) async fn assert_nothing_left(server: &Server, client: &Client, kind: Kind, day: &str) {
+    eventually("no contender is left", || async {
+        children(client, &kind.directory(day)).await.is_empty()
+    })
+    .await;
+    eventually("no watch is left", || async {
+        server.monitor().await.expect("the server answers").watches == 0
+    })
+    .await;
+}

@@ -1,0 +1,84 @@
+//! Fifty readers, each with a session of its own, that wait for a writer: from its call of release
+//! until all of them hold.
+
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, Throughput};
+use futures_util::future::{join_all, try_join_all};
+use zookeeper_recipes_benches::{Testbed, run_benches};
+use zookeeper_recipes_core::{Recipe, Session};
+use zookeeper_recipes_rwlock::{ReadLock, SharedLock, WriteLock};
+
+const READERS: usize = 50;
+
+fn readers(criterion: &mut Criterion) {
+    let testbed = Testbed::start();
+    let sessions = testbed.sessions(READERS + 1);
+    let path = testbed.directory();
+    let lock = |session: &Session| SharedLock::new(session, &path).expect("a good path");
+    let writer = lock(&sessions[READERS]).write().clone();
+    let readers: Vec<ReadLock> = sessions[..READERS]
+        .iter()
+        .map(|session| lock(session).read().clone())
+        .collect();
+
+    let mut group = criterion.benchmark_group("readers behind a writer, until all hold");
+    group
+        .throughput(Throughput::Elements(READERS as u64))
+        .sample_size(20);
+    group.bench_function(READERS.to_string(), |bencher| {
+        let (testbed, writer, readers) = (&testbed, &writer, &readers);
+        bencher
+            .to_async(testbed.runtime())
+            .iter_custom(|times| async move {
+                let mut took = Duration::ZERO;
+                for _ in 0..times {
+                    took += until_all_read(testbed, writer, readers).await;
+                }
+                took
+            });
+    });
+    group.finish();
+}
+
+async fn until_all_read(testbed: &Testbed, writer: &WriteLock, readers: &[ReadLock]) -> Duration {
+    let writing = writer.acquire().await.expect("nobody reads");
+    let reading: Vec<_> = readers
+        .iter()
+        .cloned()
+        .map(|reader| tokio::spawn(async move { (reader.acquire().await, Instant::now()) }))
+        .collect();
+    until_all_watch(testbed, writing.path()).await;
+
+    let began = Instant::now();
+    let released = writing.release();
+    let (released, reading) = tokio::join!(released, try_join_all(reading));
+    released.expect("it has been held until now");
+    let mut last = began;
+    let mut holds = Vec::new();
+    for (hold, at) in reading.expect("no reader has panicked") {
+        holds.push(hold.expect("no writer is left"));
+        last = last.max(at);
+    }
+    let took = last - began;
+
+    for released in join_all(holds.into_iter().map(|hold| hold.release())).await {
+        released.expect("it has been held until now");
+    }
+    took
+}
+
+/// Waits until each reader's watch on the writer's znode is set, and its look before it over.
+async fn until_all_watch(testbed: &Testbed, writer: &str) {
+    loop {
+        let watches = testbed.server().watches().await.expect("it serves");
+        if watches.get(writer).is_some_and(|by| by.len() == READERS) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+fn main() {
+    run_benches(&[readers]);
+}

@@ -1,0 +1,136 @@
+//! The requests of an uncontended acquisition and release, and nothing else: what the recipes are
+//! measured against. They panic when the server refuses them, or does not answer.
+
+use std::sync::Arc;
+
+use zookeeper_client::{Acls, Client, CreateOptions};
+use zookeeper_recipes_core::ensemble::ServerSession;
+use zookeeper_recipes_core::{Acl, CreateMode};
+
+/// As long as a contender's name.
+const CONTENDER: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-lock-";
+
+/// As long as what a single node's owner writes into it.
+const IDENTITY: &[u8] = b"_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-";
+
+const ANSWERED: &str = "the server does what it is asked";
+
+/// The requests by `zookeeper-client` itself.
+#[derive(Clone)]
+pub(crate) struct RawClient {
+    client: Client,
+}
+
+impl RawClient {
+    /// The requests over this connection.
+    pub(crate) fn new(client: &Client) -> RawClient {
+        RawClient {
+            client: client.clone(),
+        }
+    }
+}
+
+fn open(mode: CreateMode) -> CreateOptions<'static> {
+    mode.with_acls(Acls::anyone_all())
+}
+
+impl RawClient {
+    /// Creates the persistent directory.
+    pub(crate) async fn make(&self, directory: &str, data: &[u8]) {
+        let create = self
+            .client
+            .create(directory, data, &open(CreateMode::Persistent));
+        create.await.expect(ANSWERED);
+    }
+
+    /// What a queue sends: a create and a list, together; then a delete.
+    pub(crate) async fn queue(&self, directory: &str) {
+        let path = format!("{directory}/{CONTENDER}");
+        let create = self
+            .client
+            .create(&path, b"", &open(CreateMode::EphemeralSequential));
+        let list = self.client.list_children(directory);
+        let (_, sequence) = create.await.expect(ANSWERED);
+        assert_eq!(list.await.expect(ANSWERED).len(), 1);
+        let path = format!("{path}{sequence}");
+        self.client.delete(&path, None).await.expect(ANSWERED);
+    }
+
+    /// What a semaphore sends: a create, a list and a read of the directory, together; then a
+    /// delete.
+    pub(crate) async fn semaphore(&self, directory: &str) {
+        let path = format!("{directory}/{CONTENDER}");
+        let create = self
+            .client
+            .create(&path, b"", &open(CreateMode::EphemeralSequential));
+        let list = self.client.list_children(directory);
+        let read = self.client.get_data(directory);
+        let (_, sequence) = create.await.expect(ANSWERED);
+        assert_eq!(list.await.expect(ANSWERED).len(), 1);
+        read.await.expect(ANSWERED);
+        let path = format!("{path}{sequence}");
+        self.client.delete(&path, None).await.expect(ANSWERED);
+    }
+
+    /// What a lock without a queue sends: a create, then a delete.
+    pub(crate) async fn single_node(&self, path: &str) {
+        let create = self
+            .client
+            .create(path, IDENTITY, &open(CreateMode::Ephemeral));
+        create.await.expect(ANSWERED);
+        self.client.delete(path, None).await.expect(ANSWERED);
+    }
+}
+
+/// The requests through the seam that the recipes use.
+#[derive(Clone)]
+pub(crate) struct RawSession {
+    server: Arc<dyn ServerSession>,
+    acl: Vec<Acl>,
+}
+
+impl RawSession {
+    /// The requests in this session.
+    pub(crate) fn new(server: Arc<dyn ServerSession>) -> RawSession {
+        RawSession {
+            server,
+            acl: Acls::anyone_all().iter().cloned().collect(),
+        }
+    }
+
+    /// What a queue sends: a create and a list, together; then a delete.
+    pub(crate) async fn queue(&self, directory: &str) {
+        let path = format!("{directory}/{CONTENDER}");
+        let create = self
+            .server
+            .create(&path, b"", CreateMode::EphemeralSequential, &self.acl);
+        let list = self.server.list(directory);
+        let created = create.await.expect(ANSWERED);
+        assert_eq!(list.await.expect(ANSWERED).len(), 1);
+        self.server.delete(&created.path).await.expect(ANSWERED);
+    }
+
+    /// What a semaphore sends: a create, a list and a read of the directory, together; then a
+    /// delete.
+    pub(crate) async fn semaphore(&self, directory: &str) {
+        let path = format!("{directory}/{CONTENDER}");
+        let create = self
+            .server
+            .create(&path, b"", CreateMode::EphemeralSequential, &self.acl);
+        let list = self.server.list(directory);
+        let read = self.server.get(directory);
+        let created = create.await.expect(ANSWERED);
+        assert_eq!(list.await.expect(ANSWERED).len(), 1);
+        read.await.expect(ANSWERED);
+        self.server.delete(&created.path).await.expect(ANSWERED);
+    }
+
+    /// What a lock without a queue sends: a create, then a delete.
+    pub(crate) async fn single_node(&self, path: &str) {
+        let create = self
+            .server
+            .create(path, IDENTITY, CreateMode::Ephemeral, &self.acl);
+        create.await.expect(ANSWERED);
+        self.server.delete(path).await.expect(ANSWERED);
+    }
+}

@@ -1,0 +1,103 @@
+//! A server of one's own, and sessions with it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::runtime::Runtime;
+use zookeeper_client::Client;
+use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_testkit::{Compiler, Server, ServerOptions};
+
+/// Long, so that hardly a ping or a probe falls into a measurement.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A ZooKeeper server that is run as in production, but for its data: they are on tmpfs where the
+/// system has it, and no commit waits for a disk. All tiers of the Java compiler are on, so that
+/// it gets faster while it warms up.
+///
+/// With it comes a tokio runtime with a worker for each processor, in which the clients live.
+///
+/// A bench cannot go on without its server, so that whatever fails here panics.
+#[derive(Debug)]
+pub struct Testbed {
+    runtime: Runtime,
+    server: Server,
+    directories: AtomicUsize,
+}
+
+impl Testbed {
+    /// Starts the server, and returns when it serves.
+    pub fn start() -> Testbed {
+        let runtime = Runtime::new().expect("a tokio runtime");
+        let options = ServerOptions::new()
+            .compiler(Compiler::Full)
+            .tick_time(Duration::from_secs(2))
+            .heap_mebibytes(512);
+        let server = runtime
+            .block_on(Server::start(options))
+            .unwrap_or_else(|error| panic!("a bench needs a ZooKeeper server: {error}"));
+        Testbed {
+            runtime,
+            server,
+            directories: AtomicUsize::new(0),
+        }
+    }
+
+    /// The runtime in which the clients live.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Runs this on a worker of the runtime, where a service's tasks run, and waits for it.
+    pub fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+        let task = self.runtime.spawn(work);
+        self.runtime
+            .block_on(task)
+            .unwrap_or_else(|error| panic!("a measured task has ended early: {error}"))
+    }
+
+    /// A new connection.
+    pub fn client(&self) -> Client {
+        self.runtime.block_on(self.connect())
+    }
+
+    /// A session over this connection, which it shares with the client.
+    pub fn session_over(&self, client: &Client) -> Session {
+        self.runtime.block_on(session_over(client.clone()))
+    }
+
+    /// So many new sessions, each with a connection of its own.
+    pub fn sessions(&self, number: usize) -> Vec<Session> {
+        let connect = || async { session_over(self.connect().await).await };
+        self.runtime
+            .block_on(join_all((0..number).map(|_| connect())))
+    }
+
+    /// A path that no other measurement has used.
+    pub fn directory(&self) -> String {
+        format!(
+            "/bench-{}",
+            self.directories.fetch_add(1, Ordering::Relaxed)
+        )
+    }
+
+    async fn connect(&self) -> Client {
+        Client::connector()
+            .with_session_timeout(SESSION_TIMEOUT)
+            .connect(&self.server.connect_string())
+            .await
+            .expect("the server serves")
+    }
+}
+
+async fn session_over(client: Client) -> Session {
+    Session::from_client(client, ConnectOptions::new())
+        .await
+        .expect("it has just been connected")
+}

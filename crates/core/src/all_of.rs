@@ -1,0 +1,262 @@
+//! Several recipes as one.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use futures_util::future::{FutureExt, select_all};
+use tokio::time::Instant;
+
+use crate::error::{Error, InvalidInput};
+use crate::hold::{Hold, LossReason};
+use crate::recipe::Recipe;
+
+/// Several recipes that are held together or not at all.
+///
+/// They are acquired in the order of their paths, whatever order they are given in, so that two
+/// who want the same ones cannot block each other for ever; under one deadline; and undone in
+/// reverse when one of them fails.
+///
+/// ```
+/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// # use std::borrow::Cow;
+/// # use zookeeper_recipes_core::{Contender, Queue, Rule, Verdict};
+/// use std::time::Duration;
+/// use zookeeper_recipes_core::{AllOf, Recipe, Session};
+///
+/// # #[derive(Debug)]
+/// # struct First;
+/// # impl Rule for First {
+/// #     fn label(&self) -> Cow<'_, str> { "lock-".into() }
+/// #     fn decide(&self, _: &[Contender], me: usize) -> Verdict {
+/// #         if me == 0 { Verdict::Hold } else { Verdict::wait_on(me - 1) }
+/// #     }
+/// # }
+/// # fn lock(session: &Session, path: &str) -> Box<dyn Recipe> {
+/// #     Box::new(Queue::new(session, path, First).unwrap())
+/// # }
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = Server::start(ServerOptions::new()).await?;
+/// # let session = Session::connect(&server.connect_string()).await?;
+/// let both = AllOf::new([lock(&session, "/accounts/7"), lock(&session, "/accounts/3")])?;
+/// let holds = both.acquire_timeout(Duration::from_secs(5)).await?;
+/// assert!(holds.is_held());
+/// holds.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct AllOf {
+    /// In the order of their paths.
+    recipes: Vec<Box<dyn Recipe>>,
+}
+
+impl AllOf {
+    /// Takes the recipes together. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] when there is none, or two with the same path, which could wait for each
+    /// other.
+    pub fn new(recipes: impl IntoIterator<Item = Box<dyn Recipe>>) -> Result<AllOf, InvalidInput> {
+        let mut recipes: Vec<_> = recipes.into_iter().collect();
+        if recipes.is_empty() {
+            return Err(InvalidInput::new(
+                "recipes",
+                "[]",
+                "are none, so there is no hold",
+            ));
+        }
+        let mut paths = BTreeSet::new();
+        for recipe in &recipes {
+            if !paths.insert(recipe.path()) {
+                let problem = "is given twice, and one would wait for the other";
+                return Err(InvalidInput::new("path", recipe.path().as_str(), problem));
+            }
+        }
+        recipes.sort_by(|left, right| left.path().cmp(right.path()));
+        Ok(AllOf { recipes })
+    }
+
+    /// Waits until all are held.
+    ///
+    /// # Errors
+    ///
+    /// The first that one of them meets, and [`Error::Lost`] when one that was already held is
+    /// lost while the others are waited for. None is held then.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`Recipe::acquire`]: dropped, it leaves nothing.
+    pub async fn acquire(&self) -> Result<AllHold, Error> {
+        self.acquire_until(None).await
+    }
+
+    /// Waits until all are held, for at most `timeout` in all. Otherwise as
+    /// [`acquire`](Self::acquire).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeadlineElapsed`] for the recipe that was waited for, and those of
+    /// [`acquire`](Self::acquire).
+    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<AllHold, Error> {
+        self.acquire_until(Some(timeout)).await
+    }
+
+    async fn acquire_until(&self, timeout: Option<Duration>) -> Result<AllHold, Error> {
+        let started = Instant::now();
+        let mut held = AllHold {
+            holds: Vec::with_capacity(self.recipes.len()),
+        };
+        for recipe in &self.recipes {
+            let acquire = async {
+                let Some(timeout) = timeout else {
+                    return recipe.acquire().await;
+                };
+                let left = timeout.saturating_sub(started.elapsed());
+                match recipe.acquire_timeout(left).await {
+                    Err(Error::DeadlineElapsed { path, .. }) => {
+                        Err(Error::DeadlineElapsed { path, timeout })
+                    }
+                    result => result,
+                }
+            };
+            let hold = tokio::select! {
+                biased;
+                (hold, reason) = held.first_lost() => Err(Error::Lost {
+                    path: hold.path().to_owned(),
+                    session: hold.session_id(),
+                    reason,
+                }),
+                hold = acquire => hold,
+            };
+            match hold {
+                Ok(hold) => held.holds.push(hold),
+                Err(error) => {
+                    // The first error is the one to tell; what is given up here is retried in the
+                    // background until it has gone.
+                    let _ = held.release().await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(held)
+    }
+
+    /// Holds all if that is possible at once; `None` where one cannot be had.
+    ///
+    /// # Errors
+    ///
+    /// The first that one of them meets. None is held then.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`Recipe::try_acquire`].
+    pub async fn try_acquire(&self) -> Result<Option<AllHold>, Error> {
+        let mut held = AllHold {
+            holds: Vec::with_capacity(self.recipes.len()),
+        };
+        for recipe in &self.recipes {
+            match recipe.try_acquire().await {
+                Ok(Some(hold)) => held.holds.push(hold),
+                Ok(None) => {
+                    held.release().await?;
+                    return Ok(None);
+                }
+                Err(error) => {
+                    // As above, the first error is the one to tell.
+                    let _ = held.release().await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Some(held))
+    }
+
+    /// The recipes, in the order in which they are acquired.
+    pub fn recipes(&self) -> impl Iterator<Item = &dyn Recipe> {
+        self.recipes.iter().map(|recipe| &**recipe)
+    }
+}
+
+impl fmt::Debug for AllOf {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("AllOf")
+            .field("recipes", &self.recipes)
+            .finish()
+    }
+}
+
+/// The holds of several recipes that are held together.
+///
+/// Dropped, it releases them in the background, the last acquired first.
+#[must_use = "if unused, what is held is released at once"]
+#[derive(Debug)]
+pub struct AllHold {
+    holds: Vec<Hold>,
+}
+
+impl AllHold {
+    /// The holds, in the order of their recipes' paths.
+    pub fn holds(&self) -> &[Hold] {
+        &self.holds
+    }
+
+    /// Whether all are certainly held still. See [`Hold::is_held`].
+    pub fn is_held(&self) -> bool {
+        self.holds.iter().all(Hold::is_held)
+    }
+
+    /// For how long all are certainly held if no answer comes any more. See [`Hold::remaining`].
+    pub fn remaining(&self) -> Duration {
+        self.holds
+            .iter()
+            .map(Hold::remaining)
+            .min()
+            .unwrap_or_default()
+    }
+
+    /// Resolves when one of them is lost, with that one and why. See [`Hold::lost`].
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped and called again.
+    pub async fn lost(&self) -> (&Hold, LossReason) {
+        self.first_lost().await
+    }
+
+    async fn first_lost(&self) -> (&Hold, LossReason) {
+        if self.holds.is_empty() {
+            return std::future::pending().await;
+        }
+        let lost = self.holds.iter().map(|hold| hold.lost().boxed());
+        let (reason, index, _) = select_all(lost).await;
+        (&self.holds[index], reason)
+    }
+
+    /// Releases all, the last acquired first, and waits for the server's word.
+    ///
+    /// # Errors
+    ///
+    /// The first error that one of the releases met; the others are released all the same. See
+    /// [`Hold::release`].
+    ///
+    /// # Cancel safety
+    ///
+    /// What is not yet released when it is dropped is released in the background.
+    pub async fn release(mut self) -> Result<(), Error> {
+        let mut result = Ok(());
+        while let Some(hold) = self.holds.pop() {
+            let released = hold.release().await;
+            result = result.and(released);
+        }
+        result
+    }
+}
+
+impl Drop for AllHold {
+    fn drop(&mut self) {
+        while self.holds.pop().is_some() {}
+    }
+}

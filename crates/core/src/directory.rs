@@ -1,0 +1,74 @@
+//! The directory: the znode under which the contenders queue.
+
+use std::time::Duration;
+
+use crate::backoff::Backoff;
+use crate::ensemble::{Acl, CreateMode, ServerSession};
+use crate::error::{Error, Refusal, ServerError};
+use crate::path::NodePath;
+
+/// Which kind of znode a missing directory, and whatever is missing above it, is created as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Directories {
+    /// Container znodes, which the server removes once they have become empty. Persistent where
+    /// the server is older than 3.5.3 and knows none.
+    #[default]
+    Container,
+    /// Persistent znodes, which stay.
+    Persistent,
+}
+
+/// Everything there is to know to create a directory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MissingDirectory<'a> {
+    pub(crate) path: &'a NodePath,
+    pub(crate) data: &'a [u8],
+    pub(crate) kind: Directories,
+    pub(crate) acl: &'a [Acl],
+    pub(crate) chroot: &'a str,
+}
+
+impl MissingDirectory<'_> {
+    /// Creates the directory and whatever is missing above it. That some of it is there already
+    /// is success.
+    pub(crate) async fn create(self, server: &dyn ServerSession) -> Result<(), Error> {
+        let mut mode = match self.kind {
+            Directories::Container => CreateMode::Container,
+            Directories::Persistent => CreateMode::Persistent,
+        };
+        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        // Each of the parents may be missing once.
+        let parents = self.path.as_str().matches('/').count();
+        let mut missing_again =
+            Backoff::after(u32::try_from(parents).unwrap_or(0), Duration::from_secs(1));
+        let mut missing = vec![self.path.clone()];
+        while let Some(path) = missing.last() {
+            let data = if path == self.path { self.data } else { &[] };
+            match server.create(path.as_str(), data, mode, self.acl).await {
+                Ok(_) => {
+                    missing.pop();
+                }
+                Err(error) if error.is(Refusal::NodeExists) => {
+                    missing.pop();
+                }
+                Err(error) if error.is(Refusal::NoNode) => match path.parent() {
+                    Some(parent) => {
+                        missing.push(parent);
+                        missing_again.wait().await;
+                    }
+                    None => {
+                        return Err(Error::MissingChroot {
+                            chroot: self.chroot.to_owned(),
+                        });
+                    }
+                },
+                Err(error) if error.is(Refusal::Unimplemented) && mode == CreateMode::Container => {
+                    mode = CreateMode::Persistent;
+                }
+                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+                Err(error) => return Err(Error::at(path.as_str(), server.id(), error)),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,7 @@
+//! Pages about the recipes as a whole.
+
+#[doc = include_str!("docs/sharing.md")]
+pub mod sharing {}
+
+#[doc = include_str!("docs/failures.md")]
+pub mod failures {}

@@ -1,0 +1,684 @@
+//! The hold: what every recipe yields.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_core::Stream;
+use futures_util::future::FutureExt;
+use futures_util::stream::{self, StreamExt};
+use tokio::sync::watch;
+
+use crate::alarm::Alarm;
+use crate::backoff::Backoff;
+use crate::contender::Contender;
+use crate::ensemble::{Acl, CreateMode, Operation, SessionEnd, SessionId, TransactionError};
+use crate::error::{Error, InvalidInput, Refusal, ServerError};
+use crate::live::LiveSession;
+use crate::local::LocalTurn;
+use crate::node::OwnNode;
+use crate::session::Session;
+use crate::sync::lock;
+use crate::transaction::GuardedTransaction;
+
+/// Proof, as far as a process can have one, that a recipe is held.
+///
+/// Cheap to clone: what is held is released when the last clone has gone, by
+/// [`release`](Self::release) or by being dropped.
+///
+/// # What it is worth
+///
+/// [`is_held`](Self::is_held) is certain: it says no before the server can have passed the hold
+/// on, also right after a pause of the process. But between that look and the work it was to
+/// protect the process can be paused again. Where that must not matter, let the other side check:
+/// a write to ZooKeeper through [`transaction`](Self::transaction) is refused by the server
+/// itself once the hold has gone, and any other store can refuse a
+/// [`fencing_token`](Self::fencing_token) older than the newest it has seen.
+#[derive(Clone)]
+#[must_use = "if unused, what is held is released at once"]
+pub struct Hold {
+    holding: Arc<Holding>,
+}
+
+/// A number that grows with every grant over the whole ensemble.
+///
+/// It is the `czxid` of the holder's znode: the transaction that created it, or that created the
+/// one before it where that was [exchanged](Hold::exchange). (The number at the
+/// end of the znode's name is no token: it begins anew with the directory.) Holders that hand the
+/// lock to each other within a process share one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FencingToken(i64);
+
+impl FencingToken {
+    /// The number itself.
+    pub fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl From<i64> for FencingToken {
+    fn from(czxid: i64) -> FencingToken {
+        FencingToken(czxid)
+    }
+}
+
+impl fmt::Display for FencingToken {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, formatter)
+    }
+}
+
+/// How it stands with a [`Hold`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HoldState {
+    /// It is held.
+    Held,
+    /// It is held still, but no answer comes from the server; unless one does, it will be lost
+    /// when [`Hold::remaining`] is zero.
+    Suspended,
+    /// It is held no more, and never will be again.
+    Lost(LossReason),
+}
+
+/// How a hold was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum LossReason {
+    /// The session it was held in is over.
+    #[error("the hold is lost: its session is {0}")]
+    Session(SessionEnd),
+    /// Nothing was heard from the server for so long that it may have expired the session.
+    #[error("the hold is lost: no answer came in time to be sure that the session lives")]
+    LeaseElapsed,
+    /// Somebody else has deleted the holder's znode.
+    #[error("the hold is lost: its znode was deleted by somebody else")]
+    Deleted,
+    /// It was released for all its clones, by [`Hold::release_all`].
+    #[error("the hold is lost: it was released by another clone")]
+    Released,
+}
+
+impl Hold {
+    pub(crate) fn new(grant: Grant, turn: Option<LocalTurn>) -> Hold {
+        Hold {
+            holding: Arc::new(Holding {
+                grant: Some(grant),
+                turn: Mutex::new(turn),
+            }),
+        }
+    }
+
+    fn grant(&self) -> &Grant {
+        self.holding.grant()
+    }
+
+    /// The path of the holder's znode.
+    pub fn path(&self) -> &str {
+        self.grant().node.path()
+    }
+
+    /// The number by which a store can tell this holder from an older one.
+    pub fn fencing_token(&self) -> FencingToken {
+        self.grant().token
+    }
+
+    /// The ZooKeeper session that the hold belongs to and ends with.
+    pub fn session_id(&self) -> SessionId {
+        self.grant().live.id()
+    }
+
+    /// How it stands now. Looks at the clock; sends nothing.
+    pub fn state(&self) -> HoldState {
+        self.grant().state()
+    }
+
+    /// Whether it is certainly held still: `false` just when the [`state`](Self::state) is
+    /// [`Lost`](HoldState::Lost).
+    ///
+    /// Right after a pause of the process, too, however long: the answer comes from a clock that
+    /// does not stop, and not from an event that has yet to arrive.
+    pub fn is_held(&self) -> bool {
+        !matches!(self.state(), HoldState::Lost(_))
+    }
+
+    /// For how long it is certainly held if no answer comes from the server any more; zero when
+    /// it is lost.
+    pub fn remaining(&self) -> Duration {
+        match self.state() {
+            HoldState::Lost(_) => Duration::ZERO,
+            HoldState::Held | HoldState::Suspended => self.grant().live.remaining(),
+        }
+    }
+
+    /// Resolves when the hold is lost, before anyone else can hold.
+    ///
+    /// "Before" is by the clock: it needs a runtime that gets to run. After a pause,
+    /// [`is_held`](Self::is_held) is what to ask.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped and called again.
+    ///
+    /// ```
+    /// # use zookeeper_recipes_core::{Hold, LossReason};
+    /// # async fn work() -> Result<(), LossReason> { Ok(()) }
+    /// # async fn example(hold: Hold) -> Result<(), LossReason> {
+    /// tokio::select! {
+    ///     done = work() => done?,
+    ///     reason = hold.lost() => return Err(reason),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn lost(&self) -> LossReason {
+        self.grant().lost().await
+    }
+
+    /// The state now, and then each change.
+    ///
+    /// Ends after [`HoldState::Lost`]. Keeps a clone of the hold.
+    pub fn states(&self) -> impl Stream<Item = HoldState> + Send + Unpin + 'static + use<> {
+        let hold = self.clone();
+        stream::unfold((hold, None), |(hold, last)| async move {
+            if matches!(last, Some(HoldState::Lost(_))) {
+                return None;
+            }
+            let state = hold.grant().changed_from(last).await;
+            Some((state, (hold, Some(state))))
+        })
+        .boxed()
+    }
+
+    /// Writes to ZooKeeper on condition that the hold's znode still stands, in one transaction:
+    /// the server itself refuses a holder that has lost its hold.
+    ///
+    /// See [`GuardedTransaction`] for an example.
+    pub fn transaction(&self) -> GuardedTransaction {
+        let grant = self.grant();
+        let holding = Arc::downgrade(&self.holding);
+        GuardedTransaction::new(grant.live.clone(), grant.node.path().to_owned(), holding)
+    }
+
+    /// Replaces the holder's znode by one with the same number and another label, in one
+    /// transaction: the hold goes on as one of another kind, without a moment in between. A
+    /// write lock becomes a read lock this way.
+    ///
+    /// `from` and `to` are the labels (see [`Contender::label`](crate::Contender::label)); `data`
+    /// and `acl` are the new znode's. The fencing token stays: it is older than that of everyone
+    /// behind, as the new znode's `czxid` would not be. Whoever waits for the hold within the
+    /// process ([`QueueOptions::local`](crate::QueueOptions::local)) waits for the kind that was,
+    /// and so goes on to queue on the server. One request.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] when there are other clones of the hold, its znode has not the
+    /// label `from`, or has a number at the end of the count (2147483647), where the order is by
+    /// age and a new znode would be the youngest; [`Error::Lost`] when the hold has been lost, [`Error::Refused`] when the
+    /// server would not create the new znode, [`Error::SessionOver`]. After an error, what was
+    /// held is released.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped half-way, what was held is released.
+    pub async fn exchange(
+        self,
+        from: &str,
+        to: &str,
+        data: &[u8],
+        acl: &[Acl],
+    ) -> Result<Hold, Error> {
+        let path = self.path().to_owned();
+        let Some(mut holding) = Arc::into_inner(self.holding) else {
+            let problem = "has clones, which would go on as another kind";
+            return Err(InvalidInput::new("hold", path, problem).into());
+        };
+        // Passed on at the end: the next one there must not be handed a hold of the new kind.
+        let _turn = lock(&holding.turn).take();
+        match holding.grant.take() {
+            Some(grant) => Ok(Hold::new(grant.exchange(from, to, data, acl).await?, None)),
+            None => Err(InvalidInput::new("hold", path, "is being released").into()),
+        }
+    }
+
+    /// Gives up this clone of the hold; the last one releases, and waits for the server's word.
+    ///
+    /// One request: the deletion of the holder's znode. When its outcome is unknown it is repeated
+    /// until the server has answered or the session has ended. While other clones are alive,
+    /// nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] when the hold had been lost before, so that what was done under it may not
+    /// have been protected to the end. [`Error::SessionOver`] when the session ended before the
+    /// server's word came. [`Error::Refused`] when the server would not delete the znode. In all
+    /// these cases nothing more is to be done: the znode goes with the session at the latest.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once polled, what is held is released whether or not one waits for it.
+    pub async fn release(self) -> Result<(), Error> {
+        match Arc::into_inner(self.holding) {
+            Some(holding) => holding.release().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Releases for all clones of the hold, and waits for the server's word. The other clones are
+    /// lost, with [`LossReason::Released`], before anything is sent.
+    ///
+    /// Otherwise as [`release`](Self::release), which is what to use where no clone may have been
+    /// left anywhere by mistake.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`release`](Self::release), and [`Error::Lost`] with [`LossReason::Released`] when
+    /// another clone has been quicker.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once polled, what is held is released whether or not one waits for it.
+    pub async fn release_all(self) -> Result<(), Error> {
+        let turn = lock(&self.holding.turn).take();
+        self.grant().fate.send_if_modified(|fate| {
+            let standing = *fate == Fate::Standing;
+            if standing {
+                *fate = Fate::Released;
+            }
+            standing
+        });
+        self.grant().release(turn).await
+    }
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Hold")
+            .field("path", &self.path())
+            .field("fencing_token", &self.fencing_token())
+            .field("session_id", &self.session_id())
+            .field("state", &self.state())
+            .finish()
+    }
+}
+
+/// What the clones of a hold share. The grant is taken out only by the last of them.
+pub(crate) struct Holding {
+    grant: Option<Grant>,
+    turn: Mutex<Option<LocalTurn>>,
+}
+
+impl Holding {
+    fn grant(&self) -> &Grant {
+        self.grant
+            .as_ref()
+            .expect("a hold that can be reached has not been released")
+    }
+
+    /// Whether it has been let go of.
+    pub(crate) fn is_released(&self) -> bool {
+        self.grant
+            .as_ref()
+            .is_none_or(|grant| *grant.fate.borrow() == Fate::Released)
+    }
+
+    fn take(&mut self) -> Option<(Grant, Option<LocalTurn>)> {
+        let grant = self.grant.take()?;
+        let turn = lock(&self.turn).take();
+        match turn {
+            Some(turn) => turn
+                .hand_over(grant)
+                .map(|(grant, turn)| (grant, Some(turn))),
+            None => Some((grant, None)),
+        }
+    }
+
+    async fn release(mut self) -> Result<(), Error> {
+        match self.take() {
+            Some((grant, turn)) => grant.release(turn).await,
+            // Handed over within the process.
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        if let Some((grant, turn)) = self.take() {
+            grant.release_in_background(turn);
+        }
+    }
+}
+
+/// One grant of a recipe by the server: the holder's znode, and how to tell whether it stands.
+///
+/// Dropped, it releases in the background.
+pub(crate) struct Grant {
+    session: Session,
+    live: Arc<LiveSession>,
+    node: OwnNode,
+    token: FencingToken,
+    /// How often the session's lease had lapsed at the grant.
+    lapses: u64,
+    fate: watch::Sender<Fate>,
+    /// Kept so that the alarm can tell whether anybody is left to be told.
+    told: watch::Receiver<Fate>,
+    /// Whether the znode has been seen to, one way or another.
+    released: AtomicBool,
+}
+
+/// What has become of a grant, apart from its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Standing,
+    Deleted,
+    Released,
+}
+
+impl Grant {
+    /// Grants what `node` stands for, unless the lease has lapsed, so that the session may be over
+    /// already. The znode is given back in that case.
+    pub(crate) fn new(
+        session: Session,
+        live: Arc<LiveSession>,
+        node: OwnNode,
+        token: FencingToken,
+        alarm: Option<Alarm>,
+    ) -> Result<Grant, OwnNode> {
+        let (lapses, lapsed) = live.look_at_lease();
+        if lapsed {
+            return Err(node);
+        }
+        let (fate, told) = watch::channel(Fate::Standing);
+        let report = fate.clone();
+        let watched = live.clone();
+        let path = node.path().to_owned();
+        session.in_background(&live, move |server| {
+            async move {
+                let mut alarm = match alarm {
+                    Some(alarm) => alarm,
+                    // Most holds are over before it is worth a request to watch them.
+                    None => tokio::select! {
+                        biased;
+                        () = report.closed() => return,
+                        () = tokio::time::sleep(watched.probe_interval()) => {
+                            Alarm::unarmed(watched, server, path)
+                        }
+                    },
+                };
+                alarm.gone().await;
+                report.send_if_modified(|fate| {
+                    // What is released is gone by that.
+                    let standing = *fate == Fate::Standing;
+                    if standing {
+                        *fate = Fate::Deleted;
+                    }
+                    standing
+                });
+            }
+            .boxed()
+        });
+        Ok(Grant {
+            session,
+            live,
+            node,
+            token,
+            lapses,
+            fate,
+            told,
+            released: AtomicBool::new(false),
+        })
+    }
+
+    fn state(&self) -> HoldState {
+        let fate = *self.fate.borrow();
+        match fate {
+            Fate::Standing => self.live.standing(self.lapses),
+            Fate::Deleted => HoldState::Lost(LossReason::Deleted),
+            Fate::Released => HoldState::Lost(LossReason::Released),
+        }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        !matches!(self.state(), HoldState::Lost(_))
+    }
+
+    async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
+        let mut condition = self.live.subscribe();
+        let mut fate = self.told.clone();
+        // Subscribed first: what changes from here on is not missed.
+        condition.mark_unchanged();
+        fate.mark_unchanged();
+        loop {
+            let state = self.state();
+            if Some(state) != last {
+                return state;
+            }
+            tokio::select! {
+                biased;
+                _ = fate.changed() => {}
+                _ = condition.changed() => {}
+            }
+        }
+    }
+
+    async fn lost(&self) -> LossReason {
+        let mut state = self.state();
+        loop {
+            if let HoldState::Lost(reason) = state {
+                return reason;
+            }
+            state = self.changed_from(Some(state)).await;
+        }
+    }
+
+    /// Releases, and hands on the turn only once the znode has gone.
+    pub(crate) async fn release(&self, turn: Option<LocalTurn>) -> Result<(), Error> {
+        let path = self.node.path();
+        let id = self.live.id();
+        let lost = |reason| Error::Lost {
+            path: path.to_owned(),
+            session: id,
+            reason,
+        };
+        // Dropped half-way, it is seen to in the background.
+        let mut unconfirmed = Unconfirmed { grant: self, turn };
+        if self.released.load(Ordering::Acquire) {
+            return Err(lost(LossReason::Released));
+        }
+        let before = match *self.fate.borrow() {
+            Fate::Released => self.live.standing(self.lapses),
+            Fate::Standing | Fate::Deleted => self.state(),
+        };
+        if let HoldState::Lost(reason @ (LossReason::Session(_) | LossReason::Deleted)) = before {
+            self.released.store(true, Ordering::Release);
+            return Err(lost(reason));
+        }
+        let remove = async {
+            let removed = match self.live.server() {
+                Ok(server) => self.node.remove(&*server).await,
+                Err(error) => Err(error),
+            };
+            removed.map_err(|error| Error::at(path, id, error))
+        };
+        let removed = self.live.during(path, remove).await;
+        self.released.store(true, Ordering::Release);
+        drop(unconfirmed.turn.take());
+        removed?;
+        match before {
+            HoldState::Lost(reason) => Err(lost(reason)),
+            HoldState::Held | HoldState::Suspended => Ok(()),
+        }
+    }
+
+    async fn exchange(
+        self,
+        from: &str,
+        to: &str,
+        data: &[u8],
+        acl: &[Acl],
+    ) -> Result<Grant, Error> {
+        let live = self.live.clone();
+        let old = self.node.path().to_owned();
+        let id = live.id();
+        let at = |error| Error::at(old.as_str(), id, error);
+        let lost = |reason| Error::Lost {
+            path: old.clone(),
+            session: id,
+            reason,
+        };
+        let Some((directory, name)) = old.rsplit_once('/') else {
+            return Err(InvalidInput::new("hold", old, "has no directory").into());
+        };
+        let Some(contender) = Contender::parse(name, |label| label == from) else {
+            let problem = format!("has not the label {from:?}");
+            return Err(InvalidInput::new("hold", old, problem).into());
+        };
+        if contender.sequence().is_at_the_end() {
+            // Ordered by `czxid`, the new znode would be behind those who wait.
+            let problem = "has a number at the end of the count, which is no place in the queue";
+            return Err(InvalidInput::new("hold", old, problem).into());
+        }
+        let name = format!(
+            "{}{}",
+            self.session.ensemble().identity().name(to),
+            contender.sequence()
+        );
+        let new = format!("{directory}/{name}");
+        // From here on both znodes have to be given up, should this be dropped.
+        let mut successor = GivenUpUnlessKept {
+            session: self.session.clone(),
+            live: live.clone(),
+            node: Some(OwnNode::unique(new.clone())),
+        };
+        let exchange = async {
+            let server = live.server().map_err(at)?;
+            let operations = [
+                Operation::Create {
+                    path: new.clone(),
+                    data: data.to_owned(),
+                    mode: CreateMode::Ephemeral,
+                    acl: acl.to_owned(),
+                },
+                Operation::Delete {
+                    path: old.clone(),
+                    version: None,
+                },
+            ];
+            let both = [new.clone(), old.clone()];
+            let mut backoff = Backoff::up_to(Duration::from_secs(1));
+            loop {
+                match server.transact(&operations).await {
+                    Ok(_) => return Ok(()),
+                    Err(TransactionError {
+                        error: ServerError::OutcomeUnknown(_),
+                        ..
+                    }) => {}
+                    // The old znode has gone, or even the directory.
+                    Err(TransactionError { error, .. }) if error.is(Refusal::NoNode) => {
+                        return Err(lost(LossReason::Deleted));
+                    }
+                    // Nobody else uses that name: it was done, and the answer lost.
+                    Err(TransactionError {
+                        operation: Some(0),
+                        error,
+                    }) if error.is(Refusal::NodeExists) => {}
+                    Err(failure) => return Err(at(failure.error)),
+                }
+                let sync = server.sync(&old);
+                let nodes = server.get_each(&both);
+                let found = async {
+                    sync.await?;
+                    nodes.await
+                };
+                match found.await.as_deref() {
+                    Ok([Some(_), _]) => return Ok(()),
+                    Ok([None, Some(_)]) => {}
+                    Ok(_) => return Err(lost(LossReason::Deleted)),
+                    Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+                    Err(error) => return Err(at(error.clone())),
+                }
+            }
+        };
+        live.during(&old, exchange).await?;
+        if let HoldState::Lost(reason) = live.standing(self.lapses) {
+            return Err(lost(reason));
+        }
+        // The transaction has deleted the old znode.
+        self.released.store(true, Ordering::Release);
+        let node = OwnNode::unique(new);
+        let grant = Grant::new(self.session.clone(), live.clone(), node, self.token, None)
+            .map_err(|_| lost(LossReason::LeaseElapsed))?;
+        successor.node = None;
+        Ok(grant)
+    }
+
+    fn release_in_background(self, turn: Option<LocalTurn>) {
+        drop(Unconfirmed { grant: &self, turn });
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        drop(Unconfirmed {
+            grant: self,
+            turn: None,
+        });
+    }
+}
+
+/// A grant whose znode is given up in the background unless that has been seen to.
+struct Unconfirmed<'a> {
+    grant: &'a Grant,
+    turn: Option<LocalTurn>,
+}
+
+impl Drop for Unconfirmed<'_> {
+    fn drop(&mut self) {
+        let Grant {
+            session,
+            live,
+            node,
+            released,
+            ..
+        } = self.grant;
+        if !released.swap(true, Ordering::AcqRel) {
+            give_up(session, live, node.clone(), self.turn.take());
+        }
+    }
+}
+
+/// A znode that is given up in the background, unless it is taken out before.
+struct GivenUpUnlessKept {
+    session: Session,
+    live: Arc<LiveSession>,
+    node: Option<OwnNode>,
+}
+
+impl Drop for GivenUpUnlessKept {
+    fn drop(&mut self) {
+        if let Some(node) = self.node.take() {
+            give_up(&self.session, &self.live, node, None);
+        }
+    }
+}
+
+/// Deletes a znode in the session's own time, and keeps the session open until then.
+pub(crate) fn give_up(
+    session: &Session,
+    live: &Arc<LiveSession>,
+    node: OwnNode,
+    turn: Option<LocalTurn>,
+) {
+    let kept_open = session.clone();
+    session.in_background(live, move |server| {
+        async move {
+            if let Err(ServerError::Refused(refusal)) = node.remove(&*server).await {
+                tracing::warn!(path = node.path(), %refusal, "a znode was not released");
+            }
+            drop((turn, kept_open));
+        }
+        .boxed()
+    });
+}

@@ -1,0 +1,116 @@
+//! What every ZooKeeper recipe stands on: sessions, paths, contenders, the queue, the hold.
+//!
+//! Most users want a recipe, and get this crate with it: `zookeeper-recipes-lock` for an exclusive
+//! lock, or the facade `zookeeper-recipes` for all of them. Come here to write a recipe of your
+//! own, or code that runs with any recipe.
+//!
+//! # One idea
+//!
+//! A contender is an ephemeral sequential znode. A recipe is a [`Rule`]: a pure function from the
+//! ordered contenders to a verdict, "hold" or "wait on these". Everything else is written once, in
+//! the [`Queue`]: entering, recovering from a lost reply, waiting, giving up, holding, losing,
+//! releasing. Each recipe is a [`Recipe`] and yields the same [`Hold`].
+//!
+//! ```
+//! use std::borrow::Cow;
+//! use zookeeper_recipes_core::{Contender, Queue, Recipe, Rule, Session, Verdict};
+//! # use zookeeper_recipes_testkit::{Server, ServerOptions};
+//!
+//! /// Three at a time, first come, first served.
+//! #[derive(Debug)]
+//! struct ThreeAtATime;
+//!
+//! impl Rule for ThreeAtATime {
+//!     fn label(&self) -> Cow<'_, str> {
+//!         "seat-".into()
+//!     }
+//!
+//!     fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
+//!         match me {
+//!             0..3 => Verdict::Hold,
+//!             // Any of the three before may be the one to leave.
+//!             _ => Verdict::Wait { on: (me - 3..me).collect() },
+//!         }
+//!     }
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let server = Server::start(ServerOptions::new()).await?;
+//! # let connect_string = server.connect_string();
+//! let session = Session::connect(&connect_string).await?;
+//! let seats = Queue::new(&session, "/seats", ThreeAtATime)?;
+//! let hold = seats.acquire().await?;
+//! assert!(hold.is_held());
+//! hold.release().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Errors, in three kinds
+//!
+//! This attempt failed; the session is over; the outcome is unknown. See [`Error`].
+//!
+//! # What a hold is worth
+//!
+//! See [`Hold`]: it says no in time, and what it cannot promise.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod alarm;
+mod all_of;
+mod backoff;
+mod contender;
+mod directory;
+pub mod docs;
+pub mod ensemble;
+mod error;
+mod hold;
+mod lease;
+mod live;
+mod local;
+mod node;
+mod options;
+mod path;
+mod queue;
+mod recipe;
+mod rule;
+mod session;
+mod single_node;
+mod sync;
+mod transaction;
+mod watch_room;
+mod zookeeper;
+
+pub use all_of::{AllHold, AllOf};
+pub use contender::{Contender, Identity, Sequence, order};
+pub use directory::Directories;
+pub use ensemble::{
+    Acl, AuthId, CreateMode, Ensemble, Operation, Outcome, Permission, SessionEnd, SessionId, Stat,
+};
+pub use error::{Error, InvalidInput, Refusal, ServerError};
+pub use hold::{FencingToken, Hold, HoldState, LossReason};
+pub use options::ConnectOptions;
+pub use path::NodePath;
+pub use queue::{AfterSessionLoss, Queue, QueueOptions};
+pub use recipe::{QueueEntry, Recipe};
+pub use rule::{Rule, Verdict, WaitStrategy};
+pub use session::{Session, SessionState};
+pub use single_node::{SingleNode, SingleNodeOptions};
+pub use transaction::GuardedTransaction;
+pub use zookeeper::ZookeeperEnsemble;
+#[cfg(feature = "tls")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+pub use zookeeper_client::TlsOptions;
+#[cfg(feature = "sasl")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sasl")))]
+pub use zookeeper_client::{DigestMd5SaslOptions, SaslOptions};
+
+#[doc(hidden)]
+pub mod delegated {
+    //! What [`delegate_recipe!`](crate::delegate_recipe) writes in signatures.
+
+    /// A method's answer, boxed.
+    pub type Future<'f, T> =
+        std::pin::Pin<Box<dyn std::future::Future<Output = Result<T, crate::Error>> + Send + 'f>>;
+}

@@ -1,0 +1,221 @@
+//! One ZooKeeper session, from its opening to its end.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::ensemble::{Ensemble, ServerSession, SessionEnd, SessionId};
+use crate::error::{Error, ServerError};
+use crate::hold::{HoldState, LossReason};
+use crate::lease::Lease;
+use crate::sync::lock;
+use crate::watch_room::WatchRoom;
+
+/// One ZooKeeper session as the recipes see it: its server side, its lease, its condition.
+///
+/// Outlives the server side, so that what was held in it can still be asked.
+pub(crate) struct LiveSession {
+    id: SessionId,
+    timeout: Duration,
+    ensemble: Arc<dyn Ensemble>,
+    server: Mutex<Option<Arc<dyn ServerSession>>>,
+    lease: Mutex<Lease>,
+    condition: watch::Sender<Condition>,
+    watch_room: WatchRoom,
+}
+
+/// What is known of a session; each change wakes those who wait for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Condition {
+    pub(crate) contact: Contact,
+    /// How often the connection was made anew.
+    pub(crate) reconnects: u64,
+    /// How often the lease has lapsed.
+    pub(crate) lapses: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contact {
+    Connected,
+    /// No server answers, or the one that does does not reach its leader in time.
+    Suspended,
+    Ended(SessionEnd),
+}
+
+impl LiveSession {
+    /// `asked_at` is when the session was asked for, by the ensemble's clock.
+    pub(crate) fn new(
+        ensemble: Arc<dyn Ensemble>,
+        server: Arc<dyn ServerSession>,
+        margin: Duration,
+        asked_at: Duration,
+    ) -> LiveSession {
+        let timeout = server.timeout();
+        let condition = Condition {
+            contact: Contact::Connected,
+            reconnects: 0,
+            lapses: 0,
+        };
+        LiveSession {
+            watch_room: WatchRoom::new(ensemble.chroot()),
+            id: server.id(),
+            timeout,
+            ensemble,
+            server: Mutex::new(Some(server)),
+            lease: Mutex::new(Lease::new(asked_at, timeout, margin)),
+            condition: watch::Sender::new(condition),
+        }
+    }
+
+    pub(crate) fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// The room for what is watched in the session.
+    pub(crate) fn watch_room(&self) -> &WatchRoom {
+        &self.watch_room
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// How often the session speaks up by itself.
+    pub(crate) fn probe_interval(&self) -> Duration {
+        self.timeout / 6
+    }
+
+    /// The server side.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::SessionOver`] once the session has ended.
+    pub(crate) fn server(&self) -> Result<Arc<dyn ServerSession>, ServerError> {
+        lock(&self.server).clone().ok_or_else(|| {
+            let end = match self.condition.borrow().contact {
+                Contact::Ended(end) => end,
+                Contact::Connected | Contact::Suspended => SessionEnd::Closed,
+            };
+            ServerError::SessionOver(end)
+        })
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.ensemble.now()
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Condition> {
+        self.condition.subscribe()
+    }
+
+    pub(crate) fn condition(&self) -> Condition {
+        *self.condition.borrow()
+    }
+
+    /// Takes in that a request sent at `sent` was answered through the leader.
+    pub(crate) fn answered(&self, sent: Duration) {
+        let mut lease = lock(&self.lease);
+        let now = self.now();
+        lease.renew(now, sent);
+        let (lapses, _) = lease.look(now);
+        drop(lease);
+        self.publish_lapses(lapses);
+    }
+
+    /// Looks at the clock: how often the lease has lapsed, and whether it has now.
+    pub(crate) fn look_at_lease(&self) -> (u64, bool) {
+        let (lapses, lapsed) = lock(&self.lease).look(self.now());
+        self.publish_lapses(lapses);
+        (lapses, lapsed)
+    }
+
+    /// How long the lease runs on; zero where it has lapsed.
+    pub(crate) fn remaining(&self) -> Duration {
+        let valid_until = lock(&self.lease).valid_until();
+        valid_until.saturating_sub(self.now())
+    }
+
+    /// How it stands with something that was granted when the lease had lapsed `lapses` times.
+    pub(crate) fn standing(&self, lapses: u64) -> HoldState {
+        let contact = self.condition().contact;
+        let (lapses_now, lapsed) = self.look_at_lease();
+        match contact {
+            Contact::Ended(end) => HoldState::Lost(LossReason::Session(end)),
+            _ if lapsed || lapses_now != lapses => HoldState::Lost(LossReason::LeaseElapsed),
+            Contact::Suspended => HoldState::Suspended,
+            Contact::Connected => HoldState::Held,
+        }
+    }
+
+    fn publish_lapses(&self, lapses: u64) {
+        self.condition.send_if_modified(|condition| {
+            let news = lapses > condition.lapses;
+            condition.lapses = condition.lapses.max(lapses);
+            news
+        });
+    }
+
+    pub(crate) fn set_contact(&self, contact: Contact) {
+        self.condition.send_if_modified(|condition| {
+            if condition.contact == contact || matches!(condition.contact, Contact::Ended(_)) {
+                return false;
+            }
+            condition.contact = contact;
+            true
+        });
+    }
+
+    pub(crate) fn reconnected(&self) {
+        self.condition
+            .send_modify(|condition| condition.reconnects += 1);
+    }
+
+    /// Ends the session on this side: whoever waits in it is told, and the server side is let go.
+    pub(crate) fn end(&self, end: SessionEnd) {
+        self.set_contact(Contact::Ended(end));
+        lock(&self.server).take();
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.condition().contact, Contact::Ended(_))
+    }
+
+    /// Resolves when the session is over.
+    pub(crate) async fn ended(&self) -> SessionEnd {
+        let mut condition = self.subscribe();
+        loop {
+            if let Contact::Ended(end) = condition.borrow_and_update().contact {
+                return end;
+            }
+            if condition.changed().await.is_err() {
+                return SessionEnd::Closed;
+            }
+        }
+    }
+
+    /// Runs what must not outlast the session.
+    pub(crate) async fn during<T>(
+        &self,
+        path: &str,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        tokio::select! {
+            biased;
+            end = self.ended() => Err(Error::at(path, self.id, ServerError::SessionOver(end))),
+            result = work => result,
+        }
+    }
+}
+
+impl fmt::Debug for LiveSession {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("LiveSession")
+            .field("id", &self.id)
+            .field("timeout", &self.timeout)
+            .field("condition", &self.condition())
+            .finish_non_exhaustive()
+    }
+}

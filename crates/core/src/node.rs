@@ -1,0 +1,108 @@
+//! One's own znode, and how to be rid of it for certain.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::backoff::Backoff;
+use crate::ensemble::{ServerSession, SessionId, Stat};
+use crate::error::{Refusal, ServerError};
+
+/// A znode that this process created in a session.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnNode {
+    path: Arc<str>,
+    shared_name: Option<SharedName>,
+}
+
+/// Where others create a znode of the same name, so that it must be looked at to tell whose it is.
+#[derive(Clone, Debug)]
+struct SharedName {
+    owner: SessionId,
+    identity: Arc<[u8]>,
+    /// Whether it is not known that the znode is there: not that it was created, or not that it
+    /// has not been deleted since. The clones share it.
+    doubtful: Arc<AtomicBool>,
+}
+
+impl OwnNode {
+    /// A znode whose name nobody else uses.
+    pub(crate) fn unique(path: String) -> OwnNode {
+        OwnNode {
+            path: path.into(),
+            shared_name: None,
+        }
+    }
+
+    /// A znode that others create by the same name, told apart by the data it begins with, and of
+    /// which it is not known whether it was created.
+    pub(crate) fn doubtful(path: &str, owner: SessionId, identity: &[u8]) -> OwnNode {
+        let shared_name = SharedName {
+            owner,
+            identity: identity.into(),
+            doubtful: Arc::new(AtomicBool::new(true)),
+        };
+        OwnNode {
+            path: path.into(),
+            shared_name: Some(shared_name),
+        }
+    }
+
+    /// The same, now that it is known to be there.
+    pub(crate) fn certain(mut self) -> OwnNode {
+        if let Some(name) = &mut self.shared_name {
+            name.doubtful = Arc::new(AtomicBool::new(false));
+        }
+        self
+    }
+
+    /// Whether a znode found by this name is this one.
+    pub(crate) fn is(&self, data: &[u8], stat: &Stat) -> bool {
+        self.shared_name.as_ref().is_none_or(|name| {
+            stat.ephemeral_owner == name.owner.0 && data.starts_with(&name.identity)
+        })
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Deletes the znode, again and again while the outcome is unknown, until the server's word or
+    /// the session's end. That it is not there is success.
+    ///
+    /// Costs one request, plus two before each repetition where the name is shared; also of one
+    /// that was dropped half-way.
+    pub(crate) async fn remove(&self, server: &dyn ServerSession) -> Result<(), ServerError> {
+        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        loop {
+            let doubtful = self
+                .shared_name
+                .as_ref()
+                .is_some_and(|name| name.doubtful.swap(true, Ordering::Relaxed));
+            let result = match doubtful {
+                true => self.remove_if_own(server).await,
+                false => server.delete(&self.path).await,
+            };
+            match result {
+                Ok(()) => return Ok(()),
+                Err(error) if error.is(Refusal::NoNode) => return Ok(()),
+                Err(ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled)) => {
+                    backoff.wait().await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn remove_if_own(&self, server: &dyn ServerSession) -> Result<(), ServerError> {
+        let synced = server.sync(&self.path);
+        let found = server.get(&self.path);
+        synced.await?;
+        let (data, stat) = found.await?;
+        if self.is(&data, &stat) {
+            server.delete(&self.path).await
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! How to connect.
+
+use std::fmt;
+use std::time::Duration;
+
+/// How a session is opened and kept.
+///
+/// ```
+/// use std::time::Duration;
+/// use zookeeper_recipes_core::ConnectOptions;
+///
+/// let options = ConnectOptions::new()
+///     .session_timeout(Duration::from_secs(15))
+///     .connection_timeout(Duration::from_secs(5))
+///     .auth("digest", "service:secret");
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct ConnectOptions {
+    pub(crate) session_timeout: Duration,
+    pub(crate) connection_timeout: Duration,
+    pub(crate) lease_margin: Option<Duration>,
+    auth: Vec<(String, Vec<u8>)>,
+    #[cfg(feature = "tls")]
+    tls: Option<zookeeper_client::TlsOptions>,
+    #[cfg(feature = "sasl")]
+    sasl: Option<zookeeper_client::SaslOptions>,
+}
+
+impl ConnectOptions {
+    /// A session timeout of 10 seconds, a connection timeout of 10 seconds, no credentials.
+    pub fn new() -> ConnectOptions {
+        ConnectOptions {
+            session_timeout: Duration::from_secs(10),
+            connection_timeout: Duration::from_secs(10),
+            lease_margin: None,
+            auth: Vec::new(),
+            #[cfg(feature = "tls")]
+            tls: None,
+            #[cfg(feature = "sasl")]
+            sasl: None,
+        }
+    }
+
+    /// How long the server keeps the session of a process that has gone silent.
+    ///
+    /// The server has the last word: it keeps this within 2 and 20 of its ticks unless told
+    /// otherwise. Short means that a dead holder's lock is passed on soon, long that a slow
+    /// network or a busy machine loses nothing.
+    pub fn session_timeout(mut self, timeout: Duration) -> ConnectOptions {
+        self.session_timeout = timeout;
+        self
+    }
+
+    /// How long [`Session::connect`](crate::Session::connect) may take to open the first session.
+    pub fn connection_timeout(mut self, timeout: Duration) -> ConnectOptions {
+        self.connection_timeout = timeout;
+        self
+    }
+
+    /// How long before the server could expire the session a hold is declared lost.
+    ///
+    /// By default a third of the session timeout. The server that a session is connected to tells
+    /// the leader once in half a tick that the session is alive, and the session itself speaks up
+    /// once in a sixth of its timeout; the margin must cover both. So the default is right where
+    /// the tick is at most a third of the session timeout; below that set it to half a tick plus
+    /// a sixth of the timeout.
+    pub fn lease_margin(mut self, margin: Duration) -> ConnectOptions {
+        self.lease_margin = Some(margin);
+        self
+    }
+
+    /// Credentials to present, for example `("digest", "user:password")`. May be given several
+    /// times.
+    pub fn auth(mut self, scheme: &str, credentials: impl AsRef<[u8]>) -> ConnectOptions {
+        self.auth
+            .push((scheme.to_owned(), credentials.as_ref().to_owned()));
+        self
+    }
+
+    /// Encrypts the connections.
+    #[cfg(feature = "tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+    pub fn tls(mut self, options: zookeeper_client::TlsOptions) -> ConnectOptions {
+        self.tls = Some(options);
+        self
+    }
+
+    /// Authenticates through SASL: by DIGEST-MD5, or by GSSAPI where the client crate's feature for
+    /// it is enabled as well.
+    #[cfg(feature = "sasl")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "sasl")))]
+    pub fn sasl(mut self, options: impl Into<zookeeper_client::SaslOptions>) -> ConnectOptions {
+        self.sasl = Some(options.into());
+        self
+    }
+
+    pub(crate) fn connector(&self) -> zookeeper_client::Connector {
+        let mut connector =
+            zookeeper_client::Client::connector().with_session_timeout(self.session_timeout);
+        for (scheme, credentials) in &self.auth {
+            connector = connector.with_auth(scheme, credentials);
+        }
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            connector = connector.with_tls(tls.clone());
+        }
+        #[cfg(feature = "sasl")]
+        if let Some(sasl) = &self.sasl {
+            connector = connector.with_sasl(sasl.clone());
+        }
+        connector
+    }
+}
+
+impl Default for ConnectOptions {
+    fn default() -> ConnectOptions {
+        ConnectOptions::new()
+    }
+}
+
+/// Leaves the credentials out.
+impl fmt::Debug for ConnectOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ConnectOptions")
+            .field("session_timeout", &self.session_timeout)
+            .field("connection_timeout", &self.connection_timeout)
+            .field("lease_margin", &self.lease_margin)
+            .finish_non_exhaustive()
+    }
+}

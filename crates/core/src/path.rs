@@ -1,0 +1,160 @@
+//! Paths of znodes.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::error::InvalidInput;
+
+/// The absolute path of a znode below the root, known to be well formed.
+///
+/// Refused, with an error that quotes what was wrong: the empty path, a relative one, an empty
+/// segment, `.` and `..`, a trailing slash, characters that ZooKeeper does not take (control
+/// characters, private use, everything above U+FFFF), the root itself, and `/zookeeper`, which is
+/// the server's own. Cheap to clone.
+///
+/// ```
+/// use zookeeper_recipes_core::NodePath;
+///
+/// let path = NodePath::new("/locks/report")?;
+/// assert_eq!(path.join("child")?.as_str(), "/locks/report/child");
+/// assert_eq!(path.parent().unwrap().as_str(), "/locks");
+/// assert_eq!(path.name(), "report");
+///
+/// let error = NodePath::new("locks/report").unwrap_err();
+/// assert_eq!(error.to_string(), r#"path "locks/report" is not absolute: it must begin with '/'"#);
+/// # Ok::<(), zookeeper_recipes_core::InvalidInput>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodePath(Arc<str>);
+
+impl NodePath {
+    /// Checks a path.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`], which quotes the path and says what is wrong with it.
+    pub fn new(path: &str) -> Result<NodePath, InvalidInput> {
+        match problem(path) {
+            None => Ok(NodePath(Arc::from(path))),
+            Some(problem) => Err(InvalidInput::new("path", path, problem)),
+        }
+    }
+
+    /// The path of the child with this name.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] where the name is empty, has a slash in it, or is otherwise no name.
+    pub fn join(&self, name: &str) -> Result<NodePath, InvalidInput> {
+        let segment = if name.contains('/') {
+            Some("has a '/' in it: it must be a single segment".to_owned())
+        } else {
+            segment_problem(name)
+        };
+        match segment {
+            None => Ok(NodePath(Arc::from(format!("{}/{name}", self.0)))),
+            Some(problem) => Err(InvalidInput::new("name", name, problem)),
+        }
+    }
+
+    /// The path of the znode above, or `None` where that is the root.
+    pub fn parent(&self) -> Option<NodePath> {
+        match self.0.rfind('/') {
+            Some(0) | None => None,
+            Some(slash) => Some(NodePath(Arc::from(&self.0[..slash]))),
+        }
+    }
+
+    /// The last segment.
+    pub fn name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The path as ZooKeeper takes it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn problem(path: &str) -> Option<String> {
+    if path.is_empty() {
+        return Some("is empty".to_owned());
+    }
+    let Some(segments) = path.strip_prefix('/') else {
+        return Some("is not absolute: it must begin with '/'".to_owned());
+    };
+    if segments.is_empty() {
+        return Some("is the root, which no recipe can use".to_owned());
+    }
+    if path.ends_with('/') {
+        return Some("ends with '/'".to_owned());
+    }
+    if path == "/zookeeper" || path.starts_with("/zookeeper/") {
+        return Some("belongs to the server itself".to_owned());
+    }
+    segments.split('/').find_map(segment_problem)
+}
+
+fn segment_problem(segment: &str) -> Option<String> {
+    if segment.is_empty() {
+        return Some("has an empty segment".to_owned());
+    }
+    if segment == "." || segment == ".." {
+        return Some(format!("has the relative segment {segment:?}"));
+    }
+    // The ranges that org.apache.zookeeper.common.PathUtils refuses; it looks at UTF-16, in which
+    // everything above U+FFFF is written with surrogates, and those it refuses too.
+    let refused = segment.chars().find(|character| {
+        matches!(*character,
+            '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..=char::MAX)
+    });
+    refused.map(|character| {
+        format!(
+            "has the character U+{:04X}, which ZooKeeper refuses",
+            u32::from(character)
+        )
+    })
+}
+
+impl fmt::Display for NodePath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for NodePath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, formatter)
+    }
+}
+
+impl FromStr for NodePath {
+    type Err = InvalidInput;
+
+    fn from_str(path: &str) -> Result<NodePath, InvalidInput> {
+        NodePath::new(path)
+    }
+}
+
+impl TryFrom<&str> for NodePath {
+    type Error = InvalidInput;
+
+    fn try_from(path: &str) -> Result<NodePath, InvalidInput> {
+        NodePath::new(path)
+    }
+}
+
+impl TryFrom<String> for NodePath {
+    type Error = InvalidInput;
+
+    fn try_from(path: String) -> Result<NodePath, InvalidInput> {
+        NodePath::new(&path)
+    }
+}
+
+impl AsRef<str> for NodePath {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}

@@ -1,0 +1,131 @@
+//! A place in the queue, and how it is given up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::FutureExt;
+
+use crate::alarm::Alarm;
+use crate::backoff::Backoff;
+use crate::contender::Identity;
+use crate::ensemble::{Created, Node, ServerSession};
+use crate::error::{Error, Refusal, ServerError};
+use crate::hold::{FencingToken, Grant};
+use crate::live::LiveSession;
+use crate::node::OwnNode;
+use crate::path::NodePath;
+use crate::session::Session;
+
+/// A place in the queue. Dropped, it is given up in the background.
+pub(super) struct Entry {
+    pub(super) session: Session,
+    pub(super) live: Arc<LiveSession>,
+    pub(super) directory: NodePath,
+    pub(super) identity: Identity,
+    /// Unknown until the reply to the create has come.
+    pub(super) node: Option<Created>,
+    pub(super) given_up: bool,
+}
+
+impl Entry {
+    pub(super) fn path(&self) -> &str {
+        self.node
+            .as_ref()
+            .map_or(self.directory.as_str(), |node| &node.path)
+    }
+
+    pub(super) fn name(&self) -> Option<&str> {
+        self.node.as_ref()?.path.rsplit('/').next()
+    }
+
+    pub(super) fn deleted(&self) -> Error {
+        Error::ContenderDeleted {
+            path: self.path().to_owned(),
+            session: self.live.id(),
+        }
+    }
+
+    /// Turns the place in the queue into what is held; `None` where the session's lease has lapsed,
+    /// so that it may be over already.
+    pub(super) fn grant(&mut self, alarm: Option<Alarm>) -> Option<Grant> {
+        let node = self.node.as_ref()?;
+        let token = FencingToken::from(node.stat.czxid);
+        let own = OwnNode::unique(node.path.clone());
+        let grant = Grant::new(self.session.clone(), self.live.clone(), own, token, alarm).ok()?;
+        self.given_up = true;
+        Some(grant)
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if std::mem::replace(&mut self.given_up, true) {
+            return;
+        }
+        let node = self.node.take().map(|node| OwnNode::unique(node.path));
+        let (directory, identity) = (self.directory.clone(), self.identity);
+        // Keeps the session open until the znode has gone.
+        let session = self.session.clone();
+        self.session.in_background(&self.live, move |server| {
+            async move {
+                if let Err(error) = withdraw(&*server, node, &directory, &identity).await {
+                    tracing::warn!(%directory, %error, "a place in the queue was not given up");
+                }
+                drop(session);
+            }
+            .boxed()
+        });
+    }
+}
+
+/// Deletes a contender's znode, also when it is not known whether it was created.
+async fn withdraw(
+    server: &dyn ServerSession,
+    node: Option<OwnNode>,
+    directory: &NodePath,
+    identity: &Identity,
+) -> Result<(), ServerError> {
+    if let Some(node) = node {
+        return node.remove(server).await;
+    }
+    // Sent after the create and on the same session, so that it sees the znode if there is one.
+    for node in own_nodes(server, directory, identity).await? {
+        OwnNode::unique(node.path).remove(server).await?;
+    }
+    Ok(())
+}
+
+/// The znodes of this identity, after the server has caught up with its leader.
+pub(super) async fn own_nodes(
+    server: &dyn ServerSession,
+    directory: &NodePath,
+    identity: &Identity,
+) -> Result<Vec<Created>, ServerError> {
+    let prefix = identity.prefix();
+    let mut backoff = Backoff::up_to(Duration::from_secs(1));
+    loop {
+        let sync = server.sync(directory.as_str());
+        let list = server.list(directory.as_str());
+        let found = async {
+            sync.await?;
+            let paths: Vec<String> = list
+                .await?
+                .into_iter()
+                .filter(|name| name.starts_with(&prefix))
+                .map(|name| format!("{directory}/{name}"))
+                .collect();
+            if paths.is_empty() {
+                return Ok(Vec::new());
+            }
+            let nodes = server.get_each(&paths).await?;
+            let created =
+                |(path, node): (String, Option<Node>)| node.map(|(_, stat)| Created { path, stat });
+            Ok(paths.into_iter().zip(nodes).filter_map(created).collect())
+        };
+        match found.await {
+            Err(error) if ServerError::is(&error, Refusal::NoNode) => return Ok(Vec::new()),
+            Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+            found => return found,
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! One attempt, in one ZooKeeper session: enter, look, wait, and again, or hold.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::Shared;
+use super::entry::{Entry, own_nodes};
+use super::vigil::Vigil;
+use crate::backoff::Backoff;
+use crate::contender::{Contender, Identity, order, ordered_by_czxid};
+use crate::directory::MissingDirectory;
+use crate::ensemble::{CreateMode, Created, Node, Reply, ServerSession, SessionEnd};
+use crate::error::{Error, InvalidInput, Refusal, ServerError};
+use crate::hold::Grant;
+use crate::live::LiveSession;
+use crate::rule::{Verdict, WaitStrategy};
+
+/// One attempt, in one ZooKeeper session.
+pub(super) struct Visit<'a> {
+    pub(super) queue: &'a Shared,
+    pub(super) live: &'a Arc<LiveSession>,
+    pub(super) server: Arc<dyn ServerSession>,
+    /// The directory's data, if any, as the rule has last learned it in this visit.
+    learned: Mutex<Option<Vec<u8>>>,
+}
+
+/// What a look at the queue came to.
+enum Look {
+    Hold,
+    /// The places of those to wait on, and the queue they are places in.
+    Wait(Vec<usize>, Vec<Contender>),
+}
+
+impl<'a> Visit<'a> {
+    pub(super) fn begin(queue: &'a Shared, live: &'a Arc<LiveSession>) -> Result<Visit<'a>, Error> {
+        let server = live
+            .server()
+            .map_err(|error| Error::at(queue.directory.as_str(), live.id(), error))?;
+        Ok(Visit {
+            queue,
+            live,
+            server,
+            learned: Mutex::new(None),
+        })
+    }
+
+    pub(super) fn failed(&self, error: ServerError) -> Error {
+        Error::at(self.queue.directory.as_str(), self.live.id(), error)
+    }
+
+    /// What to tell a waiter whose znode has gone: that somebody has deleted it, unless it went
+    /// with its session, whose end the server tells a moment later.
+    pub(super) async fn deleted(&self, entry: &Entry) -> Error {
+        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        loop {
+            match self.server.get(entry.path()).await {
+                Ok(_) | Err(ServerError::Refused(_)) => return entry.deleted(),
+                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+                Err(error @ ServerError::SessionOver(_)) => return self.failed(error),
+            }
+        }
+    }
+
+    pub(super) fn child(&self, name: &str) -> String {
+        format!("{}/{name}", self.queue.directory)
+    }
+
+    /// Lets the rule learn the directory's data, `None` where there is no directory. Says whether
+    /// that is anything else than it went by until now.
+    pub(super) fn learn(&self, directory: Option<Vec<u8>>) -> Result<bool, Error> {
+        self.queue.rule.learn(directory.as_deref())?;
+        // Nothing panics while it is locked, and it is never half-written.
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = *learned != directory;
+        *learned = directory;
+        Ok(is_news)
+    }
+
+    /// Whether a contender that came now would hold at once. One read.
+    pub(super) async fn could_win(&self) -> Result<bool, Error> {
+        let children = self.list().await?;
+        let mut contenders = self.in_order(children).await?;
+        let next = contenders
+            .last()
+            .map_or(0.into(), |last| last.sequence().next());
+        let name = format!(
+            "{}{next}",
+            Identity::random().name(&self.queue.rule.label())
+        );
+        let Some(newcomer) = Contender::parse(&name, |label| self.queue.rule.counts(label)) else {
+            return Err(self
+                .rule_is_broken("does not count the contenders it creates")
+                .into());
+        };
+        contenders.push(newcomer);
+        Ok(self.queue.rule.decide(&contenders, contenders.len() - 1) == Verdict::Hold)
+    }
+
+    /// Creates the contender's znode, and lists the queue as it is after that.
+    pub(super) async fn enter(&self) -> Result<(Entry, Vec<String>), Error> {
+        let options = &self.queue.options;
+        let label = self.queue.rule.label();
+        let mut entry = Entry {
+            session: self.queue.session.clone(),
+            live: self.live.clone(),
+            directory: self.queue.directory.clone(),
+            identity: self.queue.session.ensemble().identity(),
+            node: None,
+            given_up: false,
+        };
+        let path = self.child(&entry.identity.name(&label));
+        let most = Duration::from_secs(1);
+        let (mut missing_again, mut unknown) = (Backoff::after(1, most), Backoff::up_to(most));
+        loop {
+            let sent = self.live.now();
+            let create = self.server.create(
+                &path,
+                &options.data,
+                CreateMode::EphemeralSequential,
+                &options.acl,
+            );
+            // Sent right behind the create, and answered after it: they see the new znode.
+            let after = self.ask_for_queue();
+            let (created, after) = match create.await {
+                Ok(created) => {
+                    self.live.answered(sent);
+                    (created, after)
+                }
+                Err(error) if error.is(Refusal::NoNode) => {
+                    let missing = MissingDirectory {
+                        path: &self.queue.directory,
+                        data: &self.queue.rule.directory_data(),
+                        kind: options.directories,
+                        acl: &options.acl,
+                        chroot: self.queue.session.ensemble().chroot(),
+                    };
+                    missing.create(&*self.server).await?;
+                    missing_again.wait().await;
+                    continue;
+                }
+                Err(ServerError::OutcomeUnknown(cause)) => {
+                    tracing::debug!(%path, %cause, "looking for a contender of unknown fate");
+                    match self.find_own(&entry.identity).await? {
+                        Some(created) => (created, self.ask_for_queue()),
+                        None => {
+                            unknown.wait().await;
+                            continue;
+                        }
+                    }
+                }
+                Err(error) => return Err(Error::at(path, self.live.id(), error)),
+            };
+            let owner = created.stat.ephemeral_owner;
+            entry.node = Some(created);
+            if owner != self.live.id().0 {
+                // The server has put the client into another session than it knows of.
+                return Err(self.failed(ServerError::SessionOver(SessionEnd::Expired)));
+            }
+            let children = self.answered_queue(after).await?;
+            return Ok((entry, children));
+        }
+    }
+
+    /// Looks for the znode of a create whose reply was lost.
+    ///
+    /// A server that lags behind may not have seen it yet, so it is made to catch up first. Should
+    /// it not be there then, it never will be: a request that was still under way on the old
+    /// connection is refused once the session has moved to a new one.
+    async fn find_own(&self, identity: &Identity) -> Result<Option<Created>, Error> {
+        let own = own_nodes(&*self.server, &self.queue.directory, identity)
+            .await
+            .map_err(|error| self.failed(error))?;
+        Ok(own
+            .into_iter()
+            .filter(|node| node.stat.ephemeral_owner == self.live.id().0)
+            .min_by_key(|node| node.stat.czxid))
+    }
+
+    /// Sends for the names in the directory, and for its data where the rule wants it.
+    fn ask_for_queue(&self) -> AskedForQueue<'_> {
+        let directory = self.queue.directory.as_str();
+        AskedForQueue {
+            names: self.server.list(directory),
+            data: self
+                .queue
+                .rule
+                .reads_directory()
+                .then(|| self.server.get(directory)),
+        }
+    }
+
+    /// Takes in the answers: the names, which are none where there is no directory. The rule has
+    /// learned the data then. Asks again as long as no answer comes.
+    async fn answered_queue(&self, asked: AskedForQueue<'_>) -> Result<Vec<String>, Error> {
+        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        let mut asked = asked;
+        loop {
+            let answers = async {
+                let names = asked.names.await?;
+                let data = match asked.data {
+                    Some(data) => Some(data.await?.0),
+                    None => None,
+                };
+                Ok((names, data))
+            };
+            match answers.await {
+                Ok((names, data)) => {
+                    if let Some(data) = data {
+                        self.learn(Some(data))?;
+                    }
+                    return Ok(names);
+                }
+                Err(error) if ServerError::is(&error, Refusal::NoNode) => {
+                    if self.queue.rule.reads_directory() {
+                        self.learn(None)?;
+                    }
+                    return Ok(Vec::new());
+                }
+                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+                Err(error) => return Err(self.failed(error)),
+            }
+            asked = self.ask_for_queue();
+        }
+    }
+
+    pub(super) async fn list(&self) -> Result<Vec<String>, Error> {
+        self.answered_queue(self.ask_for_queue()).await
+    }
+
+    /// The contenders among these children, first in the queue first.
+    pub(super) async fn in_order(&self, children: Vec<String>) -> Result<Vec<Contender>, Error> {
+        let rule = &*self.queue.rule;
+        let mut contenders: Vec<Contender> = children
+            .iter()
+            .filter_map(|name| Contender::parse(name, |label| rule.counts(label)))
+            .collect();
+        order(&mut contenders);
+        let tied = ordered_by_czxid(&contenders);
+        if tied.is_empty() {
+            return Ok(contenders);
+        }
+        let alike: Vec<Contender> = tied
+            .iter()
+            .map(|&index| contenders[index].clone())
+            .collect();
+        let mut gone = Vec::new();
+        for (index, node) in tied.into_iter().zip(self.read_each(&alike).await?) {
+            match node {
+                Some((_, stat)) => contenders[index].set_czxid(stat.czxid),
+                None => gone.push(index),
+            }
+        }
+        for index in gone.into_iter().rev() {
+            contenders.remove(index);
+        }
+        order(&mut contenders);
+        Ok(contenders)
+    }
+
+    pub(super) async fn read_each(
+        &self,
+        contenders: &[Contender],
+    ) -> Result<Vec<Option<Node>>, Error> {
+        if contenders.is_empty() {
+            return Ok(Vec::new());
+        }
+        let paths: Vec<String> = contenders
+            .iter()
+            .map(|contender| self.child(contender.name()))
+            .collect();
+        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        loop {
+            match self.server.get_each(&paths).await {
+                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+                read => return read.map_err(|error| self.failed(error)),
+            }
+        }
+    }
+
+    /// Asks the rule.
+    async fn look(&self, entry: &Entry, children: Vec<String>) -> Result<Look, Error> {
+        let contenders = self.in_order(children).await?;
+        let own = entry.name();
+        let Some(me) = contenders
+            .iter()
+            .position(|contender| Some(contender.name()) == own)
+        else {
+            return Err(entry.deleted());
+        };
+        match self.queue.rule.decide(&contenders, me) {
+            Verdict::Hold => Ok(Look::Hold),
+            Verdict::Wait { on } if !on.is_empty() && on.iter().all(|&place| place < me) => {
+                Ok(Look::Wait(on, contenders))
+            }
+            Verdict::Wait { .. } => Err(self
+                .rule_is_broken("waits on nobody, or on somebody who is not before")
+                .into()),
+        }
+    }
+
+    fn rule_is_broken(&self, problem: &str) -> InvalidInput {
+        InvalidInput::new("rule", format!("{:?}", self.queue.rule), problem)
+    }
+
+    /// Holds if that is possible at once.
+    pub(super) async fn take_turn(
+        &self,
+        mut entry: Entry,
+        children: Vec<String>,
+    ) -> Result<Option<Grant>, Error> {
+        match self.look(&entry, children).await? {
+            // Not where the lease has lapsed this very moment: waiting would be acquiring.
+            Look::Hold => Ok(entry.grant(None)),
+            Look::Wait(..) => Ok(None),
+        }
+    }
+
+    pub(super) async fn wait_for_turn(
+        &self,
+        mut entry: Entry,
+        mut children: Vec<String>,
+    ) -> Result<Grant, Error> {
+        let mut vigil = Vigil::default();
+        loop {
+            match self.look(&entry, children).await? {
+                Look::Hold => match entry.grant(vigil.alarm.take()) {
+                    Some(grant) => return Ok(grant),
+                    None => self.renew_lease().await?,
+                },
+                Look::Wait(on, contenders) => match self.queue.options.strategy {
+                    WaitStrategy::Predecessor => {
+                        vigil.wait_on(self, &entry, &on, &contenders).await?;
+                    }
+                    WaitStrategy::Parent => {
+                        children = vigil.wait_on_parent(self).await?;
+                        continue;
+                    }
+                    WaitStrategy::Poll(interval) => tokio::time::sleep(interval).await,
+                },
+            }
+            children = self.list().await?;
+        }
+    }
+
+    /// Makes sure that the session lives before anything is granted in it.
+    async fn renew_lease(&self) -> Result<(), Error> {
+        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        loop {
+            let sent = self.live.now();
+            match self.server.sync(self.queue.directory.as_str()).await {
+                Ok(()) => {
+                    self.live.answered(sent);
+                    if !self.live.look_at_lease().1 {
+                        return Ok(());
+                    }
+                    backoff.wait().await;
+                }
+                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+    }
+}
+
+/// Reads of the directory that have been sent.
+struct AskedForQueue<'a> {
+    names: Reply<'a, Vec<String>>,
+    data: Option<Reply<'a, Node>>,
+}

@@ -1,0 +1,168 @@
+//! The trait that all recipes share.
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::ensemble::SessionId;
+use crate::error::Error;
+use crate::hold::{FencingToken, Hold};
+use crate::path::NodePath;
+
+/// Something that can be held by as many at a time as its rule allows.
+///
+/// Dyn-compatible: code that runs something "while held" takes `&dyn Recipe` and need not know
+/// which.
+///
+/// ```
+/// use zookeeper_recipes_core::{Error, Recipe};
+///
+/// async fn while_held(recipe: &dyn Recipe, work: impl Future<Output = ()>) -> Result<(), Error> {
+///     let hold = recipe.acquire().await?;
+///     tokio::select! {
+///         () = work => hold.release().await,
+///         reason = hold.lost() => {
+///             eprintln!("{}: {reason}, so the work was stopped", hold.path());
+///             Ok(())
+///         }
+///     }
+/// }
+/// ```
+#[async_trait]
+pub trait Recipe: fmt::Debug + Send + Sync {
+    /// Waits until the recipe is held.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`] for the three kinds. There is no deadline: without a server it waits for one,
+    /// or until its session is over.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped at any moment, it leaves no znode and no watch, and its place in the queue is lost.
+    /// What has already been sent is undone in the background, by the session.
+    ///
+    /// # Session loss
+    ///
+    /// A session that ends while one waits in it takes the place in the queue with it:
+    /// [`Error::SessionOver`].
+    async fn acquire(&self) -> Result<Hold, Error>;
+
+    /// Waits until the recipe is held, for at most `timeout`.
+    ///
+    /// The timeout runs on a monotonic clock and bounds everything: the wait for a connection, the
+    /// server's round trips, the queue. Otherwise as [`acquire`](Self::acquire).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeadlineElapsed`], and those of [`acquire`](Self::acquire).
+    async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error>;
+
+    /// Holds the recipe if that is possible at once; `None` where others are before.
+    ///
+    /// Looks first, and writes nothing where it cannot win: a failed try costs one read. It waits
+    /// for the server's answers, and where no server answers, for a connection; bound it with
+    /// [`tokio::time::timeout`] where that is too long.
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// As for [`acquire`](Self::acquire).
+    async fn try_acquire(&self) -> Result<Option<Hold>, Error>;
+
+    /// Those who hold or wait, first in the queue first.
+    ///
+    /// Two requests: the names, then all their data in one read. It is a look at one moment.
+    ///
+    /// # Errors
+    ///
+    /// Those of the two requests. An absent directory is an empty queue.
+    ///
+    /// # Cancel safety
+    ///
+    /// Leaves nothing behind.
+    async fn contenders(&self) -> Result<Vec<QueueEntry>, Error>;
+
+    /// The znode that the recipe is about.
+    fn path(&self) -> &NodePath;
+}
+
+/// One of those who hold or wait, as [`Recipe::contenders`] saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueueEntry {
+    /// How many are before it.
+    pub position: usize,
+    /// The name of its znode.
+    pub name: String,
+    /// The data of its znode: what its owner says of itself.
+    pub data: Vec<u8>,
+    /// The session that it ends with.
+    pub session_id: SessionId,
+    /// The token that it holds with, or will.
+    pub fencing_token: FencingToken,
+}
+
+/// Makes a type a [`Recipe`] through a field of it that is one, such as a
+/// [`Queue`](crate::Queue).
+///
+/// ```
+/// use zookeeper_recipes_core::{Queue, delegate_recipe};
+///
+/// #[derive(Clone, Debug)]
+/// pub struct Seats {
+///     queue: Queue,
+/// }
+///
+/// delegate_recipe!(Seats, queue);
+/// ```
+#[macro_export]
+macro_rules! delegate_recipe {
+    ($type:ty, $field:ident) => {
+        // Spelt out as `#[async_trait]` would, so that the futures are boxed once.
+        impl $crate::Recipe for $type {
+            fn acquire<'a, 'f>(&'a self) -> $crate::delegated::Future<'f, $crate::Hold>
+            where
+                'a: 'f,
+                Self: 'f,
+            {
+                $crate::Recipe::acquire(&self.$field)
+            }
+
+            fn acquire_timeout<'a, 'f>(
+                &'a self,
+                timeout: ::std::time::Duration,
+            ) -> $crate::delegated::Future<'f, $crate::Hold>
+            where
+                'a: 'f,
+                Self: 'f,
+            {
+                $crate::Recipe::acquire_timeout(&self.$field, timeout)
+            }
+
+            fn try_acquire<'a, 'f>(
+                &'a self,
+            ) -> $crate::delegated::Future<'f, ::std::option::Option<$crate::Hold>>
+            where
+                'a: 'f,
+                Self: 'f,
+            {
+                $crate::Recipe::try_acquire(&self.$field)
+            }
+
+            fn contenders<'a, 'f>(
+                &'a self,
+            ) -> $crate::delegated::Future<'f, ::std::vec::Vec<$crate::QueueEntry>>
+            where
+                'a: 'f,
+                Self: 'f,
+            {
+                $crate::Recipe::contenders(&self.$field)
+            }
+
+            fn path(&self) -> &$crate::NodePath {
+                $crate::Recipe::path(&self.$field)
+            }
+        }
+    };
+}

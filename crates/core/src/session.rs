@@ -1,0 +1,560 @@
+//! Sessions that outlive their sessions.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_core::Stream;
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{self, StreamExt};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use crate::backoff::Backoff;
+use crate::ensemble::{ConnectionState, Ensemble, ServerSession, SessionEnd, SessionId};
+use crate::error::{Error, InvalidInput, Refusal, ServerError};
+use crate::live::{Contact, LiveSession};
+use crate::options::ConnectOptions;
+use crate::path::NodePath;
+use crate::zookeeper::{ConnectedClient, ZookeeperEnsemble};
+
+/// What all recipes of a process stand on: a connection to an ensemble that is kept for good.
+///
+/// A ZooKeeper session ends when its server has not heard of it for the session timeout; this
+/// `Session` then opens a new one, and goes on until it succeeds. What was held in the old one is
+/// lost, and its holds say so; a recipe built on this `Session` goes on working.
+///
+/// Cheap to clone; the clones are one. The session is closed when the last clone has gone, holds
+/// included, or by [`close`](Self::close).
+///
+/// While it is connected, a session sends one `sync` in each sixth of its timeout, however many
+/// recipes use it: the answer is what [`Hold::is_held`](crate::Hold::is_held) stands on.
+///
+/// ```
+/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// use zookeeper_recipes_core::Session;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = Server::start(ServerOptions::new()).await?;
+/// # let connect_string = server.connect_string();
+/// let session = Session::connect(&connect_string).await?;
+/// println!("session {}", session.id().expect("it was just opened"));
+/// session.close().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Session {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    ensemble: Arc<dyn Ensemble>,
+    current: watch::Receiver<Current>,
+    state: watch::Receiver<SessionState>,
+    /// Dropped with the last handle, which the supervisor takes as a wish to close.
+    close: watch::Sender<bool>,
+    runtime: Handle,
+}
+
+#[derive(Clone)]
+enum Current {
+    Opening,
+    Live(Arc<LiveSession>),
+    Over(SessionEnd),
+}
+
+/// How it stands with a [`Session`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SessionState {
+    /// This ZooKeeper session is open, and its server answers.
+    Connected(SessionId),
+    /// No answer comes, from the server or through it from its leader; this ZooKeeper session may
+    /// live on.
+    Suspended(SessionId),
+    /// The last ZooKeeper session has expired, and a new one is being opened.
+    Reopening,
+    /// There will be no further ZooKeeper session.
+    Over(SessionEnd),
+}
+
+impl Session {
+    /// Opens a session with the default [`ConnectOptions`].
+    ///
+    /// The connect string is ZooKeeper's: `host:port,host:port/chroot`. The chroot must exist.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Connect`], naming the hosts, when no session could be opened within the connection
+    /// timeout. [`Error::InvalidInput`] when the connect string is not well formed.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime: the session has a task of its own there. The runtime's time must
+    /// be enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped half-way, it leaves at most a session without a znode, which ends by its timeout.
+    pub async fn connect(connect_string: &str) -> Result<Session, Error> {
+        Session::connect_with(connect_string, ConnectOptions::new()).await
+    }
+
+    /// Opens a session. Errors, panics and cancel safety are those of
+    /// [`connect`](Self::connect).
+    pub async fn connect_with(
+        connect_string: &str,
+        options: ConnectOptions,
+    ) -> Result<Session, Error> {
+        let ensemble = ZookeeperEnsemble::new(connect_string, options.clone())?;
+        Session::open(Arc::new(ensemble), options).await
+    }
+
+    /// Goes on with a client that is already connected.
+    ///
+    /// Such a session cannot be reopened: once it is over, so is this. It is closed when all other
+    /// clones of the client have been dropped as well.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Connect`] when the client's session is over.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub async fn from_client(
+        client: zookeeper_client::Client,
+        options: ConnectOptions,
+    ) -> Result<Session, Error> {
+        Session::open(Arc::new(ConnectedClient::new(client)), options).await
+    }
+
+    /// Opens a session with any [`Ensemble`], such as a simulated one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Connect`] when no session could be opened within the connection timeout.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub async fn open(
+        ensemble: Arc<dyn Ensemble>,
+        options: ConnectOptions,
+    ) -> Result<Session, Error> {
+        if options.session_timeout.is_zero() {
+            return Err(InvalidInput::new("session timeout", "0", "must not be zero").into());
+        }
+        let live = open(&ensemble, &options)
+            .await
+            .map_err(|not_opened| not_opened.error)?;
+        let (current_sender, current) = watch::channel(Current::Live(live.clone()));
+        let (state_sender, state) = watch::channel(SessionState::Connected(live.id()));
+        let (close, closing) = watch::channel(false);
+        let supervisor = Supervisor {
+            ensemble: ensemble.clone(),
+            options,
+            current: current_sender,
+            state: state_sender,
+            closing,
+        };
+        let runtime = Handle::current();
+        runtime.spawn(supervisor.run(live));
+        Ok(Session {
+            shared: Arc::new(Shared {
+                ensemble,
+                current,
+                state,
+                close,
+                runtime,
+            }),
+        })
+    }
+
+    /// The id of the present ZooKeeper session, or `None` while there is none.
+    pub fn id(&self) -> Option<SessionId> {
+        self.present().map(|live| live.id())
+    }
+
+    /// The negotiated timeout of the present ZooKeeper session, or `None` while there is none.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.present().map(|live| live.timeout())
+    }
+
+    fn present(&self) -> Option<Arc<LiveSession>> {
+        match &*self.shared.current.borrow() {
+            Current::Live(live) => Some(live.clone()),
+            Current::Opening | Current::Over(_) => None,
+        }
+    }
+
+    /// The state now.
+    pub fn state(&self) -> SessionState {
+        *self.shared.state.borrow()
+    }
+
+    /// The state now, and then each later one; states that pass quickly may be skipped, but never
+    /// the last.
+    ///
+    /// Ends after [`SessionState::Over`]. Does not keep the session open.
+    pub fn states(&self) -> impl Stream<Item = SessionState> + Send + Unpin + 'static + use<> {
+        let receiver = self.shared.state.clone();
+        stream::unfold((receiver, true), |(mut receiver, first)| async move {
+            if !first {
+                receiver.changed().await.ok()?;
+            }
+            let state = *receiver.borrow_and_update();
+            Some((state, (receiver, false)))
+        })
+        .boxed()
+    }
+
+    /// Closes the session and waits until the server has been told.
+    ///
+    /// All that is held or waited for in it is let go: holds are lost with
+    /// [`SessionEnd::Closed`], attempts fail. Where no server answers, it waits for at most the
+    /// session timeout, after which the server ends the session by itself.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once polled, the session is closed whether or not one waits for it.
+    pub async fn close(self) {
+        // Nobody receives where the supervisor has already ended.
+        let _ = self.shared.close.send(true);
+        let mut state = self.shared.state.clone();
+        // An error means that the supervisor has ended, which is what is waited for.
+        while state.changed().await.is_ok() {}
+    }
+
+    /// The ensemble that this is a session with.
+    pub fn ensemble(&self) -> &Arc<dyn Ensemble> {
+        &self.shared.ensemble
+    }
+
+    /// The present ZooKeeper session's server side, for requests of one's own. `path` is for the
+    /// error.
+    ///
+    /// Waits while a new session is being opened. Let go of it soon: the session closes only when
+    /// nobody has it any more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSession`] once there will be no session any more.
+    pub async fn server(&self, path: &NodePath) -> Result<Arc<dyn ServerSession>, Error> {
+        loop {
+            // Where it has just ended, the next one is waited for.
+            if let Ok(server) = self.live(path.as_str()).await?.server() {
+                return Ok(server);
+            }
+        }
+    }
+
+    /// The present ZooKeeper session, once there is one.
+    pub(crate) async fn live(&self, path: &str) -> Result<Arc<LiveSession>, Error> {
+        let mut current = self.shared.current.clone();
+        loop {
+            match &*current.borrow_and_update() {
+                // One that has ended is about to be replaced.
+                Current::Live(live) if live.has_ended() => {}
+                Current::Live(live) => return Ok(live.clone()),
+                Current::Over(reason) => {
+                    return Err(Error::NoSession {
+                        path: path.to_owned(),
+                        reason: *reason,
+                    });
+                }
+                Current::Opening => {}
+            }
+            if current.changed().await.is_err() {
+                let reason = SessionEnd::Closed;
+                return Err(Error::NoSession {
+                    path: path.to_owned(),
+                    reason,
+                });
+            }
+        }
+    }
+
+    /// Does something in the session's own time, also when the caller has gone, until it is done
+    /// or the session has ended. Works on any thread, inside or outside a runtime.
+    pub(crate) fn in_background(
+        &self,
+        live: &Arc<LiveSession>,
+        work: impl FnOnce(Arc<dyn ServerSession>) -> BoxFuture<'static, ()>,
+    ) {
+        // Without a server side the session is over, and the server has let go by itself.
+        let Ok(server) = live.server() else { return };
+        let work = work(server);
+        let live = live.clone();
+        self.shared.runtime.spawn(async move {
+            tokio::select! {
+                biased;
+                () = work => {}
+                _ = live.ended() => {}
+            }
+        });
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Session")
+            .field("ensemble", &self.shared.ensemble)
+            .field("state", &self.state())
+            .finish()
+    }
+}
+
+/// Why no session was opened, and whether to try again is no use.
+struct NotOpened {
+    error: Error,
+    last: Option<SessionEnd>,
+}
+
+async fn open(
+    ensemble: &Arc<dyn Ensemble>,
+    options: &ConnectOptions,
+) -> Result<Arc<LiveSession>, NotOpened> {
+    let asked_at = ensemble.now();
+    let timeout = options.connection_timeout;
+    let failed = |cause: String, last| NotOpened {
+        error: Error::Connect {
+            address: ensemble.address(),
+            timeout,
+            cause,
+        },
+        last,
+    };
+    let server = match tokio::time::timeout(timeout, ensemble.connect()).await {
+        Ok(Ok(server)) => server,
+        Ok(Err(ServerError::Refused(Refusal::BadArguments(problem)))) => {
+            let error = InvalidInput::new("connect string", ensemble.address(), problem);
+            return Err(NotOpened {
+                error: error.into(),
+                last: None,
+            });
+        }
+        Ok(Err(ServerError::SessionOver(end))) => {
+            let last = (end != SessionEnd::Expired).then_some(end);
+            return Err(failed(format!("the session is {end}"), last));
+        }
+        Ok(Err(error)) => return Err(failed(error.to_string(), None)),
+        Err(_) => return Err(failed("no server answered".to_owned(), None)),
+    };
+    let margin = options.lease_margin.unwrap_or(server.timeout() / 3);
+    // Less would leave no time between one probe's answer and the next.
+    if margin > server.timeout() / 2 {
+        let problem = format!(
+            "is more than half of the session timeout, {:?}",
+            server.timeout()
+        );
+        let error = InvalidInput::new("lease margin", format!("{margin:?}"), problem);
+        return Err(NotOpened {
+            error: error.into(),
+            last: None,
+        });
+    }
+    Ok(Arc::new(LiveSession::new(
+        ensemble.clone(),
+        server,
+        margin,
+        asked_at,
+    )))
+}
+
+/// The task behind a [`Session`].
+struct Supervisor {
+    ensemble: Arc<dyn Ensemble>,
+    options: ConnectOptions,
+    current: watch::Sender<Current>,
+    state: watch::Sender<SessionState>,
+    closing: watch::Receiver<bool>,
+}
+
+impl Supervisor {
+    async fn run(mut self, mut live: Arc<LiveSession>) {
+        let end = loop {
+            // Where the runtime goes down, this goes with it, and nobody is left to keep the session.
+            let kept = EndedUnlessKept(live.clone());
+            let end = self.keep(&live).await;
+            drop(kept);
+            tracing::info!(session = %live.id(), %end, "ZooKeeper session over");
+            if end != SessionEnd::Expired {
+                break end;
+            }
+            self.current.send_replace(Current::Opening);
+            self.state.send_replace(SessionState::Reopening);
+            live = match self.reopen().await {
+                Ok(live) => live,
+                Err(end) => break end,
+            };
+            self.current.send_replace(Current::Live(live.clone()));
+            self.state.send_replace(SessionState::Connected(live.id()));
+        };
+        self.current.send_replace(Current::Over(end));
+        self.state.send_replace(SessionState::Over(end));
+    }
+
+    async fn reopen(&mut self) -> Result<Arc<LiveSession>, SessionEnd> {
+        let mut backoff = Backoff::up_to(Duration::from_secs(5));
+        loop {
+            let attempt = async {
+                let opened = open(&self.ensemble, &self.options).await;
+                if opened.is_err() {
+                    backoff.wait().await;
+                }
+                opened
+            };
+            let opened = tokio::select! {
+                biased;
+                () = closed(&mut self.closing) => return Err(SessionEnd::Closed),
+                opened = attempt => opened,
+            };
+            match opened {
+                Ok(live) => return Ok(live),
+                // A client that was connected elsewhere cannot be connected again.
+                Err(NotOpened {
+                    last: Some(SessionEnd::Closed),
+                    ..
+                }) => {
+                    return Err(SessionEnd::Expired);
+                }
+                Err(NotOpened {
+                    last: Some(end), ..
+                }) => return Err(end),
+                Err(NotOpened { error, last: None }) => {
+                    tracing::warn!(%error, "no new ZooKeeper session yet");
+                }
+            }
+        }
+    }
+
+    /// Keeps one ZooKeeper session until its end: probes it, and tells how it stands.
+    async fn keep(&mut self, live: &Arc<LiveSession>) -> SessionEnd {
+        let Ok(server) = live.server() else {
+            return SessionEnd::Closed;
+        };
+        let mut states = server.states();
+        let mut probe: Option<BoxFuture<'static, Result<Duration, ServerError>>> = None;
+        let mut ticks = tokio::time::interval(live.probe_interval());
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        // The first state is the one the session was opened with, no reconnect.
+        let mut opened = false;
+        let weak = Arc::downgrade(&server);
+        drop(server);
+        let end = loop {
+            tokio::select! {
+                biased;
+                () = closed(&mut self.closing) => break SessionEnd::Closed,
+                state = states.next() => match state {
+                    Some(ConnectionState::Connected) => {
+                        if std::mem::replace(&mut opened, true) {
+                            live.reconnected();
+                            live.set_contact(Contact::Connected);
+                            probe = weak.upgrade().map(|server| send_probe(live, server));
+                        }
+                    }
+                    Some(ConnectionState::Disconnected) => {
+                        opened = true;
+                        live.set_contact(Contact::Suspended);
+                    }
+                    Some(ConnectionState::Ended(end)) => break end,
+                    None => break SessionEnd::Closed,
+                },
+                answer = answer(&mut probe) => {
+                    probe = None;
+                    let connected = weak
+                        .upgrade()
+                        .is_some_and(|server| server.state() == ConnectionState::Connected);
+                    if let (Ok(sent), true) = (answer, connected) {
+                        live.answered(sent);
+                        live.set_contact(Contact::Connected);
+                    }
+                }
+                _ = ticks.tick() => match &probe {
+                    // The last one is overdue.
+                    Some(_) => live.set_contact(Contact::Suspended),
+                    None => probe = weak.upgrade().map(|server| send_probe(live, server)),
+                },
+                () = lapse(live) => {}
+            }
+            self.state.send_if_modified(|state| {
+                let now = match live.condition().contact {
+                    Contact::Suspended => SessionState::Suspended(live.id()),
+                    Contact::Connected | Contact::Ended(_) => SessionState::Connected(live.id()),
+                };
+                std::mem::replace(state, now) != now
+            });
+        };
+        drop(probe);
+        live.end(end);
+        if end == SessionEnd::Closed {
+            // Once the last request has let go of the client, it tells the server and ends.
+            let told = async {
+                while let Some(state) = states.next().await {
+                    if matches!(state, ConnectionState::Ended(_)) {
+                        break;
+                    }
+                }
+            };
+            if tokio::time::timeout(live.timeout(), told).await.is_err() {
+                tracing::warn!(session = %live.id(), "the server was not told of the close");
+            }
+        }
+        end
+    }
+}
+
+/// Ends a session on this side when it is no longer kept, so that all who wait in it are told, also
+/// in other runtimes. Does nothing where it has ended already.
+struct EndedUnlessKept(Arc<LiveSession>);
+
+impl Drop for EndedUnlessKept {
+    fn drop(&mut self) {
+        self.0.end(SessionEnd::Closed);
+    }
+}
+
+fn send_probe(
+    live: &Arc<LiveSession>,
+    server: Arc<dyn ServerSession>,
+) -> BoxFuture<'static, Result<Duration, ServerError>> {
+    let sent = live.now();
+    async move {
+        server.sync("/").await?;
+        Ok(sent)
+    }
+    .boxed()
+}
+
+async fn answer(
+    probe: &mut Option<BoxFuture<'static, Result<Duration, ServerError>>>,
+) -> Result<Duration, ServerError> {
+    match probe {
+        Some(probe) => probe.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until the lease lapses, and takes note of it; for ever where it already has.
+async fn lapse(live: &LiveSession) {
+    loop {
+        let (_, lapsed) = live.look_at_lease();
+        if lapsed {
+            return std::future::pending().await;
+        }
+        tokio::time::sleep(live.remaining()).await;
+        if live.look_at_lease().1 {
+            return;
+        }
+    }
+}
+
+/// Resolves when the session is to be closed: on request, or since nobody has it any more.
+async fn closed(closing: &mut watch::Receiver<bool>) {
+    // An error means that the last handle has gone.
+    let _ = closing.wait_for(|close| *close).await;
+}

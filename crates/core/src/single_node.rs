@@ -1,0 +1,383 @@
+//! The lock without a queue: one znode that everybody tries to create.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::backoff::Backoff;
+use crate::contender::Identity;
+use crate::directory::{Directories, MissingDirectory};
+use crate::ensemble::{Acl, CreateMode, Node, ServerSession, SessionId, Stat};
+use crate::error::{Error, InvalidInput, Refusal, ServerError};
+use crate::hold::{FencingToken, Grant, Hold, give_up};
+use crate::live::LiveSession;
+use crate::node::OwnNode;
+use crate::path::NodePath;
+use crate::recipe::{QueueEntry, Recipe};
+use crate::session::Session;
+use crate::transaction::open_acl;
+
+/// Everyone creates the same ephemeral znode; its creator holds; the others watch it.
+///
+/// No order: when it goes, all are woken, and the quickest wins. The znode's data begins with its
+/// owner's identity, by which a create whose reply was lost is recognised as one's own.
+///
+/// Since all holders' znodes have the same name, the server cannot tell them apart by it. Should
+/// somebody delete the holder's znode by hand, then until the holder has heard of it a guarded
+/// write passes that should not, and a release may delete the next holder's znode. The fencing
+/// token still tells them apart. A [`Queue`](crate::Queue) has none of this.
+#[derive(Clone)]
+pub struct SingleNode {
+    session: Session,
+    path: NodePath,
+    options: SingleNodeOptions,
+}
+
+/// What can be chosen about a [`SingleNode`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct SingleNodeOptions {
+    data: Vec<u8>,
+    acl: Vec<Acl>,
+    directories: Directories,
+}
+
+impl SingleNodeOptions {
+    /// No data, an open access control list, container directories.
+    pub fn new() -> SingleNodeOptions {
+        SingleNodeOptions {
+            data: Vec::new(),
+            acl: open_acl(),
+            directories: Directories::Container,
+        }
+    }
+
+    /// What the znode says of its owner, after the owner's identity.
+    pub fn data(mut self, data: impl Into<Vec<u8>>) -> SingleNodeOptions {
+        self.data = data.into();
+        self
+    }
+
+    /// The access control list of the znodes that are created, the directories included.
+    pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> SingleNodeOptions {
+        self.acl = acl.into();
+        self
+    }
+
+    /// What missing directories are created as.
+    pub fn directories(mut self, kind: Directories) -> SingleNodeOptions {
+        self.directories = kind;
+        self
+    }
+}
+
+impl Default for SingleNodeOptions {
+    fn default() -> SingleNodeOptions {
+        SingleNodeOptions::new()
+    }
+}
+
+impl SingleNode {
+    /// A lock that is the znode at `path`. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] when the path is no [`NodePath`].
+    pub fn new(session: &Session, path: impl AsRef<str>) -> Result<SingleNode, InvalidInput> {
+        SingleNode::with_options(session, path, SingleNodeOptions::new())
+    }
+
+    /// A lock that is the znode at `path`. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] when the path is no [`NodePath`] or the access control list is empty.
+    pub fn with_options(
+        session: &Session,
+        path: impl AsRef<str>,
+        options: SingleNodeOptions,
+    ) -> Result<SingleNode, InvalidInput> {
+        let path = NodePath::new(path.as_ref())?;
+        if options.acl.is_empty() {
+            return Err(InvalidInput::new(
+                "access control list",
+                "[]",
+                "lets nobody in",
+            ));
+        }
+        Ok(SingleNode {
+            session: session.clone(),
+            path,
+            options,
+        })
+    }
+
+    /// Creates the znode, unless another's stands there. Asks again as long as no answer comes.
+    async fn create(
+        &self,
+        live: &Arc<LiveSession>,
+        server: &dyn ServerSession,
+        claim: &Claim,
+    ) -> Result<Created, Error> {
+        let failed = |error| Error::at(self.path.as_str(), live.id(), error);
+        let mut data = claim.identity();
+        data.extend_from_slice(&self.options.data);
+        let most = Duration::from_secs(1);
+        let (mut missing_again, mut unknown) = (Backoff::after(1, most), Backoff::up_to(most));
+        loop {
+            let sent = live.now();
+            match server
+                .create(
+                    self.path.as_str(),
+                    &data,
+                    CreateMode::Ephemeral,
+                    &self.options.acl,
+                )
+                .await
+            {
+                Ok(created) => {
+                    live.answered(sent);
+                    return Ok(Created::Own(created.stat));
+                }
+                Err(error) if error.is(Refusal::NodeExists) => return Ok(Created::Taken),
+                Err(error) if error.is(Refusal::NoNode) => {
+                    self.create_parent(server).await?;
+                    missing_again.wait().await;
+                }
+                Err(ServerError::OutcomeUnknown(_)) => {
+                    // Not created again before that is known: it would find itself there.
+                    match self.look(server, CaughtUp::First).await.map_err(failed)? {
+                        Some((data, stat)) if claim.node.is(&data, &stat) => {
+                            return Ok(Created::Own(stat));
+                        }
+                        Some(_) => return Ok(Created::Taken),
+                        None => unknown.wait().await,
+                    }
+                }
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+
+    /// What stands at the path, whoever's. Asks again as long as no answer comes.
+    async fn look(
+        &self,
+        server: &dyn ServerSession,
+        caught_up: CaughtUp,
+    ) -> Result<Option<Node>, ServerError> {
+        let path = self.path.as_str();
+        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        loop {
+            let sync = (caught_up == CaughtUp::First).then(|| server.sync(path));
+            let get = server.get(path);
+            let found = async {
+                if let Some(sync) = sync {
+                    sync.await?;
+                }
+                get.await
+            };
+            match found.await {
+                Ok(node) => return Ok(Some(node)),
+                Err(error) if error.is(Refusal::NoNode) => return Ok(None),
+                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn create_parent(&self, server: &dyn ServerSession) -> Result<(), Error> {
+        let chroot = self.session.ensemble().chroot();
+        let Some(parent) = self.path.parent() else {
+            return Err(Error::MissingChroot {
+                chroot: chroot.to_owned(),
+            });
+        };
+        let missing = MissingDirectory {
+            path: &parent,
+            data: &[],
+            kind: self.options.directories,
+            acl: &self.options.acl,
+            chroot,
+        };
+        missing.create(server).await
+    }
+
+    async fn acquire_in(&self, live: &Arc<LiveSession>) -> Result<Grant, Error> {
+        let failed = |error| Error::at(self.path.as_str(), live.id(), error);
+        let server = live.server().map_err(failed)?;
+        let most = Duration::from_secs(1);
+        // That others come and go between the create and the read may happen a few times in a row.
+        let may_happen = || Backoff::after(4, most);
+        let (mut gone_again, mut backoff) = (may_happen(), Backoff::up_to(most));
+        loop {
+            let claim = Claim::new(&self.session, live, &self.path);
+            match self.create(live, &*server, &claim).await? {
+                Created::Own(stat) => match claim.grant(&stat) {
+                    Some(grant) => return Ok(grant),
+                    // The lease lapsed at this moment: given up, to try again.
+                    None => backoff.wait().await,
+                },
+                Created::Taken => {
+                    claim.nothing_created();
+                    match server.get_and_watch(self.path.as_str()).await {
+                        // Whatever has happened to it, the next step is to try again.
+                        Ok((_, _, watch)) => {
+                            watch.await;
+                            gone_again = may_happen();
+                        }
+                        Err(error) if error.is(Refusal::NoNode) => gone_again.wait().await,
+                        Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+                        Err(error) => return Err(failed(error)),
+                    }
+                }
+            }
+        }
+    }
+
+    async fn try_acquire_in(&self, live: &Arc<LiveSession>) -> Result<Option<Grant>, Error> {
+        let failed = |error| Error::at(self.path.as_str(), live.id(), error);
+        let server = live.server().map_err(failed)?;
+        if self
+            .look(&*server, CaughtUp::OrNot)
+            .await
+            .map_err(failed)?
+            .is_some()
+        {
+            return Ok(None);
+        }
+        let claim = Claim::new(&self.session, live, &self.path);
+        match self.create(live, &*server, &claim).await? {
+            Created::Own(stat) => Ok(claim.grant(&stat)),
+            Created::Taken => {
+                claim.nothing_created();
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Whether the server is to catch up with its leader before it answers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CaughtUp {
+    First,
+    OrNot,
+}
+
+enum Created {
+    Own(Stat),
+    Taken,
+}
+
+/// A znode that may have been created. Dropped, it is given up in the background.
+struct Claim {
+    session: Session,
+    live: Arc<LiveSession>,
+    identity: Identity,
+    node: OwnNode,
+    settled: bool,
+}
+
+impl Claim {
+    fn new(session: &Session, live: &Arc<LiveSession>, path: &NodePath) -> Claim {
+        let identity = session.ensemble().identity();
+        let node = OwnNode::doubtful(path.as_str(), live.id(), identity.prefix().as_bytes());
+        Claim {
+            session: session.clone(),
+            live: live.clone(),
+            identity,
+            node,
+            settled: false,
+        }
+    }
+
+    fn identity(&self) -> Vec<u8> {
+        self.identity.prefix().into_bytes()
+    }
+
+    fn nothing_created(mut self) {
+        self.settled = true;
+    }
+
+    fn grant(mut self, stat: &Stat) -> Option<Grant> {
+        if stat.ephemeral_owner != self.live.id().0 {
+            return None;
+        }
+        let token = FencingToken::from(stat.czxid);
+        let node = self.node.clone().certain();
+        let grant = Grant::new(self.session.clone(), self.live.clone(), node, token, None).ok()?;
+        self.settled = true;
+        Some(grant)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if std::mem::replace(&mut self.settled, true) {
+            return;
+        }
+        give_up(&self.session, &self.live, self.node.clone(), None);
+    }
+}
+
+impl fmt::Debug for SingleNode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("SingleNode")
+            .field("path", &self.path)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Recipe for SingleNode {
+    async fn acquire(&self) -> Result<Hold, Error> {
+        let live = self.session.live(self.path.as_str()).await?;
+        let grant = live
+            .during(self.path.as_str(), self.acquire_in(&live))
+            .await?;
+        Ok(Hold::new(grant, None))
+    }
+
+    async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
+        match tokio::time::timeout(timeout, self.acquire()).await {
+            Ok(result) => result,
+            Err(_) => Err(Error::DeadlineElapsed {
+                path: self.path.to_string(),
+                timeout,
+            }),
+        }
+    }
+
+    async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
+        let live = self.session.live(self.path.as_str()).await?;
+        let grant = live
+            .during(self.path.as_str(), self.try_acquire_in(&live))
+            .await?;
+        Ok(grant.map(|grant| Hold::new(grant, None)))
+    }
+
+    async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
+        let live = self.session.live(self.path.as_str()).await?;
+        let failed = |error| Error::at(self.path.as_str(), live.id(), error);
+        let look = async {
+            let server = live.server().map_err(failed)?;
+            let node = self.look(&*server, CaughtUp::OrNot).await.map_err(failed)?;
+            let entry = node.map(|(data, stat)| QueueEntry {
+                position: 0,
+                name: self.path.name().to_owned(),
+                data,
+                session_id: SessionId(stat.ephemeral_owner),
+                fencing_token: FencingToken::from(stat.czxid),
+            });
+            Ok(entry.into_iter().collect())
+        };
+        live.during(self.path.as_str(), look).await
+    }
+
+    fn path(&self) -> &NodePath {
+        &self.path
+    }
+}

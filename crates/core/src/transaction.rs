@@ -1,0 +1,159 @@
+//! Guarded writes: writes that the server refuses once the hold has gone.
+
+use std::sync::{Arc, Weak};
+
+use crate::ensemble::{Acl, CreateMode, Operation, Outcome};
+use crate::error::{Error, Refusal, ServerError};
+use crate::hold::{Holding, LossReason};
+use crate::live::LiveSession;
+
+/// Writes to ZooKeeper on condition that a hold's znode still stands.
+///
+/// The condition and the writes are one transaction: the server does all of it or nothing. So a
+/// holder that was paused, cut off or expired cannot write any more, whatever it believes.
+///
+/// ```
+/// use zookeeper_recipes_core::{Error, Hold};
+///
+/// async fn store(hold: &Hold, report: &[u8]) -> Result<(), Error> {
+///     hold.transaction().set_data("/reports/today", report, None).commit().await?;
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug)]
+#[must_use = "nothing is sent before it is committed"]
+pub struct GuardedTransaction {
+    live: Arc<LiveSession>,
+    guard: String,
+    /// The znode's name may be another holder's by now, but what has been let go of stays so.
+    holding: Weak<Holding>,
+    operations: Vec<Operation>,
+}
+
+impl GuardedTransaction {
+    pub(crate) fn new(
+        live: Arc<LiveSession>,
+        guard: String,
+        holding: Weak<Holding>,
+    ) -> GuardedTransaction {
+        let operations = vec![Operation::Check {
+            path: guard.clone(),
+            version: None,
+        }];
+        GuardedTransaction {
+            live,
+            guard,
+            holding,
+            operations,
+        }
+    }
+
+    /// Creates a znode that anyone may do anything with. With a sequential mode the server appends
+    /// a number to the path. For another access control list see
+    /// [`operation`](Self::operation).
+    pub fn create(self, path: &str, data: &[u8], mode: CreateMode) -> GuardedTransaction {
+        let path = path.to_owned();
+        self.operation(Operation::Create {
+            path,
+            data: data.to_owned(),
+            mode,
+            acl: open_acl(),
+        })
+    }
+
+    /// Replaces a znode's data, of this version where one is given.
+    pub fn set_data(self, path: &str, data: &[u8], version: Option<i32>) -> GuardedTransaction {
+        let path = path.to_owned();
+        self.operation(Operation::SetData {
+            path,
+            data: data.to_owned(),
+            version,
+        })
+    }
+
+    /// Deletes a znode, if its data is of this version where one is given.
+    pub fn delete(self, path: &str, version: Option<i32>) -> GuardedTransaction {
+        self.operation(Operation::Delete {
+            path: path.to_owned(),
+            version,
+        })
+    }
+
+    /// Demands that another znode is there, with its data of this version where one is given.
+    pub fn check(self, path: &str, version: Option<i32>) -> GuardedTransaction {
+        self.operation(Operation::Check {
+            path: path.to_owned(),
+            version,
+        })
+    }
+
+    /// Adds any operation.
+    pub fn operation(mut self, operation: Operation) -> GuardedTransaction {
+        self.operations.push(operation);
+        self
+    }
+
+    /// Sends the transaction: one request. Returns what each operation did, in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] when the hold has been let go of or its znode stands no more,
+    /// [`Error::Refused`] when the server refused an operation (with that one's path),
+    /// [`Error::SessionOver`] when the session is over: nothing was written.
+    /// [`Error::OutcomeUnknown`] when no answer came: all of it was written, or nothing.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once polled, the transaction has been sent: dropped then, its outcome is unknown.
+    pub async fn commit(self) -> Result<Vec<Outcome>, Error> {
+        let id = self.live.id();
+        let holding = self.holding.upgrade();
+        if holding.is_none_or(|holding| holding.is_released()) {
+            return Err(Error::Lost {
+                path: self.guard,
+                session: id,
+                reason: LossReason::Released,
+            });
+        }
+        let server = self
+            .live
+            .server()
+            .map_err(|error| Error::at(self.guard.as_str(), id, error))?;
+        let commit = async {
+            let mut outcomes =
+                server.transact(&self.operations).await.map_err(|failure| {
+                    match (failure.operation, failure.error) {
+                        (Some(0), ServerError::Refused(Refusal::NoNode)) => Error::Lost {
+                            path: self.guard.clone(),
+                            session: id,
+                            reason: LossReason::Deleted,
+                        },
+                        (operation, error) => {
+                            let path = operation
+                                .and_then(|index| self.operations.get(index))
+                                .map_or(self.guard.as_str(), operation_path);
+                            Error::at(path, id, error)
+                        }
+                    }
+                })?;
+            // The first is the guard's.
+            outcomes.drain(..1.min(outcomes.len()));
+            Ok(outcomes)
+        };
+        self.live.during(&self.guard, commit).await
+    }
+}
+
+fn operation_path(operation: &Operation) -> &str {
+    match operation {
+        Operation::Check { path, .. }
+        | Operation::Create { path, .. }
+        | Operation::SetData { path, .. }
+        | Operation::Delete { path, .. } => path,
+    }
+}
+
+/// Anyone may do anything: ZooKeeper's default.
+pub(crate) fn open_acl() -> Vec<Acl> {
+    zookeeper_client::Acls::anyone_all().to_vec()
+}

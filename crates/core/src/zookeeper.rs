@@ -1,0 +1,451 @@
+//! The seam over the crate `zookeeper-client`.
+//!
+//! The crate's facts that matter here: its methods send at the call; most broken connections
+//! arrive as errors of other kinds than connection loss, so that errors are matched by class and
+//! everything that is no definite answer counts as unknown; the session closes when the last
+//! `Client` is dropped.
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{self, BoxStream, StreamExt};
+use zookeeper_client as client;
+
+use crate::ensemble::{
+    Acl, ConnectionState, CreateMode, Created, Ensemble, Event, Node, Operation, Outcome, Reply,
+    ServerSession, SessionEnd, SessionId, Stat, TransactionError, Watch,
+};
+use crate::error::{InvalidInput, Refusal, ServerError};
+use crate::options::ConnectOptions;
+
+/// A real ensemble, reached over the network.
+pub struct ZookeeperEnsemble {
+    connect_string: String,
+    chroot: String,
+    options: ConnectOptions,
+}
+
+impl ZookeeperEnsemble {
+    /// Takes note of where the ensemble is; nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] where the connect string is empty or its chroot is no path.
+    pub fn new(
+        connect_string: &str,
+        options: ConnectOptions,
+    ) -> Result<ZookeeperEnsemble, InvalidInput> {
+        let refuse = |problem: &str| InvalidInput::new("connect string", connect_string, problem);
+        // "tcp://host" has slashes of its own, which do not begin the chroot.
+        let last_host = connect_string.rfind(',').map_or(0, |comma| comma + 1);
+        let after_scheme = connect_string[last_host..]
+            .find("://")
+            .map_or(last_host, |scheme| last_host + scheme + "://".len());
+        let (hosts, chroot) = match connect_string[after_scheme..].find('/') {
+            Some(slash) => connect_string.split_at(after_scheme + slash),
+            None => (connect_string, "/"),
+        };
+        if hosts.is_empty() {
+            return Err(refuse("names no host"));
+        }
+        if hosts.split(',').any(|host| host.trim().is_empty()) {
+            return Err(refuse("has an empty host in it"));
+        }
+        if chroot != "/" {
+            crate::path::NodePath::new(chroot)
+                .map_err(|error| refuse(&format!("has a bad chroot: {error}")))?;
+        }
+        Ok(ZookeeperEnsemble {
+            connect_string: connect_string.to_owned(),
+            chroot: chroot.to_owned(),
+            options,
+        })
+    }
+}
+
+impl fmt::Debug for ZookeeperEnsemble {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ZookeeperEnsemble")
+            .field("connect_string", &self.connect_string)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ensemble for ZookeeperEnsemble {
+    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+        async move {
+            let client = self
+                .options
+                .connector()
+                .connect(&self.connect_string)
+                .await
+                .map_err(classify)?;
+            Ok(Arc::new(ClientSession(client)) as Arc<dyn ServerSession>)
+        }
+        .boxed()
+    }
+
+    fn now(&self) -> Duration {
+        now()
+    }
+
+    fn address(&self) -> String {
+        self.connect_string.clone()
+    }
+
+    fn chroot(&self) -> &str {
+        &self.chroot
+    }
+}
+
+/// A client that somebody else has connected: one session, and never another.
+pub(crate) struct ConnectedClient {
+    client: Mutex<Option<client::Client>>,
+    chroot: String,
+}
+
+impl ConnectedClient {
+    pub(crate) fn new(client: client::Client) -> ConnectedClient {
+        let chroot = client.path().to_owned();
+        ConnectedClient {
+            client: Mutex::new(Some(client)),
+            chroot,
+        }
+    }
+}
+
+impl fmt::Debug for ConnectedClient {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ConnectedClient")
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ensemble for ConnectedClient {
+    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+        let client = crate::sync::lock(&self.client).take();
+        async move {
+            match client {
+                Some(client) => Ok(Arc::new(ClientSession(client)) as Arc<dyn ServerSession>),
+                None => Err(ServerError::SessionOver(SessionEnd::Closed)),
+            }
+        }
+        .boxed()
+    }
+
+    fn now(&self) -> Duration {
+        now()
+    }
+
+    fn address(&self) -> String {
+        "a client that was connected elsewhere".to_owned()
+    }
+
+    fn chroot(&self) -> &str {
+        &self.chroot
+    }
+}
+
+/// `CLOCK_MONOTONIC` stands still while the machine sleeps; the server's clock does not.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn now() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or_default(),
+        u32::try_from(time.tv_nsec).unwrap_or_default(),
+    )
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn now() -> Duration {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
+
+struct ClientSession(client::Client);
+
+impl fmt::Debug for ClientSession {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "ClientSession({})", self.id())
+    }
+}
+
+impl ServerSession for ClientSession {
+    fn id(&self) -> SessionId {
+        SessionId(self.0.session_id().0)
+    }
+
+    fn timeout(&self) -> Duration {
+        self.0.session_timeout()
+    }
+
+    fn state(&self) -> ConnectionState {
+        connection_state(self.0.state())
+    }
+
+    fn states(&self) -> BoxStream<'static, ConnectionState> {
+        let mut watcher = self.0.state_watcher();
+        let first = connection_state(watcher.state());
+        stream::unfold(Some((Some(first), watcher)), |rest| async move {
+            let (next, mut watcher) = rest?;
+            let state = match next {
+                Some(state) => state,
+                None => connection_state(watcher.changed().await),
+            };
+            // After its end the watcher would wait for ever.
+            let ended = matches!(state, ConnectionState::Ended(_));
+            Some((state, (!ended).then_some((None, watcher))))
+        })
+        .boxed()
+    }
+
+    fn create<'a>(
+        &'a self,
+        path: &'a str,
+        data: &[u8],
+        mode: CreateMode,
+        acl: &[Acl],
+    ) -> Reply<'a, Created> {
+        let reply = self.0.create(path, data, &mode.with_acls(acl.into()));
+        async move {
+            let (stat, sequence) = understood(reply).await.map_err(classify)?;
+            let path = match sequence.into_i64() {
+                number if number < 0 && !is_sequential(mode) => path.to_owned(),
+                _ => format!("{path}{sequence}"),
+            };
+            Ok(Created { path, stat })
+        }
+        .boxed()
+    }
+
+    fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
+        answer(self.0.delete(path, None))
+    }
+
+    fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
+        answer(self.0.list_children(path))
+    }
+
+    fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
+        let reply = self.0.list_and_watch_children(path);
+        async move {
+            let (children, watcher) = understood(reply).await.map_err(classify)?;
+            Ok((children, watch(watcher)))
+        }
+        .boxed()
+    }
+
+    fn get<'a>(&'a self, path: &'a str) -> Reply<'a, Node> {
+        answer(self.0.get_data(path))
+    }
+
+    fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
+        let reply = self.0.get_and_watch_data(path);
+        async move {
+            let (data, stat, watcher) = understood(reply).await.map_err(classify)?;
+            Ok((data, stat, watch(watcher)))
+        }
+        .boxed()
+    }
+
+    fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
+        let reply = self.0.check_and_watch_stat(path);
+        async move {
+            let (stat, watcher) = understood(reply).await.map_err(classify)?;
+            Ok((stat, watch(watcher)))
+        }
+        .boxed()
+    }
+
+    fn transact<'a>(
+        &'a self,
+        operations: &[Operation],
+    ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
+        let mut writer = self.0.new_multi_writer();
+        for (index, operation) in operations.iter().enumerate() {
+            let added = match operation {
+                Operation::Check { path, version } => {
+                    writer.add_check_version(path, version.unwrap_or(-1))
+                }
+                Operation::Create {
+                    path,
+                    data,
+                    mode,
+                    acl,
+                } => writer.add_create(path, data, &mode.with_acls(acl.as_slice().into())),
+                Operation::SetData {
+                    path,
+                    data,
+                    version,
+                } => writer.add_set_data(path, data, *version),
+                Operation::Delete { path, version } => writer.add_delete(path, *version),
+            };
+            if let Err(error) = added {
+                let error = classify(error);
+                return std::future::ready(Err(TransactionError {
+                    operation: Some(index),
+                    error,
+                }))
+                .boxed();
+            }
+        }
+        let reply = writer.commit();
+        async move {
+            let results = understood(reply).await.map_err(|error| match error {
+                client::MultiWriteError::RequestFailed { source } => TransactionError {
+                    operation: None,
+                    error: classify(source),
+                },
+                client::MultiWriteError::OperationFailed { index, source } => TransactionError {
+                    operation: Some(index),
+                    error: classify(source),
+                },
+            })?;
+            results
+                .into_iter()
+                .map(|result| match result {
+                    client::MultiWriteResult::Check => Ok(Outcome::Checked),
+                    client::MultiWriteResult::Delete => Ok(Outcome::Deleted),
+                    client::MultiWriteResult::Create { path, stat } => {
+                        Ok(Outcome::Created(Created { path, stat }))
+                    }
+                    client::MultiWriteResult::SetData { stat } => Ok(Outcome::DataSet(stat)),
+                    other => Err(TransactionError {
+                        operation: None,
+                        error: ServerError::outcome_unknown(format!("unheard-of: {other:?}")),
+                    }),
+                })
+                .collect()
+        }
+        .boxed()
+    }
+
+    fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
+        let mut reader = self.0.new_multi_reader();
+        for path in paths {
+            if let Err(error) = reader.add_get_data(path) {
+                return std::future::ready(Err(classify(error))).boxed();
+            }
+        }
+        let reply = reader.commit();
+        async move {
+            understood(reply)
+                .await
+                .map_err(classify)?
+                .into_iter()
+                .map(|result| match result {
+                    client::MultiReadResult::Data { data, stat } => Ok(Some((data, stat))),
+                    client::MultiReadResult::Error {
+                        err: client::Error::NoNode,
+                    } => Ok(None),
+                    client::MultiReadResult::Error { err } => Err(classify(err)),
+                    other => Err(ServerError::outcome_unknown(format!(
+                        "unheard-of: {other:?}"
+                    ))),
+                })
+                .collect()
+        }
+        .boxed()
+    }
+
+    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
+        answer(self.0.sync(path))
+    }
+}
+
+fn is_sequential(mode: CreateMode) -> bool {
+    matches!(
+        mode,
+        CreateMode::PersistentSequential | CreateMode::EphemeralSequential
+    )
+}
+
+fn answer<'a, T: 'a>(
+    reply: impl Future<Output = Result<T, client::Error>> + Send + 'a,
+) -> Reply<'a, T> {
+    understood(reply)
+        .map(|result| result.map_err(classify))
+        .boxed()
+}
+
+/// The client panics at replies that are shorter than they should be; whatever such a reply was to
+/// say, it is not known.
+async fn understood<T, E: From<client::Error>>(
+    reply: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let reply = AssertUnwindSafe(reply).catch_unwind().await;
+    reply.unwrap_or_else(|_| {
+        let problem = "a reply that makes no sense".to_owned();
+        Err(client::Error::UnexpectedError(problem).into())
+    })
+}
+
+fn watch(watcher: client::OneshotWatcher) -> Watch {
+    async move {
+        // The client panics here when the runtime that it was connected in has gone down.
+        let changed = AssertUnwindSafe(watcher.changed()).catch_unwind();
+        let Ok(event) = changed.await else {
+            return Event::SessionEnded(SessionEnd::Closed);
+        };
+        match event.event_type {
+            client::EventType::NodeCreated => Event::Created,
+            client::EventType::NodeDeleted => Event::Deleted,
+            client::EventType::NodeDataChanged => Event::DataChanged,
+            client::EventType::NodeChildrenChanged => Event::ChildrenChanged,
+            client::EventType::Session => Event::SessionEnded(session_end(event.session_state)),
+        }
+    }
+    .boxed()
+}
+
+fn session_end(state: client::SessionState) -> SessionEnd {
+    match state {
+        client::SessionState::Closed => SessionEnd::Closed,
+        client::SessionState::AuthFailed => SessionEnd::AuthenticationFailed,
+        _ => SessionEnd::Expired,
+    }
+}
+
+fn connection_state(state: client::SessionState) -> ConnectionState {
+    match state {
+        client::SessionState::SyncConnected => ConnectionState::Connected,
+        client::SessionState::Disconnected | client::SessionState::ConnectedReadOnly => {
+            ConnectionState::Disconnected
+        }
+        over => ConnectionState::Ended(session_end(over)),
+    }
+}
+
+/// Sorts the client's errors: a definite no, a session that is over, or an unknown outcome.
+fn classify(error: client::Error) -> ServerError {
+    use client::Error;
+    let refusal = match error {
+        Error::NoNode => Refusal::NoNode,
+        Error::NodeExists => Refusal::NodeExists,
+        Error::BadVersion => Refusal::BadVersion,
+        Error::NotEmpty => Refusal::NotEmpty,
+        Error::NoAuth => Refusal::NoAuth,
+        Error::InvalidAcl => Refusal::InvalidAcl,
+        Error::BadArguments(what) => Refusal::BadArguments((*what).to_owned()),
+        Error::NoChildrenForEphemerals => Refusal::NoChildrenForEphemerals,
+        Error::QuotaExceeded => Refusal::QuotaExceeded,
+        Error::Throttled => Refusal::Throttled,
+        Error::Unimplemented => Refusal::Unimplemented,
+        Error::NotReadOnly => Refusal::ReadOnly,
+        Error::NoWatcher | Error::ReconfigDisabled | Error::UnexpectedErrorCode(_) => {
+            Refusal::Other(error.to_string())
+        }
+        Error::SessionExpired => return ServerError::SessionOver(SessionEnd::Expired),
+        Error::AuthFailed => return ServerError::SessionOver(SessionEnd::AuthenticationFailed),
+        Error::ClientClosed => return ServerError::SessionOver(SessionEnd::Closed),
+        other => return ServerError::outcome_unknown(other),
+    };
+    ServerError::Refused(refusal)
+}

@@ -1,0 +1,142 @@
+//! Names and their order: the same for every shuffle of whatever may stand in a directory.
+
+use proptest::prelude::*;
+use zookeeper_recipes_core::{Contender, Identity, Sequence, order};
+
+fn counts(label: &str) -> bool {
+    matches!(label, "lock-" | "__lock__")
+}
+
+fn parse(name: &str) -> Option<Contender> {
+    Contender::parse(name, counts)
+}
+
+/// Names as the libraries write them, over numbers around the ring's special places.
+fn valid() -> impl Strategy<Value = (String, i32)> {
+    let number = prop_oneof![
+        0..100_i32,
+        Just(i32::MAX),
+        Just(i32::MIN),
+        (i32::MAX - 50)..=i32::MAX,
+        i32::MIN..(i32::MIN + 50),
+        -50..0_i32,
+        any::<i32>(),
+    ];
+    let identity = prop_oneof![
+        any::<u128>().prop_map(|bits| {
+            let hex = format!("{bits:032x}");
+            let (a, b, c) = (&hex[..8], &hex[8..12], &hex[12..16]);
+            format!("_c_{a}-{b}-{c}-{}-{}-lock-", &hex[16..20], &hex[20..])
+        }),
+        any::<u128>().prop_map(|bits| format!("_c_{bits:032x}-lock-")),
+        any::<u128>().prop_map(|bits| format!("{bits:032x}__lock__")),
+    ];
+    (identity, number).prop_map(|(identity, number)| (format!("{identity}{number:010}"), number))
+}
+
+/// Names that no contender has: foreign, and such as might confuse a parser.
+fn foreign() -> impl Strategy<Value = String> {
+    let uuid = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10";
+    prop_oneof![
+        Just("0".to_owned()),
+        Just("config".to_owned()),
+        Just("lock-".to_owned()),
+        Just("lock-0000000001".to_owned()),
+        Just(format!("{uuid}-lock-")),
+        Just(format!("{uuid}-lock-1")),
+        Just(format!("{uuid}-lock-00000000001")),
+        Just(format!("{uuid}-lock-9999999999")),
+        Just(format!("{uuid}-lock-+000000001")),
+        Just(format!("{uuid}-lock--000000000")),
+        Just(format!("{uuid}-lock-\u{661}\u{662}\u{663}\u{664}\u{665}")),
+        Just(format!("{uuid}-latch-0000000001")),
+        Just(format!("{uuid}-clock-0000000001")),
+        Just("_c_\u{1f512}".repeat(9)),
+        Just("\u{e9}".repeat(40)),
+        "\\PC{0,60}",
+        "_c_[0-9a-f-]{30,40}[\u{80}-\u{fff}]{0,3}-lock-[0-9]{9,11}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn every_name_that_a_library_writes_is_read((name, number) in valid()) {
+        let contender = parse(&name).expect("a contender");
+        prop_assert_eq!(contender.sequence().get(), number);
+        prop_assert_eq!(contender.name(), name);
+        prop_assert!(counts(contender.label()));
+    }
+
+    #[test]
+    fn foreign_names_are_no_contenders(name in foreign()) {
+        prop_assert!(parse(&name).is_none(), "{:?}", name);
+    }
+
+    #[test]
+    fn any_shuffle_of_any_mix_gives_the_same_order(
+        names in prop::collection::vec(
+            prop_oneof![valid().prop_map(|(name, _)| name), foreign()], 0..40
+        ).prop_flat_map(|names| (Just(names.clone()), Just(names).prop_shuffle())),
+    ) {
+        let ordered = |names: &[String]| {
+            let mut contenders: Vec<_> = names.iter().filter_map(|name| parse(name)).collect();
+            order(&mut contenders);
+            contenders
+        };
+        prop_assert_eq!(ordered(&names.0), ordered(&names.1));
+    }
+
+    #[test]
+    fn numbers_are_ordered_around_the_ring(
+        first in prop_oneof![
+            any::<i32>(),
+            -20_000..1_000_i32,
+            (i32::MAX - 20_000)..=i32::MAX,
+            (i32::MIN + (1 << 20) - 20_000)..(i32::MIN + (1 << 20) + 20_000),
+        ],
+        steps in prop::collection::vec(1..1_000_i32, 1..40),
+    ) {
+        // As an old server gives them out, wherever on the ring it begins.
+        let mut number = first;
+        let names: Vec<String> = steps.iter().map(|step| {
+            number = number.wrapping_add(*step);
+            format!("{}{}", Identity::random().name("lock-"), Sequence::from(number))
+        }).collect();
+        let mut contenders: Vec<_> = names.iter().filter_map(|name| parse(name)).collect();
+        contenders.reverse();
+        order(&mut contenders);
+        let ordered: Vec<_> = contenders.iter().map(Contender::name).collect();
+        prop_assert_eq!(ordered, names);
+    }
+
+    #[test]
+    fn a_sequence_is_printed_as_a_server_prints_it(number in any::<i32>()) {
+        // Java's String.format("%010d").
+        let digits = i64::from(number).unsigned_abs().to_string();
+        let expected = if number < 0 {
+            format!("-{digits:0>9}")
+        } else {
+            format!("{digits:0>10}")
+        };
+        prop_assert_eq!(Sequence::from(number).to_string(), expected);
+    }
+}
+
+#[test]
+fn a_number_that_may_be_read_in_two_ways_is_read_by_its_label() {
+    let uuid = "6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10";
+    let positive = format!("_c_{uuid}-lock-2147483647");
+    let negative = format!("_c_{uuid}-lock--2147483647");
+    assert_eq!(
+        parse(&positive).expect("a contender").sequence().get(),
+        2_147_483_647
+    );
+    assert_eq!(
+        parse(&negative).expect("a contender").sequence().get(),
+        -2_147_483_647
+    );
+    let bare = Contender::parse(&positive, |label| label == "lock").expect("a contender");
+    assert_eq!(bare.sequence().get(), -2_147_483_647);
+}

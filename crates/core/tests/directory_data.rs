@@ -1,0 +1,117 @@
+//! A rule whose directory's data is part of it.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use zookeeper_recipes_core::{
+    ConnectOptions, Contender, Error, InvalidInput, Queue, Recipe, Rule, Session, Verdict,
+};
+use zookeeper_recipes_testkit::simulation::{RequestKind, Simulation, SimulationOptions};
+
+const PATH: &str = "/seats";
+
+/// As many hold as the directory says.
+#[derive(Debug)]
+struct AsManyAsRecorded {
+    seats: AtomicUsize,
+}
+
+impl AsManyAsRecorded {
+    fn of(seats: usize) -> AsManyAsRecorded {
+        AsManyAsRecorded {
+            seats: AtomicUsize::new(seats),
+        }
+    }
+}
+
+impl Rule for AsManyAsRecorded {
+    fn label(&self) -> Cow<'_, str> {
+        "seat-".into()
+    }
+
+    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
+        let seats = self.seats.load(Ordering::SeqCst);
+        if me < seats {
+            return Verdict::Hold;
+        }
+        Verdict::Wait {
+            on: (me - seats..me).collect(),
+        }
+    }
+
+    fn directory_data(&self) -> Vec<u8> {
+        self.seats.load(Ordering::SeqCst).to_string().into_bytes()
+    }
+
+    fn reads_directory(&self) -> bool {
+        true
+    }
+
+    fn learn(&self, directory: Option<&[u8]>) -> Result<(), InvalidInput> {
+        let Some(data) = directory else {
+            return Err(InvalidInput::new("directory", PATH, "is not there"));
+        };
+        let text = String::from_utf8_lossy(data);
+        let seats = text
+            .parse()
+            .map_err(|_| InvalidInput::new("data", text.clone(), "is no number"))?;
+        self.seats.store(seats, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+async fn seats(simulation: &Simulation, process: &str) -> Result<Queue, Error> {
+    let options = ConnectOptions::new().session_timeout(Duration::from_secs(40));
+    let session = Session::open(simulation.ensemble(process), options).await?;
+    Ok(Queue::new(&session, PATH, AsManyAsRecorded::of(1))?)
+}
+
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn change_of_the_data_at_any_moment_of_a_waiters_look_is_seen() -> Result<(), Error> {
+    for moment in 0..60 {
+        let simulation = Simulation::new(SimulationOptions {
+            seed: moment,
+            network_delay: Duration::from_millis(2)..=Duration::from_millis(9),
+            ..Default::default()
+        });
+        let _held = seats(&simulation, "holder").await?.acquire().await?;
+        let waiter = seats(&simulation, "waiter").await?;
+        let change = async {
+            tokio::time::sleep(Duration::from_millis(moment)).await;
+            simulation.administrator().set_data(PATH, b"2")
+        };
+        let patience = Duration::from_secs(10);
+        let (waited, changed) = tokio::join!(waiter.acquire_timeout(patience), change);
+        changed.expect("the directory is there");
+        assert!(waited.is_ok(), "changed after {moment} ms: {waited:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn waiter_lists_once_when_it_comes_and_once_when_it_is_woken() -> Result<(), Error> {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let held = seats(&simulation, "holder").await?.acquire().await?;
+    let waiter = seats(&simulation, "waiter").await?;
+    let lists = || simulation.counters().requests(RequestKind::List);
+    let before = lists();
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(!waiting.is_finished());
+    assert_eq!(lists() - before, 1);
+    held.release().await?;
+    let hold = waiting.await.expect("it does not panic")?;
+    assert_eq!(lists() - before, 2);
+    hold.release().await
+}
+
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn try_without_a_directory_asks_the_rule_before_it_creates_one() -> Result<(), Error> {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let tried = seats(&simulation, "first").await?.try_acquire().await;
+    assert!(matches!(tried, Err(Error::InvalidInput(_))), "{tried:?}");
+    let created = simulation.counters().requests(RequestKind::Create);
+    assert_eq!(created, 0);
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Leases: what is held is lost before the ensemble lets go of it.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use zookeeper_recipes_core::{
+    ConnectOptions, Contender, Hold, Queue, Recipe, Rule, Session, Verdict,
+};
+use zookeeper_recipes_testkit::simulation::{
+    Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
+};
+
+#[derive(Debug)]
+struct First;
+
+impl Rule for First {
+    fn label(&self) -> Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
+        match me {
+            0 => Verdict::Hold,
+            _ => Verdict::wait_on(me - 1),
+        }
+    }
+}
+
+/// A process wakes, just before its session expires, on a follower that will tell the leader so
+/// too late.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_granted_in_a_session_that_expires_although_its_server_answers() {
+    for asleep in (2_000..5_000).step_by(20) {
+        let simulation = Simulation::new(SimulationOptions {
+            seed: asleep,
+            servers: 3,
+            session_timeout: Duration::from_secs(3),
+            tick: Duration::from_secs(1),
+            ..SimulationOptions::default()
+        });
+        let administrator = simulation.administrator();
+        let session = loop {
+            let opened = Session::open(simulation.ensemble("a"), ConnectOptions::new()).await;
+            let session = opened.expect("a session opens");
+            let server = administrator.server_of(session.id().expect("open"));
+            if server != Some(administrator.leader()) {
+                break session;
+            }
+        };
+        let held: Arc<Mutex<Option<Hold>>> = Arc::default();
+        let ended: Arc<Mutex<Option<bool>>> = Arc::default();
+        let (looked_at, seen) = (held.clone(), ended.clone());
+        let id = session.id().expect("open");
+        simulation.on_commit(move |committed| {
+            if matches!(committed.change, Change::SessionEnded { session, .. } if session == id) {
+                let hold = looked_at.lock().expect("no panic");
+                let still_held = hold.as_ref().is_some_and(Hold::is_held);
+                *seen.lock().expect("no panic") = Some(still_held);
+            }
+        });
+
+        let process = simulation.process("a");
+        // With an answer under way, by which the connection survives.
+        let asleep_for = FaultKind::Asleep(Duration::from_millis(asleep));
+        let fault = Fault::new(asleep_for).of_process("a");
+        simulation.faults().inject(fault.on(RequestKind::Sync));
+        while !process.is_asleep() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let queue = Queue::new(&session, "/lock", First).expect("a good path");
+        let acquired = process.while_awake(queue.acquire()).await;
+        if let Ok(hold) = acquired {
+            *held.lock().expect("no panic") = Some(hold);
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let seen = *ended.lock().expect("no panic");
+        assert_ne!(seen, Some(true), "after {asleep} ms asleep it was held");
+        held.lock().expect("no panic").take();
+    }
+}

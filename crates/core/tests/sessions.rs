@@ -1,0 +1,262 @@
+//! Sessions on real servers: their states, their end, and what outlives them.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use zookeeper_recipes_core::{
+    ConnectOptions, Contender, CreateMode, Error, HoldState, LossReason, Queue, Recipe, Rule,
+    Session, SessionEnd, SessionState, Verdict,
+};
+use zookeeper_recipes_testkit::{Server, ServerOptions};
+
+/// Longer than anything here may take: a test that gets there has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+struct First;
+
+impl Rule for First {
+    fn label(&self) -> std::borrow::Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
+        match me {
+            0 => Verdict::Hold,
+            _ => Verdict::wait_on(me - 1),
+        }
+    }
+}
+
+async fn server() -> Server {
+    Server::start(ServerOptions::new())
+        .await
+        .expect("a server starts")
+}
+
+async fn session(server: &Server) -> Session {
+    Session::connect(&server.connect_string())
+        .await
+        .expect("a session opens")
+}
+
+async fn no_connection_left(server: &Server) {
+    let gone = async {
+        // The connection that asks is one.
+        while server
+            .monitor()
+            .await
+            .expect("the server answers")
+            .connections
+            > 1
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone)
+        .await
+        .expect("the connections are closed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_expires_is_followed_by_a_new_one() {
+    let server = server().await;
+    let session = session(&server).await;
+    let first = session.id().expect("it is open");
+    let mut states = session.states();
+    assert_eq!(states.next().await, Some(SessionState::Connected(first)));
+    server
+        .expire_session(first.0)
+        .await
+        .expect("a session can be expired");
+    let second = async {
+        loop {
+            match states.next().await.expect("it goes on") {
+                SessionState::Connected(id) if id != first => return id,
+                SessionState::Over(end) => panic!("over: {end}"),
+                _ => {}
+            }
+        }
+    };
+    let second = tokio::time::timeout(PATIENCE, second)
+        .await
+        .expect("a new session opens");
+    assert_eq!(session.id(), Some(second));
+    session.close().await;
+    while let Some(state) = states.next().await {
+        if state == SessionState::Over(SessionEnd::Closed) {
+            assert_eq!(states.next().await, None, "the last one");
+            return;
+        }
+    }
+    panic!("the close was not told");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn closing_tells_the_server() {
+    let server = server().await;
+    let session = session(&server).await;
+    let queue = Queue::new(&session, "/closed", First).expect("a good path");
+    let hold = queue.acquire().await.expect("nobody is before it");
+    tokio::time::timeout(Duration::from_secs(5), session.close())
+        .await
+        .expect("at once");
+    assert_eq!(
+        server
+            .monitor()
+            .await
+            .expect("the server answers")
+            .ephemerals,
+        0
+    );
+    assert_eq!(
+        hold.state(),
+        HoldState::Lost(LossReason::Session(SessionEnd::Closed))
+    );
+    no_connection_left(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dropping_the_last_handle_closes_but_a_hold_is_one() {
+    let server = server().await;
+    let session = session(&server).await;
+    let queue = Queue::new(&session, "/dropped", First).expect("a good path");
+    let hold = queue.acquire().await.expect("nobody is before it");
+    drop((session, queue));
+    hold.transaction()
+        .create("/written", b"", CreateMode::Persistent)
+        .commit()
+        .await
+        .expect("the session is kept open by the hold");
+    assert!(hold.is_held());
+    drop(hold);
+    no_connection_left(&server).await;
+    assert_eq!(
+        server
+            .monitor()
+            .await
+            .expect("the server answers")
+            .ephemerals,
+        0
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn closing_ends_those_who_wait() {
+    let server = server().await;
+    let (first, second) = (session(&server).await, session(&server).await);
+    let hold = Queue::new(&first, "/waiting", First)
+        .expect("good")
+        .acquire()
+        .await;
+    let waiting = Queue::new(&second, "/waiting", First).expect("a good path");
+    let waiter = tokio::spawn(async move { waiting.acquire().await });
+    let look = Queue::new(&first, "/waiting", First).expect("a good path");
+    while look
+        .contenders()
+        .await
+        .expect("the queue can be read")
+        .len()
+        < 2
+    {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    second.close().await;
+    let error = waiter
+        .await
+        .expect("no panic")
+        .expect_err("its session is closed");
+    assert!(
+        matches!(
+            &error,
+            Error::SessionOver {
+                reason: SessionEnd::Closed,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert_eq!(
+        look.contenders()
+            .await
+            .expect("the queue can be read")
+            .len(),
+        1
+    );
+    drop(hold);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connected_client_becomes_a_session_for_as_long_as_it_lives() {
+    let server = server().await;
+    let client = zookeeper_client::Client::connect(&server.connect_string())
+        .await
+        .expect("a client connects");
+    let id = client.session_id().0;
+    let session = Session::from_client(client, ConnectOptions::new())
+        .await
+        .expect("it is open");
+    assert_eq!(session.id().map(|id| id.0), Some(id));
+    let queue = Queue::new(&session, "/adopted", First).expect("a good path");
+    let hold = queue.acquire().await.expect("nobody is before it");
+    server
+        .expire_session(id)
+        .await
+        .expect("a session can be expired");
+    tokio::time::timeout(PATIENCE, hold.lost())
+        .await
+        .expect("it is told");
+    drop(hold);
+    let error = tokio::time::timeout(PATIENCE, async {
+        loop {
+            if let Err(error @ Error::NoSession { .. }) = queue.acquire().await {
+                return error;
+            }
+        }
+    })
+    .await
+    .expect("there will be no other session");
+    assert!(error.to_string().contains("expired"), "{error}");
+}
+
+#[test]
+fn a_hold_may_be_dropped_outside_any_runtime() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let (server, hold, look) = runtime.block_on(async {
+        let server = server().await;
+        let session = session(&server).await;
+        let queue = Queue::new(&session, "/outside", First).expect("a good path");
+        let hold = queue.acquire().await.expect("nobody is before it");
+        (server, hold, queue)
+    });
+    drop(hold);
+    runtime.block_on(async {
+        let gone = async {
+            while !look
+                .contenders()
+                .await
+                .expect("the queue can be read")
+                .is_empty()
+            {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, gone)
+            .await
+            .expect("released in the background");
+        drop(server);
+    });
+}
+
+#[test]
+fn a_hold_may_outlive_the_runtime() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let hold = runtime.block_on(async {
+        let server = server().await;
+        let session = session(&server).await;
+        let queue = Queue::new(&session, "/outlived", First).expect("a good path");
+        queue.acquire().await.expect("nobody is before it")
+    });
+    drop(runtime);
+    drop(hold);
+}

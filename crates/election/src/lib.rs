@@ -1,0 +1,69 @@
+//! Leader election on ZooKeeper.
+//!
+//! Of the processes that campaign at a path in a [`LeaderElection`], one leads at a time, in the
+//! order of arrival, until it resigns, dies, or is cut off. It is Apache Curator's `LeaderLatch` on
+//! the server.
+//!
+//! # Example
+//!
+//! [`run`](LeaderElection::run) does what a service needs: it campaigns, does the work while it
+//! leads, stops it before another can lead, and campaigns again.
+//!
+//! ```
+//! # use zookeeper_recipes_testkit::{Server, ServerOptions};
+//! use zookeeper_recipes_election::{LeaderElection, Leadership, Session};
+//!
+//! async fn serve(leadership: Leadership) -> Result<(), std::io::Error> {
+//!     println!("{} leads with token {}", leadership.id(), leadership.fencing_token());
+//!     Ok(())
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let server = Server::start(ServerOptions::new()).await?;
+//! # let connect_string = server.connect_string();
+//! # let shutdown = tokio::time::sleep(std::time::Duration::from_millis(50));
+//! let session = Session::connect(&connect_string).await?;
+//! LeaderElection::new(&session, "/app/leader", "node-7")?
+//!     .run(shutdown, async |leadership| serve(leadership).await)
+//!     .await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`observe`](LeaderElection::observe) tells who leads, to anyone who wants to know;
+//! [`campaign`](LeaderElection::campaign) yields the [`Leadership`] itself, to be used step by step.
+//!
+//! # What leading is worth
+//!
+//! The leader is told that it leads no more before another can lead, by the clock of its own
+//! process. But a process can be paused between a look at that clock and what it does next, so two
+//! leaders can *act* at once all the same, one of them late. Where that must not matter, let the
+//! other side check: give the [`fencing_token`](Hold::fencing_token) along with the work and let its
+//! target refuse an older one, or write to ZooKeeper under guard ([`Hold::transaction`]).
+//!
+//! # Other languages
+//!
+//! The names are those of Curator's `LeaderLatch` (`_c_<uuid>-latch-<number>`), and so is the data,
+//! the candidate's id: processes that use it can campaign under the same path, and each sees the
+//! others' ids. kazoo's election must not be put under the same path.
+//! See [Sharing a lock with other languages](core::docs::sharing).
+
+mod backoff;
+mod hold;
+mod leader;
+mod observe;
+mod recipe;
+mod rule;
+mod run;
+
+pub use hold::Leadership;
+pub use leader::{Leader, Participant};
+pub use recipe::LeaderElection;
+pub use rule::FirstInQueue;
+pub use run::{RunError, StopWork};
+pub use zookeeper_recipes_core::{
+    self as core, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
+    HoldState, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session, SessionId,
+    SessionState, WaitStrategy,
+};

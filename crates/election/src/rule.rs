@@ -1,0 +1,27 @@
+//! Who leads.
+
+use std::borrow::Cow;
+
+use zookeeper_recipes_core::{Contender, Rule, Verdict};
+
+/// What stands in a candidate's name before its number.
+pub(crate) const LABEL: &str = "latch-";
+
+/// Leads when nobody is before it, and waits on the one right before it.
+///
+/// Writes names as Apache Curator's `LeaderLatch` does: `_c_<uuid>-latch-<number>`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FirstInQueue;
+
+impl Rule for FirstInQueue {
+    fn label(&self) -> Cow<'_, str> {
+        LABEL.into()
+    }
+
+    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
+        match me {
+            0 => Verdict::Hold,
+            _ => Verdict::wait_on(me - 1),
+        }
+    }
+}

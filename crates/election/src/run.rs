@@ -1,0 +1,221 @@
+//! Campaign, work while leading, stop in time, campaign again.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+use futures_util::stream::StreamExt;
+use zookeeper_recipes_core::{Error, Hold, HoldState, Refusal, Session, SessionState};
+
+use crate::backoff::Backoff;
+use crate::hold::Leadership;
+use crate::recipe::LeaderElection;
+
+/// When [`LeaderElection::run`] takes the work away from a leader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum StopWork {
+    /// As soon as no answer comes from the server ([`HoldState::Suspended`]): there is time then
+    /// to end it in good order before another can lead. The safe choice.
+    #[default]
+    WhenSuspended,
+    /// Only when the leadership is lost ([`HoldState::Lost`]): a disconnection that is over in
+    /// time disturbs nothing. What the work still does at that moment, such as a request to
+    /// another service that is under way, may meet what the next leader does.
+    WhenLost,
+}
+
+/// Why [`LeaderElection::run`] ended, when it was not told to.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError<E> {
+    /// It cannot campaign, or not resign, and trying again would not help.
+    #[error(transparent)]
+    Election(#[from] Error),
+    /// The work failed, with this.
+    #[error("the leader's work failed: {0}")]
+    Work(E),
+}
+
+/// How a leader's term came to its end.
+enum Term<E> {
+    ShutDown,
+    Stopped,
+    Worked(Result<(), E>),
+}
+
+impl LeaderElection {
+    /// Campaigns, does the work while it leads, and campaigns again, until `shutdown` resolves or
+    /// the work fails.
+    ///
+    /// Each term, `work` is called with the [`Leadership`], and its future is polled only while
+    /// that is held. The future is dropped when the leadership may be about to go
+    /// ([`stop_work`](Self::stop_work) says when), before another can lead. Then this candidate
+    /// resigns, and campaigns again once there is a connection: under the same session or, after
+    /// an expiry, under a new one.
+    ///
+    /// * When the work returns `Ok`, it resigns and campaigns again: a term was enough, and others
+    ///   get theirs.
+    /// * When the work returns an error, it resigns and returns that error.
+    /// * When the work panics, it resigns, and the panic goes on to the caller.
+    /// * When `shutdown` resolves, the work is dropped, it resigns, and returns `Ok`.
+    ///
+    /// So it never ends without telling. However it ends, it has resigned; unless it was dropped
+    /// or panicked, the server has confirmed that, or the session is over. Without a server that
+    /// is waited for, at most until the session is over.
+    ///
+    /// Dropping a future stops it where it waits. Work that blocks its thread, or that was spawned
+    /// elsewhere, goes on until it looks: let it ask [`Hold::is_held`], and let what it writes be
+    /// checked against the [`fencing_token`](Hold::fencing_token) ([`Hold`] says what that is
+    /// worth). A clone of the hold that outlives the work is lost as the term ends.
+    ///
+    /// Where this is part of a task that is spawned, let the closure own what it uses, as in
+    /// `async move |leadership| …`: the compiler cannot tell yet that it is `Send` where it borrows.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Work`] with the work's error. [`RunError::Election`] when trying again would not
+    /// help: no permission ([`Error::Refused`]), the session closed ([`Error::NoSession`]). What may
+    /// pass is tried again: a session that has expired, no answer, a server that is overloaded or
+    /// only reads, a candidate's znode that somebody has deleted.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it drops the work and resigns in the background.
+    ///
+    /// ```
+    /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+    /// use tokio::sync::oneshot;
+    /// use zookeeper_recipes_election::{LeaderElection, Session};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Server::start(ServerOptions::new()).await?;
+    /// # let session = Session::connect(&server.connect_string()).await?;
+    /// let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
+    /// let (shut_down, shutdown) = oneshot::channel::<()>();
+    /// let mut shut_down = Some(shut_down);
+    ///
+    /// election
+    ///     .run(
+    ///         async {
+    ///             let _ = shutdown.await;
+    ///         },
+    ///         async |leadership| {
+    ///             println!("{} leads with token {}", leadership.id(), leadership.fencing_token());
+    ///             shut_down.take();
+    ///             std::future::pending::<std::io::Result<()>>().await
+    ///         },
+    ///     )
+    ///     .await?;
+    /// assert_eq!(election.leader().await?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn run<E>(
+        &self,
+        shutdown: impl Future<Output = ()>,
+        mut work: impl AsyncFnMut(Leadership) -> Result<(), E>,
+    ) -> Result<(), RunError<E>> {
+        let mut shutdown = pin!(shutdown);
+        loop {
+            let leadership = tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(()),
+                elected = self.until_elected() => elected?,
+            };
+            let hold = (*leadership).clone();
+            let term = tokio::select! {
+                // The work is not even polled once it has to stop.
+                biased;
+                () = &mut shutdown => Term::ShutDown,
+                () = must_stop(&hold, self.stop_work) => Term::Stopped,
+                result = work(leadership) => Term::Worked(result),
+            };
+            let resigned = resign(hold).await;
+            match term {
+                Term::Worked(Err(error)) => return Err(RunError::Work(error)),
+                Term::ShutDown => return Ok(resigned?),
+                Term::Stopped | Term::Worked(Ok(())) => resigned?,
+            }
+        }
+    }
+
+    /// Campaigns until it leads, or until there is no use in trying again.
+    async fn until_elected(&self) -> Result<Leadership, Error> {
+        let mut backoff = Backoff::new();
+        loop {
+            connected(self.queue.session()).await;
+            match self.campaign().await {
+                Err(error) if may_pass(&error) => {
+                    tracing::warn!(%error, "campaigning again");
+                    backoff.wait().await;
+                }
+                elected => return elected,
+            }
+        }
+    }
+}
+
+/// Waits until the session has a connection, or is over.
+async fn connected(session: &Session) {
+    let mut states = session.states();
+    while let Some(state) = states.next().await {
+        if matches!(state, SessionState::Connected(_) | SessionState::Over(_)) {
+            return;
+        }
+    }
+}
+
+/// Whether another attempt may go better. What is over for good, the next attempt is told.
+fn may_pass(error: &Error) -> bool {
+    match error {
+        Error::SessionOver { .. }
+        | Error::OutcomeUnknown { .. }
+        | Error::ContenderDeleted { .. }
+        | Error::Lost { .. } => true,
+        Error::Refused { refusal, .. } => {
+            matches!(refusal, Refusal::Throttled | Refusal::ReadOnly)
+        }
+        _ => false,
+    }
+}
+
+/// Resolves when the work has to stop. Looks at the hold, clock and all, each time it is polled,
+/// and so never lets the work run on after a pause of the process.
+async fn must_stop(hold: &Hold, when: StopWork) {
+    let mut states = hold.states();
+    poll_fn(|context| {
+        loop {
+            match (hold.state(), when) {
+                (HoldState::Held, _) | (HoldState::Suspended, StopWork::WhenLost) => {}
+                (HoldState::Suspended, StopWork::WhenSuspended) | (HoldState::Lost(_), _) => {
+                    return Poll::Ready(());
+                }
+            }
+            match states.poll_next_unpin(context) {
+                Poll::Ready(Some(_)) => {}
+                Poll::Ready(None) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    })
+    .await;
+}
+
+/// Gives up what may have been lost already.
+///
+/// # Errors
+///
+/// When the server would not let the candidate go: it would stand in its own way.
+async fn resign(hold: Hold) -> Result<(), Error> {
+    match hold.release_all().await {
+        Err(error @ Error::Refused { .. }) => {
+            tracing::warn!(%error, "the leadership was not given up");
+            Err(error)
+        }
+        Err(error) => {
+            tracing::debug!(%error, "the leadership had gone before it was given up");
+            Ok(())
+        }
+        Ok(()) => Ok(()),
+    }
+}

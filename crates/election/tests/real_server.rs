@@ -1,0 +1,758 @@
+//! What an election promises, on real servers.
+
+mod link;
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::{Stream, StreamExt};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use zookeeper_client::{Acls, Client, CreateMode};
+use zookeeper_recipes_election::{
+    ConnectOptions, Error, FencingToken, HoldState, Leader, LeaderElection, Leadership, Recipe,
+    RunError, Session, SessionId, StopWork,
+};
+use zookeeper_recipes_testkit::{Server, ServerOptions};
+
+use crate::link::Link;
+
+type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
+
+const DIRECTORY: &str = "/app/leader";
+const PATIENCE: Duration = Duration::from_secs(20);
+const TICK: Duration = Duration::from_millis(200);
+const SHORT_SESSION: Duration = Duration::from_millis(1500);
+
+async fn server() -> Result<Server> {
+    Ok(Server::start(ServerOptions::new().tick_time(TICK)).await?)
+}
+
+async fn session(server: &Server) -> Result<Session> {
+    Ok(Session::connect(&server.connect_string()).await?)
+}
+
+async fn short_session(connect_string: &str) -> Result<Session> {
+    let options = ConnectOptions::new().session_timeout(SHORT_SESSION);
+    Ok(Session::connect_with(connect_string, options).await?)
+}
+
+async fn soon<T>(future: impl Future<Output = T>) -> Result<T> {
+    Ok(timeout(PATIENCE, future).await?)
+}
+
+/// The next thing that an observer tells.
+async fn next<T>(observer: &mut (impl Stream<Item = Result<T, Error>> + Unpin)) -> Result<T> {
+    Ok(soon(observer.next())
+        .await?
+        .ok_or("the stream has ended")??)
+}
+
+/// Waits until the observer tells of this leader; everything it tells before may be so.
+async fn until_leader(
+    observer: &mut (impl Stream<Item = Result<Option<Leader>, Error>> + Unpin),
+    token: FencingToken,
+) -> Result<Leader> {
+    loop {
+        match next(observer).await? {
+            Some(leader) if leader.fencing_token == token => return Ok(leader),
+            _ => {}
+        }
+    }
+}
+
+/// Waits until no candidate is left, and no watch.
+async fn nothing_is_left(server: &Server, election: &LeaderElection) -> Result {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let participants = election.participants().await?;
+        // The list of watched paths leaves out watches on children; this figure does not.
+        let watches = server.monitor().await?.watches;
+        if participants.is_empty() && watches == 0 {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(format!("left: {participants:?}, and {watches} watches").into());
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// A candidate that runs in a task of its own, and says what becomes of it.
+struct Running {
+    terms: mpsc::UnboundedReceiver<Term>,
+    shut_down: Option<oneshot::Sender<()>>,
+    task: JoinHandle<Result<(), RunError<Infallible>>>,
+}
+
+/// One term of a leader, as its work sees it.
+struct Term {
+    token: FencingToken,
+    session_id: SessionId,
+    /// When the work was dropped.
+    stopped: oneshot::Receiver<Instant>,
+}
+
+struct TellWhenDropped(Option<oneshot::Sender<Instant>>);
+
+impl Drop for TellWhenDropped {
+    fn drop(&mut self) {
+        if let Some(stopped) = self.0.take() {
+            // Nobody listens where the test has no use for it.
+            let _ = stopped.send(Instant::now());
+        }
+    }
+}
+
+impl Running {
+    /// Leads until it is stopped.
+    fn start(election: LeaderElection) -> Running {
+        let (terms, told) = mpsc::unbounded_channel();
+        let (shut_down, shutdown) = oneshot::channel();
+        let shutdown = async {
+            let _ = shutdown.await;
+        };
+        let task = tokio::spawn(async move {
+            let work = async move |leadership: Leadership| {
+                let (sender, stopped) = oneshot::channel();
+                let _tell = TellWhenDropped(Some(sender));
+                let _ = terms.send(Term {
+                    token: leadership.fencing_token(),
+                    session_id: leadership.session_id(),
+                    stopped,
+                });
+                pending().await
+            };
+            election.run(shutdown, work).await
+        });
+        Running {
+            terms: told,
+            shut_down: Some(shut_down),
+            task,
+        }
+    }
+
+    async fn next_term(&mut self) -> Result<Term> {
+        Ok(soon(self.terms.recv())
+            .await?
+            .ok_or("the candidate has ended")?)
+    }
+
+    async fn shut_down(mut self) -> Result {
+        drop(self.shut_down.take());
+        Ok(soon(self.task).await???)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_of_ten_candidates_leads_once_and_observers_see_every_change_in_order() -> Result {
+    let server = server().await?;
+    let watching = session(&server).await?;
+    let election = LeaderElection::new(&watching, DIRECTORY, "observer")?;
+    let seen = Arc::new(watch::Sender::new([0_i64; 2]));
+    let mut observers = Vec::new();
+    for observer in 0..2 {
+        let mut leaders = election.observe();
+        let seen = seen.clone();
+        observers.push(tokio::spawn(async move {
+            let mut told = Vec::new();
+            while told.len() < 10 {
+                let leader = leaders.next().await;
+                if let Some(Ok(Some(leader))) = leader {
+                    seen.send_modify(|seen| seen[observer] = leader.fencing_token.get());
+                    told.push(leader);
+                }
+            }
+            told
+        }));
+    }
+    let leading = Arc::new(AtomicUsize::new(0));
+    let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let mut candidates = Vec::new();
+    for number in 0..10 {
+        let session = session(&server).await?;
+        let election = LeaderElection::new(&session, DIRECTORY, format!("node-{number}"))?;
+        let (leading, order) = (leading.clone(), order.clone());
+        let mut seen = seen.subscribe();
+        candidates.push(tokio::spawn(async move {
+            let leadership = election.campaign().await?;
+            assert_eq!(
+                leading.fetch_add(1, Ordering::SeqCst),
+                0,
+                "two lead at once"
+            );
+            let token = leadership.fencing_token().get();
+            let entry = (leadership.id().to_owned(), token);
+            order.lock().expect("nobody panicked").push(entry);
+            // A leadership that is over before anyone looks would be skipped.
+            let _ = seen.wait_for(|seen| *seen == [token; 2]).await;
+            leading.fetch_sub(1, Ordering::SeqCst);
+            leadership.resign().await
+        }));
+    }
+    for candidate in candidates {
+        soon(candidate).await???;
+    }
+    let order = std::mem::take(&mut *order.lock().expect("nobody panicked"));
+    assert_eq!(order.len(), 10);
+    assert!(order.is_sorted_by(|one, next| one.1 < next.1), "{order:?}");
+    for observer in observers {
+        let told = soon(observer).await??;
+        assert!(told.is_sorted_by(|one, next| one.since <= next.since));
+        let told: Vec<(String, i64)> = told
+            .into_iter()
+            .map(|leader| (leader.id, leader.fencing_token.get()))
+            .collect();
+        assert_eq!(told, order);
+    }
+    nothing_is_left(&server, &election).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leader_is_stopped_before_the_next_leads_when_its_session_expires() -> Result {
+    let server = server().await?;
+    let link = Link::to(server.connect_string()).await?;
+    let old = short_session(&link.connect_string()).await?;
+    let new = session(&server).await?;
+    for (path, stop_work) in [
+        ("/cautious", StopWork::WhenSuspended),
+        ("/late", StopWork::WhenLost),
+    ] {
+        let mut leader =
+            Running::start(LeaderElection::new(&old, path, "old")?.stop_work(stop_work));
+        let term = leader.next_term().await?;
+        let next = LeaderElection::new(&new, path, "new")?;
+        let won = tokio::spawn(async move {
+            let leadership = next.campaign().await;
+            (leadership, Instant::now())
+        });
+        link.cut();
+        let cut = Instant::now();
+        let stopped = soon(term.stopped).await??;
+        let (leadership, won) = soon(won).await??;
+        let leadership = leadership?;
+        assert!(
+            stopped < won,
+            "{stop_work:?}: stopped {:?} late",
+            stopped - won
+        );
+        assert!(leadership.fencing_token() > term.token);
+        match stop_work {
+            StopWork::WhenSuspended => assert!(stopped - cut < SHORT_SESSION / 5),
+            StopWork::WhenLost => assert!(stopped - cut > SHORT_SESSION / 5),
+        }
+        link.mend();
+        leadership.resign().await?;
+        let again = leader.next_term().await?;
+        assert_ne!(again.session_id, term.session_id);
+        leader.shut_down().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn run_leads_again_under_a_new_session_by_itself() -> Result {
+    let server = server().await?;
+    let session = session(&server).await?;
+    let election = LeaderElection::new(&session, DIRECTORY, "node-7")?;
+    let mut candidate = Running::start(election.clone());
+    let mut observer = election.observe();
+    let mut last = candidate.next_term().await?;
+    until_leader(&mut observer, last.token).await?;
+    for _ in 0..2 {
+        server.expire_session(last.session_id.0).await?;
+        soon(last.stopped).await??;
+        let mut term = candidate.next_term().await?;
+        while term.session_id == last.session_id {
+            // It took the session back, and led again, before that was over.
+            term = candidate.next_term().await?;
+        }
+        assert!(term.token > last.token);
+        // The observer stands on the same session, and comes back as well.
+        until_leader(&mut observer, term.token).await?;
+        last = term;
+    }
+    candidate.shut_down().await?;
+    drop(observer);
+    nothing_is_left(&server, &election).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn run_campaigns_again_when_the_session_expires_while_it_waits() -> Result {
+    let server = server().await?;
+    let (one, other) = (session(&server).await?, session(&server).await?);
+    let first = LeaderElection::new(&one, DIRECTORY, "first")?;
+    let leadership = first.campaign().await?;
+    let second = LeaderElection::new(&other, DIRECTORY, "second")?;
+    let mut waiting = Running::start(second.clone());
+    let waits = async |than: Option<FencingToken>| -> Result<FencingToken> {
+        soon(async {
+            loop {
+                let participants = first.participants().await?;
+                if let [_, waiter] = &participants[..] {
+                    if Some(waiter.fencing_token) != than {
+                        assert_eq!((waiter.id.as_str(), waiter.leads), ("second", false));
+                        return Ok(waiter.fencing_token);
+                    }
+                }
+            }
+        })
+        .await?
+    };
+    let before = waits(None).await?;
+    let id = other.id().ok_or("no session")?;
+    server.expire_session(id.0).await?;
+    let after = waits(Some(before)).await?;
+
+    // So it does when somebody deletes its znode.
+    let client = Client::connect(&server.connect_string()).await?;
+    let name = second.contenders().await?.swap_remove(1).name;
+    client.delete(&format!("{DIRECTORY}/{name}"), None).await?;
+    let last = waits(Some(after)).await?;
+
+    leadership.resign().await?;
+    assert_eq!(waiting.next_term().await?.token, last);
+    waiting.shut_down().await?;
+    nothing_is_left(&server, &first).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resigning_hands_over_at_once() -> Result {
+    let server = server().await?;
+    let (one, other) = (session(&server).await?, session(&server).await?);
+    let first = LeaderElection::new(&one, DIRECTORY, "first")?;
+    let leadership = first.campaign().await?;
+    let next = LeaderElection::new(&other, DIRECTORY, "next")?;
+    let campaign = tokio::spawn(async move { next.campaign().await });
+    soon(async {
+        while first.participants().await?.len() < 2 {}
+        Ok::<_, Error>(())
+    })
+    .await??;
+    let resigned = Instant::now();
+    leadership.resign().await?;
+    let leadership = soon(campaign).await???;
+    // Well below the 10 s of the session timeout.
+    assert!(resigned.elapsed() < Duration::from_secs(2));
+    assert_eq!(leadership.id(), "next");
+    assert_eq!(leadership.state(), HoldState::Held);
+    assert_eq!(
+        first.leader().await?.map(|leader| leader.id).as_deref(),
+        Some("next")
+    );
+    drop(leadership);
+    nothing_is_left(&server, &first).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_fails_or_panics_or_is_shut_down_has_resigned() -> Result {
+    let server = server().await?;
+    let session = session(&server).await?;
+    let election = LeaderElection::new(&session, DIRECTORY, "node-7")?;
+
+    let failed = election
+        .run(pending(), async |_leadership| Err("the work's own error"))
+        .await;
+    assert!(matches!(
+        failed,
+        Err(RunError::Work("the work's own error"))
+    ));
+    // Confirmed by the server by then, not some time later.
+    assert_eq!(election.participants().await?, []);
+
+    let panicking = election.clone();
+    let panicked = tokio::spawn(async move {
+        let work = async |_leadership| -> Result<(), Infallible> { panic!("on purpose") };
+        panicking.run(pending(), work).await
+    });
+    let panicked = soon(panicked).await?;
+    assert!(panicked.is_err_and(|error| error.is_panic()));
+    nothing_is_left(&server, &election).await?;
+
+    let mut leader = Running::start(election.clone());
+    let term = leader.next_term().await?;
+    let waiting = Running::start(election.clone());
+    soon(async {
+        while election.participants().await?.len() < 2 {}
+        Ok::<_, Error>(())
+    })
+    .await??;
+    // Shut down while it campaigns, and while it leads.
+    waiting.shut_down().await?;
+    // It has resigned when the server says so, and not before.
+    server.pause()?;
+    let mut ending = Box::pin(leader.shut_down());
+    assert!(timeout(TICK, &mut ending).await.is_err());
+    soon(term.stopped).await??;
+    server.resume()?;
+    ending.await?;
+    assert_eq!(election.leader().await?, None);
+    nothing_is_left(&server, &election).await?;
+
+    let mut dropped = Running::start(election.clone());
+    dropped.next_term().await?;
+    dropped.task.abort();
+    nothing_is_left(&server, &election).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn candidates_whose_work_is_done_take_turns() -> Result {
+    let server = server().await?;
+    let (told, mut terms) = mpsc::unbounded_channel();
+    let mut tasks = Vec::new();
+    let done = watch::Sender::new(false);
+    for id in ["one", "other"] {
+        let session = session(&server).await?;
+        let election = LeaderElection::new(&session, DIRECTORY, id)?;
+        let (told, looking) = (told.clone(), election.clone());
+        let mut done = done.subscribe();
+        tasks.push(tokio::spawn(async move {
+            let shutdown = async {
+                let _ = done.wait_for(|done| *done).await;
+            };
+            let work = async move |leadership: Leadership| {
+                // Both are there before a term ends, or one could have several in a row.
+                while looking.participants().await?.len() < 2 {}
+                let _ = told.send((leadership.id().to_owned(), leadership.fencing_token()));
+                Ok::<_, Error>(())
+            };
+            election.run(shutdown, work).await
+        }));
+    }
+    let mut seen = Vec::new();
+    while seen.len() < 10 {
+        seen.push(soon(terms.recv()).await?.ok_or("both have ended")?);
+    }
+    assert!(
+        seen.is_sorted_by(|one, next| one.0 != next.0 && one.1 < next.1),
+        "{seen:?}"
+    );
+    done.send_replace(true);
+    for task in tasks {
+        soon(task).await???;
+    }
+    let session = session(&server).await?;
+    nothing_is_left(&server, &LeaderElection::new(&session, DIRECTORY, "")?).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_blocks_its_thread_delays_the_election_and_does_not_end_it() -> Result {
+    let server = server().await?;
+    let (one, other) = (session(&server).await?, session(&server).await?);
+    let election = LeaderElection::new(&one, DIRECTORY, "blocked")?;
+    let (told, mut terms) = mpsc::unbounded_channel();
+    let (unblock, blocked) = std::sync::mpsc::channel();
+    let (shut_down, shutdown) = oneshot::channel::<()>();
+    let task = tokio::spawn(async move {
+        let shutdown = async {
+            let _ = shutdown.await;
+        };
+        let blocked = std::sync::Mutex::new(blocked);
+        let work = async move |leadership: Leadership| {
+            let _ = told.send(leadership.session_id());
+            // Until something is sent, or can be no more.
+            let _ = blocked.lock().expect("nobody panicked").recv();
+            let _ = told.send(leadership.session_id());
+            tokio::task::yield_now().await;
+            panic!("the work went on after it had been unblocked");
+        };
+        let finished: Result<(), RunError<Infallible>> = election.run(shutdown, work).await;
+        finished
+    });
+    let first = soon(terms.recv()).await?.ok_or("it has ended")?;
+    server.expire_session(first.0).await?;
+    let next = LeaderElection::new(&other, DIRECTORY, "next")?;
+    let leadership = soon(next.campaign()).await??;
+    soon(async {
+        while one.id() == Some(first) || one.id().is_none() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await?;
+    unblock.send(())?;
+    assert_eq!(soon(terms.recv()).await?, Some(first));
+    leadership.resign().await?;
+    let second = soon(terms.recv()).await?.ok_or("it has ended")?;
+    assert_ne!(second, first);
+    // Shut down first, so that the work is not polled again.
+    drop(shut_down);
+    drop(unblock);
+    soon(task).await???;
+    nothing_is_left(&server, &next).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn disconnection_stops_the_cautious_and_leaves_the_others_alone() -> Result {
+    let server = server().await?;
+    let link = Link::to(server.connect_string()).await?;
+    let cut_off = Session::connect(&link.connect_string()).await?;
+    let cautious = LeaderElection::new(&cut_off, "/cautious", "cautious")?;
+    let steady = LeaderElection::new(&cut_off, "/steady", "steady")?;
+    let mut stopping = Running::start(cautious.clone());
+    let mut staying = Running::start(steady.clone().stop_work(StopWork::WhenLost));
+    let first = stopping.next_term().await?;
+    let mut only = staying.next_term().await?;
+    link.cut();
+    soon(first.stopped).await??;
+    link.mend();
+    let second = stopping.next_term().await?;
+    // The same session, and yet it had resigned: this is another znode.
+    assert_eq!(second.session_id, first.session_id);
+    assert!(second.token > first.token);
+    let participants = cautious.participants().await?;
+    assert_eq!(participants.len(), 1, "{participants:?}");
+    assert_eq!(participants[0].fencing_token, second.token);
+    assert!(only.stopped.try_recv().is_err());
+    let leader = steady.leader().await?.ok_or("nobody leads")?;
+    assert_eq!(leader.fencing_token, only.token);
+    stopping.shut_down().await?;
+    staying.shut_down().await?;
+    nothing_is_left(&server, &cautious).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn observer_goes_on_when_the_server_is_killed_and_started_again() -> Result {
+    let mut server = server().await?;
+    let session = session(&server).await?;
+    let election = LeaderElection::new(&session, DIRECTORY, "node-7")?;
+    let mut observer = election.observe();
+    assert_eq!(next(&mut observer).await?, None);
+    for _ in 0..2 {
+        let leadership = election.campaign().await?;
+        let leader = next(&mut observer).await?.ok_or("nobody leads")?;
+        assert_eq!(leader.fencing_token, leadership.fencing_token());
+        assert!(leader.candidate_since <= leader.since + TICK);
+        server.kill().await?;
+        server.restart().await?;
+        leadership.resign().await?;
+        assert_eq!(next(&mut observer).await?, None);
+        server.kill().await?;
+        server.restart().await?;
+    }
+    drop(observer);
+    nothing_is_left(&server, &election).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn observer_waits_for_a_path_that_is_not_there_and_comes_and_goes() -> Result {
+    let options = ServerOptions::new()
+        .tick_time(TICK)
+        .container_check_interval(Duration::from_millis(50));
+    let server = Server::start(options).await?;
+    let session = session(&server).await?;
+    let election = LeaderElection::new(&session, DIRECTORY, "node-7")?;
+    let client = Client::connect(&server.connect_string()).await?;
+    let mut observer = election.observe();
+    assert_eq!(next(&mut observer).await?, None);
+    for _ in 0..2 {
+        assert!(client.check_stat(DIRECTORY).await?.is_none());
+        let leadership = election.campaign().await?;
+        let leader = next(&mut observer).await?.ok_or("nobody leads")?;
+        assert_eq!(leader.fencing_token, leadership.fencing_token());
+        leadership.resign().await?;
+        assert_eq!(next(&mut observer).await?, None);
+        // The server removes the empty container, of which the observer has nothing to tell.
+        soon(async {
+            while client.check_stat(DIRECTORY).await?.is_some() {}
+            Ok::<_, zookeeper_client::Error>(())
+        })
+        .await??;
+    }
+    drop(observer);
+    nothing_is_left(&server, &election).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn observer_has_one_watch_and_candidates_behind_the_leader_do_not_wake_it() -> Result {
+    let server = server().await?;
+    let (one, watching) = (session(&server).await?, session(&server).await?);
+    let election = LeaderElection::new(&one, DIRECTORY, "leader")?;
+    let leadership = election.campaign().await?;
+    let observing = LeaderElection::new(&watching, DIRECTORY, "observer")?;
+    let mut observer = observing.observe();
+    until_leader(&mut observer, leadership.fencing_token()).await?;
+    let watched_by_observer = async || -> Result<Vec<String>> {
+        let id = watching.id().ok_or("no session")?.0;
+        let watches = server.watches().await?.into_iter();
+        Ok(watches
+            .filter_map(|(path, sessions)| sessions.contains(&id).then_some(path))
+            .collect())
+    };
+    assert_eq!(watched_by_observer().await?, [leadership.path()]);
+    for _ in 0..3 {
+        let waiting = Running::start(election.clone());
+        soon(async {
+            while election.participants().await?.len() < 2 {}
+            Ok::<_, Error>(())
+        })
+        .await??;
+        waiting.shut_down().await?;
+        soon(async {
+            while election.participants().await?.len() > 1 {}
+            Ok::<_, Error>(())
+        })
+        .await??;
+    }
+    assert_eq!(watched_by_observer().await?, [leadership.path()]);
+    leadership.resign().await?;
+    // The first thing it tells since: the others went by without a word.
+    assert_eq!(next(&mut observer).await?, None);
+    assert_eq!(server.monitor().await?.watches, 1);
+    drop(observer);
+    nothing_is_left(&server, &election).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn observer_ends_with_its_session_and_says_so() -> Result {
+    let server = server().await?;
+    let session = session(&server).await?;
+    let election = LeaderElection::new(&session, DIRECTORY, "node-7")?;
+    let mut observer = election.observe();
+    assert_eq!(next(&mut observer).await?, None);
+    let closing = Instant::now();
+    soon(session.close()).await?;
+    assert!(
+        closing.elapsed() < Duration::from_secs(2),
+        "the observer kept it open"
+    );
+    assert!(matches!(
+        soon(observer.next()).await?,
+        Some(Err(Error::NoSession { .. }))
+    ));
+    assert!(soon(observer.next()).await?.is_none());
+    let ended = soon(election.run(pending(), async |_leadership| Ok::<_, Infallible>(()))).await?;
+    assert!(matches!(
+        ended,
+        Err(RunError::Election(Error::NoSession { .. }))
+    ));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_children_are_no_candidates_and_foreign_ids_are_readable() -> Result {
+    let server = server().await?;
+    let session = session(&server).await?;
+    let client = Client::connect(&server.connect_string()).await?;
+    let persistent = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    let sequential = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+    client.mkdir(DIRECTORY, &persistent).await?;
+    let identity = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10";
+    for name in ["0", "config", "latch-0000000000"] {
+        client
+            .create(&format!("{DIRECTORY}/{name}"), b"", &persistent)
+            .await?;
+    }
+    client
+        .create(&format!("{DIRECTORY}/{identity}-lock-"), b"", &sequential)
+        .await?;
+    let election = LeaderElection::new(&session, DIRECTORY, "naïve")?;
+    assert_eq!(election.leader().await?, None);
+    let mut observer = election.observe();
+    assert_eq!(next(&mut observer).await?, None);
+
+    let path = format!("{DIRECTORY}/{identity}-latch-");
+    let (stat, sequence) = client.create(&path, b"\xffnode", &sequential).await?;
+    let leader = next(&mut observer).await?.ok_or("nobody leads")?;
+    assert_eq!(leader.id, "\u{fffd}node");
+    assert_eq!(leader.fencing_token.get(), stat.czxid);
+    assert_eq!(leader.session_id.0, client.session_id().0);
+    assert!(election.try_acquire().await?.is_none());
+    // Somebody gives it another id.
+    client
+        .set_data(&format!("{path}{sequence}"), b"renamed", None)
+        .await?;
+    let renamed = next(&mut observer).await?.ok_or("nobody leads")?;
+    assert_eq!(
+        (renamed.id.as_str(), renamed.since),
+        ("renamed", leader.since)
+    );
+
+    let campaigning = election.clone();
+    let campaign = tokio::spawn(async move { campaigning.campaign().await });
+    soon(async {
+        while election.participants().await?.len() < 2 {}
+        Ok::<_, Error>(())
+    })
+    .await??;
+    client.delete(&format!("{path}{sequence}"), None).await?;
+    let leadership = soon(campaign).await???;
+    assert_eq!(
+        next(&mut observer).await?.ok_or("nobody leads")?.id,
+        "naïve"
+    );
+    let (data, _) = client.get_data(leadership.path()).await?;
+    assert_eq!(data, "naïve".as_bytes());
+    drop((leadership, observer));
+    nothing_is_left(&server, &election).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn candidates_with_the_same_number_lead_in_the_order_they_came() -> Result {
+    let server = server().await?;
+    let session = session(&server).await?;
+    let client = Client::connect(&server.connect_string()).await?;
+    let persistent = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+    client.mkdir(DIRECTORY, &persistent).await?;
+    // The one that came first has the name that would come last.
+    for digit in ["f", "0"] {
+        let uuid = format!("{}-9d3b-4f57-8a41-0c9d5e7b2f10", digit.repeat(8));
+        let path = format!("{DIRECTORY}/_c_{uuid}-latch-2147483647");
+        client.create(&path, digit.as_bytes(), &ephemeral).await?;
+    }
+    let election = LeaderElection::new(&session, DIRECTORY, "")?;
+    let ids: Vec<String> = election
+        .participants()
+        .await?
+        .into_iter()
+        .map(|participant| participant.id)
+        .collect();
+    assert_eq!(ids, ["f", "0"]);
+    assert_eq!(election.leader().await?.ok_or("nobody leads")?.id, "f");
+    assert_eq!(
+        next(&mut election.observe())
+            .await?
+            .ok_or("nobody leads")?
+            .id,
+        "f"
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_permission_run_ends_and_an_observer_is_told_once_and_goes_on() -> Result {
+    let server = server().await?;
+    let session = session(&server).await?;
+    let owner = Client::connector()
+        .with_auth("digest", b"owner:secret")
+        .connect(&server.connect_string())
+        .await?;
+    owner
+        .create(
+            "/closed",
+            b"",
+            &CreateMode::Persistent.with_acls(Acls::creator_all()),
+        )
+        .await?;
+    let election = LeaderElection::new(&session, "/closed", "node-7")?;
+    let ended = soon(election.run(pending(), async |_leadership| Ok::<_, Infallible>(()))).await?;
+    assert!(
+        matches!(&ended, Err(RunError::Election(Error::Refused { path, .. })) if path.starts_with("/closed")),
+        "{ended:?}"
+    );
+    let mut observer = election.observe();
+    let refused = soon(observer.next()).await?;
+    assert!(
+        matches!(refused, Some(Err(Error::Refused { .. }))),
+        "{refused:?}"
+    );
+    let mut told = Box::pin(observer.next());
+    assert!(timeout(TICK, &mut told).await.is_err(), "told twice");
+    owner.delete("/closed", None).await?;
+    assert!(matches!(soon(told).await?, Some(Ok(None))));
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! Who holds an exclusive lock.
+
+use std::borrow::Cow;
+
+use zookeeper_recipes_core::{Contender, Rule, Verdict};
+
+/// Holds when nobody is before it, and waits on the one right before it.
+///
+/// Writes names as Apache Curator's `InterProcessMutex` does (`_c_<uuid>-lock-<number>`) and
+/// honours kazoo's (`<32 hex digits>__lock__<number>`) too, also where kazoo was told to use
+/// Curator's label (`<32 hex digits>-lock-<number>`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FirstInQueue;
+
+impl Rule for FirstInQueue {
+    fn label(&self) -> Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn counts(&self, label: &str) -> bool {
+        matches!(label, "lock-" | "__lock__" | "-lock-")
+    }
+
+    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
+        match me {
+            0 => Verdict::Hold,
+            _ => Verdict::wait_on(me - 1),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Clones of one lock in one process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use zookeeper_recipes_lock::{ExclusiveLock, QueueOptions, Recipe};
+
+use crate::support::{
+    CriticalSection, PATIENCE, administrator, assert_nothing_left, children, eventually, server,
+    session,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_of_one_process_queue_behind_one_znode_in_the_order_of_their_calls() {
+    const TASKS: usize = 20;
+    let server = server().await;
+    let client = administrator(&server).await;
+    let session = session(&server).await;
+    let lock = ExclusiveLock::new(&session, "/locks/local").expect("a good path");
+    let section = Arc::new(CriticalSection::default());
+    let (sender, mut order) = mpsc::unbounded_channel();
+    let hold = lock.acquire().await.expect("nobody is before it");
+    let mut tasks = JoinSet::new();
+    for number in 0..TASKS {
+        let (lock, section, sender) = (lock.clone(), section.clone(), sender.clone());
+        let (polled, entered) = tokio::sync::oneshot::channel();
+        tasks.spawn(async move {
+            let mut acquire = std::pin::pin!(lock.acquire());
+            // The place in the local queue is taken at the first poll.
+            assert!(futures_util::poll!(&mut acquire).is_pending());
+            polled.send(()).expect("the test waits");
+            let hold = acquire.await.expect("the lock is acquired");
+            sender.send(number).expect("the test listens");
+            section.visit(&hold, Duration::ZERO).await;
+            hold.release().await.expect("the lock is released");
+        });
+        entered.await.expect("no panic");
+    }
+    assert_eq!(
+        children(&client, "/locks/local").await.len(),
+        1,
+        "one znode for the process"
+    );
+    assert!(lock.try_acquire().await.expect("an answer").is_none());
+    hold.release().await.expect("the lock is released");
+    while tasks
+        .join_next()
+        .await
+        .transpose()
+        .expect("no panic")
+        .is_some()
+    {}
+    let mut holders = Vec::new();
+    while let Ok(number) = order.try_recv() {
+        holders.push(number);
+    }
+    assert_eq!(
+        holders,
+        (0..TASKS).collect::<Vec<_>>(),
+        "first in, first out"
+    );
+    let tokens = section.tokens();
+    assert!(
+        tokens.is_sorted_by(|earlier, later| earlier < later),
+        "each by the server: {tokens:?}"
+    );
+    drop(tasks);
+    assert_nothing_left(&server, "/locks/local").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn local_handovers_end_after_as_many_as_were_allowed() {
+    const HANDOVERS: u32 = 3;
+    let server = server().await;
+    let (ours, theirs) = (session(&server).await, session(&server).await);
+    let options = QueueOptions::new().local(HANDOVERS);
+    let lock = ExclusiveLock::with_options(&ours, "/locks/local", options).expect("good");
+    let other = ExclusiveLock::new(&theirs, "/locks/local").expect("a good path");
+    let hold = lock.acquire().await.expect("nobody is before it");
+    let token = hold.fencing_token();
+    let (sender, mut order) = mpsc::unbounded_channel();
+    let mut tasks = JoinSet::new();
+    for _ in 0..10 {
+        let (lock, sender) = (lock.clone(), sender.clone());
+        tasks.spawn(async move {
+            let hold = lock.acquire().await.expect("the lock is acquired");
+            sender
+                .send((false, hold.fencing_token()))
+                .expect("the test listens");
+            hold.release().await.expect("the lock is released");
+        });
+    }
+    tasks.spawn(async move {
+        let hold = other.acquire().await.expect("the lock is acquired");
+        sender
+            .send((true, hold.fencing_token()))
+            .expect("the test listens");
+        hold.release().await.expect("the lock is released");
+    });
+    eventually("the other process has queued", || async {
+        lock.contenders()
+            .await
+            .expect("the queue can be read")
+            .len()
+            == 2
+    })
+    .await;
+    hold.release().await.expect("handed over");
+    while tasks
+        .join_next()
+        .await
+        .transpose()
+        .expect("no panic")
+        .is_some()
+    {}
+    let mut holders = Vec::new();
+    while let Some(holder) = order.recv().await {
+        holders.push(holder);
+    }
+    assert_eq!(holders.len(), 11);
+    let others_turn = holders
+        .iter()
+        .position(|(other, _)| *other)
+        .expect("it had its turn");
+    assert_eq!(
+        others_turn, HANDOVERS as usize,
+        "after the handovers, before the rest"
+    );
+    assert!(
+        holders[..others_turn]
+            .iter()
+            .all(|(_, handed)| *handed == token),
+        "one token"
+    );
+    assert_nothing_left(&server, "/locks/local").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn local_waiters_that_give_up_pass_the_turn_on() {
+    let server = server().await;
+    let session = session(&server).await;
+    let lock = ExclusiveLock::new(&session, "/locks/local").expect("a good path");
+    let hold = lock.acquire().await.expect("nobody is before it");
+    let mut quitters = JoinSet::new();
+    for _ in 0..1_000 {
+        let lock = lock.clone();
+        quitters.spawn(async move { lock.acquire().await });
+    }
+    let last = tokio::spawn({
+        let lock = lock.clone();
+        async move { lock.acquire().await }
+    });
+    // Some of them go before their turn has come, some as it comes.
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    drop(hold);
+    quitters.shutdown().await;
+    let hold = tokio::time::timeout(PATIENCE, last)
+        .await
+        .expect("in time")
+        .expect("no panic");
+    hold.expect("the lock is acquired")
+        .release()
+        .await
+        .expect("the lock is released");
+    assert_nothing_left(&server, "/locks/local").await;
+}

@@ -1,0 +1,10 @@
+//! The promises of the lock, on real servers.
+
+mod bad_input;
+mod cancelling;
+mod crowds;
+mod exclusion;
+mod local_queue;
+mod losing;
+mod support;
+mod waking;

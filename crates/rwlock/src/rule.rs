@@ -1,0 +1,76 @@
+//! Who holds a read/write lock.
+//!
+//! Both rules count the same contenders, in one order. Two contenders of one number are ordered by
+//! the age of their znodes, as all are: Curator's downgrade makes a reader with the number of the
+//! writer that it is about to release, and so right behind it.
+
+use std::borrow::Cow;
+
+use zookeeper_recipes_core::{Contender, Rule, Verdict};
+
+/// The label of the readers' znodes.
+pub(crate) const READ: &str = "__READ__";
+/// The label of the writers' znodes.
+pub(crate) const WRITE: &str = "__WRIT__";
+const KAZOO_READ: &str = "__rlock__";
+const KAZOO_WRITE: &str = "__lock__";
+
+fn reads(label: &str) -> bool {
+    matches!(label, READ | KAZOO_READ)
+}
+
+fn writes(label: &str) -> bool {
+    matches!(label, WRITE | KAZOO_WRITE)
+}
+
+/// The reader's rule: holds when no writer is before it, and waits on the last writer before it.
+///
+/// Nothing lets it in as long as that writer is there, so that one watch is enough. Should that
+/// writer give up while others are before it, the reader goes on to wait on the last of those.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoWriterBefore;
+
+impl Rule for NoWriterBefore {
+    fn label(&self) -> Cow<'_, str> {
+        READ.into()
+    }
+
+    fn counts(&self, label: &str) -> bool {
+        reads(label) || writes(label)
+    }
+
+    fn decide(&self, queue: &[Contender], me: usize) -> Verdict {
+        let last_writer = queue
+            .iter()
+            .take(me)
+            .rposition(|contender| writes(contender.label()));
+        match last_writer {
+            None => Verdict::Hold,
+            Some(writer) => Verdict::wait_on(writer),
+        }
+    }
+}
+
+/// The writer's rule: holds when nobody is before it, and waits on the one right before it.
+///
+/// Whoever is first in the queue holds, whatever it is, and a writer that is not first has somebody
+/// right before it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NobodyBefore;
+
+impl Rule for NobodyBefore {
+    fn label(&self) -> Cow<'_, str> {
+        WRITE.into()
+    }
+
+    fn counts(&self, label: &str) -> bool {
+        reads(label) || writes(label)
+    }
+
+    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
+        match me {
+            0 => Verdict::Hold,
+            _ => Verdict::wait_on(me - 1),
+        }
+    }
+}

@@ -1,0 +1,530 @@
+//! What the read/write lock promises, on a real server.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::future::{join_all, try_join_all};
+use tokio::task::JoinSet;
+use zookeeper_recipes_core::ensemble::CreateMode;
+use zookeeper_recipes_core::{Identity, NodePath};
+use zookeeper_recipes_rwlock::{
+    ConnectOptions, Error, Hold, LossReason, QueueOptions, Recipe, Session, SharedLock,
+    WaitStrategy,
+};
+use zookeeper_recipes_testkit::{Server, ServerOptions};
+
+const PATH: &str = "/locks/catalogue";
+
+/// Long enough for everything that is waited for, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+type Fallible = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+async fn server() -> Server {
+    Server::start(ServerOptions::new()).await.expect("a server")
+}
+
+/// A session that does not speak up by itself as long as a test runs.
+async fn quiet_session(server: &Server) -> Result<Session, Error> {
+    let options = ConnectOptions::new().session_timeout(Duration::from_secs(60));
+    Session::connect_with(&server.connect_string(), options).await
+}
+
+async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, work).await {
+        Ok(done) => done,
+        Err(_) => panic!("not within {PATIENCE:?}: {what}"),
+    }
+}
+
+async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    within(what, async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+async fn until_queue_has(lock: &SharedLock, contenders: usize) {
+    eventually("the queue has so many", async || {
+        let now = lock.read().contenders().await.expect("a look");
+        now.len() == contenders
+    })
+    .await;
+}
+
+/// The sessions that watch a znode.
+async fn watchers(server: &Server, path: &str) -> Vec<i64> {
+    let watches = server.watches().await.expect("wchp");
+    watches.get(path).into_iter().flatten().copied().collect()
+}
+
+async fn assert_nothing_is_left(server: &Server) {
+    eventually("no znode and no watch is left", async || {
+        let ephemerals = server.ephemerals().await.expect("dump");
+        let watches = server.watches().await.expect("wchp");
+        ephemerals.is_empty() && watches.is_empty()
+    })
+    .await;
+}
+
+/// How many watches have fired so far since what they watched was deleted.
+async fn fired(server: &Server) -> u64 {
+    let monitor = server.monitor().await.expect("mntr");
+    let fired = monitor.number("sum_node_deleted_watch_count");
+    fired.expect("a server of 3.6 or newer counts them") as u64
+}
+
+/// Who is in, as those who are in have noted.
+#[derive(Default)]
+struct Inside {
+    readers: AtomicI64,
+    writers: AtomicI64,
+    most_readers: AtomicI64,
+    newest_writer: AtomicI64,
+    operations: AtomicUsize,
+}
+
+impl Inside {
+    async fn read(&self, hold: &Hold) {
+        let readers = self.readers.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_readers.fetch_max(readers, Ordering::SeqCst);
+        assert_eq!(self.writers.load(Ordering::SeqCst), 0, "beside a writer");
+        let newest_writer = self.newest_writer.load(Ordering::SeqCst);
+        assert!(hold.fencing_token().get() > newest_writer, "a stale token");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(self.writers.load(Ordering::SeqCst), 0, "beside a writer");
+        self.readers.fetch_sub(1, Ordering::SeqCst);
+        self.operations.fetch_add(1, Ordering::SeqCst);
+    }
+
+    async fn write(&self, hold: &Hold) {
+        let writers = self.writers.fetch_add(1, Ordering::SeqCst) + 1;
+        assert_eq!(writers, 1, "beside a writer");
+        assert_eq!(self.readers.load(Ordering::SeqCst), 0, "beside a reader");
+        let token = hold.fencing_token().get();
+        let older = self.newest_writer.swap(token, Ordering::SeqCst);
+        assert!(older < token, "a stale token");
+        tokio::task::yield_now().await;
+        assert_eq!(self.readers.load(Ordering::SeqCst), 0, "beside a reader");
+        self.writers.fetch_sub(1, Ordering::SeqCst);
+        self.operations.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// So many clients, each in a session of its own, one operation in ten a write.
+async fn work(server: &Server, clients: usize, each: usize, options: &QueueOptions) -> Arc<Inside> {
+    let inside = Arc::new(Inside::default());
+    let mut tasks: JoinSet<Fallible> = JoinSet::new();
+    for client in 0..clients {
+        let (inside, options) = (inside.clone(), options.clone());
+        let session = Session::connect(&server.connect_string())
+            .await
+            .expect("a session");
+        tasks.spawn(async move {
+            let lock = SharedLock::with_options(&session, PATH, options)?;
+            for operation in 0..each {
+                if (client * each + operation) % 10 == 0 {
+                    let hold = lock.write().acquire().await?;
+                    inside.write(&hold).await;
+                    hold.release().await?;
+                } else {
+                    let hold = lock.read().acquire().await?;
+                    inside.read(&hold).await;
+                    hold.release().await?;
+                }
+            }
+            Ok(())
+        });
+    }
+    let finished = within("all operations", tasks.join_all()).await;
+    finished
+        .into_iter()
+        .collect::<Fallible>()
+        .expect("no error");
+    inside
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writers_are_alone_and_readers_together() {
+    let server = server().await;
+    let inside = work(&server, 8, 125, &QueueOptions::new()).await;
+    assert_eq!(inside.operations.load(Ordering::SeqCst), 1_000);
+    assert!(
+        inside.most_readers.load(Ordering::SeqCst) > 1,
+        "never two readers"
+    );
+    assert_nothing_is_left(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_ways_to_wait_exclude_as_well() {
+    let server = server().await;
+    let poll = WaitStrategy::Poll(Duration::from_millis(5));
+    for strategy in [WaitStrategy::Parent, poll] {
+        let options = QueueOptions::new().strategy(strategy);
+        let inside = work(&server, 4, 25, &options).await;
+        assert_eq!(inside.operations.load(Ordering::SeqCst), 100);
+    }
+    assert_nothing_is_left(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writer_gets_in_when_the_last_reader_before_it_has_gone_though_more_come() -> Fallible {
+    let server = server().await;
+    let sessions = try_join_all((0..5).map(|_| quiet_session(&server))).await?;
+    let mut readers = Vec::new();
+    for place in 0..50 {
+        let lock = SharedLock::new(&sessions[place % 5], PATH)?;
+        readers.push(lock.read().acquire().await?);
+    }
+    let before = Arc::new(AtomicUsize::new(readers.len()));
+    let after = Arc::new(AtomicUsize::new(0));
+
+    let lock = SharedLock::new(&quiet_session(&server).await?, PATH)?;
+    let writer = tokio::spawn({
+        let (lock, before, after) = (lock.clone(), before.clone(), after.clone());
+        async move {
+            let hold = lock.write().acquire().await?;
+            assert_eq!(before.load(Ordering::SeqCst), 0, "beside a reader");
+            assert_eq!(after.load(Ordering::SeqCst), 0, "overtaken by a reader");
+            Ok::<_, Error>(hold)
+        }
+    });
+    until_queue_has(&lock, 51).await;
+
+    let mut newcomers: JoinSet<Result<(), Error>> = JoinSet::new();
+    for (gone, hold) in readers.into_iter().enumerate() {
+        let (newcomer, after) = (SharedLock::new(&sessions[gone % 5], PATH)?, after.clone());
+        newcomers.spawn(async move {
+            let hold = newcomer.read().acquire().await?;
+            after.fetch_add(1, Ordering::SeqCst);
+            hold.release().await
+        });
+        // One has come for the one that went last.
+        until_queue_has(&lock, 52).await;
+        before.fetch_sub(1, Ordering::SeqCst);
+        hold.release().await?;
+    }
+    let hold = within("the writer", writer).await??;
+    assert_eq!(after.load(Ordering::SeqCst), 0, "beside a reader");
+    hold.release().await?;
+    for newcomer in within("the newcomers", newcomers.join_all()).await {
+        newcomer?;
+    }
+    assert_eq!(after.load(Ordering::SeqCst), 50);
+    assert_nothing_is_left(&server).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_reader() -> Fallible
+{
+    const READERS: usize = 50;
+    let server = server().await;
+    let first = quiet_session(&server).await?;
+    let writing = SharedLock::new(&first, PATH)?.write().acquire().await?;
+
+    let sessions = try_join_all((0..READERS).map(|_| quiet_session(&server))).await?;
+    let mut readers = JoinSet::new();
+    for session in &sessions {
+        let lock = SharedLock::new(session, PATH)?;
+        readers.spawn(async move { lock.read().acquire().await });
+    }
+    let writers_znode = writing.path().to_owned();
+    eventually("all the readers watch the writer", async || {
+        watchers(&server, &writers_znode).await.len() == READERS
+    })
+    .await;
+    let fired_before = fired(&server).await;
+    writing.release().await?;
+    let holds: Vec<Hold> = within("the readers", readers.join_all())
+        .await
+        .into_iter()
+        .collect::<Result<_, _>>()?;
+    assert_eq!(fired(&server).await - fired_before, READERS as u64);
+
+    // A writer, and readers behind it, so that there is somebody to be woken in vain.
+    let second = quiet_session(&server).await?;
+    let lock = SharedLock::new(&second, PATH)?;
+    let writer = tokio::spawn({
+        let lock = lock.clone();
+        async move { lock.write().acquire().await }
+    });
+    until_queue_has(&lock, READERS + 1).await;
+    let mut waiting = JoinSet::new();
+    for session in &sessions[..5] {
+        let lock = SharedLock::new(session, PATH)?;
+        waiting.spawn(async move { lock.read().acquire().await });
+    }
+    let queue = lock.read().contenders();
+    let last_reader = queue.await?[READERS - 1].name.clone();
+    let last_reader = format!("{PATH}/{last_reader}");
+    eventually("the writer watches the last reader", async || {
+        watchers(&server, &last_reader).await.len() == 2
+    })
+    .await;
+    until_queue_has(&lock, READERS + 6).await;
+
+    let (last, others): (Vec<Hold>, Vec<Hold>) = holds
+        .into_iter()
+        .partition(|hold| hold.path() == last_reader);
+    for hold in others {
+        let own = hold.session_id().0;
+        assert_eq!(watchers(&server, hold.path()).await, [own]);
+        let fired_before = fired(&server).await;
+        hold.release().await?;
+        // The one is the watch of the reader itself.
+        assert_eq!(fired(&server).await - fired_before, 1);
+    }
+    assert!(!writer.is_finished());
+    for hold in last {
+        hold.release().await?;
+    }
+    within("the writer", writer).await??.release().await?;
+    for hold in within("the readers behind it", waiting.join_all()).await {
+        hold?.release().await?;
+    }
+    assert_nothing_is_left(&server).await;
+    Ok(())
+}
+
+/// A writer that holds, and one by one those who wait behind it.
+struct Queued {
+    lock: SharedLock,
+    length: usize,
+}
+
+impl Queued {
+    async fn add(
+        &mut self,
+        acquire: impl Future<Output = Result<Hold, Error>> + Send + 'static,
+    ) -> tokio::task::JoinHandle<Result<Hold, Error>> {
+        let task = tokio::spawn(acquire);
+        self.length += 1;
+        until_queue_has(&self.lock, self.length).await;
+        task
+    }
+
+    async fn reader(&mut self) -> tokio::task::JoinHandle<Result<Hold, Error>> {
+        let reader = self.lock.read().clone();
+        self.add(async move { reader.acquire().await }).await
+    }
+
+    async fn writer(&mut self) -> tokio::task::JoinHandle<Result<Hold, Error>> {
+        let writer = self.lock.write().clone();
+        self.add(async move { Ok(writer.acquire().await?.into_hold()) })
+            .await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn downgrade_lets_the_readers_behind_in_and_no_writer() -> Fallible {
+    let server = server().await;
+    let session = Session::connect(&server.connect_string()).await?;
+    let options = QueueOptions::new().data("node-7");
+    let lock = SharedLock::with_options(&session, PATH, options)?;
+    let writing = lock.write().acquire().await?;
+    let token = writing.fencing_token();
+    let mut queued = Queued { lock, length: 1 };
+    let readers = [queued.reader().await, queued.reader().await];
+    let writer = queued.writer().await;
+    let reader_behind = queued.reader().await;
+
+    let reading = within("the downgrade", writing.downgrade()).await?;
+    assert!(reading.is_held());
+    assert_eq!(reading.fencing_token(), token);
+    let mut holds = vec![reading];
+    for reader in within("the readers", join_all(readers)).await {
+        holds.push(reader??);
+    }
+    let names = queued.lock.read().contenders().await?;
+    let kinds: Vec<bool> = names
+        .iter()
+        .map(|entry| entry.name.contains("READ"))
+        .collect();
+    assert_eq!(kinds, [true, true, true, false, true]);
+    assert!(names.iter().all(|entry| entry.data == b"node-7"));
+
+    for hold in holds {
+        assert!(!writer.is_finished() && !reader_behind.is_finished());
+        assert!(hold.is_held());
+        hold.release().await?;
+    }
+    let writing = within("the writer", writer).await??;
+    assert!(writing.fencing_token() > token);
+    assert!(!reader_behind.is_finished());
+    writing.release().await?;
+    within("the last reader", reader_behind)
+        .await??
+        .release()
+        .await?;
+    assert_nothing_is_left(&server).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writer_right_behind_a_downgrade_waits_for_the_reader_that_it_became() -> Fallible {
+    let server = server().await;
+    let session = Session::connect(&server.connect_string()).await?;
+    let lock = SharedLock::new(&session, PATH)?;
+    let writing = lock.write().acquire().await?;
+    let mut queued = Queued { lock, length: 1 };
+    let writer = queued.writer().await;
+    let reader = queued.reader().await;
+
+    let reading = writing.downgrade().await?;
+    eventually(
+        "the writer has looked, and watches the reader",
+        async || !watchers(&server, reading.path()).await.is_empty(),
+    )
+    .await;
+    assert!(!writer.is_finished() && !reader.is_finished());
+    let tokens = [reading.fencing_token().get(), {
+        reading.release().await?;
+        let writing = within("the writer", writer).await??;
+        assert!(!reader.is_finished());
+        let token = writing.fencing_token().get();
+        writing.release().await?;
+        token
+    }];
+    assert!(tokens.is_sorted(), "{tokens:?}");
+    within("the reader", reader).await??.release().await?;
+    assert_nothing_is_left(&server).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn downgrade_of_a_hold_that_has_clones_is_refused_and_the_clones_go_on() -> Fallible {
+    let server = server().await;
+    let session = Session::connect(&server.connect_string()).await?;
+    let lock = SharedLock::new(&session, PATH)?;
+    let writing = lock.write().acquire().await?;
+    let clone = writing.clone();
+    let error = writing.downgrade().await.unwrap_err();
+    assert!(matches!(error, Error::InvalidInput(_)), "{error}");
+    assert!(clone.is_held());
+    assert!(lock.read().try_acquire().await?.is_none());
+    clone.downgrade().await?.release().await?;
+    assert_nothing_is_left(&server).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn downgrade_of_a_lost_hold_says_how_it_was_lost_and_leaves_nothing() -> Fallible {
+    let server = server().await;
+    let session = Session::connect(&server.connect_string()).await?;
+    let lock = SharedLock::new(&session, PATH)?;
+    let writing = lock.write().acquire().await?;
+    let raw = session.server(&NodePath::new(PATH)?).await?;
+    raw.delete(writing.path()).await?;
+    let error = writing.downgrade().await.unwrap_err();
+    let deleted = LossReason::Deleted;
+    assert!(
+        matches!(error, Error::Lost { reason, .. } if reason == deleted),
+        "{error}"
+    );
+    drop(raw);
+    assert_nothing_is_left(&server).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiters_get_in_when_the_writer_is_killed() -> Fallible {
+    let server = server().await;
+    let session = Session::connect(&server.connect_string()).await?;
+    let killed = Session::connect(&server.connect_string()).await?;
+    let writing = SharedLock::new(&killed, PATH)?.write().acquire().await?;
+    let lock = SharedLock::new(&session, PATH)?;
+    let mut queued = Queued { lock, length: 1 };
+    let readers = [queued.reader().await, queued.reader().await];
+    server.expire_session(writing.session_id().0).await?;
+    for reader in within("the readers", join_all(readers)).await {
+        reader??.release().await?;
+    }
+    let reason = within("the loss", writing.lost()).await;
+    assert!(matches!(reason, LossReason::Session(_)), "{reason}");
+    drop(writing);
+    assert_nothing_is_left(&server).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn curators_downgrade_and_kazoos_names_are_honoured() -> Fallible {
+    let server = server().await;
+    let session = Session::connect(&server.connect_string()).await?;
+    let lock = SharedLock::new(&session, PATH)?;
+    // So that the directory is there.
+    lock.read().acquire().await?.release().await?;
+    let raw = session.server(&NodePath::new(PATH)?).await?;
+    let acl = QueueOptions::new().get_acl().to_vec();
+    let create =
+        async |name: &str, mode| raw.create(&format!("{PATH}/{name}"), b"", mode, &acl).await;
+    let sequential = CreateMode::EphemeralSequential;
+
+    let curators = create(&Identity::random().name("__WRIT__"), sequential).await?;
+    let mut queued = Queued { lock, length: 1 };
+    let reader = queued.reader().await;
+    queued.length += 1;
+    let number = &curators.path[curators.path.len() - 10..];
+    let reading = Identity::random().name("__READ__") + number;
+    let reading = create(&reading, CreateMode::Ephemeral).await?;
+    let writer = queued.writer().await;
+    raw.delete(&curators.path).await?;
+    within("the reader", reader).await??.release().await?;
+    eventually("the writer watches Curator's reader", async || {
+        !watchers(&server, &reading.path).await.is_empty()
+    })
+    .await;
+    assert!(!writer.is_finished());
+    raw.delete(&reading.path).await?;
+    within("the writer", writer).await??.release().await?;
+
+    for (kazoos, lets_readers_in) in [("__rlock__", true), ("__lock__", false)] {
+        let name = format!("{}{kazoos}", "0123456789abcdef".repeat(2));
+        let kazoos = create(&name, sequential).await?;
+        let reading = queued.lock.read().try_acquire().await?;
+        assert_eq!(reading.is_some(), lets_readers_in, "{name}");
+        assert!(queued.lock.write().try_acquire().await?.is_none(), "{name}");
+        raw.delete(&kazoos.path).await?;
+    }
+    drop(raw);
+    assert_nothing_is_left(&server).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failed_tries_and_elapsed_deadlines_leave_nothing() -> Fallible {
+    let server = server().await;
+    let session = Session::connect(&server.connect_string()).await?;
+    let lock = SharedLock::new(&session, PATH)?;
+    let soon = Duration::from_millis(50);
+    let reading = lock.read().acquire().await?;
+    assert!(lock.write().try_acquire().await?.is_none());
+    let error = lock.write().acquire_timeout(soon).await.unwrap_err();
+    assert!(matches!(error, Error::DeadlineElapsed { .. }), "{error}");
+    until_queue_has(&lock, 1).await;
+    // Nobody who gave up stands in the way.
+    lock.read()
+        .try_acquire()
+        .await?
+        .expect("a reader")
+        .release()
+        .await?;
+    reading.release().await?;
+    let writing = lock.write().try_acquire().await?.expect("the writer");
+    let error = lock.read().acquire_timeout(soon).await.unwrap_err();
+    assert!(matches!(error, Error::DeadlineElapsed { .. }), "{error}");
+    writing.release().await?;
+
+    for path in ["", "locks", "/"] {
+        assert!(SharedLock::new(&session, path).is_err(), "{path:?}");
+    }
+    let local = QueueOptions::new().local(3);
+    let error = SharedLock::with_options(&session, PATH, local).unwrap_err();
+    assert!(error.to_string().contains("exclusive locks"), "{error}");
+    assert_nothing_is_left(&server).await;
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! The number of permits, on which all who use a semaphore must agree.
+
+use std::sync::{Mutex, PoisonError};
+
+use zookeeper_recipes_core::{InvalidInput, NodePath};
+
+/// What one [`Semaphore`](crate::Semaphore) value knows of the number of permits.
+///
+/// At first it is what the caller gave, which must be what is recorded in the directory. Once they
+/// have been found to agree, what is recorded counts, however it changes.
+#[derive(Debug)]
+pub(crate) struct Agreement {
+    path: NodePath,
+    known: Mutex<Known>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    permits: u32,
+    /// Whether the directory has been found to say the same.
+    agreed: bool,
+}
+
+impl Agreement {
+    pub(crate) fn new(path: NodePath, permits: u32) -> Result<Agreement, InvalidInput> {
+        refuse_zero("number of permits", permits)?;
+        let known = Mutex::new(Known {
+            permits,
+            agreed: false,
+        });
+        Ok(Agreement { path, known })
+    }
+
+    pub(crate) fn path(&self) -> &NodePath {
+        &self.path
+    }
+
+    /// The last number heard of.
+    pub(crate) fn permits(&self) -> u32 {
+        self.known().permits
+    }
+
+    /// Reads the directory's data.
+    pub(crate) fn learn(&self, data: &[u8]) -> Result<u32, InvalidInput> {
+        let Some(recorded) = parse(data) else {
+            let problem = format!(
+                "of {} is no number of permits; where it was created by hand, resize records one",
+                self.path
+            );
+            let data = String::from_utf8_lossy(data);
+            return Err(InvalidInput::new("data", data, problem));
+        };
+        let mut known = self.known();
+        if !known.agreed && known.permits != recorded {
+            let problem = format!("is not the {recorded} that {} is recorded with", self.path);
+            let given = known.permits.to_string();
+            return Err(InvalidInput::new("number of permits", given, problem));
+        }
+        *known = Known {
+            permits: recorded,
+            agreed: true,
+        };
+        Ok(recorded)
+    }
+
+    /// Takes in that this value itself has recorded a number.
+    pub(crate) fn recorded(&self, permits: u32) {
+        *self.known() = Known {
+            permits,
+            agreed: true,
+        };
+    }
+
+    /// Refuses what can be seen to be impossible without asking.
+    ///
+    /// A number that was agreed on may have been raised since; one that was not yet is wrong if it
+    /// is not the recorded one, and then no weight is right.
+    pub(crate) fn refuse_at_once(&self, weight: u32) -> Result<(), InvalidInput> {
+        refuse_zero("number of permits to acquire", weight)?;
+        let known = *self.known();
+        if known.agreed {
+            return Ok(());
+        }
+        self.refuse_above(weight, known.permits)
+    }
+
+    pub(crate) fn refuse_above(&self, weight: u32, permits: u32) -> Result<(), InvalidInput> {
+        if weight <= permits {
+            return Ok(());
+        }
+        let problem = format!("is more than the {permits} that {} has", self.path);
+        let weight = weight.to_string();
+        Err(InvalidInput::new(
+            "number of permits to acquire",
+            weight,
+            problem,
+        ))
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        // Nothing panics while it is locked, and it is never half-written.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) fn refuse_zero(subject: &'static str, number: u32) -> Result<(), InvalidInput> {
+    match number {
+        0 => Err(InvalidInput::new(subject, "0", "must not be zero")),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a number just as it is written: decimal digits, no sign, no leading zero, not zero.
+pub(crate) fn parse(text: &[u8]) -> Option<u32> {
+    let text = std::str::from_utf8(text).ok()?;
+    let number: u32 = text.parse().ok()?;
+    (number > 0 && number.to_string() == text).then_some(number)
+}

@@ -1,0 +1,359 @@
+//! Several servers that agree.
+
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use crate::error::Error;
+use crate::four_letter::{self, FourLetterWord, Mode, Status};
+use crate::handshake;
+use crate::options::ServerOptions;
+use crate::partitions::{MemberPorts, Partitions};
+use crate::ports::free_port;
+use crate::server::{PORT_TRIES, Server};
+
+/// How often the members are asked who leads.
+const LOOK: Duration = Duration::from_millis(25);
+
+/// How long a member may take for one answer, before all are asked anew.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// An ensemble of ZooKeeper servers on loopback, each a [`Server`] with data and ports of its own.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
+///
+/// let mut ensemble = Ensemble::start(3, ServerOptions::new()).await?;
+/// let leader = ensemble.leader().await?;
+/// ensemble.kill(leader).await?;
+/// assert_ne!(ensemble.leader().await?, leader);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Ensemble {
+    members: Vec<Server>,
+    partitions: Option<Partitions>,
+    timeout: Duration,
+}
+
+impl Ensemble {
+    /// Starts `size` servers and waits until all of them serve clients.
+    ///
+    /// An ensemble goes on serving while more than half of its members can talk to each other; one
+    /// of three may fail. An ensemble of one, or of none, is one member. Dropping the future ends
+    /// what has been started.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::start`].
+    pub async fn start(size: usize, options: ServerOptions) -> Result<Self, Error> {
+        Self::start_members(size.max(1), options, false).await
+    }
+
+    /// As [`start`](Self::start), with proxies on the connections between the members, so that
+    /// one can be [isolated](Self::isolate). Clients connect to the members as ever.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::start`]; [`Error::Proxy`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
+    ///
+    /// let ensemble = Ensemble::start_with_partitions(3, ServerOptions::new()).await?;
+    /// let leader = ensemble.leader().await?;
+    /// ensemble.isolate(leader)?; // no longer reaches the others, nor they it
+    /// assert_ne!(ensemble.leader().await?, leader);
+    /// ensemble.heal(leader)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn start_with_partitions(size: usize, options: ServerOptions) -> Result<Self, Error> {
+        Self::start_members(size.max(1), options, true).await
+    }
+
+    async fn start_members(
+        size: usize,
+        options: ServerOptions,
+        partitions: bool,
+    ) -> Result<Self, Error> {
+        // A member that has waited for the others asks them ever more rarely, at last once a minute,
+        // which is longer than a test should wait for a quorum that could be there.
+        let options =
+            options.system_property("zookeeper.fastleader.maxNotificationInterval", "1000");
+        let mut tries = 1;
+        loop {
+            let mut ensemble = Self::launch(size, &options, partitions).await?;
+            match ensemble.wait_until_all_serve().await {
+                Ok(()) => return Ok(ensemble),
+                Err(_)
+                    if tries < PORT_TRIES
+                        && ensemble.members.iter().any(Server::port_was_taken) =>
+                {
+                    tries += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn launch(size: usize, options: &ServerOptions, partitions: bool) -> Result<Self, Error> {
+        let mut ports = Vec::new();
+        for _ in 0..size {
+            let (quorum, election) = (free_port()?, free_port()?);
+            ports.push(MemberPorts { quorum, election });
+        }
+        let partitions = match partitions {
+            true => Some(Partitions::start(&ports).await.map_err(Error::Proxy)?),
+            false => None,
+        };
+        let mut members = Vec::new();
+        for member in 0..size {
+            let mut lines = Vec::new();
+            for (other, MemberPorts { quorum, election }) in ports.iter().enumerate() {
+                let direct = || format!("127.0.0.1:{quorum}:{election}");
+                let line = partitions
+                    .as_ref()
+                    .and_then(|partitions| partitions.line(member, other));
+                lines.push((format!("server.{}", other + 1), line.unwrap_or_else(direct)));
+            }
+            let mut server = Server::prepare(options.clone(), free_port()?)?;
+            server.configure(&lines, Some(member + 1))?;
+            server.launch()?;
+            members.push(server);
+        }
+        Ok(Self {
+            members,
+            partitions,
+            timeout: options.start_timeout,
+        })
+    }
+
+    /// The addresses of all members, running or not, for clients.
+    pub fn connect_string(&self) -> String {
+        let addresses: Vec<String> = self.members.iter().map(Server::connect_string).collect();
+        addresses.join(",")
+    }
+
+    /// The members, in the order of their numbers. The index of a member is its number less one.
+    pub fn members(&self) -> &[Server] {
+        &self.members
+    }
+
+    /// Kills a member (SIGKILL): see [`Server::kill`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Process`].
+    ///
+    /// # Panics
+    ///
+    /// When there is no member with this index.
+    pub async fn kill(&mut self, member: usize) -> Result<(), Error> {
+        self.members[member].kill().await
+    }
+
+    /// Ends a member in good order: see [`Server::stop`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Process`].
+    ///
+    /// # Panics
+    ///
+    /// When there is no member with this index.
+    pub async fn stop(&mut self, member: usize) -> Result<(), Error> {
+        self.members[member].stop().await
+    }
+
+    /// Pauses a member (SIGSTOP): see [`Server::pause`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotRunning`], [`Error::Process`].
+    ///
+    /// # Panics
+    ///
+    /// When there is no member with this index.
+    pub fn pause(&self, member: usize) -> Result<(), Error> {
+        self.members[member].pause()
+    }
+
+    /// Lets a paused member go on (SIGCONT).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotRunning`], [`Error::Process`].
+    ///
+    /// # Panics
+    ///
+    /// When there is no member with this index.
+    pub fn resume(&self, member: usize) -> Result<(), Error> {
+        self.members[member].resume()
+    }
+
+    /// Cuts a member off from the others: what they send each other does not arrive until it is
+    /// [healed](Self::heal). Clients reach it still, and neither side sees a connection end.
+    ///
+    /// A follower that is cut off answers signs of life for `syncLimit` ticks (five unless
+    /// configured otherwise) before it stops serving; a leader as long, while the others elect
+    /// another.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoPartitions`] unless the ensemble was
+    /// [started with partitions](Self::start_with_partitions).
+    pub fn isolate(&self, member: usize) -> Result<(), Error> {
+        let partitions = self.partitions.as_ref().ok_or(Error::NoPartitions)?;
+        partitions.isolate(member);
+        Ok(())
+    }
+
+    /// Lets an isolated member reach the others again, and what was under way arrive.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoPartitions`].
+    pub fn heal(&self, member: usize) -> Result<(), Error> {
+        let partitions = self.partitions.as_ref().ok_or(Error::NoPartitions)?;
+        partitions.heal(member);
+        Ok(())
+    }
+
+    /// Starts a member again, with its data and on its ports, after stopping it when it runs; and
+    /// waits until it serves clients, if there are enough others for a quorum.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::restart`].
+    ///
+    /// # Panics
+    ///
+    /// When there is no member with this index.
+    pub async fn restart(&mut self, member: usize) -> Result<(), Error> {
+        self.members[member].stop().await?;
+        self.members[member].launch()?;
+        let running = self
+            .members
+            .iter()
+            .filter(|member| member.is_running())
+            .count();
+        if running < self.quorum() {
+            return Ok(());
+        }
+        self.members[member].wait_until_serving().await
+    }
+
+    fn quorum(&self) -> usize {
+        self.members.len() / 2 + 1
+    }
+
+    /// Waits until a leader serves with a quorum, and gives its index.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoQuorum`] after [`ServerOptions::start_timeout`].
+    pub async fn leader(&self) -> Result<usize, Error> {
+        let deadline = Instant::now() + self.timeout;
+        loop {
+            let answers = self.ask_all().await;
+            if let Some(leader) = self.acknowledged_leader(&answers) {
+                let address = self.members[leader].connect_string();
+                // A leader that was just deposed says that it leads until it has noticed; but it
+                // no longer gets a session through.
+                if handshake::open_and_close(&address, ANSWER).await.is_ok() {
+                    return Ok(leader);
+                }
+            }
+            if Instant::now() >= deadline {
+                let members: Vec<String> = answers
+                    .iter()
+                    .map(|answer| match answer {
+                        Ok(status) => format!("{:?}", status.mode),
+                        Err(error) => error.to_string(),
+                    })
+                    .collect();
+                return Err(Error::NoQuorum {
+                    connect_string: self.connect_string(),
+                    after: self.timeout,
+                    members: members.join("; "),
+                });
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until a quorum serves, whoever leads.
+    ///
+    /// # Errors
+    ///
+    /// As [`leader`](Self::leader).
+    pub async fn wait_until_serving(&self) -> Result<(), Error> {
+        self.leader().await.map(drop)
+    }
+
+    /// Waits until every member that runs (is neither stopped, killed nor paused) serves clients: it
+    /// has joined the quorum, and a session can be opened through it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Exited`], [`Error::NotServingInTime`].
+    pub async fn wait_until_all_serve(&mut self) -> Result<(), Error> {
+        for member in self.members.iter_mut().filter(|member| member.is_running()) {
+            member.wait_until_serving().await?;
+        }
+        Ok(())
+    }
+
+    /// The indexes of all members but the leader, once there is a leader that serves.
+    ///
+    /// # Errors
+    ///
+    /// As [`leader`](Self::leader).
+    pub async fn followers(&self) -> Result<Vec<usize>, Error> {
+        let leader = self.leader().await?;
+        Ok((0..self.members.len())
+            .filter(|member| *member != leader)
+            .collect())
+    }
+
+    async fn ask_all(&self) -> Vec<Result<Status, Error>> {
+        let mut questions = JoinSet::new();
+        for (index, member) in self.members.iter().enumerate() {
+            let address = member.connect_string();
+            questions.spawn(async move {
+                let answer = four_letter::ask_within(&address, FourLetterWord::Srvr, ANSWER).await;
+                (index, answer.and_then(|answer| Status::parse(&answer)))
+            });
+        }
+        let mut answers = questions.join_all().await;
+        answers.sort_by_key(|(index, _)| *index);
+        answers.into_iter().map(|(_, answer)| answer).collect()
+    }
+
+    /// Who says that it leads, in the highest epoch, when a quorum serves.
+    fn acknowledged_leader(&self, answers: &[Result<Status, Error>]) -> Option<usize> {
+        if self.members.len() == 1 {
+            return answers[0].is_ok().then_some(0);
+        }
+        if answers.iter().flatten().count() < self.quorum() {
+            return None;
+        }
+        let leaders = answers
+            .iter()
+            .enumerate()
+            .filter_map(|(index, answer)| match answer {
+                Ok(status) if status.mode == Mode::Leader => Some((status.zxid, index)),
+                _ => None,
+            });
+        leaders.max().map(|(_, index)| index)
+    }
+}

@@ -1,0 +1,198 @@
+//! A server of one's own, or the ensemble that the environment names.
+
+use std::env;
+
+use uuid::Uuid;
+
+use crate::error::Error;
+use crate::four_letter::Monitor;
+use crate::options::ServerOptions;
+use crate::server::Server;
+
+/// The variable that names an ensemble to use instead of a server of one's own.
+pub const CONNECT_VARIABLE: &str = "ZOOKEEPER_CONNECT";
+
+/// What a test or a demonstration runs against when all it needs is a connect string: the ensemble
+/// that `ZOOKEEPER_CONNECT` names, else a [`Server`] started for it.
+///
+/// An ensemble of others' is left as it was found: whoever uses it works in a
+/// [directory](Self::directory) of its own, and removes that in the end.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use zookeeper_client::{Acls, Client, CreateMode};
+/// use zookeeper_recipes_testkit::{ServerOptions, TestEnsemble};
+///
+/// let ensemble = TestEnsemble::from_environment_or_start(ServerOptions::new()).await?;
+/// let client = Client::connect(ensemble.connect_string()).await?;
+/// let directory = TestEnsemble::directory("my-test");
+/// let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+/// client.create(&directory, b"", &options).await?;
+/// client.delete(&directory, None).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TestEnsemble {
+    connect_string: String,
+    server: Option<Server>,
+}
+
+impl TestEnsemble {
+    /// Takes the ensemble that `ZOOKEEPER_CONNECT` names, without connecting to it; starts a server
+    /// when the variable is unset or empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ConnectString`] when the variable is set and cannot be a connect string; else as
+    /// [`Server::start`].
+    pub async fn from_environment_or_start(options: ServerOptions) -> Result<Self, Error> {
+        match env::var_os(CONNECT_VARIABLE) {
+            Some(value) if !value.is_empty() => match value.to_str() {
+                Some(connect_string) => Self::external(connect_string),
+                None => Err(Error::ConnectString {
+                    value: value.to_string_lossy().into_owned(),
+                }),
+            },
+            _ => Self::start(options).await,
+        }
+    }
+
+    /// Takes the ensemble that a connect string (`host:port,host:port/chroot`) names, without
+    /// connecting to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ConnectString`] when it cannot be one.
+    pub fn external(connect_string: &str) -> Result<Self, Error> {
+        if addresses(connect_string).any(|address| !is_address(address)) {
+            return Err(Error::ConnectString {
+                value: connect_string.to_owned(),
+            });
+        }
+        Ok(Self {
+            connect_string: connect_string.to_owned(),
+            server: None,
+        })
+    }
+
+    /// Starts a server, whatever the environment says.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::start`].
+    pub async fn start(options: ServerOptions) -> Result<Self, Error> {
+        let server = Server::start(options).await?;
+        Ok(Self {
+            connect_string: server.connect_string(),
+            server: Some(server),
+        })
+    }
+
+    /// The connect string for clients.
+    pub fn connect_string(&self) -> &str {
+        &self.connect_string
+    }
+
+    /// The server that was started; `None` for an ensemble of others'.
+    pub fn server(&self) -> Option<&Server> {
+        self.server.as_ref()
+    }
+
+    /// A path of one segment under the root (or the chroot) that no other run uses: `prefix`, a
+    /// hyphen and a random part. It is not created.
+    ///
+    /// ```
+    /// use zookeeper_recipes_testkit::TestEnsemble;
+    ///
+    /// let directory = TestEnsemble::directory("demo");
+    /// assert!(directory.starts_with("/demo-"));
+    /// assert_ne!(directory, TestEnsemble::directory("demo"));
+    /// ```
+    pub fn directory(prefix: &str) -> String {
+        format!("/{prefix}-{}", Uuid::new_v4().simple())
+    }
+
+    /// The figures of each server that the connect string names, in its order.
+    ///
+    /// # Errors
+    ///
+    /// As [`Monitor::read`]; an ensemble of others' may well not have `mntr` in its whitelist.
+    pub async fn monitors(&self) -> Result<Vec<Monitor>, Error> {
+        let mut monitors = Vec::new();
+        for address in addresses(&self.connect_string) {
+            monitors.push(Monitor::read(&with_port(address)).await?);
+        }
+        Ok(monitors)
+    }
+}
+
+/// The port of a server whose address names none.
+const USUAL_PORT: u16 = 2181;
+
+fn addresses(connect_string: &str) -> impl Iterator<Item = &str> {
+    let hosts = match connect_string.split_once("://") {
+        Some((_, rest)) => rest,
+        None => connect_string,
+    };
+    let hosts = hosts.split_once('/').map_or(hosts, |(hosts, _)| hosts);
+    hosts.split(',').map(str::trim)
+}
+
+fn is_address(address: &str) -> bool {
+    let (host, port) = match address.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (address, None),
+    };
+    !host.is_empty()
+        && !host.contains(char::is_whitespace)
+        && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port != 0))
+}
+
+fn with_port(address: &str) -> String {
+    match address.rsplit_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_ok() => address.to_owned(),
+        _ => format!("{address}:{USUAL_PORT}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connect_strings_of_several_hosts_and_a_chroot_are_taken() {
+        for good in [
+            "localhost",
+            "zk1:2181,zk2:2182/app/locks",
+            "[::1]:2181",
+            "[::1]",
+        ] {
+            assert!(TestEnsemble::external(good).is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_connect_string_is_quoted_in_the_error() {
+        for bad in [
+            "",
+            "zk1:2181,,zk2",
+            "zk1:port",
+            "zk 1:2181",
+            "/app",
+            "zk1:0",
+        ] {
+            let error = TestEnsemble::external(bad).expect_err(bad);
+            assert!(error.to_string().contains(&format!("{bad:?}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn usual_port_is_added_where_there_is_none() {
+        assert_eq!(with_port("zk1"), "zk1:2181");
+        assert_eq!(with_port("zk1:99"), "zk1:99");
+        assert_eq!(with_port("[::1]"), "[::1]:2181");
+    }
+}

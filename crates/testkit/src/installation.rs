@@ -1,0 +1,329 @@
+//! Finding a ZooKeeper server and a Java to run it.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What to install on which system, for messages to people.
+const ADVICE: &str = "\
+Debian, Ubuntu: apt-get install --no-install-recommends zookeeper default-jre-headless
+Fedora:         dnf install java-latest-openjdk-headless, then as on any system
+macOS:          brew install zookeeper
+any system:     install a Java runtime, unpack a release from https://zookeeper.apache.org/releases.html
+                and set ZOOKEEPER_HOME to its directory";
+
+/// Where Debian and its kin keep the server's jar. Its manifest names the jars it needs.
+const DEBIAN_SERVER: &str = "/usr/share/java/zookeeper.jar";
+
+/// Without a binding to write its log through, the server says nothing when it fails.
+const DEBIAN_LOGGING: &str = "/usr/share/java/slf4j-simple.jar";
+
+/// Where Homebrew keeps what `ZOOKEEPER_HOME` would name.
+const HOMEBREW_HOMES: [&str; 2] = [
+    "/opt/homebrew/opt/zookeeper/libexec",
+    "/usr/local/opt/zookeeper/libexec",
+];
+
+/// Why no server can be started on this machine.
+///
+/// The message says what to install on which system.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InstallationError {
+    /// No ZooKeeper server was found.
+    #[error(
+        "no ZooKeeper server found: neither ZOOKEEPER_CLASSPATH nor ZOOKEEPER_HOME is set, \
+         and there is no {DEBIAN_SERVER}\n{ADVICE}"
+    )]
+    NoServer,
+
+    /// No Java runtime was found.
+    #[error("no Java runtime found: JAVA_HOME is not set, and there is no java in PATH\n{ADVICE}")]
+    NoJava,
+
+    /// An environment variable points to where nothing of use is.
+    #[error("{variable} is set to {value:?}, but {problem}")]
+    Misleading {
+        /// The variable's name.
+        variable: &'static str,
+        /// Its value.
+        value: OsString,
+        /// What is missing there.
+        problem: &'static str,
+    },
+}
+
+/// A ZooKeeper server and a Java runtime on this machine.
+///
+/// # Examples
+///
+/// ```
+/// # fn main() -> Result<(), zookeeper_recipes_testkit::InstallationError> {
+/// use zookeeper_recipes_testkit::Installation;
+///
+/// let installation = Installation::find()?;
+/// assert!(installation.java().exists());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installation {
+    java: PathBuf,
+    class_path: OsString,
+}
+
+impl Installation {
+    /// Finds a server and a Java runtime: see [`find_class_path`](Self::find_class_path) and
+    /// [`find_java`](Self::find_java).
+    ///
+    /// # Errors
+    ///
+    /// [`InstallationError`], whose message says what to install on which system.
+    pub fn find() -> Result<Self, InstallationError> {
+        Ok(Self {
+            class_path: Self::find_class_path()?,
+            java: Self::find_java()?,
+        })
+    }
+
+    /// An installation that lies where this module would not look.
+    pub fn new(java: impl Into<PathBuf>, class_path: impl Into<OsString>) -> Self {
+        Self {
+            java: java.into(),
+            class_path: class_path.into(),
+        }
+    }
+
+    /// Finds the class path of a server: `ZOOKEEPER_CLASSPATH` as it is; else the jars of
+    /// `ZOOKEEPER_HOME` and of its `lib`; else Debian's `zookeeper.jar`; else Homebrew's package.
+    ///
+    /// # Errors
+    ///
+    /// [`InstallationError::NoServer`], or [`InstallationError::Misleading`] when one of the
+    /// variables is set and nothing is there: what someone asked for is never replaced in silence.
+    pub fn find_class_path() -> Result<OsString, InstallationError> {
+        class_path(|variable| env::var_os(variable), Path::new("/"))
+    }
+
+    /// Finds a Java runtime: `bin/java` of `JAVA_HOME`, else `java` in `PATH`.
+    ///
+    /// # Errors
+    ///
+    /// [`InstallationError::NoJava`], or [`InstallationError::Misleading`] when `JAVA_HOME` is set
+    /// and has no Java.
+    pub fn find_java() -> Result<PathBuf, InstallationError> {
+        java(|variable| env::var_os(variable))
+    }
+
+    /// The `java` program.
+    pub fn java(&self) -> &Path {
+        &self.java
+    }
+
+    /// The class path with the server's main class, in the form `java -cp` takes.
+    pub fn class_path(&self) -> &OsStr {
+        &self.class_path
+    }
+}
+
+fn set(environment: &impl Fn(&str) -> Option<OsString>, variable: &str) -> Option<OsString> {
+    environment(variable).filter(|value| !value.is_empty())
+}
+
+fn class_path(
+    environment: impl Fn(&str) -> Option<OsString>,
+    root: &Path,
+) -> Result<OsString, InstallationError> {
+    if let Some(value) = set(&environment, "ZOOKEEPER_CLASSPATH") {
+        let exists = env::split_paths(&value).any(|entry| {
+            // Java expands `directory/*` itself.
+            let entry = match entry.file_name() {
+                Some(name) if name == "*" => entry.parent().map(Path::to_path_buf),
+                _ => Some(entry),
+            };
+            entry.is_some_and(|entry| entry.exists())
+        });
+        if exists {
+            return Ok(value);
+        }
+        return Err(InstallationError::Misleading {
+            variable: "ZOOKEEPER_CLASSPATH",
+            value,
+            problem: "none of its entries exists",
+        });
+    }
+    if let Some(value) = set(&environment, "ZOOKEEPER_HOME") {
+        return home_class_path(Path::new(&value)).ok_or(InstallationError::Misleading {
+            variable: "ZOOKEEPER_HOME",
+            value,
+            problem: "neither it nor its lib holds a zookeeper jar",
+        });
+    }
+    let under_root = |path: &str| root.join(path.trim_start_matches('/'));
+    let debian = under_root(DEBIAN_SERVER);
+    if debian.exists() {
+        let logging = under_root(DEBIAN_LOGGING);
+        let jars = [debian]
+            .into_iter()
+            .chain(logging.exists().then_some(logging));
+        return env::join_paths(jars).map_err(|_| InstallationError::NoServer);
+    }
+    HOMEBREW_HOMES
+        .iter()
+        .find_map(|home| home_class_path(&under_root(home)))
+        .ok_or(InstallationError::NoServer)
+}
+
+fn home_class_path(home: &Path) -> Option<OsString> {
+    let mut jars: Vec<PathBuf> = [home.to_path_buf(), home.join("lib")]
+        .iter()
+        .filter_map(|directory| fs::read_dir(directory).ok())
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jar"))
+        .collect();
+    jars.sort();
+    let has_server = jars.iter().any(|jar| {
+        jar.file_name()
+            .and_then(OsStr::to_str)
+            .and_then(|name| name.strip_prefix("zookeeper"))
+            .is_some_and(|rest| {
+                rest == ".jar"
+                    || rest.strip_prefix('-').is_some_and(|version| {
+                        version.starts_with(|first: char| first.is_ascii_digit())
+                    })
+            })
+    });
+    if !has_server {
+        return None;
+    }
+    env::join_paths(jars).ok()
+}
+
+fn java(environment: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, InstallationError> {
+    if let Some(value) = set(&environment, "JAVA_HOME") {
+        let java = Path::new(&value).join("bin/java");
+        if java.is_file() {
+            return Ok(java);
+        }
+        return Err(InstallationError::Misleading {
+            variable: "JAVA_HOME",
+            value,
+            problem: "it has no bin/java",
+        });
+    }
+    set(&environment, "PATH")
+        .iter()
+        .flat_map(env::split_paths)
+        .map(|directory| directory.join("java"))
+        .find(|java| java.is_file())
+        .ok_or(InstallationError::NoJava)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(
+        variables: &[(&'static str, &Path)],
+    ) -> impl Fn(&str) -> Option<OsString> + use<> {
+        let variables: Vec<(&'static str, OsString)> = variables
+            .iter()
+            .map(|(name, value)| (*name, value.as_os_str().to_owned()))
+            .collect();
+        move |asked| {
+            variables
+                .iter()
+                .find(|(name, _)| *name == asked)
+                .map(|(_, value)| value.clone())
+        }
+    }
+
+    fn touch(path: &Path) {
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        fs::write(path, b"").expect("a file");
+    }
+
+    #[test]
+    fn home_gives_its_own_jars_and_those_of_lib() {
+        let home = tempfile::tempdir().expect("a directory");
+        touch(&home.path().join("zookeeper-3.4.14.jar"));
+        touch(&home.path().join("lib/slf4j-api-1.7.25.jar"));
+        touch(&home.path().join("lib/notes.txt"));
+        let found = class_path(environment(&[("ZOOKEEPER_HOME", home.path())]), home.path())
+            .expect("a class path");
+        let jars: Vec<PathBuf> = env::split_paths(&found).collect();
+        assert_eq!(
+            jars,
+            [
+                home.path().join("lib/slf4j-api-1.7.25.jar"),
+                home.path().join("zookeeper-3.4.14.jar"),
+            ]
+        );
+    }
+
+    #[test]
+    fn home_without_a_server_is_named_in_the_error() {
+        let home = tempfile::tempdir().expect("a directory");
+        touch(&home.path().join("lib/zookeeper-jute-3.8.0.jar"));
+        let error = class_path(environment(&[("ZOOKEEPER_HOME", home.path())]), home.path())
+            .expect_err("no server there");
+        let message = error.to_string();
+        assert!(message.contains("ZOOKEEPER_HOME"), "{message}");
+        assert!(
+            message.contains(home.path().to_str().expect("UTF-8")),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn class_path_variable_goes_before_everything_else() {
+        let directory = tempfile::tempdir().expect("a directory");
+        touch(&directory.path().join("own/zookeeper.jar"));
+        touch(&directory.path().join("usr/share/java/zookeeper.jar"));
+        let own = directory.path().join("own/*");
+        let found = class_path(
+            environment(&[("ZOOKEEPER_CLASSPATH", &own)]),
+            directory.path(),
+        );
+        assert_eq!(found, Ok(own.into_os_string()));
+    }
+
+    #[test]
+    fn debian_jar_is_found_without_any_variable() {
+        let root = tempfile::tempdir().expect("a directory");
+        let jar = root.path().join("usr/share/java/zookeeper.jar");
+        touch(&jar);
+        let found = class_path(environment(&[]), root.path());
+        assert_eq!(found, Ok(jar.into_os_string()));
+    }
+
+    #[test]
+    fn nothing_found_says_what_to_install_on_which_system() {
+        let root = tempfile::tempdir().expect("a directory");
+        let message = class_path(environment(&[]), root.path())
+            .expect_err("nothing there")
+            .to_string();
+        for part in ["Debian", "Fedora", "macOS", "ZOOKEEPER_HOME"] {
+            assert!(message.contains(part), "{part} in {message}");
+        }
+    }
+
+    #[test]
+    fn java_comes_from_its_home_or_from_the_path() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let java_in_home = directory.path().join("home/bin/java");
+        let java_in_path = directory.path().join("path/java");
+        touch(&java_in_home);
+        touch(&java_in_path);
+        let (home, path) = (directory.path().join("home"), directory.path().join("path"));
+        assert_eq!(
+            java(environment(&[("JAVA_HOME", &home), ("PATH", &path)])),
+            Ok(java_in_home)
+        );
+        assert_eq!(java(environment(&[("PATH", &path)])), Ok(java_in_path));
+        assert_eq!(java(environment(&[])), Err(InstallationError::NoJava));
+        assert!(java(environment(&[("JAVA_HOME", &path)])).is_err());
+    }
+}

@@ -1,0 +1,69 @@
+//! Real ZooKeeper servers and ensembles on loopback, for tests.
+//!
+//! A [`Server`] has a port and a data directory of its own, in memory where the system has such;
+//! it serves when [`Server::start`] returns, and is gone when it is dropped, whether the test
+//! returned, panicked or was killed. Several run side by side. An [`Ensemble`] is three of them, or
+//! as many as you like.
+//!
+//! ```
+//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use zookeeper_client::{Acls, Client, CreateMode};
+//! use zookeeper_recipes_testkit::{Server, ServerOptions};
+//!
+//! let mut server = Server::start(ServerOptions::new()).await?;
+//! let client = Client::connect(&server.connect_string()).await?;
+//! let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+//! client.create("/kept", b"", &options).await?;
+//!
+//! server.kill().await?; // with -9
+//! server.restart().await?; // with its data, on its port
+//! assert!(client.check_stat("/kept").await?.is_some());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What can be done to a server
+//!
+//! | | |
+//! |---|---|
+//! | [`stop`](Server::stop), [`kill`](Server::kill), [`restart`](Server::restart) | in good order, or not; data and port stay |
+//! | [`pause`](Server::pause), [`resume`](Server::resume) | connections stay open, nothing is answered |
+//! | [`expire_session`](Server::expire_session) | a session of your choice expires now |
+//! | [`monitor`](Server::monitor), [`watches`](Server::watches), [`ephemerals`](Server::ephemerals) | what your code cost, and what it left behind |
+//!
+//! A [`proxy`] between your code and a server breaks connections at the request of your choice, and
+//! counts; and in an ensemble [started for it](Ensemble::start_with_partitions) a member can be cut
+//! off from the others.
+//!
+//! # What it needs
+//!
+//! A ZooKeeper server (3.5 or newer) and a Java runtime on the machine, found by
+//! [`Installation::find`]: `ZOOKEEPER_CLASSPATH`, `ZOOKEEPER_HOME`, Debian's package `zookeeper`,
+//! or Homebrew's. Where there is none, the error says what to install. It runs on Unix.
+//!
+//! Code that needs no more than a connect string takes a [`TestEnsemble`], and so can be pointed to
+//! an ensemble that runs already, by `ZOOKEEPER_CONNECT`.
+
+pub mod conformance;
+mod data_directory;
+mod ensemble;
+mod environment;
+mod error;
+pub mod four_letter;
+mod handshake;
+mod installation;
+mod options;
+mod partitions;
+mod ports;
+mod process;
+pub mod proxy;
+mod server;
+pub mod simulation;
+
+pub use ensemble::Ensemble;
+pub use environment::{CONNECT_VARIABLE, TestEnsemble};
+pub use error::Error;
+pub use four_letter::{FourLetterWord, Mode, Monitor, Status};
+pub use installation::{Installation, InstallationError};
+pub use options::{Compiler, ServerOptions};
+pub use server::Server;

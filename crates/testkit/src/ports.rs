@@ -1,0 +1,65 @@
+//! Ports of 127.0.0.1 that nobody listens on.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::Error;
+
+/// How many random ports are tried before the operating system is asked for one.
+const TRIES: usize = 64;
+
+/// The lowest port that a server is given.
+const LOWEST: u16 = 10_000;
+
+/// Where the ports begin that a system gives to outgoing connections, unless it says otherwise.
+const USUAL_EPHEMERAL: u16 = 32_768;
+
+/// What this process has given to servers so far: two servers that start at the same time must not
+/// both be told the same free port.
+static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+
+/// Finds a port that is free now and was not given to another server of this process.
+///
+/// It lies below the ports of outgoing connections where it can: a server that is down for a while
+/// must not find its port taken by some client's connection when it comes back, and a client that
+/// dials a port of that range while nobody listens can even be connected to itself.
+pub(crate) fn free_port() -> Result<u16, Error> {
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let end = ephemeral_start().max(LOWEST + 1);
+    for _ in 0..TRIES {
+        let [high, low, ..] = *uuid::Uuid::new_v4().as_bytes();
+        let port = LOWEST + u16::from_be_bytes([high, low]) % (end - LOWEST);
+        if !given.contains(&port) && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            given.insert(port);
+            return Ok(port);
+        }
+    }
+    let bound = |listener: TcpListener| -> io::Result<u16> { Ok(listener.local_addr()?.port()) };
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(bound)
+        .map_err(Error::NoFreePort)?;
+    given.insert(port);
+    Ok(port)
+}
+
+fn ephemeral_start() -> u16 {
+    fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
+        .ok()
+        .and_then(|range| range.split_whitespace().next()?.parse().ok())
+        .unwrap_or(USUAL_EPHEMERAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_port_is_given_twice() {
+        let ports: BTreeSet<u16> = (0..50).map(|_| free_port().expect("a port")).collect();
+        assert_eq!(ports.len(), 50);
+        assert!(ports.iter().all(|port| *port >= LOWEST));
+    }
+}

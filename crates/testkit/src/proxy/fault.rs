@@ -1,0 +1,280 @@
+//! What is to break, and when.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::operation::Operation;
+
+/// A way through a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// From the client to the server: requests.
+    ToServer,
+    /// From the server to the client: replies and notifications.
+    ToClient,
+}
+
+/// How a connection breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Breakage {
+    /// Both sides see the connection's end in good order (FIN), as when a process has ended.
+    Cut,
+    /// Both sides see the connection reset (RST), as when a machine has been restarted.
+    Reset,
+    /// One side sees the other's end in this direction; the other direction goes on.
+    HalfClose(Direction),
+    /// The connection stays, and nothing passes until [`Proxy::thaw`](super::Proxy::thaw), as when
+    /// the network is partitioned. What is sent meanwhile is passed on then.
+    Freeze,
+    /// What was struck is held up for so long, and with it all that follows it in its direction.
+    Delay(Duration),
+}
+
+/// One thing to go wrong at a chosen request: an [`Occasion`] and what happens on it.
+///
+/// ```
+/// use zookeeper_recipes_testkit::proxy::{Breakage, Fault, Operation};
+///
+/// // Applied, but the client does not learn it.
+/// let applied = Fault::on(Operation::Create).under("/locks").nth(3).reply_lost();
+/// // Never applied, and the client does not learn that either.
+/// let not_applied = Fault::on(Operation::Delete).at_request(Breakage::Reset);
+/// // Answered by the proxy: "no such znode".
+/// let refused = Fault::on(Operation::GetData).repeatedly().refused(-101);
+/// # let _ = (applied, not_applied, refused);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Fault {
+    occasion: Occasion,
+    pub(super) effect: Effect,
+}
+
+/// Which requests a [`Fault`] strikes.
+#[derive(Clone, Debug)]
+#[must_use = "an occasion is no fault until it is said what happens on it"]
+pub struct Occasion {
+    operation: Option<Operation>,
+    prefix: Option<String>,
+    nth: u64,
+    repeatedly: bool,
+}
+
+type Replace = Arc<dyn Fn(&[u8]) -> Vec<u8> + Send + Sync>;
+
+#[derive(Clone)]
+pub(super) enum Effect {
+    AtRequest(Breakage),
+    AtReply(Breakage),
+    Refused(i32),
+    ReplyReplaced(Replace),
+}
+
+impl Fault {
+    /// On the next request of this kind.
+    ///
+    /// [`Operation::Notification`] has no request: only faults of the reply strike it.
+    pub fn on(operation: Operation) -> Occasion {
+        Occasion {
+            operation: Some(operation),
+            ..Fault::on_any()
+        }
+    }
+
+    /// On the next request, whichever, signs of life and handshakes included.
+    pub fn on_any() -> Occasion {
+        Occasion {
+            operation: None,
+            prefix: None,
+            nth: 1,
+            repeatedly: false,
+        }
+    }
+}
+
+impl Occasion {
+    /// Only on a request about a path that begins so. A transaction counts when one of its
+    /// operations does; requests without a path never do.
+    pub fn under(self, prefix: impl Into<String>) -> Occasion {
+        Occasion {
+            prefix: Some(prefix.into()),
+            ..self
+        }
+    }
+
+    /// Not on the first such request, but on the `nth`, counted from one, from when the fault is
+    /// given to the proxy.
+    pub fn nth(self, nth: u64) -> Occasion {
+        Occasion {
+            nth: nth.max(1),
+            ..self
+        }
+    }
+
+    /// Not once, but on each such request from then on.
+    pub fn repeatedly(self) -> Occasion {
+        Occasion {
+            repeatedly: true,
+            ..self
+        }
+    }
+
+    /// The request is not passed on, and the connection is cut: **not applied**, and the client
+    /// cannot know.
+    pub fn request_lost(self) -> Fault {
+        self.at_request(Breakage::Cut)
+    }
+
+    /// The request is passed on, and once the server has answered, the connection is cut instead
+    /// of passing on the answer: **applied**, and the client cannot know.
+    pub fn reply_lost(self) -> Fault {
+        self.at_reply(Breakage::Cut)
+    }
+
+    /// The connection breaks before the request has reached the server.
+    ///
+    /// The request is never passed on ([`Freeze`](Breakage::Freeze) and [`Delay`](Breakage::Delay):
+    /// later). Earlier requests are still answered before the connection is cut or reset.
+    pub fn at_request(self, breakage: Breakage) -> Fault {
+        self.causes(Effect::AtRequest(breakage))
+    }
+
+    /// The connection breaks when the server has answered the request, and before its reply has
+    /// reached the client.
+    ///
+    /// The reply is never passed on ([`Freeze`](Breakage::Freeze) and [`Delay`](Breakage::Delay):
+    /// later); all that came before it is.
+    pub fn at_reply(self, breakage: Breakage) -> Fault {
+        self.causes(Effect::AtReply(breakage))
+    }
+
+    /// The request is not passed on, and the proxy answers it with this error code of ZooKeeper's
+    /// (`KeeperException.Code`, such as -101 for "no such znode").
+    pub fn refused(self, code: i32) -> Fault {
+        self.causes(Effect::Refused(code))
+    }
+
+    /// The client gets what `replace` makes of the reply: all bytes of the frame in, its length in
+    /// front, and any bytes at all out.
+    pub fn reply_replaced(
+        self,
+        replace: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Fault {
+        self.causes(Effect::ReplyReplaced(Arc::new(replace)))
+    }
+
+    fn causes(self, effect: Effect) -> Fault {
+        Fault {
+            occasion: self,
+            effect,
+        }
+    }
+
+    fn fits(&self, operation: Operation, paths: &[String]) -> bool {
+        self.operation.is_none_or(|wanted| wanted == operation)
+            && self
+                .prefix
+                .as_ref()
+                .is_none_or(|prefix| paths.iter().any(|path| path.starts_with(prefix)))
+    }
+}
+
+impl fmt::Debug for Effect {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Effect::AtRequest(breakage) => write!(formatter, "AtRequest({breakage:?})"),
+            Effect::AtReply(breakage) => write!(formatter, "AtReply({breakage:?})"),
+            Effect::Refused(code) => write!(formatter, "Refused({code})"),
+            Effect::ReplyReplaced(_) => formatter.write_str("ReplyReplaced"),
+        }
+    }
+}
+
+/// Tells when a [`Fault`] has struck.
+#[derive(Clone, Debug)]
+pub struct Strikes {
+    count: watch::Receiver<u64>,
+}
+
+impl Strikes {
+    /// How often it has struck so far.
+    pub fn count(&self) -> u64 {
+        *self.count.borrow()
+    }
+
+    /// Resolves once it has struck. For ever pending where the proxy goes before that.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped and called again.
+    pub async fn first(&self) {
+        if self
+            .count
+            .clone()
+            .wait_for(|count| *count > 0)
+            .await
+            .is_err()
+        {
+            std::future::pending().await
+        }
+    }
+}
+
+/// A fault that has been given to a proxy.
+#[derive(Debug)]
+pub(super) struct Armed {
+    fault: Fault,
+    seen: u64,
+    over: bool,
+    pub(super) strike: Strike,
+}
+
+/// A fault's blow: to be dealt when its turn in the connection has come.
+#[derive(Clone, Debug)]
+pub(super) struct Strike {
+    pub(super) effect: Effect,
+    count: watch::Sender<u64>,
+}
+
+impl Armed {
+    pub(super) fn new(fault: Fault) -> (Armed, Strikes) {
+        let (sender, count) = watch::channel(0);
+        let strike = Strike {
+            effect: fault.effect.clone(),
+            count: sender,
+        };
+        let armed = Armed {
+            fault,
+            seen: 0,
+            over: false,
+            strike,
+        };
+        (armed, Strikes { count })
+    }
+
+    /// Takes note of a request, and says whether this is the one; not where another fault strikes
+    /// it already.
+    pub(super) fn sees(&mut self, operation: Operation, paths: &[String], struck: bool) -> bool {
+        let occasion = &self.fault.occasion;
+        if self.over || !occasion.fits(operation, paths) {
+            return false;
+        }
+        let now = self.seen + 1 >= occasion.nth;
+        if now && struck {
+            return false;
+        }
+        self.seen += 1;
+        self.over = now && !occasion.repeatedly;
+        now
+    }
+}
+
+impl Strike {
+    /// Tells that it has happened.
+    pub(super) fn dealt(&self) {
+        self.count.send_modify(|count| *count += 1);
+    }
+}

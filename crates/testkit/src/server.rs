@@ -1,0 +1,390 @@
+//! One server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::data_directory::DataDirectory;
+use crate::error::Error;
+use crate::four_letter::{self, FourLetterWord, Monitor, Status};
+use crate::handshake;
+use crate::installation::Installation;
+use crate::options::ServerOptions;
+use crate::ports::free_port;
+use crate::process::Process;
+
+/// How many sets of ports are tried when somebody else takes one before the server does.
+pub(crate) const PORT_TRIES: usize = 5;
+
+/// How often a starting server is asked whether it serves.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How long a starting server may take for one answer, before it is asked anew.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// How long a server may take to end in good order.
+const STOP: Duration = Duration::from_secs(5);
+
+/// How many lines of its log an error shows.
+const TAIL: usize = 30;
+
+/// Read by the log4j of ZooKeeper up to 3.7.
+const LOG4J: &str = "\
+log4j.rootLogger=INFO, console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d{HH:mm:ss,SSS} %-5p [%t] %c{1} - %m%n
+";
+
+/// Read by the logback of ZooKeeper from 3.8.
+const LOGBACK: &str = r#"<configuration>
+  <appender name="console" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d{HH:mm:ss.SSS} %-5p [%t] %c{1} - %m%n</pattern></encoder>
+  </appender>
+  <root level="INFO"><appender-ref ref="console"/></root>
+</configuration>
+"#;
+
+/// A ZooKeeper server on loopback, with a port and a data directory of its own.
+///
+/// It is killed and its data removed when this is dropped, so also when a test panics; and its
+/// process does not outlive this one even when this one is killed.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use zookeeper_recipes_testkit::{Server, ServerOptions};
+///
+/// let server = Server::start(ServerOptions::new()).await?;
+/// let client = zookeeper_client::Client::connect(&server.connect_string()).await?;
+/// assert!(client.check_stat("/zookeeper").await?.is_some());
+/// assert_eq!(server.monitor().await?.watches, 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Server {
+    // Before the directory, so that it is gone when the directory goes.
+    process: Option<Process>,
+    paused: AtomicBool,
+    directory: DataDirectory,
+    installation: Installation,
+    options: ServerOptions,
+    port: u16,
+}
+
+impl Server {
+    /// Starts a server and waits until it serves clients. Dropping the future ends it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Installation`] when there is no server or no Java on this machine;
+    /// [`Error::Exited`] and [`Error::NotServingInTime`], with the end of its log, when it does not
+    /// come up; [`Error::DataDirectory`], [`Error::NoFreePort`] and [`Error::Spawn`].
+    pub async fn start(options: ServerOptions) -> Result<Self, Error> {
+        let mut tries = 1;
+        loop {
+            let mut server = Self::prepare(options.clone(), free_port()?)?;
+            server.configure(&[], None)?;
+            server.launch()?;
+            match server.wait_until_serving().await {
+                Ok(()) => return Ok(server),
+                Err(_) if server.port_was_taken() && tries < PORT_TRIES => tries += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// A server that has its directory and port, and no configuration yet.
+    pub(crate) fn prepare(options: ServerOptions, port: u16) -> Result<Self, Error> {
+        let installation = match &options.installation {
+            Some(installation) => installation.clone(),
+            None => Installation::find()?,
+        };
+        let directory = DataDirectory::new()?;
+        let logging = directory.class_path();
+        directory.write(&logging.join("log4j.properties"), LOG4J)?;
+        directory.write(&logging.join("logback.xml"), LOGBACK)?;
+        Ok(Self {
+            process: None,
+            paused: AtomicBool::new(false),
+            directory,
+            installation,
+            options,
+            port,
+        })
+    }
+
+    /// Writes `zoo.cfg`, and for the member of an ensemble its number.
+    pub(crate) fn configure(
+        &self,
+        members: &[(String, String)],
+        number: Option<usize>,
+    ) -> Result<(), Error> {
+        let zoo_cfg = self.options.zoo_cfg(&self.directory, self.port, members);
+        self.directory
+            .write(&self.directory.configuration(), &zoo_cfg)?;
+        if let Some(number) = number {
+            let myid = self.directory.data().join("myid");
+            self.directory.write(&myid, &number.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Starts the process without waiting for anything.
+    pub(crate) fn launch(&mut self) -> Result<(), Error> {
+        let arguments = self
+            .options
+            .java_arguments(&self.installation, &self.directory)?;
+        let java = self.installation.java();
+        let process = Process::spawn(
+            java,
+            &arguments,
+            self.directory.path(),
+            &self.directory.log(),
+        )
+        .map_err(|source| Error::Spawn {
+            program: java.to_path_buf(),
+            source,
+        })?;
+        self.paused.store(false, Ordering::Relaxed);
+        self.process = Some(process);
+        Ok(())
+    }
+
+    /// Waits until the server serves clients: it answers `srvr`, and a session can be opened.
+    ///
+    /// A member of an ensemble serves only with a quorum.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotRunning`] when it was stopped or killed; [`Error::Exited`] when its process
+    /// ended by itself; [`Error::NotServingInTime`] after [`ServerOptions::start_timeout`].
+    pub async fn wait_until_serving(&mut self) -> Result<(), Error> {
+        let deadline = Instant::now() + self.options.start_timeout;
+        loop {
+            self.check_process()?;
+            if self.serves().await {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(Error::NotServingInTime {
+                    port: self.port,
+                    after: self.options.start_timeout,
+                    log: self.log_tail(),
+                });
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    async fn serves(&self) -> bool {
+        let address = self.connect_string();
+        // Should somebody else's server have taken the port, it is not to be mistaken for ours.
+        let data = self.directory.data().display().to_string();
+        match four_letter::ask_within(&address, FourLetterWord::Conf, ANSWER).await {
+            Ok(configuration) if configuration.contains(&data) => {}
+            _ => return false,
+        }
+        four_letter::ask_within(&address, FourLetterWord::Srvr, ANSWER)
+            .await
+            .is_ok()
+            && handshake::open_and_close(&address, ANSWER).await.is_ok()
+    }
+
+    /// An error when the process is not there, or no longer.
+    pub(crate) fn check_process(&mut self) -> Result<(), Error> {
+        match self.exit_status()? {
+            Some(status) => Err(Error::Exited {
+                port: self.port,
+                status,
+                log: self.log_tail(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn exit_status(&mut self) -> Result<Option<ExitStatus>, Error> {
+        let port = self.port;
+        match &mut self.process {
+            Some(process) => process
+                .ended()
+                .map_err(|source| Error::Process { port, source }),
+            None => Err(Error::NotRunning { port }),
+        }
+    }
+
+    /// Whether the server ended since one of its ports was somebody else's.
+    pub(crate) fn port_was_taken(&self) -> bool {
+        self.log().contains("Address already in use")
+    }
+
+    /// Ends the server in good order, and waits until its process is gone. Its data stays. A server
+    /// that takes more than 5 s is killed, and so it is when the future is dropped. Nothing happens
+    /// when it is not running.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Process`].
+    pub async fn stop(&mut self) -> Result<(), Error> {
+        match self.process.take() {
+            Some(process) => process.terminate(STOP).await.map_err(self.process_error()),
+            None => Ok(()),
+        }
+    }
+
+    /// Kills the server (SIGKILL), and waits until its process is gone. What it has committed
+    /// stays. Nothing happens when it is not running.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Process`].
+    pub async fn kill(&mut self) -> Result<(), Error> {
+        match self.process.take() {
+            Some(process) => process.kill().await.map_err(self.process_error()),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts the server again, with its data and on its port, after stopping it when it runs; and
+    /// waits until it serves clients. Once it has been started it stays so when the future is dropped.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start), but for the port, which stays as it is: when it has been taken
+    /// meanwhile, that is [`Error::Exited`].
+    pub async fn restart(&mut self) -> Result<(), Error> {
+        self.stop().await?;
+        self.launch()?;
+        self.wait_until_serving().await
+    }
+
+    /// Pauses the server (SIGSTOP), and returns when it stands still: connections stay open, and
+    /// nothing is answered. Time goes on, and the server will see so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotRunning`], [`Error::Process`].
+    pub fn pause(&self) -> Result<(), Error> {
+        self.process()?.pause().map_err(self.process_error())?;
+        self.paused.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Lets a paused server go on (SIGCONT).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotRunning`], [`Error::Process`].
+    pub fn resume(&self) -> Result<(), Error> {
+        self.process()?.resume().map_err(self.process_error())?;
+        self.paused.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn process(&self) -> Result<&Process, Error> {
+        self.process
+            .as_ref()
+            .ok_or(Error::NotRunning { port: self.port })
+    }
+
+    fn process_error(&self) -> impl FnOnce(io::Error) -> Error + use<> {
+        let port = self.port;
+        move |source| Error::Process { port, source }
+    }
+
+    /// Whether it has been started, and neither stopped, killed nor paused since.
+    pub fn is_running(&self) -> bool {
+        self.process.is_some() && !self.paused.load(Ordering::Relaxed)
+    }
+
+    /// The id of the server's process; `None` when it was stopped or killed.
+    pub fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    /// The port on 127.0.0.1 that it serves clients on, all its life.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// `127.0.0.1:<port>`, for clients and four-letter words.
+    pub fn connect_string(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Its log since it was first started.
+    pub fn log(&self) -> String {
+        self.directory.read_log()
+    }
+
+    fn log_tail(&self) -> String {
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(TAIL)..].join("\n")
+    }
+
+    /// Asks it a four-letter word.
+    ///
+    /// # Errors
+    ///
+    /// As [`four_letter::ask`].
+    pub async fn ask(&self, word: FourLetterWord) -> Result<String, Error> {
+        four_letter::ask(&self.connect_string(), word).await
+    }
+
+    /// Its figures (`mntr`): packets, watches, znodes, connections.
+    ///
+    /// # Errors
+    ///
+    /// As [`Monitor::read`].
+    pub async fn monitor(&self) -> Result<Monitor, Error> {
+        Monitor::read(&self.connect_string()).await
+    }
+
+    /// Its role and progress (`srvr`).
+    ///
+    /// # Errors
+    ///
+    /// As [`Status::read`].
+    pub async fn status(&self) -> Result<Status, Error> {
+        Status::read(&self.connect_string()).await
+    }
+
+    /// The paths that clients of this server watch, each with the watching sessions (`wchp`).
+    ///
+    /// # Errors
+    ///
+    /// As [`four_letter::ask`].
+    pub async fn watches(&self) -> Result<BTreeMap<String, BTreeSet<i64>>, Error> {
+        let answer = self.ask(FourLetterWord::Wchp).await?;
+        Ok(four_letter::parse_watches(&answer))
+    }
+
+    /// The sessions that have ephemeral znodes, each with their paths (`dump`).
+    ///
+    /// # Errors
+    ///
+    /// As [`four_letter::ask`].
+    pub async fn ephemerals(&self) -> Result<BTreeMap<i64, BTreeSet<String>>, Error> {
+        let answer = self.ask(FourLetterWord::Dump).await?;
+        Ok(four_letter::parse_ephemerals(&answer))
+    }
+
+    /// Ends a session as if it had expired: its ephemeral znodes go at once, and its client is told
+    /// that it has expired when it reconnects, which it does by itself, since its connection is
+    /// cut.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownSession`] when there is none with this id; [`Error::Unanswered`] when it is
+    /// not gone within the time of [`four_letter::PATIENCE`].
+    pub async fn expire_session(&self, session_id: i64) -> Result<(), Error> {
+        handshake::end_session(&self.connect_string(), session_id, four_letter::PATIENCE).await
+    }
+}

@@ -1,0 +1,393 @@
+//! A ZooKeeper ensemble in memory: deterministic under a seed, on tokio's clock, with every fault
+//! that a real one has.
+//!
+//! It implements the seam of `zookeeper-recipes-core`, so whatever runs on an
+//! [`Ensemble`] runs on it. On tokio's paused clock an hour passes in a moment, and one seed
+//! gives the same trace again; on the real clock it stands in for a server in a unit test.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() {
+//! use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission};
+//! use zookeeper_recipes_testkit::simulation::{
+//!     Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
+//! };
+//!
+//! let simulation = Simulation::new(SimulationOptions { seed: 7, ..Default::default() });
+//! let session = simulation.ensemble("worker").connect().await.unwrap();
+//! simulation.faults().inject(Fault::new(FaultKind::ReplyLost).on(RequestKind::Create));
+//!
+//! let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
+//! let created = session.create("/a", b"", CreateMode::Persistent, &everyone).await;
+//!
+//! assert!(created.is_err(), "nobody knows whether it was created");
+//! assert_eq!(simulation.administrator().children("/"), ["a", "zookeeper"]);
+//! # }
+//! ```
+//!
+//! # What it models
+//!
+//! Servers with a leader and followers that lag behind it; znodes with their metadata, sequences
+//! (with their end), containers and access control lists; transactions; one-shot watches;
+//! sessions that the leader expires; clients that ping, give up a connection, reconnect and give
+//! up a session at the times of the crate `zookeeper-client`.
+//!
+//! # Determinism
+//!
+//! A seed gives the same again on a current-thread runtime with a paused clock, as long as what
+//! runs on it is deterministic too: `tokio::select!` without `biased;` is not.
+
+use std::ops::RangeInclusive;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use zookeeper_recipes_core::ensemble::{AuthId, Ensemble, SessionId};
+
+mod administrator;
+mod client;
+mod counters;
+mod faults;
+mod history;
+mod proposal;
+mod request;
+mod server;
+mod session;
+mod trace;
+mod transaction;
+mod tree;
+mod watches;
+mod world;
+
+pub use administrator::{Administrator, StandingNode, StandingWatch};
+pub use counters::{Counters, RequestKind};
+pub use faults::{Fault, FaultKind, FaultRates};
+pub use history::{Change, Committed};
+pub use trace::{Trace, TraceEntry, TraceKind};
+pub use watches::WatchKind;
+
+use session::SimulatedEnsemble;
+use world::{Action, ProcessId, Shared};
+
+/// How a simulation is to be.
+#[derive(Clone, Debug)]
+pub struct SimulationOptions {
+    /// What all chance comes from.
+    pub seed: u64,
+    /// How many servers there are. The first is the leader to begin with.
+    pub servers: usize,
+    /// The session timeout that clients ask for. They get one between 2 and 20 ticks.
+    pub session_timeout: Duration,
+    /// The server's `tickTime`.
+    pub tick: Duration,
+    /// The server's `syncLimit`: after how many ticks a follower gives up its leader.
+    pub sync_limit: u32,
+    /// How long a message between a client and a server takes, in whole milliseconds.
+    pub network_delay: RangeInclusive<Duration>,
+    /// How long a transaction takes from proposal to commit.
+    pub commit_delay: RangeInclusive<Duration>,
+    /// How long after the leader a follower applies a transaction.
+    pub follower_lag: RangeInclusive<Duration>,
+    /// Which ZooKeeper the servers are, for what has changed between versions: before 3.8.2 the
+    /// reply to a transaction tells the metadata only of the containers among what it has created
+    /// (ZOOKEEPER-4026), and before 3.8.4, or between 3.9.0 and 3.9.1, an exists asks for no
+    /// permission.
+    pub version: (u32, u32, u32),
+    /// How often the leader reaps empty containers.
+    pub container_interval: Duration,
+    /// How many lines of trace are kept; with none nothing is recorded.
+    pub trace_limit: usize,
+}
+
+impl SimulationOptions {
+    fn transactions_tell_metadata(&self) -> bool {
+        self.version >= (3, 8, 2)
+    }
+
+    fn exists_asks_for_permission(&self) -> bool {
+        self.version >= (3, 8, 4) && !((3, 9, 0)..(3, 9, 2)).contains(&self.version)
+    }
+}
+
+impl Default for SimulationOptions {
+    /// One server with the timing of a default configuration, and a quick network.
+    fn default() -> SimulationOptions {
+        let milliseconds = Duration::from_millis;
+        SimulationOptions {
+            seed: 0,
+            servers: 1,
+            session_timeout: Duration::from_secs(6),
+            tick: Duration::from_secs(2),
+            sync_limit: 5,
+            network_delay: milliseconds(0)..=milliseconds(2),
+            commit_delay: milliseconds(0)..=milliseconds(2),
+            follower_lag: milliseconds(0)..=milliseconds(5),
+            version: (3, 8, 4),
+            container_interval: Duration::from_secs(60),
+            trace_limit: 10_000,
+        }
+    }
+}
+
+/// A simulated ensemble and all its clients. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    shared: Arc<Shared>,
+}
+
+impl Simulation {
+    /// Starts an ensemble. One task on the current tokio runtime moves it on, until the last
+    /// handle to it and the last session are gone.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn new(options: SimulationOptions) -> Simulation {
+        let (shortest, longest) = (options.tick * 2, options.tick * 20);
+        let session_timeout = options.session_timeout.clamp(shortest, longest);
+        let options = SimulationOptions {
+            session_timeout,
+            ..options
+        };
+        Simulation {
+            shared: Shared::start(options),
+        }
+    }
+
+    /// The ensemble, as the process of this name reaches it. The same name is the same process:
+    /// what it opens sleeps and is cut off together.
+    pub fn ensemble(&self, process: &str) -> Arc<dyn Ensemble> {
+        self.process(process).ensemble()
+    }
+
+    /// The process of this name.
+    pub fn process(&self, name: &str) -> SimulatedProcess {
+        let id = self.shared.with(|world| world.process(name));
+        SimulatedProcess {
+            shared: Arc::clone(&self.shared),
+            id,
+            name: name.to_owned(),
+            chroot: "/".to_owned(),
+            identities: Vec::new(),
+        }
+    }
+
+    /// What is to go wrong.
+    pub fn faults(&self) -> Faults {
+        Faults {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// The hand of an operator.
+    pub fn administrator(&self) -> Administrator {
+        Administrator {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// What has happened, to be read.
+    pub fn trace(&self) -> Trace {
+        self.shared.with(|world| world.recorder.snapshot())
+    }
+
+    /// Writes a line of the test's own into the trace.
+    pub fn remark(&self, text: impl Into<String>) {
+        let text = text.into();
+        self.shared
+            .with(|world| world.trace(TraceKind::Remark, None, 0, || text));
+    }
+
+    /// What the ensemble has committed, oldest first.
+    pub fn history(&self) -> Vec<Committed> {
+        self.shared.with(|world| world.history.clone())
+    }
+
+    /// Has each change told to `observer` at the moment it is committed, before any client hears
+    /// of it; only to the last one set.
+    pub fn on_commit(&self, observer: impl Fn(&Committed) + Send + Sync + 'static) {
+        self.shared
+            .with(|world| world.commit_observer = Some(Arc::new(observer)));
+    }
+
+    /// What has been counted.
+    pub fn counters(&self) -> Counters {
+        self.shared.with(|world| {
+            let watches = administrator::standing_watches(world).len();
+            Counters {
+                watches,
+                ..world.counters.clone()
+            }
+        })
+    }
+
+    /// The time since the simulation began: what [`Ensemble::now`] tells every process.
+    pub fn now(&self) -> Duration {
+        self.shared.now()
+    }
+}
+
+/// One client machine of a simulation.
+#[derive(Clone, Debug)]
+pub struct SimulatedProcess {
+    shared: Arc<Shared>,
+    id: ProcessId,
+    name: String,
+    chroot: String,
+    identities: Vec<AuthId>,
+}
+
+impl SimulatedProcess {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// With all paths relative to this one. It must exist on the server.
+    pub fn with_chroot(self, chroot: &str) -> SimulatedProcess {
+        SimulatedProcess {
+            chroot: chroot.to_owned(),
+            ..self
+        }
+    }
+
+    /// With sessions that have authenticated as this, `AuthId::new("digest", "user:hash")` for
+    /// one.
+    pub fn with_identity(mut self, identity: AuthId) -> SimulatedProcess {
+        self.identities.push(identity);
+        self
+    }
+
+    /// The ensemble, as this process reaches it.
+    pub fn ensemble(&self) -> Arc<dyn Ensemble> {
+        Arc::new(SimulatedEnsemble {
+            shared: Arc::clone(&self.shared),
+            process: self.id,
+            name: self.name.clone(),
+            chroot: self.chroot.clone(),
+            identities: self.identities.clone(),
+        })
+    }
+
+    /// Puts it to sleep: its clients neither send nor hear anything, while its clock goes on.
+    ///
+    /// The tasks of a test are not of the process, and go on unless they run
+    /// [`while_awake`](Self::while_awake); what they ask of the ensemble is sent when it wakes.
+    pub fn sleep(&self, duration: Duration) {
+        self.shared
+            .with(|world| world.fall_asleep(self.id, duration));
+    }
+
+    /// Whether it sleeps.
+    pub fn is_asleep(&self) -> bool {
+        self.shared.with(|world| world.is_asleep(self.id))
+    }
+
+    /// Runs a future as a task of this process: it does not move while the process sleeps.
+    pub async fn while_awake<F: Future>(&self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        std::future::poll_fn(|context| {
+            let asleep = self.shared.with(|world| {
+                let asleep = world.is_asleep(self.id);
+                if asleep {
+                    world.processes[self.id]
+                        .wakers
+                        .push(context.waker().clone());
+                }
+                asleep
+            });
+            if asleep {
+                Poll::Pending
+            } else {
+                future.as_mut().poll(context)
+            }
+        })
+        .await
+    }
+
+    /// Cuts it off from all servers: what is sent arrives late or, where the connection is given
+    /// up meanwhile, perhaps never.
+    pub fn partition(&self, duration: Duration) {
+        self.shared.with(|world| world.partition(self.id, duration));
+    }
+
+    /// Breaks the connections of all its sessions. What is in flight may or may not arrive.
+    pub fn disconnect(&self) {
+        self.shared.with(|world| {
+            let connections: Vec<_> = world
+                .clients
+                .iter()
+                .filter(|(_, client)| client.process == self.id)
+                .filter_map(|(client, _)| world.connection_of(*client))
+                .collect();
+            for connection in connections {
+                world.cut(connection);
+            }
+        });
+    }
+}
+
+/// What is to go wrong in a simulation, now or when its moment comes.
+#[derive(Clone, Debug)]
+pub struct Faults {
+    shared: Arc<Shared>,
+}
+
+impl Faults {
+    /// Has something go wrong, once, with the request that the fault describes.
+    pub fn inject(&self, fault: Fault) {
+        self.shared.with(|world| world.faults.add(fault));
+    }
+
+    /// How many injected faults still wait for their request.
+    pub fn waiting(&self) -> usize {
+        self.shared.with(|world| world.faults.len())
+    }
+
+    /// Sets the chances of things going wrong.
+    pub fn set_rates(&self, rates: FaultRates) {
+        self.shared.with(|world| {
+            world.rates = rates;
+            if world.rates.any_per_second() && !world.dice_armed {
+                world.dice_armed = true;
+                world.after(Duration::ZERO, Action::RollDice);
+            }
+        });
+    }
+
+    /// No more faults from now on: none injected, no chances. What is broken mends in its time.
+    pub fn stop(&self) {
+        self.shared.with(|world| {
+            world.faults.clear();
+            world.rates = FaultRates::default();
+        });
+    }
+
+    /// Breaks a session's connection. What is in flight may or may not arrive.
+    pub fn disconnect(&self, session: SessionId) {
+        self.shared.with(|world| {
+            let found = world
+                .clients
+                .iter()
+                .find(|(_, client)| client.session == session.0);
+            let connection = found.and_then(|(client, _)| world.connection_of(*client));
+            if let Some(connection) = connection {
+                world.cut(connection);
+            }
+        });
+    }
+
+    /// Cuts a follower off from the leader. It goes on answering reads and pings; writes and
+    /// syncs hang, until it is back or gives up its leader after
+    /// [`sync_limit`](SimulationOptions::sync_limit) ticks. With no quorum left nothing is
+    /// committed. Nothing happens where the server is the leader.
+    pub fn cut_off_from_leader(&self, server: usize, duration: Duration) {
+        self.shared.with(|world| world.cut_off(server, duration));
+    }
+
+    /// The leader falls, every connection with it; after a while `server` leads.
+    pub fn elect(&self, server: usize, duration: Duration) {
+        self.shared.with(|world| world.elect(server, duration));
+    }
+}

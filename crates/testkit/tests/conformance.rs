@@ -1,0 +1,260 @@
+//! The conformance suite finds what is broken on purpose.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use zookeeper_recipes_core::{
+    Contender, Error, Hold, NodePath, Queue, QueueEntry, Recipe, Rule, Session, SingleNode, Verdict,
+};
+use zookeeper_recipes_testkit::conformance::Conformance;
+use zookeeper_recipes_testkit::{Server, ServerOptions};
+
+async fn broken_promise(rule: impl Rule + Clone + 'static) -> &'static str {
+    let server = Server::start(ServerOptions::new())
+        .await
+        .expect("a server starts");
+    let make = move |session: &Session, path: &str| {
+        Box::new(Queue::new(session, path, rule.clone()).expect("a good path")) as Box<dyn Recipe>
+    };
+    Conformance::new(&server, make)
+        .check()
+        .await
+        .expect_err("it is broken")
+        .promise
+}
+
+/// Lets two in where it promises one.
+#[derive(Clone, Debug)]
+struct Lax;
+
+impl Rule for Lax {
+    fn label(&self) -> Cow<'_, str> {
+        "lax-".into()
+    }
+
+    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
+        match me {
+            0 | 1 => Verdict::Hold,
+            _ => Verdict::wait_on(me - 1),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_that_lets_two_in_is_found() {
+    assert_eq!(
+        broken_promise(Lax).await,
+        "never more hold than may, and all get through"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recipe_without_the_order_it_claims_is_found() {
+    let server = Server::start(ServerOptions::new())
+        .await
+        .expect("a server starts");
+    let make = |session: &Session, path: &str| {
+        Box::new(SingleNode::new(session, path).expect("a good path")) as Box<dyn Recipe>
+    };
+    let broken = Conformance::new(&server, make)
+        .check()
+        .await
+        .expect_err("it has no order");
+    assert_eq!(broken.promise, "first come, first served");
+    Conformance::new(&server, make)
+        .unordered()
+        .check()
+        .await
+        .expect("it claims none");
+}
+
+/// Holds when nobody is before it.
+#[derive(Clone, Debug)]
+struct First;
+
+impl Rule for First {
+    fn label(&self) -> Cow<'_, str> {
+        "first-".into()
+    }
+
+    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
+        match me {
+            0 => Verdict::Hold,
+            _ => Verdict::wait_on(me - 1),
+        }
+    }
+}
+
+/// Holds whoever is before it.
+#[derive(Clone, Copy, Debug)]
+struct Heedless;
+
+impl Rule for Heedless {
+    fn label(&self) -> Cow<'_, str> {
+        "heedless-".into()
+    }
+
+    fn decide(&self, _queue: &[Contender], _me: usize) -> Verdict {
+        Verdict::Hold
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shared_recipe_that_minds_nobody_is_found() {
+    let server = Server::start(ServerOptions::new())
+        .await
+        .expect("a server starts");
+    let shared = |session: &Session, path: &str| {
+        Box::new(Queue::new(session, path, Heedless).expect("a good path")) as Box<dyn Recipe>
+    };
+    let alone = |session: &Session, path: &str| {
+        Box::new(Queue::new(session, path, First).expect("a good path")) as Box<dyn Recipe>
+    };
+    let broken = Conformance::new(&server, shared)
+        .shared(alone)
+        .check()
+        .await
+        .expect_err("it is broken");
+    assert_eq!(
+        broken.promise,
+        "never more hold than may, and all get through"
+    );
+}
+
+type Waiters = Arc<Mutex<Vec<oneshot::Sender<Result<Hold, Error>>>>>;
+
+/// Lets whoever of this process came last have what the first has got.
+#[derive(Debug)]
+struct LatestFirst {
+    queue: Queue,
+    waiters: Waiters,
+}
+
+#[async_trait::async_trait]
+impl Recipe for LatestFirst {
+    async fn acquire(&self) -> Result<Hold, Error> {
+        let (grant, granted) = oneshot::channel();
+        self.waiters.lock().expect("no panic").push(grant);
+        let (queue, waiters) = (self.queue.clone(), self.waiters.clone());
+        tokio::spawn(async move {
+            let acquired = queue.acquire().await;
+            let latest = waiters.lock().expect("no panic").pop();
+            latest.expect("as many as came").send(acquired)
+        });
+        granted.await.expect("the task answers")
+    }
+
+    async fn acquire_timeout(&self, _timeout: Duration) -> Result<Hold, Error> {
+        self.acquire().await
+    }
+
+    async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
+        self.queue.try_acquire().await
+    }
+
+    async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
+        self.queue.contenders().await
+    }
+
+    fn path(&self) -> &NodePath {
+        self.queue.path()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recipe_that_serves_the_latest_first_is_found() {
+    let server = Server::start(ServerOptions::new())
+        .await
+        .expect("a server starts");
+    // One for all, so that what one has got outlives its session.
+    let session = Session::connect(&server.connect_string())
+        .await
+        .expect("a session opens");
+    let waiters = Waiters::default();
+    let make = |_: &Session, path: &str| {
+        let queue = Queue::new(&session, path, ThreeAtATime).expect("a good path");
+        let waiters = waiters.clone();
+        Box::new(LatestFirst { queue, waiters }) as Box<dyn Recipe>
+    };
+    let broken = Conformance::new(&server, make)
+        .holders(3)
+        .check()
+        .await
+        .expect_err("it has another order");
+    assert_eq!(broken.promise, "first come, first served");
+}
+
+/// Three at a time, first come, first served.
+#[derive(Clone, Debug)]
+struct ThreeAtATime;
+
+impl Rule for ThreeAtATime {
+    fn label(&self) -> Cow<'_, str> {
+        "seat-".into()
+    }
+
+    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
+        match me {
+            0..3 => Verdict::Hold,
+            _ => Verdict::Wait {
+                on: (me - 3..me).collect(),
+            },
+        }
+    }
+}
+
+/// Goes on acquiring when it is no longer wanted, and keeps what it gets.
+#[derive(Debug)]
+struct Leaky(Queue);
+
+#[async_trait::async_trait]
+impl Recipe for Leaky {
+    async fn acquire(&self) -> Result<Hold, Error> {
+        let (wanted, hold) = oneshot::channel();
+        let queue = self.0.clone();
+        tokio::spawn(async move {
+            if let Err(hold) = wanted.send(queue.acquire().await) {
+                std::mem::forget(hold);
+            }
+        });
+        hold.await.expect("the task answers")
+    }
+
+    async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
+        self.0.acquire_timeout(timeout).await
+    }
+
+    async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
+        self.0.try_acquire().await
+    }
+
+    async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
+        self.0.contenders().await
+    }
+
+    fn path(&self) -> &NodePath {
+        self.0.path()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recipe_that_leaks_when_it_is_cancelled_is_found() {
+    let server = Server::start(ServerOptions::new())
+        .await
+        .expect("a server starts");
+    let make = |session: &Session, path: &str| {
+        Box::new(Leaky(
+            Queue::new(session, path, First).expect("a good path"),
+        )) as Box<dyn Recipe>
+    };
+    let broken = Conformance::new(&server, make)
+        .check()
+        .await
+        .expect_err("it leaks");
+    assert_eq!(
+        broken.promise,
+        "dropped at any await, an acquisition leaves nothing"
+    );
+}

@@ -1,0 +1,166 @@
+//! An ensemble: it survives what an ensemble should.
+
+use std::time::Duration;
+
+use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
+use zookeeper_recipes_testkit::{Ensemble, Error, Mode, ServerOptions};
+
+const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
+
+async fn ensemble() -> Ensemble {
+    Ensemble::start(3, ServerOptions::new())
+        .await
+        .expect("an ensemble")
+}
+
+async fn client(ensemble: &Ensemble) -> Client {
+    Client::connector()
+        .with_session_timeout(Duration::from_secs(20))
+        .connect(&ensemble.connect_string())
+        .await
+        .expect("a client")
+}
+
+#[tokio::test]
+async fn ensemble_survives_the_leaders_death() {
+    let mut ensemble = ensemble().await;
+    let client = client(&ensemble).await;
+    client
+        .create("/before", b"", &PERSISTENT)
+        .await
+        .expect("a znode");
+    let first = ensemble.leader().await.expect("a leader");
+    ensemble.kill(first).await.expect("a kill");
+    let second = ensemble.leader().await.expect("a leader");
+    assert_ne!(second, first);
+    assert!(client.check_stat("/before").await.is_ok());
+
+    ensemble.restart(first).await.expect("a restart");
+    let returned = ensemble.members()[first].status().await.expect("a status");
+    assert_eq!(returned.mode, Mode::Follower);
+    assert_eq!(ensemble.leader().await.expect("a leader"), second);
+    assert!(
+        !ensemble
+            .followers()
+            .await
+            .expect("followers")
+            .contains(&second)
+    );
+}
+
+#[tokio::test]
+async fn paused_leader_is_replaced_and_follows_when_it_goes_on() {
+    let mut ensemble = ensemble().await;
+    let first = ensemble.leader().await.expect("a leader");
+    ensemble.pause(first).expect("a pause");
+    let second = ensemble.leader().await.expect("a leader");
+    assert_ne!(second, first);
+    ensemble.resume(first).expect("a resumption");
+    ensemble
+        .wait_until_all_serve()
+        .await
+        .expect("three members");
+    let returned = ensemble.members()[first].status().await.expect("a status");
+    assert_eq!(returned.mode, Mode::Follower);
+    assert_eq!(ensemble.leader().await.expect("a leader"), second);
+}
+
+#[tokio::test]
+async fn ensemble_without_a_quorum_says_so_and_comes_back_with_its_data() {
+    let options = ServerOptions::new().start_timeout(Duration::from_secs(30));
+    let mut ensemble = Ensemble::start(3, options).await.expect("an ensemble");
+    let before = client(&ensemble).await;
+    before
+        .create("/kept", b"", &PERSISTENT)
+        .await
+        .expect("a znode");
+    drop(before);
+    for member in 0..3 {
+        ensemble.kill(member).await.expect("a kill");
+    }
+    let waited = tokio::time::timeout(Duration::from_secs(1), ensemble.wait_until_serving()).await;
+    assert!(waited.is_err(), "a dead ensemble cannot serve: {waited:?}");
+
+    ensemble.restart(0).await.expect("a restart");
+    assert!(ensemble.members()[0].is_running());
+    assert!(!ensemble.members()[1].is_running());
+    ensemble.restart(1).await.expect("a restart");
+    ensemble
+        .wait_until_serving()
+        .await
+        .expect("a quorum of two");
+    let after = client(&ensemble).await;
+    assert!(
+        after
+            .check_stat("/kept")
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+}
+
+#[tokio::test]
+async fn session_expires_through_any_member() {
+    let ensemble = ensemble().await;
+    let client = client(&ensemble).await;
+    let followers = ensemble.followers().await.expect("followers");
+    let session_id = client.session_id().0;
+    ensemble.members()[followers[0]]
+        .expire_session(session_id)
+        .await
+        .expect("an expiry");
+    let again = ensemble.members()[followers[1]]
+        .expire_session(session_id)
+        .await;
+    assert!(
+        matches!(again, Err(Error::UnknownSession { .. })),
+        "{again:?}"
+    );
+}
+
+#[tokio::test]
+async fn isolated_member_is_reached_by_clients_and_by_no_other_member() {
+    let options = ServerOptions::new();
+    let mut ensemble = Ensemble::start_with_partitions(3, options)
+        .await
+        .expect("an ensemble");
+    let first = ensemble.leader().await.expect("a leader");
+    ensemble.isolate(first).expect("an isolation");
+    let second = ensemble.leader().await.expect("a leader");
+    assert_ne!(second, first, "the others have elected one of themselves");
+    // It answers still, and no longer as a leader once it has noticed.
+    let answer = async {
+        while !matches!(
+            ensemble.members()[first].status().await,
+            Err(Error::NotServing { .. })
+        ) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), answer)
+        .await
+        .expect("it stops serving");
+
+    // Alone for longer, it must not come back by a way that goes round the proxies.
+    let follower = 3 - first - second;
+    let alone = tokio::time::timeout(Duration::from_secs(3), ensemble.restart(first)).await;
+    assert!(alone.is_err(), "it cannot serve: {alone:?}");
+    ensemble.restart(follower).await.expect("the others have");
+    assert_eq!(ensemble.leader().await.expect("a leader"), second);
+
+    ensemble.heal(first).expect("healing");
+    ensemble
+        .wait_until_all_serve()
+        .await
+        .expect("three members");
+    let returned = ensemble.members()[first].status().await.expect("a status");
+    assert_eq!(returned.mode, Mode::Follower);
+}
+
+#[tokio::test]
+async fn members_without_proxies_between_them_cannot_be_isolated() {
+    let ensemble = Ensemble::start(1, ServerOptions::new())
+        .await
+        .expect("an ensemble");
+    assert!(matches!(ensemble.isolate(0), Err(Error::NoPartitions)));
+}

@@ -1,0 +1,348 @@
+//! One server: how it starts, what can be done to it, and that it goes.
+
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, SessionState};
+use zookeeper_recipes_testkit::four_letter::ask_within;
+use zookeeper_recipes_testkit::{Error, FourLetterWord, Mode, Server, ServerOptions, TestEnsemble};
+
+const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
+const EPHEMERAL: CreateOptions<'static> = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+const CONTAINER: CreateOptions<'static> = CreateMode::Container.with_acls(Acls::anyone_all());
+
+async fn server() -> Server {
+    Server::start(ServerOptions::new()).await.expect("a server")
+}
+
+async fn client(server: &Server) -> Client {
+    Client::connector()
+        .with_session_timeout(Duration::from_secs(20))
+        .connect(&server.connect_string())
+        .await
+        .expect("a client")
+}
+
+#[test]
+fn servers_can_be_shared_between_threads() {
+    fn is_send_and_sync<T: Send + Sync + 'static>() {}
+    is_send_and_sync::<Server>();
+    is_send_and_sync::<TestEnsemble>();
+    is_send_and_sync::<zookeeper_recipes_testkit::Ensemble>();
+    is_send_and_sync::<Error>();
+}
+
+fn accepts_connections(port: u16) -> bool {
+    TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).is_ok()
+}
+
+fn data_directory(server: &Server, configuration: &str) -> std::path::PathBuf {
+    let data = configuration
+        .lines()
+        .find_map(|line| line.strip_prefix("dataDir="))
+        .unwrap_or_else(|| panic!("no dataDir in {configuration} of {}", server.port()));
+    data.into()
+}
+
+#[tokio::test]
+async fn server_is_gone_when_dropped() {
+    let server = server().await;
+    let configuration = server.ask(FourLetterWord::Conf).await.expect("conf");
+    let (port, data) = (server.port(), data_directory(&server, &configuration));
+    assert!(accepts_connections(port));
+    assert!(data.exists());
+    drop(server);
+    assert!(!accepts_connections(port));
+    assert!(!data.exists());
+}
+
+#[tokio::test]
+async fn server_is_gone_when_the_test_panics() {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let panicking = tokio::spawn(async move {
+        let server = server().await;
+        tell.send(server.port()).expect("a listener");
+        panic!("as a failed assertion would");
+    });
+    let port = told.await.expect("a port");
+    assert!(panicking.await.expect_err("a panic").is_panic());
+    assert!(!accepts_connections(port));
+}
+
+#[tokio::test]
+async fn started_server_serves_sessions_and_has_nothing_of_ours() {
+    let server = server().await;
+    assert_eq!(
+        server.status().await.expect("a status").mode,
+        Mode::Standalone
+    );
+    assert_eq!(
+        server.ask(FourLetterWord::Ruok).await.expect("an answer"),
+        "imok"
+    );
+    let monitor = server.monitor().await.expect("figures");
+    assert_eq!((monitor.watches, monitor.ephemerals), (0, 0));
+    let client = client(&server).await;
+    assert_eq!(
+        client.list_children("/").await.expect("children"),
+        ["zookeeper"]
+    );
+}
+
+#[tokio::test]
+async fn restart_keeps_the_data() {
+    let mut server = server().await;
+    let port = server.port();
+    let before = client(&server).await;
+    before
+        .create("/stopped", b"", &PERSISTENT)
+        .await
+        .expect("a znode");
+    server.restart().await.expect("a restart");
+    before
+        .create("/killed", b"", &PERSISTENT)
+        .await
+        .expect("a znode");
+    server.kill().await.expect("a kill");
+    assert!(!accepts_connections(port));
+    assert!(matches!(server.pause(), Err(Error::NotRunning { .. })));
+    server.restart().await.expect("a restart");
+    assert_eq!(server.port(), port);
+    let after = client(&server).await;
+    for path in ["/stopped", "/killed"] {
+        assert!(
+            after.check_stat(path).await.expect("an answer").is_some(),
+            "{path}"
+        );
+    }
+    // The first client's session has lived through it all.
+    assert!(
+        before
+            .check_stat("/killed")
+            .await
+            .expect("an answer")
+            .is_some()
+    );
+}
+
+#[tokio::test]
+async fn two_servers_run_side_by_side() {
+    let (one, other) = tokio::join!(server(), server());
+    let (client_of_one, client_of_other) = (client(&one).await, client(&other).await);
+    client_of_one
+        .create("/one", b"", &PERSISTENT)
+        .await
+        .expect("a znode");
+    client_of_other
+        .create("/other", b"", &PERSISTENT)
+        .await
+        .expect("a znode");
+    assert!(
+        client_of_one
+            .check_stat("/other")
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+    assert!(
+        client_of_other
+            .check_stat("/one")
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+}
+
+#[tokio::test]
+async fn paused_server_does_not_answer_until_resumed() {
+    let server = server().await;
+    let address = server.connect_string();
+    server.pause().expect("a pause");
+    assert!(!server.is_running());
+    let silence = ask_within(&address, FourLetterWord::Ruok, Duration::from_millis(300)).await;
+    match silence {
+        Err(Error::Unanswered { source, .. }) => {
+            assert_eq!(source.kind(), std::io::ErrorKind::TimedOut);
+        }
+        other => panic!("{other:?}"),
+    }
+    server.resume().expect("a resumption");
+    assert_eq!(
+        server.ask(FourLetterWord::Ruok).await.expect("an answer"),
+        "imok"
+    );
+}
+
+#[tokio::test]
+async fn paused_server_can_be_stopped() {
+    let mut server = server().await;
+    server.pause().expect("a pause");
+    server.stop().await.expect("a stop");
+    assert!(!accepts_connections(server.port()));
+    assert!(server.log().contains("INFO"), "{}", server.log());
+}
+
+#[tokio::test]
+async fn expired_session_loses_its_ephemerals_and_is_told() {
+    let server = server().await;
+    let (victim, witness) = (client(&server).await, client(&server).await);
+    victim
+        .create("/mine", b"", &EPHEMERAL)
+        .await
+        .expect("a znode");
+    let victims = server.ephemerals().await.expect("ephemerals");
+    assert_eq!(
+        victims[&victim.session_id().0].first().map(String::as_str),
+        Some("/mine")
+    );
+    let mut states = victim.state_watcher();
+
+    server
+        .expire_session(victim.session_id().0)
+        .await
+        .expect("an expiry");
+
+    assert!(
+        witness
+            .check_stat("/mine")
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+    assert!(server.ephemerals().await.expect("ephemerals").is_empty());
+    while states.state() != SessionState::Expired {
+        states.changed().await;
+    }
+    match server.expire_session(victim.session_id().0).await {
+        Err(Error::UnknownSession { session_id, .. }) => {
+            assert_eq!(session_id, victim.session_id().0);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn watches_and_packets_are_counted() {
+    let server = server().await;
+    let client = client(&server).await;
+    let (_, _, _watcher) = client.get_and_watch_data("/zookeeper").await.expect("data");
+    let watches = server.watches().await.expect("watches");
+    assert_eq!(watches.len(), 1);
+    assert!(watches["/zookeeper"].contains(&client.session_id().0));
+
+    let before = server.monitor().await.expect("figures");
+    assert_eq!(before.watches, 1);
+    for _ in 0..100 {
+        client.check_stat("/zookeeper").await.expect("an answer");
+    }
+    let after = server.monitor().await.expect("figures");
+    // A ping or two of the client's own may come between.
+    let received = after.packets_received - before.packets_received;
+    assert!((101..=103).contains(&received), "{received}");
+}
+
+#[tokio::test]
+async fn empty_container_goes_at_the_next_check() {
+    let options = ServerOptions::new().container_check_interval(Duration::from_millis(200));
+    let server = Server::start(options).await.expect("a server");
+    let client = client(&server).await;
+    client
+        .create("/container", b"", &CONTAINER)
+        .await
+        .expect("a znode");
+    client
+        .create("/container/child", b"", &PERSISTENT)
+        .await
+        .expect("a znode");
+    let (_, watcher) = client
+        .check_and_watch_stat("/container")
+        .await
+        .expect("an answer");
+    client
+        .delete("/container/child", None)
+        .await
+        .expect("a deletion");
+    let deleted = tokio::time::timeout(Duration::from_secs(20), watcher.changed());
+    assert_eq!(deleted.await.expect("in time").path, "/container");
+}
+
+#[tokio::test]
+async fn session_timeout_is_kept_between_two_ticks_and_the_longest() {
+    let options = ServerOptions::new()
+        .tick_time(Duration::from_secs(2))
+        .max_session_timeout(Duration::from_secs(8));
+    let server = Server::start(options).await.expect("a server");
+    for (asked, granted) in [(3, 4), (5, 5), (20, 8)] {
+        let client = Client::connector()
+            .with_session_timeout(Duration::from_secs(asked))
+            .connect(&server.connect_string())
+            .await
+            .expect("a client");
+        assert_eq!(client.session_timeout(), Duration::from_secs(granted));
+    }
+}
+
+#[tokio::test]
+async fn server_that_cannot_start_shows_its_log() {
+    let options = ServerOptions::new().configuration("tickTime", "soon");
+    let began = Instant::now();
+    let error = Server::start(options).await.expect_err("no tick");
+    assert!(matches!(error, Error::Exited { .. }), "{error:?}");
+    assert!(error.to_string().contains("soon"), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(30));
+}
+
+#[tokio::test]
+async fn server_that_does_not_serve_in_time_is_an_error() {
+    let options = ServerOptions::new().start_timeout(Duration::from_millis(1));
+    let error = Server::start(options).await.expect_err("no time");
+    assert!(matches!(error, Error::NotServingInTime { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn server_that_ended_by_itself_is_noticed_and_can_be_restarted() {
+    let mut server = server().await;
+    let process_id = server.process_id().expect("a process").to_string();
+    let killed = std::process::Command::new("kill")
+        .args(["-KILL", &process_id])
+        .status();
+    assert!(killed.expect("a kill").success());
+    let error = loop {
+        match server.wait_until_serving().await {
+            Ok(()) => tokio::task::yield_now().await,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::Exited { .. }), "{error:?}");
+    assert!(matches!(server.pause(), Err(Error::Process { .. })));
+    server.restart().await.expect("a restart");
+}
+
+#[tokio::test]
+async fn ensemble_of_others_is_used_and_not_started() {
+    let server = server().await;
+    let ensemble = TestEnsemble::external(&server.connect_string()).expect("an ensemble");
+    assert!(ensemble.server().is_none());
+    let monitors = ensemble.monitors().await.expect("figures");
+    assert_eq!(monitors.len(), 1);
+    drop(ensemble);
+    assert_eq!(
+        server.ask(FourLetterWord::Ruok).await.expect("an answer"),
+        "imok"
+    );
+}
+
+#[test]
+fn server_outlives_the_runtime_it_was_started_on() {
+    let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
+    let mut server = std::thread::spawn(move || runtime().block_on(server()))
+        .join()
+        .expect("a server");
+    runtime().block_on(async {
+        assert_eq!(
+            server.ask(FourLetterWord::Ruok).await.expect("an answer"),
+            "imok"
+        );
+        server.restart().await.expect("a restart");
+    });
+}

@@ -1,0 +1,111 @@
+//! The four ways to wait for a lock, side by side: who gets it in which order, and how soon.
+//!
+//! `cargo run --example compare_waits`. With figures of their cost: `cargo xtask demo`.
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+use zookeeper_recipes_examples::Playground;
+use zookeeper_recipes_lock::{
+    ExclusiveLock, QueueOptions, Recipe, Session, SingleNodeLock, WaitStrategy,
+};
+
+const CONTENDERS: usize = 5;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let playground = Playground::open().await?;
+    let zookeeper = playground.connect_string();
+
+    let poll = WaitStrategy::Poll(Duration::from_millis(100));
+    let arrival: Vec<usize> = (0..CONTENDERS).collect();
+    assert_eq!(
+        pass(zookeeper, "predecessor", WaitStrategy::Predecessor).await?,
+        arrival
+    );
+    assert_eq!(
+        pass(zookeeper, "parent", WaitStrategy::Parent).await?,
+        arrival
+    );
+    assert_eq!(pass(zookeeper, "poll", poll).await?, arrival);
+
+    let mut order = pass_without_queue(zookeeper).await?;
+    order.sort();
+    assert_eq!(order, arrival, "each of them got it, in whatever order");
+    playground.close().await
+}
+
+/// Lets the contenders queue one after the other, and returns the order in which they held.
+async fn pass(
+    zookeeper: &str,
+    name: &str,
+    strategy: WaitStrategy,
+) -> Result<Vec<usize>, Box<dyn Error>> {
+    let path = format!("/locks/{name}");
+    let session = Session::connect(zookeeper).await?;
+    let first = ExclusiveLock::new(&session, &path)?;
+    let hold = first.acquire().await?;
+
+    let (sender, mut holders) = mpsc::unbounded_channel();
+    let mut sessions = Vec::new();
+    for number in 0..CONTENDERS {
+        let session = Session::connect(zookeeper).await?;
+        let options = QueueOptions::new().strategy(strategy);
+        let lock = ExclusiveLock::with_options(&session, &path, options)?;
+        tokio::spawn(hold_once(Box::new(lock), number, sender.clone()));
+        sessions.push(session);
+        while first.contenders().await?.len() < number + 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    drop(sender);
+
+    let began = Instant::now();
+    hold.release().await?;
+    let mut order = Vec::new();
+    while let Some(number) = holders.recv().await {
+        order.push(number);
+    }
+    println!("{name:<11} {:>6.1?}: {order:?}", began.elapsed());
+    Ok(order)
+}
+
+/// As `pass`, with the lock that has no queue, so that nobody can tell who waits.
+async fn pass_without_queue(zookeeper: &str) -> Result<Vec<usize>, Box<dyn Error>> {
+    let session = Session::connect(zookeeper).await?;
+    let hold = SingleNodeLock::new(&session, "/locks/single-node")?
+        .acquire()
+        .await?;
+
+    let (sender, mut holders) = mpsc::unbounded_channel();
+    for number in 0..CONTENDERS {
+        let session = Session::connect(zookeeper).await?;
+        let lock = SingleNodeLock::new(&session, "/locks/single-node")?;
+        tokio::spawn(hold_once(Box::new(lock), number, sender.clone()));
+    }
+    drop(sender);
+
+    let began = Instant::now();
+    hold.release().await?;
+    let mut order = Vec::new();
+    while let Some(number) = holders.recv().await {
+        order.push(number);
+    }
+    println!("{:<11} {:>6.1?}: {order:?}", "single node", began.elapsed());
+    Ok(order)
+}
+
+/// Any recipe will do. A contender that fails is missing in the end.
+async fn hold_once(recipe: Box<dyn Recipe>, number: usize, holders: mpsc::UnboundedSender<usize>) {
+    match recipe.acquire_timeout(Duration::from_secs(10)).await {
+        Ok(hold) => {
+            // Nobody listens any more when the example has failed already.
+            let _ = holders.send(number);
+            if let Err(error) = hold.release().await {
+                eprintln!("contender {number}: {error}");
+            }
+        }
+        Err(error) => eprintln!("contender {number}: {error}"),
+    }
+}

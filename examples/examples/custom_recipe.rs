@@ -1,0 +1,84 @@
+//! A recipe of one's own: a bridge of one lane, for two directions. Any number may cross at a time,
+//! as long as all go the same way; first come, first served, so that neither side waits for ever.
+//!
+//! `cargo run --example custom_recipe`. That it keeps what every recipe promises is tested in
+//! `tests/custom_recipe.rs`.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use zookeeper_recipes_core::{Contender, Error, Hold, Queue, Recipe, Rule, Session, Verdict};
+use zookeeper_recipes_examples::Playground;
+
+/// The bridge as those who go this way see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Northwards.
+    North,
+    /// Southwards.
+    South,
+}
+
+impl Direction {
+    fn written(self) -> &'static str {
+        match self {
+            Direction::North => "north-",
+            Direction::South => "south-",
+        }
+    }
+}
+
+impl Rule for Direction {
+    /// What stands in the name of the znode, before its number.
+    fn label(&self) -> Cow<'_, str> {
+        self.written().into()
+    }
+
+    fn counts(&self, label: &str) -> bool {
+        matches!(label, "north-" | "south-")
+    }
+
+    /// As long as the last one who comes the other way is there, so is somebody who does: one
+    /// watch is enough.
+    fn decide(&self, queue: &[Contender], me: usize) -> Verdict {
+        let before = &queue[..me];
+        match before.iter().rposition(|one| one.label() != self.written()) {
+            None => Verdict::Hold,
+            Some(oncoming) => Verdict::wait_on(oncoming),
+        }
+    }
+}
+
+/// It is all that a queue has, and so works with whatever takes a recipe.
+async fn cross(bridge: &dyn Recipe) -> Result<Hold, Error> {
+    bridge.acquire_timeout(Duration::from_secs(10)).await
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let playground = Playground::open().await?;
+    let session = Session::connect(playground.connect_string()).await?;
+    let north = Queue::new(&session, "/bridge", Direction::North)?;
+    let south = Queue::new(&session, "/bridge", Direction::South)?;
+
+    let (one, another) = (cross(&north).await?, cross(&north).await?);
+    assert!(one.is_held() && another.is_held());
+    println!("two go north together");
+
+    let oncoming = tokio::spawn(async move { cross(&south).await });
+    while north.contenders().await?.len() < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(north.try_acquire().await?.is_none());
+    println!("one who goes south waits, and whoever goes north now would wait behind");
+
+    one.release().await?;
+    another.release().await?;
+    let oncoming = oncoming.await??;
+    assert!(oncoming.is_held());
+    println!("the bridge is clear, and the one who goes south crosses");
+
+    oncoming.release().await?;
+    session.close().await;
+    playground.close().await
+}

@@ -1,0 +1,216 @@
+//! A service of three instances, one of which leads: kill that one, and watch the next take over.
+//!
+//! `cargo run --example leader_service`
+//!
+//! Each instance is a process of its own with two pages: `/health` says whether it has a
+//! connection to ZooKeeper, `/leader` who leads.
+
+use std::error::Error;
+use std::future::pending;
+use std::io::Write;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::get;
+use futures_util::{FutureExt, StreamExt};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use zookeeper_recipes_election::core::SessionState;
+use zookeeper_recipes_election::{ConnectOptions, Leader, LeaderElection, Leadership, Session};
+use zookeeper_recipes_examples::Playground;
+use zookeeper_recipes_testkit::CONNECT_VARIABLE;
+
+const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What an instance's pages are made from.
+#[derive(Clone)]
+struct Service {
+    session: Session,
+    leader: watch::Receiver<Option<Leader>>,
+}
+
+async fn health(State(service): State<Service>) -> (StatusCode, &'static str) {
+    match service.session.state() {
+        SessionState::Connected(_) => (StatusCode::OK, "connected"),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, "no connection"),
+    }
+}
+
+async fn leader(State(service): State<Service>) -> (StatusCode, String) {
+    match &*service.leader.borrow() {
+        Some(leader) => {
+            let page = format!("{} {}", leader.id, leader.fencing_token);
+            (StatusCode::OK, page)
+        }
+        None => (StatusCode::SERVICE_UNAVAILABLE, "nobody".to_owned()),
+    }
+}
+
+/// One instance of the service: runs until its standard input ends.
+async fn serve(zookeeper: &str, id: &str) -> Result<(), Box<dyn Error>> {
+    let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
+    let session = Session::connect_with(zookeeper, options).await?;
+    let election = LeaderElection::new(&session, "/service/leader", id)?;
+
+    let (seen, who_leads) = watch::channel(None);
+    let mut leaders = election.observe();
+    let observing = tokio::spawn(async move {
+        while let Some(told) = leaders.next().await {
+            match told {
+                Ok(leader) => drop(seen.send_replace(leader)),
+                Err(error) => eprintln!("observing: {error}"),
+            }
+        }
+    });
+
+    let shutdown = async {
+        let _ = tokio::io::stdin().read_to_end(&mut Vec::new()).await;
+    }
+    .shared();
+    let pages = Router::new()
+        .route("/health", get(health))
+        .route("/leader", get(leader))
+        .with_state(Service {
+            session: session.clone(),
+            leader: who_leads,
+        });
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    println!("{}", listener.local_addr()?);
+    std::io::stdout().flush()?;
+    let serving = axum::serve(listener, pages)
+        .with_graceful_shutdown(shutdown.clone())
+        .into_future();
+
+    // What the leader does, until it leads no more: here, nothing but to say so.
+    let lead = async |leadership: Leadership| -> Result<(), std::io::Error> {
+        eprintln!("{id}: leads with token {}", leadership.fencing_token());
+        pending().await
+    };
+    let (served, led) = tokio::join!(serving, election.run(shutdown, lead));
+    served?;
+    led?;
+    observing.abort();
+    session.close().await;
+    Ok(())
+}
+
+/// One instance, as whoever has started it sees it.
+struct Instance {
+    id: String,
+    process: Child,
+    address: String,
+}
+
+impl Instance {
+    async fn start(zookeeper: &str, id: &str) -> Result<Instance, Box<dyn Error>> {
+        let mut process = Command::new(std::env::current_exe()?)
+            .args(["instance", zookeeper, id])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let output = process.stdout.take().ok_or("it has no output")?;
+        let address = BufReader::new(output).lines().next_line().await?;
+        Ok(Instance {
+            id: id.to_owned(),
+            process,
+            address: address.ok_or("it has ended")?,
+        })
+    }
+
+    /// A page of the service, where it is in order.
+    async fn page(&self, path: &str) -> Result<Option<String>, Box<dyn Error>> {
+        let mut connection = TcpStream::connect(&self.address).await?;
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        connection.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).await?;
+        let (head, page) = answer.split_once("\r\n\r\n").ok_or("no HTTP answer")?;
+        Ok(head.starts_with("HTTP/1.1 200").then(|| page.to_owned()))
+    }
+}
+
+/// The leader that all these instances agree on: its id and its token.
+async fn agreed_leader(instances: &[Instance]) -> Result<Option<(String, i64)>, Box<dyn Error>> {
+    let mut agreed: Option<String> = None;
+    for instance in instances {
+        let told = instance.page("/leader").await?;
+        if told.is_none()
+            || agreed
+                .as_ref()
+                .is_some_and(|agreed| Some(agreed) != told.as_ref())
+        {
+            return Ok(None);
+        }
+        agreed = told;
+    }
+    let Some(agreed) = agreed else {
+        return Ok(None);
+    };
+    let (id, token) = agreed.split_once(' ').ok_or("no leader's page")?;
+    Ok(Some((id.to_owned(), token.parse()?)))
+}
+
+/// Waits until all these instances agree on a leader whose token is newer than this one.
+async fn next_leader(instances: &[Instance], than: i64) -> Result<(String, i64), Box<dyn Error>> {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        match agreed_leader(instances).await? {
+            Some((id, token)) if token > than => return Ok((id, token)),
+            _ => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+    Err("nobody has taken over".into())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [instance, zookeeper, id] = &arguments[..] {
+        assert_eq!(instance, "instance");
+        return serve(zookeeper, id).await;
+    }
+
+    let playground = Playground::open().await?;
+    let mut instances = Vec::new();
+    for id in ["node-1", "node-2", "node-3"] {
+        let instance = Instance::start(playground.connect_string(), id).await?;
+        assert_eq!(
+            instance.page("/health").await?.as_deref(),
+            Some("connected")
+        );
+        instances.push(instance);
+    }
+    let (mut leader, mut token) = next_leader(&instances, 0).await?;
+    println!("{leader} leads with token {token}");
+
+    // A server of one's own has this tick; of another's, ZooKeeper's usual one is assumed.
+    let tick = match std::env::var_os(CONNECT_VARIABLE) {
+        None => Duration::from_millis(500),
+        Some(_) => Duration::from_secs(2),
+    };
+    while instances.len() > 1 {
+        let place = instances.iter().position(|instance| instance.id == leader);
+        let mut killed = instances.swap_remove(place.ok_or("a stranger leads")?);
+        killed.process.kill().await?;
+        let died = Instant::now();
+        let next = next_leader(&instances, token).await?;
+        let gap = died.elapsed();
+        println!("{leader} was killed, and {} leads after {gap:.1?}", next.0);
+        assert!(gap <= SESSION_TIMEOUT + 2 * tick, "a gap of {gap:?}");
+        (leader, token) = next;
+    }
+    // The last one is shut down in good order.
+    for mut instance in instances {
+        drop(instance.process.stdin.take());
+        assert!(instance.process.wait().await?.success());
+    }
+    playground.close().await
+}

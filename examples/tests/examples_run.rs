@@ -1,0 +1,105 @@
+//! Every example is run, says what it should, ends by itself and leaves nothing behind.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+use zookeeper_recipes_testkit::{CONNECT_VARIABLE, Server, ServerOptions};
+
+/// Each example, and a part of a line that it prints.
+const EXAMPLES: &[(&str, &str)] = &[
+    ("compare_waits", "predecessor"),
+    ("custom_recipe", "the one who goes south crosses"),
+    ("exclusive_lock", "the report is written under token"),
+    (
+        "guarded_write",
+        "without a guard: written, over what is newer",
+    ),
+    ("leader_service", "was killed, and"),
+    ("semaphore", "of 3 permits in use"),
+    ("shared_lock", "downgraded: the writer reads on"),
+    ("timeout_and_try", "try_acquire: yes, with token"),
+];
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
+}
+
+/// Where cargo has put an example as it built this test: it builds them together, unless it is
+/// told to build this test and nothing else.
+fn program(name: &str) -> Result<PathBuf, Box<dyn Error>> {
+    let test = std::env::current_exe()?;
+    let profile = test.ancestors().nth(2).ok_or("a test in no directory")?;
+    let program = profile.join("examples").join(name);
+    let built = program.metadata().and_then(|metadata| metadata.modified());
+    let is_stale = match built {
+        Ok(built) => {
+            built
+                < sources()
+                    .join(format!("{name}.rs"))
+                    .metadata()?
+                    .modified()?
+        }
+        Err(_) => true,
+    };
+    if is_stale {
+        let problem = "is not built from its present source: cargo test -p";
+        return Err(format!("{name} {problem} {}", env!("CARGO_PKG_NAME")).into());
+    }
+    Ok(program)
+}
+
+/// Runs an example to its end, and returns what it printed.
+async fn run(name: &str, zookeeper: Option<&str>) -> Result<String, Box<dyn Error>> {
+    let mut command = Command::new(program(name)?);
+    match zookeeper {
+        Some(zookeeper) => command.env(CONNECT_VARIABLE, zookeeper),
+        None => command.env_remove(CONNECT_VARIABLE),
+    };
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(PATIENCE, command.output())
+        .await
+        .map_err(|_| format!("{name} had not ended after {PATIENCE:?}"))??;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {printed}{complaints}");
+    Ok(printed)
+}
+
+#[test]
+fn no_example_is_forgotten() -> Result<(), Box<dyn Error>> {
+    let mut there = BTreeSet::new();
+    for entry in sources().read_dir()? {
+        let path = entry?.path();
+        let name = path.file_stem().ok_or("a file without a name")?;
+        there.insert(name.to_string_lossy().into_owned());
+    }
+    let listed = EXAMPLES.iter().map(|(name, _)| (*name).to_owned());
+    assert_eq!(there, listed.collect());
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn examples_show_what_they_are_for_and_leave_nothing_behind() -> Result<(), Box<dyn Error>> {
+    let server = Server::start(ServerOptions::new()).await?;
+    let znodes = server.monitor().await?.znodes;
+    for (name, expected) in EXAMPLES {
+        let printed = run(name, Some(&server.connect_string())).await?;
+        assert!(printed.contains(expected), "{name}: {printed}");
+        let left = server.monitor().await?;
+        assert_eq!((left.znodes, left.ephemerals), (znodes, 0), "after {name}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn example_starts_a_server_where_none_is_named() -> Result<(), Box<dyn Error>> {
+    let printed = run("exclusive_lock", None).await?;
+    assert!(printed.contains("under token"), "{printed}");
+    Ok(())
+}

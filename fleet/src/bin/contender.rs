@@ -1,0 +1,173 @@
+//! Contenders that use this project's recipes.
+
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use zookeeper_recipes_core::{ConnectOptions, Hold, QueueOptions, Recipe, Session};
+use zookeeper_recipes_election::LeaderElection;
+use zookeeper_recipes_lock::ExclusiveLock;
+use zookeeper_recipes_rwlock::SharedLock;
+
+#[derive(Clone)]
+struct Arguments {
+    connect_string: String,
+    path: String,
+    referee: String,
+    session_timeout: Duration,
+    turns: usize,
+    stay: Duration,
+    /// Each with the number of its contenders.
+    modes: Vec<(String, usize)>,
+}
+
+impl Arguments {
+    fn parse(mut words: impl Iterator<Item = String>) -> anyhow::Result<Arguments> {
+        let mut next = |what: &'static str| words.next().context(what);
+        let milliseconds = |word: String| anyhow::Ok(Duration::from_millis(word.parse()?));
+        Ok(Arguments {
+            connect_string: next("no connect string")?,
+            path: next("no path")?,
+            referee: next("no address of a referee")?,
+            session_timeout: milliseconds(next("no session timeout")?)?,
+            turns: next("no number of turns")?.parse()?,
+            stay: milliseconds(next("no time to stay")?)?,
+            modes: words
+                .map(|word| {
+                    let (mode, count) = word.split_once(':').context("no <mode>:<count>")?;
+                    Ok((mode.to_owned(), count.parse()?))
+                })
+                .collect::<anyhow::Result<_>>()?,
+        })
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<ExitCode> {
+    // A thread, and not a task, so that it ends the process whatever else goes on in it.
+    std::thread::spawn(|| {
+        // An error is an end, too.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        std::process::exit(1);
+    });
+    let arguments = Arguments::parse(std::env::args().skip(1))?;
+    let mut contenders = JoinSet::new();
+    for (mode, count) in &arguments.modes {
+        for number in 0..*count {
+            contenders.spawn(contend(arguments.clone(), mode.clone(), number));
+        }
+    }
+    let mut code = ExitCode::SUCCESS;
+    while let Some(outcome) = contenders.join_next().await {
+        if let Err(error) = outcome? {
+            eprintln!("{error:#}");
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
+}
+
+async fn contend(arguments: Arguments, mode: String, number: usize) -> anyhow::Result<()> {
+    let name = format!("ours-{mode}-{number}");
+    let mut referee = Referee::connect(&arguments.referee).await?;
+    let options = ConnectOptions::new().session_timeout(arguments.session_timeout);
+    let session = Session::connect_with(&arguments.connect_string, options).await?;
+    let options = QueueOptions::new().data(name.as_bytes());
+    let path = &arguments.path;
+    let shared = || SharedLock::with_options(&session, path, options.clone());
+    let recipe: Box<dyn Recipe> = match mode.as_str() {
+        "lock" => Box::new(ExclusiveLock::with_options(
+            &session,
+            path,
+            options.clone(),
+        )?),
+        "read" => Box::new(shared()?.read().clone()),
+        "write" | "downgrade" => Box::new(shared()?.write().clone()),
+        "latch" => Box::new(LeaderElection::new(&session, path, &name)?),
+        _ => bail!("no such mode: {mode}"),
+    };
+    let downgrading = match mode.as_str() {
+        "downgrade" => Some(shared()?),
+        _ => None,
+    };
+    let kind = if mode == "read" {
+        "shared"
+    } else {
+        "exclusive"
+    };
+
+    referee.tell(&format!("ready {name}")).await?;
+    for turn in 0..arguments.turns {
+        let hold = match &downgrading {
+            None => {
+                let hold = recipe.acquire().await?;
+                referee
+                    .tell(&format!("enter {name} {kind} {}", znode(&hold)))
+                    .await?;
+                hold
+            }
+            Some(lock) => {
+                let hold = lock.write().acquire().await?;
+                referee
+                    .tell(&format!("enter {name} {kind} {}", znode(&hold)))
+                    .await?;
+                referee.tell(&format!("downgrade {name}")).await?;
+                hold.downgrade().await?
+            }
+        };
+        if turn % 5 == 0 {
+            let mut seen = format!("sees {name}");
+            for contender in recipe.contenders().await? {
+                seen.push(' ');
+                seen.push_str(std::str::from_utf8(&contender.data)?);
+            }
+            referee.tell(&seen).await?;
+        }
+        tokio::time::sleep(arguments.stay).await;
+        referee.tell(&format!("leave {name}")).await?;
+        hold.release().await?;
+        tokio::time::sleep(pause(number, turn)).await;
+    }
+    session.close().await;
+    Ok(())
+}
+
+/// Different each time, so that the contenders do not queue in the same order for ever.
+fn pause(number: usize, turn: usize) -> Duration {
+    Duration::from_millis(((7 * number + 13 * turn) % 40) as u64)
+}
+
+fn znode(hold: &Hold) -> &str {
+    hold.path().rsplit('/').next().unwrap_or_default()
+}
+
+/// A conversation with the referee.
+struct Referee {
+    connection: BufReader<TcpStream>,
+}
+
+impl Referee {
+    async fn connect(address: &str) -> anyhow::Result<Referee> {
+        let connection = TcpStream::connect(address).await?;
+        connection.set_nodelay(true)?;
+        Ok(Referee {
+            connection: BufReader::new(connection),
+        })
+    }
+
+    /// Says a line, and waits for the answer. What it judges is for the test to read.
+    async fn tell(&mut self, line: &str) -> anyhow::Result<()> {
+        self.connection
+            .write_all(format!("{line}\n").as_bytes())
+            .await?;
+        let mut answer = String::new();
+        match self.connection.read_line(&mut answer).await? {
+            0 => bail!("the referee has gone"),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The recipes, Apache Curator and kazoo on one path: real libraries, in processes of their own.
+
+mod killed;
+mod leader;
+mod lock;
+mod peers;
+mod process;
+mod read_write;
+mod support;

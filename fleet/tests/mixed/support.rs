@@ -1,0 +1,100 @@
+//! What the tests share.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_fleet::Report;
+use zookeeper_recipes_testkit::{Server, ServerOptions};
+
+use crate::process::{Contenders, Language, Referee, Task, all_done};
+
+/// The contenders of one language: how many of each mode.
+pub(crate) type Fleet<'a> = (Language, &'a [(&'a str, usize)]);
+
+/// Where the expiry of sessions is not the point, none may expire on a busy machine.
+pub(crate) const LONG_SESSION: Duration = Duration::from_secs(20);
+
+pub(crate) const TICK: Duration = Duration::from_secs(1);
+
+pub(crate) async fn server() -> Server {
+    Server::start(ServerOptions::new().tick_time(TICK))
+        .await
+        .expect("a server starts")
+}
+
+pub(crate) async fn session(server: &Server) -> Session {
+    let options = ConnectOptions::new().session_timeout(LONG_SESSION);
+    Session::connect_with(&server.connect_string(), options)
+        .await
+        .expect("a session opens")
+}
+
+/// Lets all fleets contend at once, each contender for so many turns, and checks that they have
+/// had them all.
+pub(crate) async fn contend(fleets: &[Fleet<'_>], turns: usize) -> Report {
+    let count = |(_, modes): &Fleet<'_>| modes.iter().map(|(_, count)| count).sum::<usize>();
+    let contenders: usize = fleets.iter().map(count).sum();
+    let server = server().await;
+    let referee = Referee::start(contenders);
+    let task = Task {
+        connect_string: server.connect_string(),
+        path: "/shared",
+        session_timeout: LONG_SESSION,
+        turns,
+        // Longer than a wrong handover takes, so that it would be seen.
+        stay: Duration::from_millis(2),
+    };
+    let mut running: Vec<Contenders> = fleets
+        .iter()
+        .map(|&(language, modes)| Contenders::start(language, &task, &referee, modes))
+        .collect();
+    all_done(&mut running, &referee).await;
+    let report = referee.report();
+    assert_eq!(report.entries.len(), contenders * turns);
+    report
+}
+
+/// The names of the contenders of one language.
+fn names(language: Language, modes: &[(&str, usize)]) -> BTreeSet<String> {
+    let name = |mode: &str, number| format!("{}{mode}-{number}", language.prefix());
+    modes
+        .iter()
+        .flat_map(|&(mode, count)| (0..count).map(move |number| name(mode, number)))
+        .collect()
+}
+
+/// Everybody that the contenders of one language have listed.
+fn seen_by(report: &Report, language: Language) -> BTreeSet<String> {
+    report
+        .seen
+        .iter()
+        .filter(|(observer, _)| observer.starts_with(language.prefix()))
+        .flat_map(|(_, seen)| seen.iter().cloned())
+        .collect()
+}
+
+/// How often one of `to` came in right after one of `from`.
+fn handovers(report: &Report, from: Language, to: Language) -> usize {
+    let is_of = |name: &str, language: Language| name.starts_with(language.prefix());
+    report
+        .entries
+        .windows(2)
+        .filter(|pair| is_of(&pair[0].name, from) && is_of(&pair[1].name, to))
+        .count()
+}
+
+/// That each of the two fleets has come in right after the other many times, and has listed all of
+/// its contenders.
+pub(crate) fn assert_mixed(report: &Report, one: Fleet<'_>, other: Fleet<'_>) {
+    for ((from, _), (to, modes)) in [(one, other), (other, one)] {
+        let handovers = handovers(report, from, to);
+        assert!(
+            handovers > 20,
+            "from {from:?} to {to:?}: {handovers} handovers only"
+        );
+        let seen = seen_by(report, from);
+        let unseen: Vec<_> = names(to, modes).difference(&seen).cloned().collect();
+        assert!(unseen.is_empty(), "{from:?} has never listed {unseen:?}");
+    }
+}

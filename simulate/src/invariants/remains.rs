@@ -1,0 +1,35 @@
+//! Nothing remains of those who have gone.
+
+use zookeeper_recipes_testkit::simulation::Simulation;
+
+use crate::ledger::{Findings, Ledger};
+
+/// What is still there of contenders.
+pub(crate) fn of_contenders(simulation: &Simulation, ledger: &Ledger) -> Findings {
+    let mut findings = Findings::new();
+    let contenders = ledger.contenders();
+    if !contenders.is_empty() {
+        findings.push(("no znode remains", format!("{contenders:?}")));
+    }
+    let watches = simulation.administrator().watches();
+    if !watches.is_empty() {
+        findings.push(("no watch remains", format!("{watches:?}")));
+    }
+    findings
+}
+
+/// What is still there of sessions that have been closed: only the simulation's own task may be.
+pub(crate) fn of_sessions(simulation: &Simulation) -> Findings {
+    let mut findings = Findings::new();
+    let sessions = simulation.administrator().sessions();
+    if !sessions.is_empty() {
+        findings.push(("no session remains", format!("{sessions:?}")));
+    }
+    let tasks = tokio::runtime::Handle::current()
+        .metrics()
+        .num_alive_tasks();
+    if tasks > 1 {
+        findings.push(("no task remains", format!("{} do", tasks - 1)));
+    }
+    findings
+}

@@ -1,0 +1,21 @@
+//! The recipes under random schedules of faults, on a simulated ensemble.
+//!
+//! A seed decides everything: how many servers and processes there are, who contends when and
+//! how, what breaks, who meddles. [`run`] runs one to its end, and tells which promises were not
+//! kept: each has a file under `invariants`. The same seed gives the same run again, to the last
+//! request.
+
+mod contender;
+mod exhaustive;
+mod interference;
+mod invariants;
+mod ledger;
+mod process;
+mod recipe;
+mod run;
+mod schedule;
+
+pub use exhaustive::{Case, Exhausted, exhaust};
+pub use ledger::{Figures, Violation};
+pub use recipe::{Downgrade, PATH, RecipeUnderTest};
+pub use run::{Report, run};

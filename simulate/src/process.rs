@@ -1,0 +1,71 @@
+//! A process: sessions, one after the other, and the contenders in them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use futures_util::future::join_all;
+use tokio::time::Instant;
+use zookeeper_recipes_core::{ConnectOptions, Ensemble, Session};
+
+use crate::contender::{Contender, Setting, Shared, make};
+
+/// Runs a process to its end; its last session is still open then.
+pub(crate) async fn run(
+    setting: &Setting,
+    name: &str,
+    ensemble: Arc<dyn Ensemble>,
+    contenders: usize,
+    mut rng: Rng,
+) -> Session {
+    loop {
+        let session = open(setting, name, &ensemble).await;
+        let lasts = Duration::from_millis(rng.u64(500..=15_000));
+        let until = Instant::now() + lasts;
+        let is_last = until >= setting.quiet_from || rng.bool();
+        {
+            let weights = setting.recipe.weights;
+            let shared: Shared = weights
+                .iter()
+                .map(|weight| (*weight, make(setting, &session, *weight, &mut rng)))
+                .collect();
+            let contenders = join_all((0..contenders).map(|contender| {
+                let contender = Contender {
+                    who: format!("{name}.{contender}"),
+                    setting,
+                    session: &session,
+                    shared: &shared,
+                    rng: rng.fork(),
+                    leftover: Vec::new(),
+                };
+                contender.run()
+            }));
+            if is_last {
+                contenders.await;
+            } else {
+                // What they were about is dropped wherever it is.
+                let _ = tokio::time::timeout_at(until, contenders).await;
+            }
+        }
+        if is_last {
+            return session;
+        }
+        if rng.bool() {
+            setting.ledger.remark(format!("{name} closes its session"));
+            session.close().await;
+        } else {
+            setting.ledger.remark(format!("{name} drops its session"));
+            drop(session);
+        }
+    }
+}
+
+async fn open(setting: &Setting, name: &str, ensemble: &Arc<dyn Ensemble>) -> Session {
+    loop {
+        let options = ConnectOptions::new().connection_timeout(Duration::from_secs(5));
+        match Session::open(ensemble.clone(), options).await {
+            Ok(session) => return session,
+            Err(error) => setting.ledger.failed(name, &error),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What a seed decides before anything runs.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+use zookeeper_recipes_testkit::simulation::{FaultRates, SimulationOptions};
+
+use crate::recipe::RecipeUnderTest;
+
+/// How a run is to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Schedule {
+    pub(crate) options: SimulationOptions,
+    pub(crate) processes: usize,
+    pub(crate) contenders: usize,
+    /// How long things go wrong.
+    pub(crate) troubled: Duration,
+    pub(crate) rates: FaultRates,
+    pub(crate) interference: Interference,
+    /// How often in a row a lock is handed on within a process.
+    pub(crate) handovers: Option<u32>,
+    /// Where the numbers at the end of the names begin.
+    pub(crate) first_number: i32,
+}
+
+/// How likely others are to meddle, of each kind, in comparison.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interference {
+    pub(crate) deletes_contenders: u32,
+    pub(crate) ends_sessions: u32,
+    pub(crate) writes_to_contenders: u32,
+    pub(crate) makes_other_children: u32,
+    pub(crate) reaps_directories: u32,
+    /// Whether contenders of other libraries come.
+    pub(crate) contends: bool,
+}
+
+fn milliseconds(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+impl Schedule {
+    pub(crate) fn draw(recipe: &RecipeUnderTest, seed: u64, trace_limit: usize) -> Schedule {
+        let mut rng = Rng::with_seed(seed);
+        let tick = milliseconds(rng.u64(500..=2_000));
+        // The default margin is made for ticks of at most a third of the session timeout.
+        let session_timeout = tick * rng.u32(3..=5);
+        let network = rng.u64(0..=20);
+        let options = SimulationOptions {
+            seed: rng.u64(..),
+            servers: if rng.bool() { 3 } else { 1 },
+            session_timeout,
+            tick,
+            network_delay: Duration::ZERO..=milliseconds(network),
+            commit_delay: Duration::ZERO..=milliseconds(rng.u64(0..=20)),
+            follower_lag: Duration::ZERO..=milliseconds(rng.u64(0..=200)),
+            container_interval: Duration::from_secs(rng.u64(5..=60)),
+            trace_limit,
+            ..SimulationOptions::default()
+        };
+        let mut rate = |most: f64| match rng.u8(..3) {
+            0 => 0.0,
+            1 => most * rng.f64() / 10.0,
+            _ => most * rng.f64(),
+        };
+        let rates = FaultRates {
+            request_lost: rate(0.1),
+            reply_lost: rate(0.1),
+            request_late: rate(0.1),
+            reply_late: rate(0.1),
+            event_late: rate(0.3),
+            late_by: session_timeout,
+            disconnected: rate(0.3),
+            partitioned: rate(0.1),
+            partitioned_for: session_timeout * 2,
+            asleep: rate(0.1),
+            asleep_for: session_timeout * 2,
+            cut_off: rate(0.1),
+            cut_off_for: session_timeout * 2,
+            elected: rate(0.05),
+            elected_within: tick,
+            // Those who meddle end sessions, so that it is known which.
+            expired: 0.0,
+        };
+        let mut likely = |of: u8, weight: u32| if rng.u8(..of) == 0 { weight } else { 0 };
+        let interference = Interference {
+            // All holders of a lock of one znode have the same path, and must be told apart by it.
+            deletes_contenders: likely(if recipe.queues { 3 } else { 8 }, 2),
+            ends_sessions: likely(3, 1),
+            // Nor may its data be lost, by which its owner knows it.
+            writes_to_contenders: if recipe.queues { likely(2, 4) } else { 0 },
+            makes_other_children: if recipe.queues { likely(2, 2) } else { 0 },
+            reaps_directories: likely(2, 2),
+            contends: likely(3, 1) == 1,
+        };
+        Schedule {
+            options,
+            processes: rng.usize(2..=4),
+            contenders: rng.usize(1..=3),
+            troubled: milliseconds(rng.u64(5_000..=25_000)),
+            rates,
+            interference,
+            handovers: (recipe.hands_over() && rng.bool()).then(|| rng.u32(0..=2)),
+            first_number: match rng.u8(..8) {
+                0 => i32::MAX - rng.i32(0..=40),
+                1 => 1_000_000_000 - rng.i32(0..=20),
+                2 => 9_999_990,
+                _ => 0,
+            },
+        }
+    }
+
+    /// By when whatever went wrong at the last moment has mended.
+    pub(crate) fn mends_within(&self) -> Duration {
+        let rates = &self.rates;
+        [
+            rates.late_by,
+            rates.partitioned_for,
+            rates.asleep_for,
+            rates.cut_off_for,
+            rates.elected_within,
+        ]
+        .into_iter()
+        .max()
+        .unwrap_or_default()
+    }
+
+    /// How long the last of all may have to wait once everything has mended.
+    ///
+    /// A session that nobody speaks for any more ends after its timeout and up to a tick, and a
+    /// leader that was elected meanwhile gives it that time again. A client that was cut off finds
+    /// a server by then. A process whose session is over waits for at most five seconds before it
+    /// asks for another. The rest is the queue's own time: some round trips for each of those who
+    /// are before.
+    pub(crate) fn waits_at_most(&self) -> Duration {
+        let options = &self.options;
+        let dead = options.session_timeout + options.tick * 2;
+        let queue = self.hands_on_within() * (self.processes * self.contenders) as u32;
+        dead + Duration::from_secs(5) + queue * 2
+    }
+
+    /// How long it takes from one holder to the next where nothing goes wrong: some round trips,
+    /// or the time from one poll to another.
+    pub(crate) fn hands_on_within(&self) -> Duration {
+        let options = &self.options;
+        let round_trip = *options.network_delay.end() * 2
+            + *options.commit_delay.end() * 2
+            + *options.follower_lag.end() * 2;
+        round_trip * 8 + milliseconds(700)
+    }
+}

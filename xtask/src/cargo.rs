@@ -1,0 +1,99 @@
+//! Calling cargo, and what cargo knows about the workspace.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+/// The directory of the workspace.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map_or_else(PathBuf::new, Path::to_path_buf)
+}
+
+/// The directory that cargo builds into.
+pub(crate) fn target() -> PathBuf {
+    root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
+/// The cargo that runs this task, to be run in the workspace's directory.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root()).args(arguments);
+    command
+}
+
+/// Runs a command to its end, with its output on ours.
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+    let status = command
+        .status()
+        .with_context(|| format!("cannot run {}", line(command)))?;
+    if !status.success() {
+        bail!("{} failed ({status})", line(command));
+    }
+    Ok(())
+}
+
+/// A command as one would type it.
+pub(crate) fn line(command: &Command) -> String {
+    let mut line = Path::new(command.get_program())
+        .file_name()
+        .unwrap_or(command.get_program())
+        .to_string_lossy()
+        .into_owned();
+    for argument in command.get_args() {
+        // Writing to a String does not fail.
+        let _ = write!(line, " {}", argument.to_string_lossy());
+    }
+    line
+}
+
+/// A crate of the dependency tree, the workspace's own included.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) license: Option<String>,
+    /// Where it comes from; nowhere for the workspace's own.
+    pub(crate) source: Option<String>,
+    /// The registries it may be published to: none when empty, any when absent.
+    publish: Option<Vec<String>>,
+    pub(crate) features: BTreeMap<String, Vec<String>>,
+}
+
+impl Package {
+    /// Whether it is one of the workspace's crates that others get to use.
+    pub(crate) fn is_published_here(&self) -> bool {
+        self.source.is_none() && self.publish.as_ref().is_none_or(|to| !to.is_empty())
+    }
+}
+
+/// All crates of the dependency tree, for every target and with every feature.
+pub(crate) fn packages() -> anyhow::Result<Vec<Package>> {
+    #[derive(Deserialize)]
+    struct Metadata {
+        packages: Vec<Package>,
+    }
+
+    let mut command = cargo(&[
+        "metadata",
+        "--format-version=1",
+        "--all-features",
+        "--locked",
+    ]);
+    let output = command.output().context("cannot run cargo metadata")?;
+    if !output.status.success() {
+        bail!(
+            "cargo metadata failed:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    let metadata: Metadata =
+        serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata says")?;
+    Ok(metadata.packages)
+}

@@ -1,0 +1,171 @@
+//! `cargo xtask licences`: the licence of every dependency against the list in `deny.toml`.
+//!
+//! It reads of that file what `cargo deny check licenses` reads, and so needs no program but cargo.
+
+use std::fs;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use spdx::{Expression, Licensee, ParseMode};
+
+use crate::cargo::{Package, packages, root};
+
+/// Checks all crates of the tree, and says each violation.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let path = root().join("deny.toml");
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path:?}"))?;
+    let allowed = Allowed::parse(&text).with_context(|| format!("cannot use {path:?}"))?;
+    let packages = packages()?;
+    let violations: Vec<String> = packages
+        .iter()
+        .filter_map(|package| allowed.violation(package))
+        .collect();
+    if !violations.is_empty() {
+        bail!(
+            "licences that deny.toml does not allow:\n{}",
+            violations.join("\n")
+        );
+    }
+    println!("{} crates, all with allowed licences", packages.len());
+    Ok(())
+}
+
+/// The licences that a dependency may have.
+#[derive(Debug)]
+struct Allowed {
+    everywhere: Vec<Licensee>,
+    /// By the crate's name.
+    exceptions: Vec<(String, Vec<Licensee>)>,
+}
+
+impl Allowed {
+    fn parse(deny_toml: &str) -> anyhow::Result<Self> {
+        #[derive(Deserialize)]
+        struct Deny {
+            licenses: Licenses,
+        }
+        #[derive(Deserialize)]
+        struct Licenses {
+            allow: Vec<String>,
+            #[serde(default)]
+            exceptions: Vec<Exception>,
+        }
+        #[derive(Deserialize)]
+        struct Exception {
+            #[serde(rename = "crate")]
+            name: String,
+            allow: Vec<String>,
+        }
+
+        let licenses = toml::from_str::<Deny>(deny_toml)?.licenses;
+        let exceptions: anyhow::Result<_> = licenses
+            .exceptions
+            .into_iter()
+            .map(|exception| Ok((exception.name, licensees(&exception.allow)?)))
+            .collect();
+        Ok(Self {
+            everywhere: licensees(&licenses.allow)?,
+            exceptions: exceptions?,
+        })
+    }
+
+    /// What is wrong with a crate's licence, naming the crate, its version and the expression.
+    fn violation(&self, package: &Package) -> Option<String> {
+        let Package { name, version, .. } = package;
+        let Some(license) = &package.license else {
+            return Some(format!("{name} {version}: no licence expression"));
+        };
+        // Older crates write MIT/Apache-2.0.
+        let expression = match Expression::parse_mode(license, ParseMode::LAX) {
+            Ok(expression) => expression,
+            Err(error) => return Some(format!("{name} {version}: {license:?}: {}", error.reason)),
+        };
+        let exceptions = self
+            .exceptions
+            .iter()
+            .filter(|(excepted, _)| excepted == name)
+            .flat_map(|(_, licensees)| licensees);
+        let allowed: Vec<&Licensee> = self.everywhere.iter().chain(exceptions).collect();
+        let satisfied = expression.evaluate(|requirement| {
+            allowed
+                .iter()
+                .any(|licensee| licensee.satisfies(requirement))
+        });
+        (!satisfied).then(|| format!("{name} {version}: {license}"))
+    }
+}
+
+fn licensees(names: &[String]) -> anyhow::Result<Vec<Licensee>> {
+    names
+        .iter()
+        .map(|name| Licensee::parse(name).with_context(|| format!("no SPDX licence: {name:?}")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DENY: &str = r#"
+        [licenses]
+        allow = ["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception"]
+        exceptions = [{ crate = "rare", allow = ["Zlib"] }]
+    "#;
+
+    fn violation(name: &str, license: Option<&str>) -> Option<String> {
+        let package = serde_json::json!({
+            "name": name, "version": "1.2.3", "license": license,
+            "source": "registry", "publish": null, "features": {},
+        });
+        let package: Package = serde_json::from_value(package).expect("a package");
+        Allowed::parse(DENY).expect("a list").violation(&package)
+    }
+
+    #[test]
+    fn one_allowed_alternative_is_enough() {
+        assert_eq!(violation("a", Some("GPL-3.0-only OR MIT")), None);
+        assert_eq!(violation("a", Some("MIT/Apache-2.0")), None);
+        assert_eq!(
+            violation("a", Some("Apache-2.0 WITH LLVM-exception OR GPL-2.0-only")),
+            None
+        );
+    }
+
+    #[test]
+    fn every_part_of_a_conjunction_is_needed() {
+        assert!(violation("a", Some("MIT AND Unicode-3.0")).is_some());
+        assert_eq!(violation("a", Some("MIT AND Apache-2.0")), None);
+    }
+
+    #[test]
+    fn violation_names_crate_version_and_expression() {
+        let violation = violation("copyleft", Some("GPL-3.0-only")).expect("a violation");
+        for part in ["copyleft", "1.2.3", "GPL-3.0-only"] {
+            assert!(violation.contains(part), "{violation}");
+        }
+    }
+
+    #[test]
+    fn crate_without_an_expression_is_a_violation() {
+        assert!(violation("a", None).is_some());
+        assert!(violation("a", Some("see the file")).is_some());
+    }
+
+    #[test]
+    fn exception_is_for_its_crate_only() {
+        assert_eq!(violation("rare", Some("Zlib")), None);
+        assert!(violation("common", Some("Zlib")).is_some());
+    }
+
+    #[test]
+    fn unknown_licence_in_the_list_is_an_error_that_quotes_it() {
+        let error = Allowed::parse("[licenses]\nallow = [\"Nonsense-1.0\"]").expect_err("no SPDX");
+        assert!(error.to_string().contains("Nonsense-1.0"), "{error}");
+    }
+
+    #[test]
+    fn list_of_this_project_can_be_read() {
+        let text = fs::read_to_string(root().join("deny.toml")).expect("deny.toml");
+        assert!(!Allowed::parse(&text).expect("a list").everywhere.is_empty());
+    }
+}

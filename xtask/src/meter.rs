@@ -1,0 +1,278 @@
+//! What a session asks of its server and is told by it, counted on the way through the seam.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use zookeeper_recipes_lock::core::ensemble::{
+    Acl, ConnectionState, CreateMode, Created, Ensemble, Event, Operation, Outcome, Reply,
+    ServerSession, SessionId, Stat, TransactionError, Watch,
+};
+use zookeeper_recipes_lock::core::{ServerError, ZookeeperEnsemble};
+
+/// What has been counted of one session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Requests that were sent, those that take a watch off again included; not the session's
+    /// probes and pings, which it sends by itself.
+    pub(crate) requests: u64,
+    /// Of the requests and probes: those whose answer has not come yet.
+    pub(crate) unanswered: u64,
+    /// The `sync` that a session sends by itself, once in a sixth of its timeout.
+    pub(crate) probes: u64,
+    /// Watches that are set, and have told nothing yet.
+    pub(crate) watches: u64,
+    /// Notifications of something that somebody else did.
+    pub(crate) wake_ups: u64,
+    /// Notifications that one's own znode has been deleted: a watch that a waiter sets as an alarm,
+    /// and that a holder still has when it releases.
+    pub(crate) own: u64,
+}
+
+impl Counts {
+    /// All notifications.
+    pub(crate) fn told(&self) -> u64 {
+        self.wake_ups + self.own
+    }
+
+    /// Both together.
+    pub(crate) fn plus(self, other: Counts) -> Counts {
+        Counts {
+            requests: self.requests + other.requests,
+            unanswered: self.unanswered + other.unanswered,
+            probes: self.probes + other.probes,
+            watches: self.watches + other.watches,
+            wake_ups: self.wake_ups + other.wake_ups,
+            own: self.own + other.own,
+        }
+    }
+}
+
+/// Counts for one session; shared with it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Meter {
+    counts: Arc<Mutex<Counts>>,
+}
+
+impl Meter {
+    pub(crate) fn read(&self) -> Counts {
+        *self.counts()
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        // Counting leaves nothing half done.
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of a request that has just been sent, until its answer has come.
+    fn asked(&self) -> Asked {
+        let mut counts = self.counts();
+        counts.requests += 1;
+        counts.unanswered += 1;
+        Asked(self.clone())
+    }
+
+    fn probed(&self) -> Asked {
+        let mut counts = self.counts();
+        counts.probes += 1;
+        counts.unanswered += 1;
+        Asked(self.clone())
+    }
+
+    fn watch(&self, watch: Watch, on_own_node: bool) -> Watch {
+        self.counts().watches += 1;
+        let mut set = Set {
+            meter: self.clone(),
+            told: false,
+        };
+        Box::pin(async move {
+            let event = watch.await;
+            set.tells(event, on_own_node);
+            event
+        })
+    }
+}
+
+struct Asked(Meter);
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.0.counts().unanswered -= 1;
+    }
+}
+
+/// A watch that is set.
+struct Set {
+    meter: Meter,
+    told: bool,
+}
+
+impl Set {
+    fn tells(&mut self, event: Event, on_own_node: bool) {
+        self.told = true;
+        let mut counts = self.meter.counts();
+        counts.watches -= 1;
+        match (event, on_own_node) {
+            (Event::SessionEnded(_), _) => {}
+            (_, true) => counts.own += 1,
+            (_, false) => counts.wake_ups += 1,
+        }
+    }
+}
+
+impl Drop for Set {
+    fn drop(&mut self) {
+        if !self.told {
+            let mut counts = self.meter.counts();
+            counts.watches -= 1;
+            // It is taken off the server.
+            counts.requests += 1;
+        }
+    }
+}
+
+/// An ensemble whose sessions are counted, all by one meter.
+#[derive(Debug)]
+pub(crate) struct MeteredEnsemble {
+    ensemble: ZookeeperEnsemble,
+    meter: Meter,
+}
+
+impl MeteredEnsemble {
+    pub(crate) fn new(ensemble: ZookeeperEnsemble, meter: Meter) -> MeteredEnsemble {
+        MeteredEnsemble { ensemble, meter }
+    }
+}
+
+impl Ensemble for MeteredEnsemble {
+    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+        Box::pin(async move {
+            let server = self.ensemble.connect().await?;
+            let meter = self.meter.clone();
+            Ok(Arc::new(MeteredSession { server, meter }) as Arc<dyn ServerSession>)
+        })
+    }
+
+    fn now(&self) -> Duration {
+        self.ensemble.now()
+    }
+
+    fn address(&self) -> String {
+        self.ensemble.address()
+    }
+
+    fn chroot(&self) -> &str {
+        self.ensemble.chroot()
+    }
+}
+
+#[derive(Debug)]
+struct MeteredSession {
+    server: Arc<dyn ServerSession>,
+    meter: Meter,
+}
+
+impl MeteredSession {
+    /// Requests are sent when they are called, so that they are counted then and not when polled.
+    fn asked<'a, T: 'a>(&self, answer: BoxFuture<'a, T>) -> BoxFuture<'a, T> {
+        until_answered(self.meter.asked(), answer)
+    }
+}
+
+fn until_answered<'a, T: 'a>(asked: Asked, answer: BoxFuture<'a, T>) -> BoxFuture<'a, T> {
+    Box::pin(async move {
+        let answer = answer.await;
+        drop(asked);
+        answer
+    })
+}
+
+impl ServerSession for MeteredSession {
+    fn id(&self) -> SessionId {
+        self.server.id()
+    }
+
+    fn timeout(&self) -> Duration {
+        self.server.timeout()
+    }
+
+    fn state(&self) -> ConnectionState {
+        self.server.state()
+    }
+
+    fn states(&self) -> BoxStream<'static, ConnectionState> {
+        self.server.states()
+    }
+
+    fn create<'a>(
+        &'a self,
+        path: &'a str,
+        data: &[u8],
+        mode: CreateMode,
+        acl: &[Acl],
+    ) -> Reply<'a, Created> {
+        self.asked(self.server.create(path, data, mode, acl))
+    }
+
+    fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
+        self.asked(self.server.delete(path))
+    }
+
+    fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
+        self.asked(self.server.list(path))
+    }
+
+    fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
+        let meter = self.meter.clone();
+        let answer = self.server.list_and_watch(path);
+        self.asked(Box::pin(async move {
+            let (names, watch) = answer.await?;
+            Ok((names, meter.watch(watch, false)))
+        }))
+    }
+
+    fn get<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat)> {
+        self.asked(self.server.get(path))
+    }
+
+    fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
+        let (meter, id) = (self.meter.clone(), self.id());
+        let answer = self.server.get_and_watch(path);
+        self.asked(Box::pin(async move {
+            let (data, stat, watch) = answer.await?;
+            let own = stat.ephemeral_owner == id.0;
+            Ok((data, stat, meter.watch(watch, own)))
+        }))
+    }
+
+    fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
+        let (meter, id) = (self.meter.clone(), self.id());
+        let answer = self.server.exists_and_watch(path);
+        self.asked(Box::pin(async move {
+            let (stat, watch) = answer.await?;
+            let own = stat.is_some_and(|stat| stat.ephemeral_owner == id.0);
+            Ok((stat, meter.watch(watch, own)))
+        }))
+    }
+
+    fn transact<'a>(
+        &'a self,
+        operations: &[Operation],
+    ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
+        self.asked(self.server.transact(operations))
+    }
+
+    fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<(Vec<u8>, Stat)>>> {
+        self.asked(self.server.get_each(paths))
+    }
+
+    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
+        // A recipe makes the server catch up on a path of its own, never on the root.
+        let asked = match path {
+            "/" => self.meter.probed(),
+            _ => self.meter.asked(),
+        };
+        until_answered(asked, self.server.sync(path))
+    }
+}

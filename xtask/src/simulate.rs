@@ -1,0 +1,242 @@
+//! `cargo xtask simulate`: the recipes under random schedules of faults, and proof that those find
+//! what they are to find.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::cargo::{cargo, root, run as run_command};
+
+const PACKAGE: &str = "zookeeper-recipes-simulate";
+
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Arguments {
+    /// Only this recipe.
+    #[arg(long)]
+    recipe: Option<String>,
+
+    /// How many seeds each recipe is run with.
+    #[arg(long, default_value_t = 2_000)]
+    seeds: u64,
+
+    /// The first seed.
+    #[arg(long, default_value_t = 0)]
+    first: u64,
+
+    /// Replay this seed alone, and print its trace.
+    #[arg(long)]
+    seed: Option<u64>,
+
+    /// Instead, put known mistakes back into a copy of the workspace, one at a time, and see that
+    /// each is found: all, or those whose names contain this. `--seeds` bounds how many are tried.
+    #[arg(
+        long,
+        value_name = "NAME",
+        num_args = 0..=1,
+        default_missing_value = "",
+        conflicts_with_all = ["recipe", "seed", "first"],
+    )]
+    mutants: Option<String>,
+}
+
+/// Runs the seeds; fails where a promise is not kept.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    if let Some(name) = &arguments.mutants {
+        return run_mutants(name, arguments.seeds);
+    }
+    run_command(&mut command(arguments))
+}
+
+/// Runs as many seeds as every change has to pass.
+pub(crate) fn run_for_ci() -> anyhow::Result<()> {
+    run_command(&mut cargo(&[
+        "run",
+        "--quiet",
+        "--release",
+        "--locked",
+        "--package",
+        PACKAGE,
+    ]))
+}
+
+/// Optimised: a seed takes a tenth of the time.
+fn command(arguments: &Arguments) -> Command {
+    let mut command = cargo(&["run", "--quiet", "--release", "--package", PACKAGE, "--"]);
+    if let Some(recipe) = &arguments.recipe {
+        command.args(["--recipe", recipe]);
+    }
+    match arguments.seed {
+        Some(seed) => command.args(["--seed", &seed.to_string()]),
+        None => command
+            .args(["--seeds", &arguments.seeds.to_string()])
+            .args(["--first", &arguments.first.to_string()]),
+    };
+    command
+}
+
+/// A mistake, as a patch, with the recipe that shows it.
+#[derive(Debug)]
+struct Mutant {
+    name: String,
+    recipe: String,
+    patch: PathBuf,
+}
+
+fn run_mutants(named: &str, seeds: u64) -> anyhow::Result<()> {
+    let directory = root().join("target/mutants");
+    let copy = directory.join("workspace");
+    if copy.exists() {
+        fs::remove_dir_all(&copy).with_context(|| format!("cannot clear {}", copy.display()))?;
+    }
+    copy_tree(&root(), &copy)?;
+    let mut missed = Vec::new();
+    let mut mutants = mutants()?;
+    mutants.retain(|mutant| mutant.name.contains(named));
+    for mutant in mutants {
+        apply(&mutant, &copy, &[])?;
+        let found = find(&mutant, &copy, &directory.join("target"), seeds)?;
+        match &found {
+            Some(line) => println!("{}: found, {line}", mutant.name),
+            None => {
+                println!("{}: NOT found in {seeds} seeds", mutant.name);
+                missed.push(mutant.name.clone());
+            }
+        }
+        apply(&mutant, &copy, &["--reverse"])?;
+    }
+    if !missed.is_empty() {
+        bail!("not found: {}", missed.join(", "));
+    }
+    Ok(())
+}
+
+fn mutants() -> anyhow::Result<Vec<Mutant>> {
+    let directory = root().join("simulate/mutants");
+    let mut mutants = Vec::new();
+    for entry in fs::read_dir(&directory)? {
+        let patch = entry?.path();
+        let text = fs::read_to_string(&patch)?;
+        let recipe = text
+            .lines()
+            .find_map(|line| line.strip_prefix("recipe: "))
+            .with_context(|| format!("{} does not say which recipe", patch.display()))?
+            .to_owned();
+        let name = patch.file_stem().unwrap_or_default();
+        mutants.push(Mutant {
+            name: name.to_string_lossy().into_owned(),
+            recipe,
+            patch,
+        });
+    }
+    mutants.sort_by(|left, right| left.name.cmp(&right.name));
+    Ok(mutants)
+}
+
+fn apply(mutant: &Mutant, copy: &Path, how: &[&str]) -> anyhow::Result<()> {
+    let mut command = Command::new("git");
+    command
+        .current_dir(copy)
+        // The copy is no part of the repository that it may lie in.
+        .env("GIT_CEILING_DIRECTORIES", copy.parent().unwrap_or(copy))
+        .arg("apply")
+        .args(how)
+        .arg("-C1")
+        .arg(&mutant.patch);
+    run_command(&mut command).with_context(|| format!("{} fits no more", mutant.name))
+}
+
+/// Runs the seeds in the copy: the line that tells of the seed, where one has found something.
+fn find(mutant: &Mutant, copy: &Path, target: &Path, seeds: u64) -> anyhow::Result<Option<String>> {
+    let build = ["build", "--quiet", "--release", "--package", PACKAGE];
+    let in_copy = |arguments: &[&str]| {
+        let mut command = cargo(arguments);
+        command
+            .current_dir(copy)
+            .env("CARGO_TARGET_DIR", target)
+            .env("RUSTFLAGS", "--cap-lints=allow")
+            // Built again for each mutant, which takes longer than to run.
+            .env("CARGO_INCREMENTAL", "1")
+            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
+        command
+    };
+    run_command(&mut in_copy(&build))?;
+    let seeds = seeds.to_string();
+    let mut run = in_copy(&["run", "--quiet", "--release", "--package", PACKAGE, "--"]);
+    let output = run
+        .args(["--recipe", &mutant.recipe, "--seeds", &seeds])
+        .output()
+        .context("cannot run the simulation")?;
+    if output.status.success() {
+        return Ok(None);
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let seed = text.lines().find(|line| line.contains(", seed "));
+    let violation = text.lines().find(|line| line.starts_with("VIOLATION "));
+    match (seed, violation) {
+        (Some(seed), Some(violation)) => {
+            let seed = seed.split(':').next().unwrap_or(seed);
+            Ok(Some(format!("{seed}: {violation}")))
+        }
+        _ => bail!(
+            "{}: it came to something else:\n{text}{}",
+            mutant.name,
+            String::from_utf8_lossy(&output.stderr)
+        ),
+    }
+}
+
+/// Copies what belongs to the workspace.
+fn copy_tree(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == "target" || name == ".git" {
+            continue;
+        }
+        let (source, copy) = (entry.path(), to.join(&name));
+        if entry.file_type()?.is_dir() {
+            copy_tree(&source, &copy)?;
+        } else {
+            fs::copy(&source, &copy)
+                .with_context(|| format!("cannot copy {}", source.display()))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cargo::line;
+
+    #[test]
+    fn arguments_reach_the_simulation() {
+        let arguments = Arguments {
+            recipe: Some("lock".to_owned()),
+            seed: Some(7),
+            ..Arguments::default()
+        };
+        assert_eq!(
+            line(&command(&arguments)),
+            "cargo run --quiet --release --package zookeeper-recipes-simulate -- \
+             --recipe lock --seed 7"
+        );
+    }
+
+    #[test]
+    fn every_mutant_fits_the_code_and_names_a_recipe() {
+        let mutants = mutants().expect("the mutants can be read");
+        assert!(!mutants.is_empty());
+        for mutant in mutants {
+            let mut command = Command::new("git");
+            command
+                .current_dir(root())
+                .args(["apply", "--check", "-C1"])
+                .arg(&mutant.patch);
+            run_command(&mut command).expect("it fits");
+        }
+    }
+}
