@@ -89,8 +89,25 @@ async fn speak(mut stream: TcpStream, mut dice: Rng, heard: Arc<AtomicU64>) -> s
             // A long silence.
             _ => continue,
         };
-        stream.write_u32(body.len() as u32).await?;
-        stream.write_all(&body).await?;
+        let mut frame = [&(body.len() as u32).to_be_bytes()[..], &body].concat();
+        bound_count(&mut frame);
+        stream.write_all(&frame).await?;
+    }
+}
+
+/// Where a reply's content begins, behind the frame's length and the reply's number, transaction
+/// and error.
+const CONTENT: usize = 20;
+
+/// Leaves no count of names in a reply that claims more than 65,535 of them.
+///
+/// The client reserves room for as many as a reply claims before it reads them, and a process that
+/// is refused that room aborts (zookeeper-client 0.11.2): nothing above the client can prevent it.
+fn bound_count(frame: &mut [u8]) {
+    if let Some(count) = frame.get_mut(CONTENT..CONTENT + 2) {
+        if count[0] < 0x80 {
+            count.fill(0);
+        }
     }
 }
 
@@ -194,17 +211,18 @@ fn garbled(reply: &[u8], dice: &mut Rng) -> Vec<u8> {
     let mut reply = reply.to_vec();
     match dice.u8(..8) {
         0 => reply[4..].iter_mut().for_each(|byte| *byte = dice.u8(..)),
-        1 if reply.len() > 20 => {
-            reply.truncate(dice.usize(20..reply.len()));
+        1 if reply.len() > CONTENT => {
+            reply.truncate(dice.usize(CONTENT..reply.len()));
             let length = (reply.len() - 4) as u32;
             reply[..4].copy_from_slice(&length.to_be_bytes());
         }
         2 => reply[4..8].fill(dice.u8(..)),
-        3 if reply.len() > 20 => {
-            let place = dice.usize(20..reply.len());
+        3 if reply.len() > CONTENT => {
+            let place = dice.usize(CONTENT..reply.len());
             reply[place] ^= 1 << dice.u8(..8);
         }
         _ => {}
     }
+    bound_count(&mut reply);
     reply
 }
