@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use zookeeper_recipes_lock::core::ensemble::{
-    Acl, ConnectionState, CreateMode, Created, Ensemble, Event, Operation, Outcome, Reply,
+    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Event, Operation, Outcome, Reply,
     ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use zookeeper_recipes_lock::core::{ServerError, ZookeeperEnsemble};
@@ -203,6 +203,14 @@ impl ServerSession for MeteredSession {
 
     fn states(&self) -> BoxStream<'static, ConnectionState> {
         self.server.states()
+    }
+
+    fn disconnected(&self) -> BoxFuture<'static, ()> {
+        self.server.disconnected()
+    }
+
+    fn own_identity(&self) -> Option<AuthId> {
+        self.server.own_identity()
     }
 
     fn create<'a>(

@@ -33,9 +33,13 @@ impl Ensemble for SimulatedEnsemble {
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         let mut identities = vec![AuthId::new("ip", "127.0.0.1")];
         identities.extend(self.identities.iter().cloned());
-        let (client, opened, states) = self
-            .shared
-            .with(|world| world.open_client(self.process, identities));
+        let (own_identity, client, opened, states) = self.shared.with(|world| {
+            let secret = format!("{:032x}:{:032x}", world.rng.u128(..), world.rng.u128(..));
+            let own_identity = AuthId::new("digest", &secret);
+            identities.push(own_identity.clone());
+            let (client, opened, states) = world.open_client(self.process, identities);
+            (own_identity, client, opened, states)
+        });
         let mut opening = Opening {
             shared: Arc::clone(&self.shared),
             client: Some(client),
@@ -58,6 +62,8 @@ impl Ensemble for SimulatedEnsemble {
                 id,
                 timeout,
                 states,
+                own_identity,
+                is_anonymous: self.identities.is_empty(),
                 chroot: if self.chroot == "/" {
                     String::new()
                 } else {
@@ -113,6 +119,9 @@ struct SimulatedSession {
     id: SessionId,
     timeout: Duration,
     states: watch::Receiver<ConnectionState>,
+    own_identity: AuthId,
+    /// Whether it has no identity but its own, so that nobody else could show it.
+    is_anonymous: bool,
     /// Empty where there is none.
     chroot: String,
 }
@@ -171,6 +180,11 @@ impl SimulatedSession {
         })
     }
 
+    fn is_valid(&self, acl: &[Acl]) -> bool {
+        let by_creator = |entry: &Acl| entry.scheme() == AuthId::authed().scheme();
+        !acl.is_empty() && !(self.is_anonymous && acl.iter().any(by_creator))
+    }
+
     fn client_path(&self, created: Created) -> Created {
         strip(&self.chroot, created)
     }
@@ -188,7 +202,7 @@ impl SimulatedSession {
                 mode,
                 acl,
             } => {
-                if acl.is_empty() {
+                if !self.is_valid(acl) {
                     return Err(Refusal::InvalidAcl);
                 }
                 let path = self.server_path(path, is_sequential(*mode))?;
@@ -245,6 +259,22 @@ impl ServerSession for SimulatedSession {
         .boxed()
     }
 
+    fn disconnected(&self) -> BoxFuture<'static, ()> {
+        let mut states = self.states.clone();
+        let state = *states.borrow_and_update();
+        async move {
+            if state == ConnectionState::Connected {
+                // An error means that the simulation has ended.
+                let _ = states.changed().await;
+            }
+        }
+        .boxed()
+    }
+
+    fn own_identity(&self) -> Option<AuthId> {
+        Some(self.own_identity.clone())
+    }
+
     fn create<'a>(
         &'a self,
         path: &'a str,
@@ -252,7 +282,7 @@ impl ServerSession for SimulatedSession {
         mode: CreateMode,
         acl: &[Acl],
     ) -> Reply<'a, Created> {
-        if acl.is_empty() {
+        if !self.is_valid(acl) {
             return ready(Refusal::InvalidAcl);
         }
         if path == "/" {
