@@ -218,6 +218,10 @@ impl LiveSession {
     }
 
     /// Runs what must not outlast the session.
+    ///
+    /// Where it comes back with the news that the session is over, that is known to all from then
+    /// on: whoever asks again at once waits for the next session, and does not get the same answer
+    /// for as long as nobody has the time to open one.
     pub(crate) async fn during<T>(
         &self,
         path: &str,
@@ -226,7 +230,14 @@ impl LiveSession {
         tokio::select! {
             biased;
             end = self.ended() => Err(Error::at(path, self.id, ServerError::SessionOver(end))),
-            result = work => result,
+            result = work => {
+                if let Err(Error::SessionOver { session, reason, .. }) = &result {
+                    if *session == self.id {
+                        self.end(*reason);
+                    }
+                }
+                result
+            }
         }
     }
 }

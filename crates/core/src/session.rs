@@ -434,8 +434,10 @@ impl Supervisor {
 
     /// Keeps one ZooKeeper session until its end: probes it, and tells how it stands.
     async fn keep(&mut self, live: &Arc<LiveSession>) -> SessionEnd {
-        let Ok(server) = live.server() else {
-            return SessionEnd::Closed;
+        let server = match live.server() {
+            Ok(server) => server,
+            // Somebody has been told so already.
+            Err(_) => return live.ended().await,
         };
         let mut states = server.states();
         let mut probe: Option<BoxFuture<'static, Result<Duration, ServerError>>> = None;
@@ -449,6 +451,7 @@ impl Supervisor {
             tokio::select! {
                 biased;
                 () = closed(&mut self.closing) => break SessionEnd::Closed,
+                end = live.ended() => break end,
                 state = states.next() => match state {
                     Some(ConnectionState::Connected) => {
                         if std::mem::replace(&mut opened, true) {

@@ -33,7 +33,7 @@
 //!
 //! A [`proxy`] between your code and a server breaks connections at the request of your choice, and
 //! counts; and in an ensemble [started for it](Ensemble::start_with_partitions) a member can be cut
-//! off from the others.
+//! off from the others. A [`history`] judges whether holders ever held together who may not.
 //!
 //! # What it needs
 //!
@@ -51,6 +51,7 @@ mod environment;
 mod error;
 pub mod four_letter;
 mod handshake;
+pub mod history;
 mod installation;
 mod options;
 mod partitions;
