@@ -66,6 +66,15 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
     fn identity(&self) -> Identity {
         Identity::random()
     }
+
+    /// A task of the process, as it is to be spawned: everything that a [`Session`] does by itself.
+    ///
+    /// An ensemble that simulates processes, too, lets it rest while its process sleeps.
+    ///
+    /// [`Session`]: crate::Session
+    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        work
+    }
 }
 
 /// One ZooKeeper session.

@@ -161,7 +161,7 @@ impl Session {
             closing,
         };
         let runtime = Handle::current();
-        runtime.spawn(supervisor.run(live));
+        runtime.spawn(ensemble.task(supervisor.run(live).boxed()));
         Ok(Session {
             shared: Arc::new(Shared {
                 ensemble,
@@ -288,13 +288,15 @@ impl Session {
         let Ok(server) = live.server() else { return };
         let work = work(server);
         let live = live.clone();
-        self.shared.runtime.spawn(async move {
+        let work = async move {
             tokio::select! {
                 biased;
                 () = work => {}
                 _ = live.ended() => {}
             }
-        });
+        };
+        let task = self.shared.ensemble.task(work.boxed());
+        self.shared.runtime.spawn(task);
     }
 }
 

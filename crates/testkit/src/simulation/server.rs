@@ -41,6 +41,8 @@ pub(super) struct Server {
     pub(super) linked: bool,
     /// Which cut this is, so that the end of an earlier one is not taken for its end.
     pub(super) cut: u64,
+    /// The term whose leader it followed as it was cut off.
+    followed: u64,
     /// The index of the first transaction not yet applied.
     applied: u64,
     last_up: Duration,
@@ -58,6 +60,7 @@ impl Server {
             state: ServerState::Serving,
             linked: true,
             cut: 0,
+            followed: 0,
             applied: 0,
             last_up: Duration::ZERO,
             last_down: Duration::ZERO,
@@ -1190,6 +1193,7 @@ impl World {
         cut_off.state = ServerState::CutOff;
         cut_off.linked = false;
         cut_off.cut += 1;
+        cut_off.followed = self.term;
         let cut = cut_off.cut;
         let patience = self.options.tick * self.options.sync_limit;
         self.after(patience, Action::GiveUpLeader { server, cut });
@@ -1231,6 +1235,10 @@ impl World {
                 self.elected(term, leader);
             }
             return;
+        }
+        if self.servers[server].followed != self.term {
+            // The leader that it followed has gone, and with it what it was to pass on.
+            self.stop(server);
         }
         let before = std::mem::replace(&mut self.servers[server].state, ServerState::Serving);
         if before == ServerState::Down {

@@ -1,7 +1,7 @@
 //! The seam's two traits, on top of a simulation.
 
 use std::fmt;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -91,6 +91,36 @@ impl Ensemble for SimulatedEnsemble {
         let bits = self.shared.with(|world| world.rng.u128(..));
         Identity::from_random_bits(bits)
     }
+
+    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        let shared = Arc::clone(&self.shared);
+        let process = self.process;
+        async move { while_awake(&shared, process, work).await }.boxed()
+    }
+}
+
+/// Runs a future that does not move while the process sleeps.
+pub(super) async fn while_awake<F: Future>(
+    shared: &Shared,
+    process: ProcessId,
+    future: F,
+) -> F::Output {
+    let mut future = pin!(future);
+    std::future::poll_fn(|context| {
+        let asleep = shared.with(|world| {
+            let asleep = world.is_asleep(process);
+            if asleep {
+                world.processes[process].wake_later(context.waker());
+            }
+            asleep
+        });
+        if asleep {
+            Poll::Pending
+        } else {
+            future.as_mut().poll(context)
+        }
+    })
+    .await
 }
 
 /// A session that is being opened: left to its timeout where nobody waits for it any more.
