@@ -11,6 +11,7 @@
 
 mod contention;
 mod raw;
+pub mod report;
 mod testbed;
 mod uncontended;
 
