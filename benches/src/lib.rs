@@ -10,10 +10,15 @@
 //! the figures of one run as ratios to each other.
 
 mod contention;
+pub mod crowd;
+pub mod passing;
+pub mod progress;
 mod raw;
 pub mod report;
 mod testbed;
 mod uncontended;
+pub mod way;
+pub mod wire;
 
 pub use contention::Contention;
 
