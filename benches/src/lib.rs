@@ -11,6 +11,7 @@
 
 mod contention;
 pub mod crowd;
+pub mod measure;
 pub mod passing;
 pub mod progress;
 mod raw;

@@ -64,7 +64,7 @@ impl Passing {
     ) -> anyhow::Result<Passing> {
         let recipe = |(who, &writes): (usize, &bool)| {
             let session = &members[who % members.len()].session;
-            way.recipe(subject, session, path, &who.to_string(), writes)
+            way.recipe(subject, session, path, &format!("{who:05}"), writes)
         };
         let recipes: Result<Vec<_>, _> = writes.iter().enumerate().map(recipe).collect();
         let mut passing = Passing {
@@ -120,7 +120,12 @@ impl Passing {
         Ok(())
     }
 
-    async fn listed(&self) -> anyhow::Result<usize> {
+    /// Lists the queue, and says how many are in it.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be listed.
+    pub async fn listed(&self) -> anyhow::Result<usize> {
         let path = self.observer.path();
         let server = self.observing.session.server(path).await?;
         match server.list(path.as_str()).await {

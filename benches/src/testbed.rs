@@ -79,10 +79,10 @@ impl Testbed {
             .block_on(join_all((0..number).map(|_| connect())))
     }
 
-    /// A path that no other measurement has used.
+    /// A path that no other measurement has used, as long as any of them.
     pub fn directory(&self) -> String {
         format!(
-            "/bench-{}",
+            "/bench-{:04}",
             self.directories.fetch_add(1, Ordering::Relaxed)
         )
     }

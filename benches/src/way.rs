@@ -56,7 +56,7 @@ impl Way {
             Some(|options| options.strategy(WaitStrategy::Parent)),
         ),
         Way::new(
-            "predecessor, listing on wake",
+            "predecessor (list on wake)",
             Wakes::WhomItConcerns,
             Some(|options| options.strategy(WaitStrategy::Predecessor)),
         ),

@@ -28,6 +28,8 @@ pub struct Traffic {
     pub notifications: u64,
     /// Bytes in both directions, with the four of each frame's length; without what TCP adds.
     pub bytes: u64,
+    /// Of the bytes: those of lists of children, and the requests for them.
+    pub list_bytes: u64,
 }
 
 /// What a session sends by itself: pings, and a sync as its probe. A recipe sends a sync only after
@@ -71,10 +73,12 @@ impl Reading {
                 requests -= tally.requests;
             }
         }
+        let lists = passed.of(Operation::GetChildren);
         Traffic {
             requests,
             notifications: passed.notifications(),
             bytes,
+            list_bytes: lists.request_bytes + lists.reply_bytes,
         }
     }
 }
@@ -84,5 +88,6 @@ impl AddAssign for Traffic {
         self.requests += other.requests;
         self.notifications += other.notifications;
         self.bytes += other.bytes;
+        self.list_bytes += other.list_bytes;
     }
 }

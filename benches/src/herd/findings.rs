@@ -1,15 +1,25 @@
 //! What was found, in words, figures and pictures.
 
 use hdrhistogram::Histogram;
+use zookeeper_recipes_benches::measure::{Cost, Costs};
 use zookeeper_recipes_benches::report::{Cell, Column, Machine, Plot, Report, Series, Table};
 use zookeeper_recipes_benches::way::{POLL_INTERVAL, Subject, Way};
-
-use crate::measure::{Cost, Row};
 
 /// All rows, in the order in which they were measured.
 #[derive(Debug)]
 pub(crate) struct Findings {
     pub(crate) rows: Vec<Row>,
+}
+
+/// What was found of one way to wait, with so many contenders.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) subject: Subject,
+    pub(crate) way: Way,
+    pub(crate) contenders: usize,
+    /// From a call of release until somebody holds since, in nanoseconds.
+    pub(crate) handoffs: Histogram<u64>,
+    pub(crate) costs: Costs,
 }
 
 const ABOUT: &str = "\

@@ -3,7 +3,6 @@
 //! `cargo xtask bench herd` installs what it needs and runs it.
 
 mod findings;
-mod measure;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,13 +12,13 @@ use clap::Parser;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zookeeper_recipes_benches::Testbed;
 use zookeeper_recipes_benches::crowd::Member;
+use zookeeper_recipes_benches::measure::{Field, Limits, Setting};
 use zookeeper_recipes_benches::progress::Progress;
 use zookeeper_recipes_benches::report::{Destination, Machine};
 use zookeeper_recipes_benches::way::{Subject, Way};
 use zookeeper_recipes_benches::wire::Wire;
 
-use crate::findings::Findings;
-use crate::measure::{Field, Limits, Row};
+use crate::findings::{Findings, Row};
 
 /// What a release costs, by each way to wait, as the number of contenders grows.
 #[derive(Debug, Parser)]
@@ -146,15 +145,11 @@ async fn measure(
     };
     let mut progress = Progress::of(1 + 2 * sizes.len() * pairs().count());
     let observing = Member::connect(&direct, 1).await?.remove(0);
-    let mut field = Field {
-        testbed,
-        observing: &observing,
-        random: fastrand::Rng::with_seed(1),
-    };
+    let mut field = Field::new(testbed, &observing);
 
     if !arguments.quick {
         progress.step("warming up".to_owned());
-        field.warm_up(&direct).await?;
+        field.warm_up().await?;
     }
     let mut rows = Vec::new();
     for &contenders in sizes {
@@ -164,27 +159,33 @@ async fn measure(
             progress.step(format!(
                 "{subject}, {way:?}, {contenders} contenders, timed"
             ));
-            let limits = arguments.timing();
-            times.push(
-                field
-                    .time(&way, subject, &members, limits, &progress)
-                    .await?,
-            );
+            let setting = Setting {
+                way,
+                subject,
+                contenders,
+                members: &members,
+            };
+            times.push(field.time(setting, arguments.timing(), &progress).await?);
         }
         Member::close(members).await;
 
         let members = Member::connect(&wire.connect_string(), contenders).await?;
-        for ((subject, way), handoffs) in pairs().zip(times) {
+        for ((subject, way), times) in pairs().zip(times) {
             progress.step(format!(
                 "{subject}, {way:?}, {contenders} contenders, counted"
             ));
-            let limits = arguments.counting();
-            let costs = field.count(&way, subject, &members, &wire, limits, &progress);
+            let setting = Setting {
+                way,
+                subject,
+                contenders,
+                members: &members,
+            };
+            let costs = field.count(setting, &wire, arguments.counting(), &progress);
             rows.push(Row {
                 subject,
                 way,
                 contenders,
-                handoffs,
+                handoffs: times.handoffs,
                 costs: costs.await?,
             });
         }
