@@ -10,9 +10,16 @@
 //! the figures of one run as ratios to each other.
 
 mod contention;
+pub mod crowd;
+pub mod measure;
+pub mod passing;
+pub mod progress;
 mod raw;
+pub mod report;
 mod testbed;
 mod uncontended;
+pub mod way;
+pub mod wire;
 
 pub use contention::Contention;
 
