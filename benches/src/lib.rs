@@ -10,12 +10,17 @@
 //! the figures of one run as ratios to each other.
 
 mod contention;
+mod overhead;
+pub mod peers;
 mod raw;
+pub mod report;
+mod spread;
 mod testbed;
 mod uncontended;
 
 pub use contention::Contention;
-
+pub use overhead::Overhead;
+pub use spread::Spread;
 pub use testbed::Testbed;
 pub use uncontended::{Comparison, Work};
 
