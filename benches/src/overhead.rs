@@ -12,6 +12,8 @@ use crate::uncontended::{Comparison, Work};
 pub struct Overhead {
     /// What is done.
     pub name: &'static str,
+    /// Whether it is a recipe, and no raw requests.
+    pub is_recipe: bool,
     /// How long it takes, by the median of all rounds.
     pub time: Duration,
     /// How many times as long it takes as the requests by `zookeeper-client` itself: the median of
@@ -43,23 +45,28 @@ impl Overhead {
         for round in 0..rounds {
             for place in 0..works.len() {
                 let which = (round + place) % works.len();
-                took[which]
-                    .push(works[which].measure(testbed, times).as_secs_f64() / times as f64);
+                took[which].push(works[which].measure(testbed, times).as_secs_f64() / times as f64);
             }
         }
-        let of_works = works.iter().zip(&took).map(|(work, times)| {
-            let spread = |values: Vec<f64>| Spread::of(values).expect("there is a round");
-            let to = |raw: &[f64]| {
-                let ratios = times.iter().zip(raw).map(|(time, raw)| time / raw);
-                spread(ratios.collect())
-            };
-            Overhead {
-                name: work.name,
-                time: Duration::from_secs_f64(spread(times.clone()).median),
-                to_client: to(&took[0]),
-                to_session: to(&took[1]),
-            }
-        });
+        let of_works = works
+            .iter()
+            .zip(&took)
+            .enumerate()
+            .map(|(place, (work, times))| {
+                let spread = |values: Vec<f64>| Spread::of(values).expect("there is a round");
+                let to = |raw: &[f64]| {
+                    let ratios = times.iter().zip(raw).map(|(time, raw)| time / raw);
+                    spread(ratios.collect())
+                };
+                Overhead {
+                    name: work.name,
+                    // The requests come first, both ways.
+                    is_recipe: place >= 2,
+                    time: Duration::from_secs_f64(spread(times.clone()).median),
+                    to_client: to(&took[0]),
+                    to_session: to(&took[1]),
+                }
+            });
         of_works.collect()
     }
 }

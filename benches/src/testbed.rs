@@ -92,7 +92,9 @@ impl Testbed {
     pub async fn until_watched(&self, directory: &str, sessions: usize) {
         loop {
             let watches = self.server.watches().await.expect("the server serves");
-            let below = watches.iter().filter(|(path, _)| path.starts_with(directory));
+            let below = watches
+                .iter()
+                .filter(|(path, _)| path.starts_with(directory));
             if below.map(|(_, by)| by.len()).max() >= Some(sessions) {
                 return;
             }

@@ -146,8 +146,8 @@ fn compiled(
         return Ok(classes);
     }
     fs::create_dir_all(&directory).map_err(|error| broken("making a directory", error))?;
-    let fresh = tempfile::tempdir_in(&directory)
-        .map_err(|error| broken("making a directory", error))?;
+    let fresh =
+        tempfile::tempdir_in(&directory).map_err(|error| broken("making a directory", error))?;
     let output = Command::new(javac)
         .arg("-cp")
         .arg(class_path)

@@ -1,5 +1,6 @@
 //! The project's tasks: `cargo xtask <task>`.
 
+mod bench;
 mod cargo;
 mod ci;
 mod contest;
@@ -33,6 +34,9 @@ enum Task {
     Demo(demo::Arguments),
     /// Run all tests, doc tests and examples included, on real servers.
     Test(test::Arguments),
+    /// Measure what the recipes cost, and write a report.
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// Run the recipes under random schedules of faults, on a simulated ensemble.
     Simulate(simulate::Arguments),
     /// Check the licence of every dependency against deny.toml.
@@ -47,6 +51,7 @@ fn main() -> ExitCode {
         Task::Install => install::run().map(|()| install::run_peers()),
         Task::Demo(arguments) => demo::run(&arguments),
         Task::Test(arguments) => test::run(&arguments),
+        Task::Bench(bench) => bench::run(&bench),
         Task::Simulate(arguments) => simulate::run(&arguments),
         Task::Licences => licences::run(),
         Task::Ci => ci::run(),

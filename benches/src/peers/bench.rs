@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_fleet::ProgramError;
@@ -116,7 +116,9 @@ impl Options {
 pub fn run(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
     let plan = options.plan()?;
     let testbed = Testbed::start();
-    let machine = testbed.runtime().block_on(Machine::with(testbed.server()))?;
+    let machine = testbed
+        .runtime()
+        .block_on(Machine::with(testbed.server()))?;
     let mut bench = testbed.runtime().block_on(Bench::start(&testbed, &plan))?;
     testbed.runtime().block_on(async {
         bench.warm_up().await?;
@@ -184,7 +186,8 @@ impl Bench<'_> {
     async fn warm_up(&mut self) -> anyhow::Result<()> {
         let mut turns: Vec<u64> = vec![0; self.drivers.len()];
         for row in &self.plan.rows {
-            self.progress.set_message(format!("warm-up: {}", row.title()));
+            self.progress
+                .set_message(format!("warm-up: {}", row.title()));
             for (turns, (peer, driver)) in turns.iter_mut().zip(&mut self.drivers) {
                 if !peer.has(*row) {
                     continue;
@@ -192,11 +195,16 @@ impl Bench<'_> {
                 let path = path(*peer, *row);
                 match row.measure() {
                     Measure::Turns { work, size } => {
-                        *turns += driver.run(work, &path, size, self.plan.warm_up).await?.times;
+                        *turns += driver
+                            .run(work, &path, size, self.plan.warm_up)
+                            .await?
+                            .times;
                     }
                     Measure::Readers { readers } => {
                         for _ in 0..self.plan.releases {
-                            *turns += until_all_hold(self.testbed, driver, &path, readers).await?.times;
+                            *turns += until_all_hold(self.testbed, driver, &path, readers)
+                                .await?
+                                .times;
                         }
                     }
                     // What has been in use before would hide what comes to be used.
@@ -257,7 +265,9 @@ impl Bench<'_> {
             Measure::Readers { readers } => {
                 let mut took = Duration::ZERO;
                 for _ in 0..self.plan.releases {
-                    took += until_all_hold(self.testbed, driver, &path, readers).await?.took;
+                    took += until_all_hold(self.testbed, driver, &path, readers)
+                        .await?
+                        .took;
                 }
                 Ok(Some(took.as_secs_f64() * 1e3 / self.plan.releases as f64))
             }
@@ -331,7 +341,9 @@ async fn until_settled(testbed: &Testbed, watches: usize) -> anyhow::Result<()> 
 /// How many bytes of a process are in memory, where the system tells.
 fn resident(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kibibytes * 1024)
 }

@@ -40,7 +40,10 @@ impl Library for OfClient {
     fn version(&self) -> String {
         let package = LOCKFILE.split("name = \"zookeeper-client\"").nth(1);
         let version = package.and_then(|package| package.split('"').nth(1));
-        format!("zookeeper-client {}", version.unwrap_or("of unknown version"))
+        format!(
+            "zookeeper-client {}",
+            version.unwrap_or("of unknown version")
+        )
     }
 
     async fn lock(

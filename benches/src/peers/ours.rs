@@ -75,7 +75,7 @@ impl Library for Ours {
     }
 
     async fn close(&mut self) {
-        for session in &self.sessions {
+        for session in self.sessions.drain(..) {
             session.close().await;
         }
     }

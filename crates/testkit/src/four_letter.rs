@@ -28,6 +28,8 @@ pub enum FourLetterWord {
     Cons,
     /// `dump`: sessions and their ephemeral znodes.
     Dump,
+    /// `envi`: what it runs on, with the versions of it all.
+    Envi,
     /// `mntr`: figures, one a line.
     Mntr,
     /// `ruok`: `imok` from any server whose process answers.
@@ -49,6 +51,7 @@ impl FourLetterWord {
             Self::Conf => "conf",
             Self::Cons => "cons",
             Self::Dump => "dump",
+            Self::Envi => "envi",
             Self::Mntr => "mntr",
             Self::Ruok => "ruok",
             Self::Srst => "srst",
