@@ -146,9 +146,9 @@ final class CuratorPeer {
                 }
                 break;
             case "tasks":
-                InterProcessMutex shared = new InterProcessMutex(session(0), path);
                 for (int number = 0; number < size; number++) {
-                    turns.add(turn(shared));
+                    // Where they share one instead, each release wakes them all.
+                    turns.add(turn(new InterProcessMutex(session(0), path)));
                 }
                 break;
             default:

@@ -1,6 +1,7 @@
 """kazoo at work. The module `peers` of the Rust crate says what it is told."""
 
 import gc
+import logging
 import os
 import platform
 import sys
@@ -76,6 +77,7 @@ class Peer:
         if work == "many":
             return [turn(self.session(0).Lock(f"{path}/{number}")) for number in range(size)]
         if work == "tasks":
+            # Where they share one instead, they poll it.
             return [turn(self.session(0).Lock(path)) for _ in range(size)]
         raise ValueError(work)
 
@@ -182,6 +184,7 @@ def main(connect_string, session_timeout):
         peer.obey(*order.split())
     # Whoever still waits does so in vain.
     threading.excepthook = lambda failure: None
+    logging.disable()
     for session in peer.sessions:
         session.stop()
     os._exit(0)

@@ -29,7 +29,7 @@
 //! | `try` | one, which tries for a lock that another session holds |
 //! | `contended` | so many for one lock, each in a session of its own |
 //! | `many` | so many in one session, each for a lock of its own |
-//! | `tasks` | so many in one session for one lock, which they share as the library would have it |
+//! | `tasks` | so many in one session for one lock, in the way that is fastest with the library |
 //!
 //! `queue` lets a holder acquire, unless one does already, and so many others wait for it to go:
 //! with `readers` a writer, and readers behind it, each in a session of its own; with `waiters` the

@@ -34,6 +34,8 @@
 
 mod judge;
 mod program;
+mod suite;
 
 pub use judge::{Entry, Judge, Kind, Report};
 pub use program::{Program, ProgramError};
+pub use suite::can_run;

@@ -23,10 +23,14 @@ use crate::uncontended::Comparison;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How often something is looked at that cannot be waited for.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// How long the watches stay as they are before all are taken to wait.
 const SETTLED: Duration = Duration::from_secs(1);
+
+/// How many waiters come together. When all of them do, what shows is the burst of the answers to
+/// their lists.
+const AT_A_TIME: usize = 20;
 
 /// Before the first measurement of memory, so that what any waiter needs is there.
 const FIRST_WAITERS: usize = 100;
@@ -305,13 +309,19 @@ async fn memory_of_a_waiter(
 ) -> anyhow::Result<Option<f64>> {
     let mut driver = driver(testbed, peer).await?;
     let mut sizes = Vec::new();
-    let mut waiters = 0;
+    let mut watches = 0;
     for more in [FIRST_WAITERS, plan.waiters] {
-        driver.queue("waiters", path, more).await?;
-        waiters += more;
-        timeout(PATIENCE, until_settled(testbed, waiters))
+        for _ in 0..more / AT_A_TIME {
+            driver.queue("waiters", path, AT_A_TIME).await?;
+            // Each has one at least.
+            watches += AT_A_TIME as u64;
+            timeout(PATIENCE, until_watches(testbed, watches))
+                .await
+                .with_context(|| format!("{} does not come to wait", peer.name()))??;
+        }
+        timeout(PATIENCE, until_settled(testbed))
             .await
-            .with_context(|| format!("{} does not come to wait", peer.name()))??;
+            .with_context(|| format!("{} does not settle", peer.name()))??;
         let heap = driver.heap_in_use().await?;
         match driver.process_id().and_then(resident) {
             Some(resident) => sizes.push((resident + heap) as f64),
@@ -322,20 +332,26 @@ async fn memory_of_a_waiter(
     Ok(Some((sizes[1] - sizes[0]) / plan.waiters as f64))
 }
 
-/// Waits until there are so many watches, and no more come.
-async fn until_settled(testbed: &Testbed, watches: usize) -> anyhow::Result<()> {
-    let mut last = (0.0, Instant::now());
-    loop {
-        let monitor = testbed.server().monitor().await?;
-        let count = monitor.number("zk_watch_count").unwrap_or_default();
-        if count != last.0 {
-            last = (count, Instant::now());
-        }
-        if count >= watches as f64 && last.1.elapsed() >= SETTLED {
-            return Ok(());
-        }
+/// Waits until there are so many watches.
+async fn until_watches(testbed: &Testbed, watches: u64) -> anyhow::Result<()> {
+    while testbed.server().monitor().await?.watches < watches {
         sleep(LOOK).await;
     }
+    Ok(())
+}
+
+/// Waits until no more watches come.
+async fn until_settled(testbed: &Testbed) -> anyhow::Result<()> {
+    let watches = || async { anyhow::Ok(testbed.server().monitor().await?.watches) };
+    let mut last = (watches().await?, Instant::now());
+    while last.1.elapsed() < SETTLED {
+        sleep(LOOK).await;
+        let watches = watches().await?;
+        if watches != last.0 {
+            last = (watches, Instant::now());
+        }
+    }
+    Ok(())
 }
 
 /// How many bytes of a process are in memory, where the system tells.

@@ -270,11 +270,11 @@ async fn run(contenders: Vec<Arc<dyn Lock>>, time: Duration) -> anyhow::Result<(
 }
 
 /// The session of this number, opened by `open` with those before it unless it is there.
-pub(super) async fn nth<'s, S, F: Future<Output = anyhow::Result<S>> + Send>(
-    sessions: &'s mut Vec<S>,
+pub(super) async fn nth<S, F: Future<Output = anyhow::Result<S>> + Send>(
+    sessions: &mut Vec<S>,
     number: usize,
     open: impl Fn() -> F,
-) -> anyhow::Result<&'s S> {
+) -> anyhow::Result<&S> {
     while sessions.len() <= number {
         let session = open().await?;
         sessions.push(session);

@@ -276,11 +276,12 @@ impl Summary<'_> {
              - The readers are each in a session of their own, and all of them watch before the \
              writer goes: from its call of release until the last of them holds, {releases} times \
              in a round.\n\
-             - 100 tasks share one lock: ours with {LOCAL_HANDOVERS} local handovers in a row, of \
-             Curator one InterProcessMutex, of kazoo a Lock each (one that is shared polls), of \
-             the client a call of `lock` each.\n\
+             - 100 tasks want one lock: they share one of ours, with {LOCAL_HANDOVERS} local \
+             handovers in a row, and have one each of Curator and kazoo, which are slower when \
+             shared (all are woken by each release; they poll).\n\
              - The memory of a waiter: the growth of a new process by {waiters} more waiters for one \
-             lock, beyond the first, in four sessions, a task or a thread each. Ours and \
+             lock, beyond the first, in four sessions, a task or a thread each; they come by and \
+             by, so that no burst of answers is in it. Ours and \
              Client::lock: the resident set. kazoo: the resident set, after a collection. Curator: \
              the resident set outside the heap, which is of fixed size and touched at the start, \
              and what is in use on the heap after a collection.",

@@ -1,16 +1,10 @@
 //! The libraries of other languages, where the machine has them.
 
-use std::env;
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use zookeeper_recipes_fleet::{Program, ProgramError};
-
-/// The file that suites write to whether they ran.
-const REPORT: &str = "MIXED_FLEETS_REPORT";
+use zookeeper_recipes_fleet::{Program, ProgramError, can_run};
 
 /// A library of another language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,35 +43,14 @@ pub(crate) fn curator_keeps_place_on_downgrade() -> bool {
     }
 }
 
-/// Whether the suite can run. It says so, for `cargo xtask test` to repeat at the end; where `CI`
-/// is set to `true`, a suite that cannot run is a failure.
+/// Whether the suite can run. See [`can_run`].
 pub(crate) fn available(suite: &str, peers: &[Peer]) -> bool {
     let missing: Vec<&str> = peers
         .iter()
         .filter_map(|peer| peer.program().as_ref().err())
         .map(String::as_str)
         .collect();
-    let line = match missing.as_slice() {
-        [] => format!("mixed fleets, {suite}: run"),
-        missing => format!("mixed fleets, {suite}: not run: {}", missing.join("; ")),
-    };
-    eprintln!("{line}");
-    if let Some(report) = env::var_os(REPORT) {
-        let mut report = File::options()
-            .create(true)
-            .append(true)
-            .open(report)
-            .expect("the report can be written");
-        // In one write, since other tests write to it, too.
-        report
-            .write_all(format!("{line}\n").as_bytes())
-            .expect("the report can be written");
-    }
-    assert!(
-        missing.is_empty() || env::var_os("CI").is_none_or(|value| value != "true"),
-        "{line}, and CI=true"
-    );
-    missing.is_empty()
+    can_run(&format!("mixed fleets, {suite}"), &missing)
 }
 
 /// Fails the test that asks for a program which is there and does not work.
