@@ -145,6 +145,6 @@ fn workspace() -> &'static Path {
 }
 
 /// The directory that cargo builds into.
-pub(crate) fn target() -> PathBuf {
+pub fn target() -> PathBuf {
     workspace().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }

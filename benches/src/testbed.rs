@@ -9,8 +9,9 @@ use zookeeper_client::Client;
 use zookeeper_recipes_core::{ConnectOptions, Session};
 use zookeeper_recipes_testkit::{Compiler, Server, ServerOptions};
 
-/// Long, so that hardly a ping or a probe falls into a measurement.
-pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
+/// The session timeout of all clients. Long, so that hardly a ping or a probe falls into a
+/// measurement.
+pub const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A ZooKeeper server that is run as in production, but for its data: they are on tmpfs where the
 /// system has it, and no commit waits for a disk. All tiers of the Java compiler are on, so that
@@ -79,10 +80,10 @@ impl Testbed {
             .block_on(join_all((0..number).map(|_| connect())))
     }
 
-    /// A path that no other measurement has used.
+    /// A path that no other measurement has used, as long as any of them.
     pub fn directory(&self) -> String {
         format!(
-            "/bench-{}",
+            "/bench-{:04}",
             self.directories.fetch_add(1, Ordering::Relaxed)
         )
     }

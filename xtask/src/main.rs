@@ -8,7 +8,6 @@ mod demo;
 mod install;
 mod kazoo;
 mod licences;
-mod meter;
 mod referee;
 mod simulate;
 mod test;

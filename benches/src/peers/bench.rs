@@ -5,19 +5,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_fleet::ProgramError;
 
-use super::driver::{Done, Driver};
-use super::figures::Figures;
-use super::peer::Peer;
-use super::row::{Measure, Row};
-use super::summary::{Summary, summarise};
-use crate::overhead::Overhead;
-use crate::report::{Destination, Machine};
-use crate::testbed::{SESSION_TIMEOUT, Testbed};
-use crate::uncontended::Comparison;
+use crate::driver::{Done, Driver};
+use crate::figures::Figures;
+use crate::peer::Peer;
+use crate::row::{Measure, Row};
+use crate::summary::{Summary, summarise};
+use zookeeper_recipes_benches::Comparison;
+use zookeeper_recipes_benches::Overhead;
+use zookeeper_recipes_benches::progress::Progress;
+use zookeeper_recipes_benches::report::{Destination, Machine};
+use zookeeper_recipes_benches::{SESSION_TIMEOUT, Testbed};
 
 /// What has not happened by then does not happen.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -37,7 +37,7 @@ const FIRST_WAITERS: usize = 100;
 
 /// How to measure.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// How often each is measured, in turns.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
@@ -64,17 +64,17 @@ pub struct Options {
 
 /// How often, how long, how many.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) rows: Vec<Row>,
-    pub(super) rounds: usize,
-    pub(super) time: Duration,
-    pub(super) warm_up: Duration,
+pub(crate) struct Plan {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) rounds: usize,
+    pub(crate) time: Duration,
+    pub(crate) warm_up: Duration,
     /// How often in a round a writer goes and all readers come to hold.
-    pub(super) releases: usize,
+    pub(crate) releases: usize,
     /// How many waiters come between the two measurements of memory.
-    pub(super) waiters: usize,
+    pub(crate) waiters: usize,
     /// In how many rounds how often something uncontended is measured beside its requests alone.
-    pub(super) beside_requests: (usize, u64),
+    pub(crate) beside_requests: (usize, u64),
 }
 
 impl Options {
@@ -117,7 +117,7 @@ impl Options {
 ///
 /// When a library fails at its work, or the report cannot be written. A library that this machine
 /// lacks is no error: the report says so.
-pub fn run(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
+pub(crate) fn run(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
     let plan = options.plan()?;
     let testbed = Testbed::start();
     let machine = testbed
@@ -140,7 +140,7 @@ pub fn run(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
         figures: bench.figures,
         beside_requests,
     };
-    bench.progress.finish_and_clear();
+    bench.progress.finish();
     summarise(&summary, machine)?.write(&options.destination)
 }
 
@@ -152,13 +152,11 @@ struct Bench<'p> {
     missing: Vec<(Peer, String)>,
     warm_up_turns: Vec<(Peer, u64)>,
     figures: Figures,
-    progress: ProgressBar,
+    progress: Progress,
 }
 
 impl Bench<'_> {
     async fn start<'p>(testbed: &'p Testbed, plan: &'p Plan) -> anyhow::Result<Bench<'p>> {
-        let steps = plan.rows.len() * (1 + plan.rounds);
-        let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {elapsed}\n{msg}")?;
         let mut bench = Bench {
             testbed,
             plan,
@@ -167,7 +165,7 @@ impl Bench<'_> {
             missing: Vec::new(),
             warm_up_turns: Vec::new(),
             figures: Figures::default(),
-            progress: ProgressBar::new(steps as u64).with_style(style),
+            progress: Progress::of(2 * plan.rows.len() + 1),
         };
         for peer in Peer::ALL {
             match driver(testbed, peer).await {
@@ -215,7 +213,6 @@ impl Bench<'_> {
                     Measure::Memory => {}
                 }
             }
-            self.progress.inc(1);
         }
         let peers = self.drivers.iter().map(|(peer, _)| *peer);
         self.warm_up_turns = peers.zip(turns).collect();
@@ -225,8 +222,9 @@ impl Bench<'_> {
     /// Measures each row in rounds. Each round begins with another peer than the round before.
     async fn measure(&mut self) -> anyhow::Result<()> {
         for row in &self.plan.rows {
+            self.progress.step(row.title().to_owned());
             for round in 0..self.plan.rounds {
-                self.progress.set_message(row.title());
+                self.progress.within(|| format!("round {}", round + 1));
                 for place in 0..self.drivers.len() {
                     let which = (round + place) % self.drivers.len();
                     let peer = self.drivers[which].0;
@@ -236,7 +234,6 @@ impl Bench<'_> {
                         }
                     }
                 }
-                self.progress.inc(1);
             }
         }
         for (_, driver) in self.drivers.drain(..) {
@@ -246,7 +243,9 @@ impl Bench<'_> {
     }
 
     /// An uncontended lock beside its requests alone.
-    fn beside_requests(&self) -> Vec<Overhead> {
+    fn beside_requests(&mut self) -> Vec<Overhead> {
+        self.progress
+            .step("beside the same requests alone".to_owned());
         let (rounds, times) = self.plan.beside_requests;
         let warm_up = 10 * times;
         Comparison::all(self.testbed)

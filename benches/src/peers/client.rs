@@ -8,13 +8,13 @@ use async_trait::async_trait;
 use futures_util::future::{FutureExt, join_all};
 use zookeeper_client::{Acls, Client, CreateMode, LockOptions, LockPrefix};
 
-use super::library::{Kind, Library, Lock, Release, nth};
+use crate::library::{Kind, Library, Lock, Release, nth};
 
 /// What pins every dependency's version.
 const LOCKFILE: &str = include_str!("../../../Cargo.lock");
 
 /// The client's lock.
-pub(super) struct OfClient {
+pub(crate) struct OfClient {
     connect_string: String,
     session_timeout: Duration,
     clients: Vec<Client>,
@@ -26,7 +26,7 @@ struct ClientLock {
 }
 
 impl OfClient {
-    pub(super) fn new(connect_string: &str, session_timeout: Duration) -> OfClient {
+    pub(crate) fn new(connect_string: &str, session_timeout: Duration) -> OfClient {
         OfClient {
             connect_string: connect_string.to_owned(),
             session_timeout,

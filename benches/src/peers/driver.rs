@@ -8,32 +8,32 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::peer::Peer;
+use crate::peer::Peer;
 
 /// How much longer than the work itself an answer may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A process in which a library is at work. It ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Driver {
+pub(crate) struct Driver {
     peer: Peer,
     child: Child,
     orders: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
     /// The library's name and version.
-    pub(super) version: String,
+    pub(crate) version: String,
 }
 
 /// What has been done, and how long it took.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Done {
-    pub(super) took: Duration,
-    pub(super) times: u64,
+pub(crate) struct Done {
+    pub(crate) took: Duration,
+    pub(crate) times: u64,
 }
 
 impl Driver {
     /// Starts the process, and waits until it is ready.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         peer: Peer,
         connect_string: &str,
         session_timeout: Duration,
@@ -61,12 +61,12 @@ impl Driver {
     }
 
     /// The process.
-    pub(super) fn process_id(&self) -> Option<u32> {
+    pub(crate) fn process_id(&self) -> Option<u32> {
         self.child.id()
     }
 
     /// Lets contenders take turns for so long.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         &mut self,
         work: &str,
         path: &str,
@@ -80,7 +80,7 @@ impl Driver {
     }
 
     /// Lets so many more wait behind the same holder.
-    pub(super) async fn queue(
+    pub(crate) async fn queue(
         &mut self,
         work: &str,
         path: &str,
@@ -93,13 +93,13 @@ impl Driver {
     }
 
     /// Lets the holder go, and waits until all have held.
-    pub(super) async fn release(&mut self) -> anyhow::Result<Done> {
+    pub(crate) async fn release(&mut self) -> anyhow::Result<Done> {
         self.order("release").await?;
         self.done(PATIENCE).await
     }
 
     /// What is in use of a heap of fixed size.
-    pub(super) async fn heap_in_use(&mut self) -> anyhow::Result<u64> {
+    pub(crate) async fn heap_in_use(&mut self) -> anyhow::Result<u64> {
         self.order("memory").await?;
         let answer = self.answer("memory ", PATIENCE).await?;
         answer
@@ -108,7 +108,7 @@ impl Driver {
     }
 
     /// Lets it close its sessions and end.
-    pub(super) async fn end(mut self) -> anyhow::Result<()> {
+    pub(crate) async fn end(mut self) -> anyhow::Result<()> {
         drop(self.orders);
         let status = timeout(PATIENCE, self.child.wait()).await;
         let status = status.with_context(|| format!("{} does not end", self.peer.name()))??;

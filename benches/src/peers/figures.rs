@@ -2,35 +2,35 @@
 
 use std::collections::BTreeMap;
 
-use super::peer::Peer;
-use super::row::Row;
-use crate::spread::Spread;
+use crate::peer::Peer;
+use crate::row::Row;
+use zookeeper_recipes_benches::Spread;
 
 /// The figures of each peer for each row: one for each round.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Figures {
+pub(crate) struct Figures {
     rounds: BTreeMap<(Row, Peer), Vec<f64>>,
 }
 
 impl Figures {
     /// Adds the figure of the next round.
-    pub(super) fn add(&mut self, row: Row, peer: Peer, figure: f64) {
+    pub(crate) fn add(&mut self, row: Row, peer: Peer, figure: f64) {
         self.rounds.entry((row, peer)).or_default().push(figure);
     }
 
     /// All of a peer's rounds.
-    pub(super) fn rounds(&self, row: Row, peer: Peer) -> &[f64] {
+    pub(crate) fn rounds(&self, row: Row, peer: Peer) -> &[f64] {
         self.rounds.get(&(row, peer)).map_or(&[], Vec::as_slice)
     }
 
     /// The median of a peer's rounds.
-    pub(super) fn median(&self, row: Row, peer: Peer) -> Option<f64> {
+    pub(crate) fn median(&self, row: Row, peer: Peer) -> Option<f64> {
         let rounds = self.rounds(row, peer).iter().copied();
         Spread::of(rounds).map(|spread| spread.median)
     }
 
     /// How many times better ours is than the other, in each round.
-    pub(super) fn ratio(&self, row: Row, other: Peer) -> Option<Spread> {
+    pub(crate) fn ratio(&self, row: Row, other: Peer) -> Option<Spread> {
         let ours = self.rounds(row, Peer::Ours);
         let others = self.rounds(row, other);
         let ratios = ours.iter().zip(others);

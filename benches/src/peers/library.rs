@@ -12,18 +12,18 @@ use futures_util::future::{BoxFuture, FutureExt};
 use tokio::sync::{Barrier, mpsc};
 use tokio::task::JoinSet;
 
-use super::client::OfClient;
-use super::ours::Ours;
-use super::peer::Rust;
+use crate::client::OfClient;
+use crate::ours::Ours;
+use crate::peer::Rust;
 
 /// The permits of a semaphore.
-pub(super) const PERMITS: u32 = 5;
+pub(crate) const PERMITS: u32 = 5;
 
 const SESSIONS_OF_WAITERS: usize = 4;
 
 /// What can be acquired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Lock,
     /// One for all the tasks of a process.
     Shared,
@@ -35,17 +35,17 @@ pub(super) enum Kind {
 }
 
 /// Lets go.
-pub(super) type Release = BoxFuture<'static, anyhow::Result<()>>;
+pub(crate) type Release = BoxFuture<'static, anyhow::Result<()>>;
 
 /// Something that can be acquired again and again.
 #[async_trait]
-pub(super) trait Lock: Send + Sync {
+pub(crate) trait Lock: Send + Sync {
     async fn acquire(&self) -> anyhow::Result<Release>;
 }
 
 /// A library with its sessions, which it opens when they are first used.
 #[async_trait]
-pub(super) trait Library: Send {
+pub(crate) trait Library: Send {
     /// Its name and version.
     fn version(&self) -> String;
 
@@ -66,7 +66,11 @@ pub(super) trait Library: Send {
 /// # Errors
 ///
 /// When an order cannot be understood or done.
-pub fn work(library: Rust, connect_string: &str, session_timeout: Duration) -> anyhow::Result<()> {
+pub(crate) fn work(
+    library: Rust,
+    connect_string: &str,
+    session_timeout: Duration,
+) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
     let library: Box<dyn Library> = match library {
         Rust::Ours => Box::new(Ours::new(connect_string, session_timeout)),
@@ -270,7 +274,7 @@ async fn run(contenders: Vec<Arc<dyn Lock>>, time: Duration) -> anyhow::Result<(
 }
 
 /// The session of this number, opened by `open` with those before it unless it is there.
-pub(super) async fn nth<S, F: Future<Output = anyhow::Result<S>> + Send>(
+pub(crate) async fn nth<S, F: Future<Output = anyhow::Result<S>> + Send>(
     sessions: &mut Vec<S>,
     number: usize,
     open: impl Fn() -> F,
@@ -283,6 +287,6 @@ pub(super) async fn nth<S, F: Future<Output = anyhow::Result<S>> + Send>(
 }
 
 /// One that does nothing more.
-pub(super) fn nothing_to_release() -> Release {
+pub(crate) fn nothing_to_release() -> Release {
     async { Ok(()) }.boxed()
 }

@@ -11,13 +11,13 @@ use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_rwlock::SharedLock;
 use zookeeper_recipes_semaphore::Semaphore;
 
-use super::library::{Kind, Library, Lock, PERMITS, Release, nothing_to_release, nth};
+use crate::library::{Kind, Library, Lock, PERMITS, Release, nothing_to_release, nth};
 
 /// How often in a row the tasks of a process hand a lock on among themselves.
-pub(super) const LOCAL_HANDOVERS: u32 = 100;
+pub(crate) const LOCAL_HANDOVERS: u32 = 100;
 
 /// These recipes.
-pub(super) struct Ours {
+pub(crate) struct Ours {
     connect_string: String,
     options: ConnectOptions,
     sessions: Vec<Session>,
@@ -28,7 +28,7 @@ struct OfRecipe(Box<dyn Recipe>);
 struct FailedTry(ExclusiveLock);
 
 impl Ours {
-    pub(super) fn new(connect_string: &str, session_timeout: Duration) -> Ours {
+    pub(crate) fn new(connect_string: &str, session_timeout: Duration) -> Ours {
         Ours {
             connect_string: connect_string.to_owned(),
             options: ConnectOptions::new()

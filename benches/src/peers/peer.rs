@@ -8,8 +8,8 @@ use anyhow::Context;
 use clap::ValueEnum;
 use zookeeper_recipes_fleet::{Program, ProgramError};
 
-use super::row::Row;
-use crate::report::target;
+use crate::row::Row;
+use zookeeper_recipes_benches::report::target;
 
 /// A heap of fixed size, that is in memory from the beginning: what else the process grows by is
 /// not heap, and it does not collect more often at first than later.
@@ -17,7 +17,7 @@ const JAVA_OPTIONS: [&str; 3] = ["-Xms512m", "-Xmx512m", "-XX:+AlwaysPreTouch"];
 
 /// A library that is at work in this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Rust {
+pub(crate) enum Rust {
     /// These recipes.
     Ours,
     /// The lock of `zookeeper-client`.
@@ -26,7 +26,7 @@ pub enum Rust {
 
 /// Whose library it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Peer {
+pub(crate) enum Peer {
     Ours,
     Curator,
     Kazoo,
@@ -34,15 +34,15 @@ pub(super) enum Peer {
 }
 
 impl Peer {
-    pub(super) const ALL: [Peer; 4] = [Peer::Ours, Peer::Curator, Peer::Kazoo, Peer::Client];
+    pub(crate) const ALL: [Peer; 4] = [Peer::Ours, Peer::Curator, Peer::Kazoo, Peer::Client];
 
     /// All but ours.
-    pub(super) fn others() -> impl Iterator<Item = Peer> {
+    pub(crate) fn others() -> impl Iterator<Item = Peer> {
         Peer::ALL.into_iter().filter(|peer| *peer != Peer::Ours)
     }
 
     /// What a report calls it.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Peer::Ours => "ours",
             Peer::Curator => "Curator",
@@ -52,7 +52,7 @@ impl Peer {
     }
 
     /// A directory of its own.
-    pub(super) fn directory(self) -> &'static str {
+    pub(crate) fn directory(self) -> &'static str {
         match self {
             Peer::Ours => "/ours",
             Peer::Curator => "/curator",
@@ -62,7 +62,7 @@ impl Peer {
     }
 
     /// Whether it has such a thing at all.
-    pub(super) fn has(self, row: Row) -> bool {
+    pub(crate) fn has(self, row: Row) -> bool {
         match self {
             Peer::Ours | Peer::Curator | Peer::Kazoo => true,
             // Nothing but an exclusive lock, and no try for it.
@@ -78,7 +78,7 @@ impl Peer {
     /// # Errors
     ///
     /// [`ProgramError::Missing`] where the machine lacks the library.
-    pub(super) fn command(self) -> anyhow::Result<Command> {
+    pub(crate) fn command(self) -> anyhow::Result<Command> {
         let of_package = |path: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
         let program = |program: Result<Program, ProgramError>| Ok(program?.command());
         match self {

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 
 /// Work that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Row {
+pub(crate) enum Row {
     /// One contender for a lock.
     Lock,
     /// One contender for a read lock.
@@ -36,7 +36,7 @@ pub enum Row {
 
 /// How a row is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Measure {
+pub(crate) enum Measure {
     /// By the turns that are taken in a while.
     Turns {
         /// As the programs call it.
@@ -55,12 +55,12 @@ pub(super) enum Measure {
 
 impl Row {
     /// All there are.
-    pub(super) fn all() -> &'static [Row] {
+    pub(crate) fn all() -> &'static [Row] {
         Row::value_variants()
     }
 
     /// What a report calls it.
-    pub(super) fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Row::Lock => "lock, uncontended",
             Row::Read => "read lock, uncontended",
@@ -78,7 +78,7 @@ impl Row {
     }
 
     /// What its figures are.
-    pub(super) fn unit(self) -> &'static str {
+    pub(crate) fn unit(self) -> &'static str {
         match self.measure() {
             Measure::Turns { .. } => "1/s",
             Measure::Readers { .. } => "ms",
@@ -87,12 +87,12 @@ impl Row {
     }
 
     /// Its name on the command line, in paths and in files.
-    pub(super) fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    pub(super) fn measure(self) -> Measure {
+    pub(crate) fn measure(self) -> Measure {
         let turns = |work, size| Measure::Turns { work, size };
         match self {
             Row::Lock => turns("lock", 1),
@@ -111,7 +111,7 @@ impl Row {
     }
 
     /// How many times better the first figure is than the second.
-    pub(super) fn ratio(self, one: f64, other: f64) -> f64 {
+    pub(crate) fn ratio(self, one: f64, other: f64) -> f64 {
         match self.measure() {
             Measure::Turns { .. } => one / other,
             Measure::Readers { .. } | Measure::Memory => other / one,

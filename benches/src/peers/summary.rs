@@ -2,27 +2,27 @@
 
 use std::fmt::Write as _;
 
-use super::bench::Plan;
-use super::figures::Figures;
-use super::ours::LOCAL_HANDOVERS;
-use super::peer::Peer;
-use super::row::Row;
-use super::target::{OVER_RAW_REQUESTS, Target};
-use crate::overhead::Overhead;
-use crate::report::{Bars, Cell, Column, Group, Machine, Report, Table, shown};
-use crate::testbed::SESSION_TIMEOUT;
+use crate::bench::Plan;
+use crate::figures::Figures;
+use crate::ours::LOCAL_HANDOVERS;
+use crate::peer::Peer;
+use crate::row::Row;
+use crate::target::{OVER_RAW_REQUESTS, Target};
+use zookeeper_recipes_benches::Overhead;
+use zookeeper_recipes_benches::SESSION_TIMEOUT;
+use zookeeper_recipes_benches::report::{Bars, Cell, Column, Group, Machine, Report, Table, shown};
 
 /// What has been measured, and how.
 #[derive(Debug)]
-pub(super) struct Summary<'p> {
-    pub(super) plan: &'p Plan,
-    pub(super) versions: Vec<(Peer, String)>,
+pub(crate) struct Summary<'p> {
+    pub(crate) plan: &'p Plan,
+    pub(crate) versions: Vec<(Peer, String)>,
     /// Those that this machine lacks, each with what to install.
-    pub(super) missing: Vec<(Peer, String)>,
-    pub(super) warm_up_turns: Vec<(Peer, u64)>,
-    pub(super) figures: Figures,
+    pub(crate) missing: Vec<(Peer, String)>,
+    pub(crate) warm_up_turns: Vec<(Peer, u64)>,
+    pub(crate) figures: Figures,
     /// Uncontended acquisitions beside their requests alone.
-    pub(super) beside_requests: Vec<Overhead>,
+    pub(crate) beside_requests: Vec<Overhead>,
 }
 
 /// Writes it down.
@@ -30,7 +30,7 @@ pub(super) struct Summary<'p> {
 /// # Errors
 ///
 /// When the picture cannot be drawn.
-pub(super) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Result<Report> {
+pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Result<Report> {
     let title = "The same work by these recipes, by Curator, by kazoo and by Client::lock";
     let mut report = Report::new("peers", title, machine);
     report.paragraph(&summary.participants());

@@ -1,20 +1,20 @@
 //! What is to be reached.
 
-use super::figures::Figures;
-use super::peer::Peer;
-use super::row::Row;
-use crate::spread::Spread;
+use crate::figures::Figures;
+use crate::peer::Peer;
+use crate::row::Row;
+use zookeeper_recipes_benches::Spread;
 
 /// The least ratio of ours to another's in a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Target {
-    pub(super) row: Row,
-    pub(super) peer: Peer,
-    pub(super) ratio: f64,
+pub(crate) struct Target {
+    pub(crate) row: Row,
+    pub(crate) peer: Peer,
+    pub(crate) ratio: f64,
 }
 
 /// How many times as long as its requests alone an uncontended acquisition and release may take.
-pub(super) const OVER_RAW_REQUESTS: f64 = 1.05;
+pub(crate) const OVER_RAW_REQUESTS: f64 = 1.05;
 
 /// In each row.
 const KAZOO: f64 = 4.0;
@@ -32,7 +32,7 @@ const CURATOR: [(Row, f64); 8] = [
 
 impl Target {
     /// All there are.
-    pub(super) fn all() -> impl Iterator<Item = Target> {
+    pub(crate) fn all() -> impl Iterator<Item = Target> {
         let of = |peer| move |(row, ratio)| Target { row, peer, ratio };
         let kazoo = Row::all().iter().map(|row| (*row, KAZOO));
         let curator = CURATOR.into_iter().map(of(Peer::Curator));
@@ -40,7 +40,7 @@ impl Target {
     }
 
     /// What has been measured of it, and whether that is enough.
-    pub(super) fn judge(self, figures: &Figures) -> Option<(Spread, bool)> {
+    pub(crate) fn judge(self, figures: &Figures) -> Option<(Spread, bool)> {
         let measured = figures.ratio(self.row, self.peer)?;
         Some((measured, measured.median >= self.ratio))
     }

@@ -33,7 +33,8 @@
 //!
 //! A [`proxy`] between your code and a server breaks connections at the request of your choice, and
 //! counts; and in an ensemble [started for it](Ensemble::start_with_partitions) a member can be cut
-//! off from the others.
+//! off from the others. A [`meter`] counts at the seam of the recipes what a session asks and is
+//! told.
 //!
 //! # What it needs
 //!
@@ -52,6 +53,7 @@ mod error;
 pub mod four_letter;
 mod handshake;
 mod installation;
+pub mod meter;
 mod options;
 mod partitions;
 mod ports;

@@ -1,8 +1,10 @@
 //! The same work by these recipes, by Apache Curator, by kazoo, and by the lock of
 //! `zookeeper-client`.
 //!
+//! `cargo xtask bench peers` installs what it needs and runs it.
+//!
 //! Each is at work in a process of its own, over its own sessions to the same server: ours and the
-//! client's in this program again ([`work`]), Curator in `java/CuratorPeer.java`, kazoo in
+//! client's in this program again (`library`), Curator in `java/CuratorPeer.java`, kazoo in
 //! `python/kazoo_peer.py`. They are told what to do on their standard input, a line each, and say
 //! on their standard output what came of it. They measure themselves, by their own monotonic
 //! clocks, so that nothing of that conversation is in the figures.
@@ -50,7 +52,65 @@ mod row;
 mod summary;
 mod target;
 
-pub use bench::{Options, run};
-pub use library::work;
-pub use peer::Rust;
-pub use row::Row;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+
+use crate::bench::Options;
+use crate::peer::Rust;
+
+/// The same work by these recipes, by Apache Curator, by kazoo, and by the lock of
+/// zookeeper-client, on the same server, in turns.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask bench peers")]
+#[command(args_conflicts_with_subcommands = true)]
+struct Arguments {
+    #[command(flatten)]
+    options: Options,
+
+    #[command(subcommand)]
+    role: Option<Role>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// Be one of the libraries at work, as the standard input says.
+    #[command(hide = true)]
+    Work {
+        library: Rust,
+        connect_string: String,
+        /// In milliseconds.
+        session_timeout: u64,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<()> {
+    match arguments.role {
+        Some(Role::Work {
+            library,
+            connect_string,
+            session_timeout,
+        }) => library::work(
+            library,
+            &connect_string,
+            Duration::from_millis(session_timeout),
+        ),
+        None => {
+            for path in bench::run(&arguments.options)? {
+                println!("{}", path.display());
+            }
+            Ok(())
+        }
+    }
+}
