@@ -32,5 +32,7 @@
 //! | `leave <name>` | before the release |
 
 mod judge;
+mod suite;
 
 pub use judge::{Entry, Judge, Kind, Report};
+pub use suite::can_run;

@@ -2,21 +2,20 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+
+use zookeeper_recipes_fleet::can_run;
 
 /// A class path with Apache Curator's recipes, instead of Debian's.
 const CURATOR_CLASSPATH: &str = "CURATOR_CLASSPATH";
 
 /// A Python that has kazoo, instead of the one in the project's virtual environment.
 const KAZOO_PYTHON: &str = "KAZOO_PYTHON";
-
-/// The file that suites write to whether they ran.
-const REPORT: &str = "MIXED_FLEETS_REPORT";
 
 /// Where Debian keeps Curator. Its manifest names the jars it needs.
 const DEBIAN_CURATOR: &str = "/usr/share/java/curator-recipes.jar";
@@ -71,32 +70,12 @@ pub(crate) fn curator_keeps_place_on_downgrade() -> bool {
 /// Whether the suite can run. It says so, for `cargo xtask test` to repeat at the end; where `CI`
 /// is set to `true`, a suite that cannot run is a failure.
 pub(crate) fn available(suite: &str, peers: &[Peer]) -> bool {
-    let missing: Vec<&str> = peers
+    let missing: Vec<String> = peers
         .iter()
         .filter_map(|peer| peer.command().as_ref().err())
-        .map(String::as_str)
+        .cloned()
         .collect();
-    let line = match missing.as_slice() {
-        [] => format!("mixed fleets, {suite}: run"),
-        missing => format!("mixed fleets, {suite}: not run: {}", missing.join("; ")),
-    };
-    eprintln!("{line}");
-    if let Some(report) = env::var_os(REPORT) {
-        let mut report = File::options()
-            .create(true)
-            .append(true)
-            .open(report)
-            .expect("the report can be written");
-        // In one write, since other tests write to it, too.
-        report
-            .write_all(format!("{line}\n").as_bytes())
-            .expect("the report can be written");
-    }
-    assert!(
-        missing.is_empty() || env::var_os("CI").is_none_or(|value| value != "true"),
-        "{line}, and CI=true"
-    );
-    missing.is_empty()
+    can_run(&format!("mixed fleets, {suite}"), &missing)
 }
 
 fn package() -> &'static Path {
