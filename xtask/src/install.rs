@@ -63,7 +63,8 @@ const NEEDS: &[Need] = &[
     },
 ];
 
-/// What the mixed fleets need besides. Without it their tests say that they did not run.
+/// What the mixed fleets need besides, and others that run a program in Java. Without it their
+/// tests say that they did not run.
 const PEERS: &[Need] = &[
     Need {
         name: "a Java compiler",
@@ -154,7 +155,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     provide(NEEDS)
 }
 
-/// Installs what is missing of what the mixed fleets need, each as far as it can be; says what stays
+/// Installs what is missing of what only some tests need, each as far as it can be; says what stays
 /// missing, which is no error: the tests themselves know whether they can do without.
 pub(crate) fn run_peers() {
     let provided = PEERS
@@ -162,7 +163,7 @@ pub(crate) fn run_peers() {
         .map(|need| provide(std::slice::from_ref(need)))
         .chain(std::iter::once_with(kazoo::install));
     for error in provided.filter_map(Result::err) {
-        println!("Some of the mixed fleets cannot run. {error:#}");
+        println!("Some of the tests cannot run. {error:#}");
     }
 }
 
