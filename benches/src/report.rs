@@ -1,6 +1,7 @@
 //! What a bench has found, written down: as Markdown for people, as CSV for programs, as SVG for
 //! both.
 
+mod bars;
 mod machine;
 mod plot;
 mod table;
@@ -11,9 +12,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+pub use bars::{Bars, Group};
 pub use machine::Machine;
 pub use plot::{Plot, Series};
-pub use table::{Cell, Column, Table};
+pub use table::{Cell, Column, Table, shown};
 
 /// Where reports go, as the command line says.
 #[derive(Clone, Debug, clap::Args)]
@@ -69,6 +71,11 @@ impl Report {
     /// Adds a table, also as `<bench>-<name>.csv`.
     pub fn table(&mut self, name: &str, table: &Table) {
         self.paragraph(&table.to_markdown());
+        self.data(name, table);
+    }
+
+    /// Adds a table as `<bench>-<name>.csv` only.
+    pub fn data(&mut self, name: &str, table: &Table) {
         self.file(format!("{}-{name}.csv", self.name), table.to_csv());
     }
 
@@ -81,6 +88,18 @@ impl Report {
         let file = format!("{}-{name}.svg", self.name);
         self.paragraph(&format!("![{}]({file})", plot.title));
         self.file(file, plot.to_svg()?);
+        Ok(())
+    }
+
+    /// Adds a picture of bars, which is written as `<bench>-<name>.svg`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be drawn.
+    pub fn bars(&mut self, name: &str, bars: &Bars) -> anyhow::Result<()> {
+        let file = format!("{}-{name}.svg", self.name);
+        self.paragraph(&format!("![{}]({file})", bars.title));
+        self.file(file, bars.to_svg()?);
         Ok(())
     }
 
@@ -125,6 +144,7 @@ fn workspace() -> &'static Path {
     package.parent().unwrap_or(package)
 }
 
-fn target() -> PathBuf {
+/// The directory that cargo builds into.
+pub fn target() -> PathBuf {
     workspace().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }

@@ -16,7 +16,7 @@ const THREADS: &str = "2";
 
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 
-/// Names the file that the mixed fleets write to whether they ran.
+/// Names the file that tests with libraries of other languages write to whether they ran.
 const REPORT_VARIABLE: &str = "MIXED_FLEETS_REPORT";
 
 /// The package of the benches.
@@ -36,13 +36,15 @@ pub(crate) struct Arguments {
     tests: Vec<String>,
 }
 
-/// Installs what is missing, runs the tests, and says which of the mixed fleets ran.
+/// Installs what is missing, runs the tests, and says which of those with libraries of other
+/// languages ran.
 ///
 /// `cargo test` builds the examples too, and runs the doc tests. The benches it only runs when told
 /// to: each once, without measuring.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     install::run()?;
-    if !names_a_package(arguments) || arguments.cargo.iter().any(|word| word.ends_with(FLEET)) {
+    let with_peers = |word: &String| word.ends_with(FLEET) || word.ends_with(BENCHES);
+    if !names_a_package(arguments) || arguments.cargo.iter().any(with_peers) {
         install::run_peers();
     }
     let report = target().join("mixed-fleets.txt");
@@ -61,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// Says which of the mixed fleets ran, and which did not and why. Nothing where none was asked for.
+/// Says which of them ran, and which did not and why. Nothing where none was asked for.
 fn print_report(report: &Path) -> anyhow::Result<()> {
     let text = match fs::read_to_string(report) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),

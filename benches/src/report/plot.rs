@@ -204,7 +204,7 @@ impl ValueFormatter<f64> for Axis {
 }
 
 /// The number that is this power of ten.
-fn label(power: f64) -> String {
+pub(super) fn label(power: f64) -> String {
     let number = 10_f64.powf(power);
     match number {
         _ if number >= 999_999.5 => format!("{}M", rounded(number / 1e6)),
@@ -220,7 +220,7 @@ fn rounded(number: f64) -> String {
     }
 }
 
-fn colour(place: usize) -> RGBColor {
+pub(super) fn colour(place: usize) -> RGBColor {
     COLOURS[place % COLOURS.len()]
 }
 

@@ -57,7 +57,7 @@ impl Cell {
         match self {
             Cell::Text(text) => text.replace('|', "\\|"),
             Cell::Count(count) => grouped(&count.to_string()),
-            Cell::Figure(figure) => grouped(&three_digits(*figure)),
+            Cell::Figure(figure) => shown(*figure),
             Cell::Nothing => "–".to_owned(),
         }
     }
@@ -147,6 +147,11 @@ impl Table {
         }
         csv
     }
+}
+
+/// A figure as Markdown shows it.
+pub fn shown(figure: f64) -> String {
+    grouped(&three_digits(figure))
 }
 
 /// A figure rounded to three digits, or to a whole number where that has more.

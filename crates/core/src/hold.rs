@@ -10,7 +10,7 @@ use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
 use tokio::sync::watch;
 
-use crate::alarm::Alarm;
+use crate::alarm::{Alarm, Gone, Watched};
 use crate::backoff::Backoff;
 use crate::contender::Contender;
 use crate::ensemble::{Acl, CreateMode, Operation, SessionEnd, SessionId, TransactionError};
@@ -94,6 +94,10 @@ pub enum LossReason {
     /// Somebody else has deleted the holder's znode.
     #[error("the hold is lost: its znode was deleted by somebody else")]
     Deleted,
+    /// Somebody else has written to the holder's znode, in spite of its access control list (as
+    /// ZooKeeper's super user can); those who wait take that for its release.
+    #[error("the hold is lost: its znode was written to by somebody else")]
+    Written,
     /// It was released for all its clones, by [`Hold::release_all`].
     #[error("the hold is lost: it was released by another clone")]
     Released,
@@ -373,6 +377,7 @@ pub(crate) struct Grant {
 enum Fate {
     Standing,
     Deleted,
+    Written,
     Released,
 }
 
@@ -394,6 +399,7 @@ impl Grant {
         let report = fate.clone();
         let watched = live.clone();
         let path = node.path().to_owned();
+        let announces = node.is_announced();
         session.in_background(&live, move |server| {
             async move {
                 let mut alarm = match alarm {
@@ -403,16 +409,19 @@ impl Grant {
                         biased;
                         () = report.closed() => return,
                         () = tokio::time::sleep(watched.probe_interval()) => {
-                            Alarm::unarmed(watched, server, path)
+                            Alarm::unarmed(Watched { live: watched, server, path, announces })
                         }
                     },
                 };
-                alarm.gone().await;
+                let gone = match alarm.gone().await {
+                    Gone::Deleted => Fate::Deleted,
+                    Gone::Written => Fate::Written,
+                };
                 report.send_if_modified(|fate| {
                     // What is released is gone by that.
                     let standing = *fate == Fate::Standing;
                     if standing {
-                        *fate = Fate::Deleted;
+                        *fate = gone;
                     }
                     standing
                 });
@@ -436,6 +445,7 @@ impl Grant {
         match fate {
             Fate::Standing => self.live.standing(self.lapses),
             Fate::Deleted => HoldState::Lost(LossReason::Deleted),
+            Fate::Written => HoldState::Lost(LossReason::Written),
             Fate::Released => HoldState::Lost(LossReason::Released),
         }
     }
@@ -489,7 +499,7 @@ impl Grant {
         }
         let before = match *self.fate.borrow() {
             Fate::Released => self.live.standing(self.lapses),
-            Fate::Standing | Fate::Deleted => self.state(),
+            Fate::Standing | Fate::Deleted | Fate::Written => self.state(),
         };
         if let HoldState::Lost(reason @ (LossReason::Session(_) | LossReason::Deleted)) = before {
             self.released.store(true, Ordering::Release);

@@ -4,9 +4,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 
-use crate::ensemble::{Ensemble, ServerSession, SessionEnd, SessionId};
+use crate::announcement;
+use crate::contender::Identity;
+use crate::ensemble::{AuthId, Ensemble, ServerSession, SessionEnd, SessionId};
 use crate::error::{Error, ServerError};
 use crate::hold::{HoldState, LossReason};
 use crate::lease::Lease;
@@ -24,6 +26,8 @@ pub(crate) struct LiveSession {
     lease: Mutex<Lease>,
     condition: watch::Sender<Condition>,
     watch_room: WatchRoom,
+    /// Whether the session's own identity keeps others from writing.
+    is_believed: OnceCell<bool>,
 }
 
 /// What is known of a session; each change wakes those who wait for one.
@@ -60,6 +64,7 @@ impl LiveSession {
         };
         LiveSession {
             watch_room: WatchRoom::new(ensemble.chroot()),
+            is_believed: OnceCell::new(),
             id: server.id(),
             timeout,
             ensemble,
@@ -100,6 +105,23 @@ impl LiveSession {
             };
             ServerError::SessionOver(end)
         })
+    }
+
+    /// The identity that lets nobody but this session write to its contenders in the directory, if
+    /// there is one. One request, the first time that the directory is there to try it in.
+    pub(crate) async fn sole_writer(
+        &self,
+        server: &dyn ServerSession,
+        directory: &str,
+        identity: &Identity,
+    ) -> Option<AuthId> {
+        let owner = server.own_identity()?;
+        let believed = self.is_believed.get_or_try_init(|| async {
+            let answer = announcement::is_believed(server, directory, identity, &owner).await;
+            answer.ok_or(())
+        });
+        let believed = *believed.await.ok()?;
+        believed.then_some(owner)
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -196,6 +218,10 @@ impl LiveSession {
     }
 
     /// Runs what must not outlast the session.
+    ///
+    /// Where it comes back with the news that the session is over, that is known to all from then
+    /// on: whoever asks again at once waits for the next session, and does not get the same answer
+    /// for as long as nobody has the time to open one.
     pub(crate) async fn during<T>(
         &self,
         path: &str,
@@ -204,7 +230,14 @@ impl LiveSession {
         tokio::select! {
             biased;
             end = self.ended() => Err(Error::at(path, self.id, ServerError::SessionOver(end))),
-            result = work => result,
+            result = work => {
+                if let Err(Error::SessionOver { session, reason, .. }) = &result {
+                    if *session == self.id {
+                        self.end(*reason);
+                    }
+                }
+                result
+            }
         }
     }
 }

@@ -161,7 +161,7 @@ impl Session {
             closing,
         };
         let runtime = Handle::current();
-        runtime.spawn(supervisor.run(live));
+        runtime.spawn(ensemble.task(supervisor.run(live).boxed()));
         Ok(Session {
             shared: Arc::new(Shared {
                 ensemble,
@@ -288,13 +288,15 @@ impl Session {
         let Ok(server) = live.server() else { return };
         let work = work(server);
         let live = live.clone();
-        self.shared.runtime.spawn(async move {
+        let work = async move {
             tokio::select! {
                 biased;
                 () = work => {}
                 _ = live.ended() => {}
             }
-        });
+        };
+        let task = self.shared.ensemble.task(work.boxed());
+        self.shared.runtime.spawn(task);
     }
 }
 
@@ -434,8 +436,10 @@ impl Supervisor {
 
     /// Keeps one ZooKeeper session until its end: probes it, and tells how it stands.
     async fn keep(&mut self, live: &Arc<LiveSession>) -> SessionEnd {
-        let Ok(server) = live.server() else {
-            return SessionEnd::Closed;
+        let server = match live.server() {
+            Ok(server) => server,
+            // Somebody has been told so already.
+            Err(_) => return live.ended().await,
         };
         let mut states = server.states();
         let mut probe: Option<BoxFuture<'static, Result<Duration, ServerError>>> = None;
@@ -449,6 +453,7 @@ impl Supervisor {
             tokio::select! {
                 biased;
                 () = closed(&mut self.closing) => break SessionEnd::Closed,
+                end = live.ended() => break end,
                 state = states.next() => match state {
                     Some(ConnectionState::Connected) => {
                         if std::mem::replace(&mut opened, true) {

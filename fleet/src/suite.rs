@@ -1,0 +1,38 @@
+//! Suites that need libraries which not every machine has.
+
+use std::env;
+use std::fs::File;
+use std::io::Write;
+
+/// The file that suites write to whether they ran.
+const REPORT: &str = "MIXED_FLEETS_REPORT";
+
+/// Whether a suite can run, given what is missing for it. It says so, for `cargo xtask test` to
+/// repeat at the end.
+///
+/// # Panics
+///
+/// Where `CI` is set to `true`, when something is missing; when the report cannot be written.
+pub fn can_run(suite: &str, missing: &[&str]) -> bool {
+    let line = match missing {
+        [] => format!("{suite}: run"),
+        missing => format!("{suite}: not run: {}", missing.join("; ")),
+    };
+    eprintln!("{line}");
+    if let Some(report) = env::var_os(REPORT) {
+        let mut report = File::options()
+            .create(true)
+            .append(true)
+            .open(report)
+            .expect("the report can be written");
+        // In one write, since other tests write to it, too.
+        report
+            .write_all(format!("{line}\n").as_bytes())
+            .expect("the report can be written");
+    }
+    assert!(
+        missing.is_empty() || env::var_os("CI").is_none_or(|value| value != "true"),
+        "{line}, and CI=true"
+    );
+    missing.is_empty()
+}
