@@ -187,14 +187,17 @@ fn identity_end(name: &str) -> Option<usize> {
     hex(0..32).then_some(32)
 }
 
-/// Reads a number just as `%010d` writes it.
+/// Reads a number just as `%010d` writes it: ten characters, a minus sign among them, and more only
+/// for a number that needs them.
 fn parse_sequence(text: &str) -> Option<Sequence> {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    let is_padded = text.len() > 10 && digits.starts_with('0');
+    if text.len() < 10 || is_padded || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let sequence = Sequence(text.parse().ok()?);
-    (sequence.to_string() == text).then_some(sequence)
+    let number: i32 = text.parse().ok()?;
+    // There is no such thing as "-000000000".
+    (number != 0 || digits.len() == text.len()).then_some(Sequence(number))
 }
 
 /// The name of a contender that is about to be created.

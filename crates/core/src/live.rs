@@ -10,7 +10,7 @@ use crate::announcement;
 use crate::contender::Identity;
 use crate::ensemble::{AuthId, Ensemble, ServerSession, SessionEnd, SessionId};
 use crate::error::{Error, ServerError};
-use crate::hold::{HoldState, LossReason};
+use crate::hold::{HoldState, LossReason, Witness};
 use crate::lease::Lease;
 use crate::sync::lock;
 use crate::watch_room::WatchRoom;
@@ -28,6 +28,8 @@ pub(crate) struct LiveSession {
     watch_room: WatchRoom,
     /// Whether the session's own identity keeps others from writing.
     is_believed: OnceCell<bool>,
+    /// Those who are to watch a holder's znode, where the hold lasts.
+    witnesses: Mutex<Vec<Witness>>,
 }
 
 /// What is known of a session; each change wakes those who wait for one.
@@ -65,6 +67,7 @@ impl LiveSession {
         LiveSession {
             watch_room: WatchRoom::new(ensemble.chroot()),
             is_believed: OnceCell::new(),
+            witnesses: Mutex::default(),
             id: server.id(),
             timeout,
             ensemble,
@@ -177,6 +180,25 @@ impl LiveSession {
             condition.lapses = condition.lapses.max(lapses);
             news
         });
+    }
+
+    /// Has a holder's znode watched from the next probe on, if it is held then.
+    pub(crate) fn watch_later(&self, witness: Witness) {
+        let mut witnesses = lock(&self.witnesses);
+        if witnesses.len() == witnesses.capacity() {
+            witnesses.retain(|witness| !witness.is_done());
+            // Half of the room is free afterwards, so that this is seldom.
+            let standing = witnesses.len();
+            witnesses.reserve(standing);
+        }
+        witnesses.push(witness);
+    }
+
+    /// Those whose time to watch has come.
+    pub(crate) fn take_witnesses(&self) -> Vec<Witness> {
+        let mut witnesses = std::mem::take(&mut *lock(&self.witnesses));
+        witnesses.retain(|witness| !witness.is_done());
+        witnesses
     }
 
     pub(crate) fn set_contact(&self, contact: Contact) {
