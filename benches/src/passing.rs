@@ -95,6 +95,8 @@ impl Passing {
     }
 
     async fn fill(&mut self) -> anyhow::Result<()> {
+        // So that the directory is there, and nobody's first request is spent on finding out.
+        self.observer.acquire().await?.release().await?;
         let number = self.writes.len();
         for first in (0..number).step_by(ENTERING) {
             let entering = first..number.min(first + ENTERING);

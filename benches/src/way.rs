@@ -43,22 +43,33 @@ pub enum Subject {
 
 impl Way {
     /// All of them, those that cost most first.
-    pub const ALL: [Way; 4] = [
+    pub const ALL: [Way; 5] = [
         Way::new("single node", Wakes::Everybody, None),
         Way::new(
             "poll",
             Wakes::Nobody,
-            Some(|options| options.strategy(WaitStrategy::Poll(POLL_INTERVAL))),
+            Some(|options| {
+                let options = options.announce_release(false);
+                options.strategy(WaitStrategy::Poll(POLL_INTERVAL))
+            }),
         ),
         Way::new(
             "parent",
             Wakes::Everybody,
-            Some(|options| options.strategy(WaitStrategy::Parent)),
+            Some(|options| {
+                let options = options.announce_release(false);
+                options.strategy(WaitStrategy::Parent)
+            }),
         ),
         Way::new(
             "predecessor (list on wake)",
             Wakes::WhomItConcerns,
-            Some(|options| options.strategy(WaitStrategy::Predecessor)),
+            Some(|options| options.announce_release(false)),
+        ),
+        Way::new(
+            "predecessor (no read)",
+            Wakes::WhomItConcerns,
+            Some(|options| options.announce_release(true)),
         ),
     ];
 

@@ -43,15 +43,26 @@ impl Findings {
         let mut report = Report::new("herd", "What a release costs", machine);
         report.paragraph(ABOUT);
         report.paragraph(&legend());
-        report.heading("Exclusive lock");
-        self.of_subject(&mut report, Subject::Lock, "lock")?;
-        report.heading("Read/write lock");
-        report.paragraph(ABOUT_SHARED);
-        self.of_subject(&mut report, Subject::SharedLock, "shared-lock")?;
+        for (subject, name, heading) in [
+            (Subject::Lock, "lock", "Exclusive lock"),
+            (Subject::SharedLock, "shared-lock", "Read/write lock"),
+        ] {
+            report.heading(heading);
+            if subject == Subject::SharedLock {
+                report.paragraph(ABOUT_SHARED);
+            }
+            self.of_subject(&mut report, subject, name, heading)?;
+        }
         Ok(report)
     }
 
-    fn of_subject(&self, report: &mut Report, subject: Subject, name: &str) -> anyhow::Result<()> {
+    fn of_subject(
+        &self,
+        report: &mut Report,
+        subject: Subject,
+        name: &str,
+        heading: &str,
+    ) -> anyhow::Result<()> {
         let rows: Vec<&Row> = self
             .rows
             .iter()
@@ -59,7 +70,7 @@ impl Findings {
             .collect();
         for picture in PICTURES {
             let plot = Plot {
-                title: format!("{subject}: {}", picture.title),
+                title: format!("{heading}: {}", picture.title),
                 right: "contenders".to_owned(),
                 up: picture.up.to_owned(),
                 series: series(&rows, picture.figure),
@@ -99,7 +110,7 @@ struct Picture {
 const PICTURES: [Picture; 3] = [
     Picture {
         name: "notifications",
-        title: "whom a release wakes",
+        title: "how many a release wakes",
         up: "notifications to others per release",
         figure: |row| per_release(row, row.costs.of_releases.notified),
     },
@@ -111,7 +122,7 @@ const PICTURES: [Picture; 3] = [
     },
     Picture {
         name: "handoff",
-        title: "from release until the next one holds",
+        title: "from release to the next holder",
         up: "median handoff [ms]",
         figure: |row| milliseconds(row.handoffs.value_at_quantile(0.5)),
     },

@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use anyhow::Context;
+use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -43,28 +45,30 @@ pub struct Series {
     /// Its name, which stands beside the picture.
     pub name: String,
     /// Its points. What is zero has no place on a logarithmic axis, and is left out; where nothing
-    /// is left, the picture says so.
+    /// is left, the name says so. Without any points, nothing is said of it.
     pub points: Vec<(f64, f64)>,
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// The error itself does not outlive what was drawn on.
+fn failed(error: impl std::error::Error) -> String {
+    error.to_string()
 }
 
 impl Plot {
     pub(super) fn to_svg(&self) -> anyhow::Result<String> {
         let mut svg = String::new();
         let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        // The error of the drawing itself does not outlive what it draws on.
         self.draw(&area)
-            .map_err(|error| anyhow::anyhow!("{error}"))
-            .and_then(|()| area.present().context("not to be written"))
+            .and_then(|()| area.present().map_err(failed))
+            .map_err(anyhow::Error::msg)
             .with_context(|| format!("cannot draw {:?}", self.title))?;
         drop(area);
         Ok(svg)
     }
 
-    fn draw(
-        &self,
-        area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
-    ) -> Result<(), String> {
-        let failed = |error: DrawingAreaErrorKind<_>| format!("{error}");
+    fn draw(&self, area: &Area<'_>) -> Result<(), String> {
         area.fill(&WHITE).map_err(failed)?;
         let points = || self.series.iter().flat_map(Series::visible);
         let (width, _) = SIZE;
@@ -90,32 +94,33 @@ impl Plot {
             .light_line_style(BLACK.mix(0.06))
             .draw()
             .map_err(failed)?;
+        let mut top = 70;
         for (place, series) in self.series.iter().enumerate() {
-            let powers = || {
-                let visible = series.visible();
-                visible.map(|(right, up)| (right.log10(), up.log10()))
-            };
-            let line = LineSeries::new(powers(), colour(place).stroke_width(2));
-            chart.draw_series(line).map_err(failed)?;
-            for at in powers() {
-                let marker = marker(place, chart.backend_coord(&at));
-                area.draw(&marker).map_err(failed)?;
+            if series.points.is_empty() {
+                continue;
+            }
+            let at = |(right, up): (f64, f64)| chart.backend_coord(&(right.log10(), up.log10()));
+            let points: Vec<(i32, i32)> = series.visible().map(at).collect();
+            // Larger than those to come, so that one sees where they coincide.
+            let size = 5 + 2 * (self.series.len() - 1 - place) as i32;
+            if points.len() > 1 {
+                draw_line(area, place, points.clone())?;
+            }
+            for point in points {
+                draw_marker(area, place, size, point)?;
             }
 
-            let top = 70 + 28 * place as i32;
-            let line = [(legend, top), (legend + 30, top)];
-            let line = PathElement::new(line, colour(place).stroke_width(2));
-            area.draw(&line).map_err(failed)?;
-            area.draw(&marker(place, (legend + 15, top)))
-                .map_err(failed)?;
+            draw_line(area, place, vec![(legend, top), (legend + 34, top)])?;
+            draw_marker(area, place, 6, (legend + 17, top))?;
             let name = match series.visible().next() {
                 Some(_) => series.name.clone(),
                 None => format!("{} (none)", series.name),
             };
             let style = TextStyle::from(("sans-serif", 16).into_font())
                 .pos(Pos::new(HPos::Left, VPos::Center));
-            area.draw(&Text::new(name, (legend + 38, top), style))
+            area.draw(&Text::new(name, (legend + 42, top), style))
                 .map_err(failed)?;
+            top += 28;
         }
         Ok(())
     }
@@ -219,29 +224,51 @@ pub(super) fn colour(place: usize) -> RGBColor {
     COLOURS[place % COLOURS.len()]
 }
 
-/// What marks a point, in pixels.
-fn marker(place: usize, (across, down): (i32, i32)) -> Polygon<(i32, i32)> {
-    let outline: &[(i32, i32)] = match place % 5 {
-        // Round, as far as such a small thing can be.
-        0 => &[
-            (-2, -5),
-            (2, -5),
-            (5, -2),
-            (5, 2),
-            (2, 5),
-            (-2, 5),
-            (-5, 2),
-            (-5, -2),
-        ],
-        1 => &[(0, -6), (6, 5), (-6, 5)],
-        2 => &[(-5, -5), (5, -5), (5, 5), (-5, 5)],
-        3 => &[(0, -7), (7, 0), (0, 7), (-7, 0)],
-        _ => &[(0, 6), (-6, -5), (6, -5)],
+/// Draws a line through points that are given in pixels.
+fn draw_line(area: &Area<'_>, place: usize, points: Vec<(i32, i32)>) -> Result<(), String> {
+    let stroke = colour(place).stroke_width(3);
+    // Each second one with gaps, through which one sees what it coincides with.
+    let drawn = match place > 0 && place % 2 == 0 {
+        true => area.draw(&DashedPathElement::new(points, 14, 10, stroke)),
+        false => area.draw(&PathElement::new(points, stroke)),
     };
-    let outline = outline
-        .iter()
-        .map(|(right, below)| (across + right, down + below));
-    Polygon::new(outline.collect::<Vec<_>>(), colour(place).filled())
+    drawn.map_err(failed)
+}
+
+/// Draws what marks a point, so many pixels to each side of it.
+fn draw_marker(
+    area: &Area<'_>,
+    place: usize,
+    size: i32,
+    (across, down): (i32, i32),
+) -> Result<(), String> {
+    let half = size / 2;
+    let outline = match place % 5 {
+        // Round, as far as such a small thing can be.
+        0 => vec![
+            (-half, -size),
+            (half, -size),
+            (size, -half),
+            (size, half),
+            (half, size),
+            (-half, size),
+            (-size, half),
+            (-size, -half),
+        ],
+        1 => vec![(0, -size - 1), (size + 1, size), (-size - 1, size)],
+        2 => vec![(-size, -size), (size, -size), (size, size), (-size, size)],
+        3 => vec![(0, -size - 2), (size + 2, 0), (0, size + 2), (-size - 2, 0)],
+        _ => vec![(0, size + 1), (-size - 1, -size), (size + 1, -size)],
+    };
+    let outline = outline.into_iter();
+    let mut outline: Vec<_> = outline
+        .map(|(right, below)| (across + right, down + below))
+        .collect();
+    area.draw(&Polygon::new(outline.clone(), colour(place).filled()))
+        .map_err(failed)?;
+    outline.extend(outline.first().copied());
+    area.draw(&PathElement::new(outline, WHITE.stroke_width(1)))
+        .map_err(failed)
 }
 
 #[cfg(test)]
@@ -260,6 +287,7 @@ mod tests {
             series: vec![
                 series("parent", &[(2.0, 2.0), (10.0, 10.0), (1000.0, 1000.0)]),
                 series("poll", &[(2.0, 0.0), (10.0, 0.0)]),
+                series("not measured", &[]),
                 series("predecessor", &[(2.0, 1.0), (10.0, 1.0), (1000.0, 1.0)]),
             ],
         }
@@ -269,6 +297,7 @@ mod tests {
     fn picture_names_its_axes_their_values_and_its_curves() -> anyhow::Result<()> {
         let svg = plot().to_svg()?;
         let texts: Vec<&str> = svg.lines().map(str::trim).collect();
+        assert!(!svg.contains("not measured"), "{svg}");
         for text in [
             "Notifications per release",
             "contenders",
@@ -284,14 +313,12 @@ mod tests {
         }
         let lines = |place| {
             let RGBColor(red, green, blue) = colour(place);
-            let stroke = format!(
-                "<polyline fill=\"none\" opacity=\"1\" stroke=\"#{red:02X}{green:02X}{blue:02X}\""
-            );
+            let stroke = format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"");
             svg.matches(&stroke).count()
         };
         assert_eq!(
-            [0, 1, 2].map(lines),
-            [2, 1, 2],
+            [0, 1, 2, 3].map(lines),
+            [2, 1, 0, 2],
             "a curve and its sample: {svg}"
         );
         Ok(())
