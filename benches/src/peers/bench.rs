@@ -184,12 +184,11 @@ impl Bench<'_> {
         Ok(bench)
     }
 
-    /// Lets each do all of it, until nothing gets faster any more.
+    /// Lets each do all of it for a while, so that Java compiles what is used often.
     async fn warm_up(&mut self) -> anyhow::Result<()> {
         let mut turns: Vec<u64> = vec![0; self.drivers.len()];
         for row in &self.plan.rows {
-            self.progress
-                .set_message(format!("warm-up: {}", row.title()));
+            self.progress.step(format!("warm-up: {}", row.title()));
             for (turns, (peer, driver)) in turns.iter_mut().zip(&mut self.drivers) {
                 if !peer.has(*row) {
                     continue;
