@@ -6,9 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use zookeeper_recipes_core::{Error, FencingToken, Hold, SessionEnd, SessionId};
+use zookeeper_recipes_testkit::history::{self, History};
 use zookeeper_recipes_testkit::simulation::{Change, Committed, Simulation};
 
-use crate::invariants::{errors, exclusion, fencing, loss, order, turn};
+use crate::invariants::{errors, fencing, loss, order, turn};
 use crate::recipe::{PATH, RecipeUnderTest};
 
 /// The znode that is written to under guard.
@@ -88,15 +89,6 @@ impl fmt::Display for Figures {
     }
 }
 
-/// A hold that its owner has not let go of.
-#[derive(Clone, Debug)]
-pub(crate) struct Held {
-    pub(crate) who: String,
-    pub(crate) weight: u64,
-    /// Asked whenever it matters whether it is held.
-    pub(crate) hold: Hold,
-}
-
 /// A znode that has been committed.
 #[derive(Clone, Debug)]
 pub(crate) struct Standing {
@@ -105,52 +97,23 @@ pub(crate) struct Standing {
     pub(crate) place: i64,
 }
 
-/// A hold that was granted at some time.
-#[derive(Clone, Debug)]
-pub(crate) struct Granted {
-    pub(crate) who: String,
-    pub(crate) weight: u64,
-    pub(crate) token: FencingToken,
-    pub(crate) path: String,
-}
-
 pub(crate) struct State {
     pub(crate) recipe: RecipeUnderTest,
-    pub(crate) held: BTreeMap<u64, Held>,
+    /// What everybody says.
+    pub(crate) history: History,
     /// The znodes that have ever been held.
     pub(crate) granted: BTreeSet<String>,
-    next_hold: u64,
-    /// Of each weight, the grant with the newest token.
-    pub(crate) newest: BTreeMap<u64, Granted>,
     pub(crate) standing: BTreeMap<String, Standing>,
     pub(crate) ended: BTreeMap<SessionId, SessionEnd>,
     last_end: i64,
     last_created: (i64, String),
     /// Znodes that somebody has deleted by hand: nobody can know of that at once.
     pub(crate) deleted_by_hand: BTreeSet<String>,
-    /// Sessions that were ended without their having been silent for their timeout.
-    pub(crate) ended_by_hand: BTreeSet<SessionId>,
-    /// The newest token that the store has seen.
-    pub(crate) store: Option<FencingToken>,
-    /// The newest token that was written under guard.
-    pub(crate) guarded: i64,
     violations: Vec<Violation>,
     figures: Figures,
 }
 
 impl State {
-    /// Whether the hold is certain to be held, by its own account.
-    ///
-    /// Not where somebody has meddled: what was deleted by hand is missed only later.
-    pub(crate) fn is_certain(&self, hold: &Hold) -> bool {
-        hold.is_held() && !self.is_meddled_with(hold)
-    }
-
-    pub(crate) fn is_meddled_with(&self, hold: &Hold) -> bool {
-        self.deleted_by_hand.contains(hold.path())
-            || self.ended_by_hand.contains(&hold.session_id())
-    }
-
     pub(crate) fn count_guarded_write(&mut self) {
         self.figures.guarded_writes += 1;
     }
@@ -158,6 +121,13 @@ impl State {
 
 /// The broken promises that a look has found.
 pub(crate) type Findings = Vec<(&'static str, String)>;
+
+pub(crate) fn findings(violations: impl IntoIterator<Item = history::Violation>) -> Findings {
+    let violations = violations.into_iter();
+    violations
+        .map(|found| (found.promise, found.text))
+        .collect()
+}
 
 /// The account of one run.
 pub(crate) struct Ledger {
@@ -171,18 +141,13 @@ impl Ledger {
             simulation,
             state: Mutex::new(State {
                 recipe,
-                held: BTreeMap::new(),
+                history: History::new(recipe.capacity),
                 granted: BTreeSet::new(),
-                next_hold: 0,
-                newest: BTreeMap::new(),
                 standing: BTreeMap::new(),
                 ended: BTreeMap::new(),
                 last_end: 0,
                 last_created: (0, String::new()),
                 deleted_by_hand: BTreeSet::new(),
-                ended_by_hand: BTreeSet::new(),
-                store: None,
-                guarded: 0,
                 violations: Vec::new(),
                 figures: Figures::default(),
             }),
@@ -218,10 +183,11 @@ impl Ledger {
 
     pub(crate) fn finish(&self) -> (Vec<Violation>, Figures) {
         let mut state = self.state();
-        let held = std::mem::take(&mut state.held);
+        let nothing = History::new(state.recipe.capacity);
+        let history = std::mem::replace(&mut state.history, nothing);
         let result = (std::mem::take(&mut state.violations), state.figures);
         drop(state);
-        drop(held);
+        drop(history);
         result
     }
 
@@ -240,21 +206,11 @@ impl Ledger {
         let mut state = self.state();
         state.figures.grants += 1;
         state.granted.insert(hold.path().to_owned());
-        let new = Held {
-            who: who.to_owned(),
-            weight,
-            hold: hold.clone(),
-        };
-        let mut findings = Findings::new();
-        if state.is_certain(hold) {
-            findings.extend(exclusion::at_grant(&state, &new));
-            findings.extend(order::at_grant(&state, &new));
-            findings.extend(fencing::at_grant(&state, &new));
-            fencing::remember(&mut state, &new);
+        let (number, violations) = state.history.granted(who, weight, hold);
+        let mut findings = findings(violations);
+        if state.history.is_certain(hold) {
+            findings.extend(order::at_grant(&state, who, weight, hold));
         }
-        let number = state.next_hold;
-        state.next_hold += 1;
-        state.held.insert(number, new);
         drop(state);
         self.report(findings);
         number
@@ -262,7 +218,7 @@ impl Ledger {
 
     /// The owner of a hold lets go of it: from here on it does not say that it holds.
     pub(crate) fn letting_go(&self, number: u64) {
-        let held = self.state().held.remove(&number);
+        let held = self.state().history.letting_go(number);
         if let Some(held) = held {
             let state = held.hold.state();
             self.remark(format!(
@@ -276,27 +232,21 @@ impl Ledger {
     /// A write arrives at a store that refuses old tokens.
     pub(crate) fn store(&self, weight: u64, token: FencingToken, number: u64) {
         let mut state = self.state();
-        let (accepted, findings) = fencing::at_store(&mut state, weight, token, number);
+        let (accepted, violation) = state.history.stored(number, weight, token);
         if !accepted {
             state.figures.stale_tokens += 1;
         }
         drop(state);
-        self.report(findings);
+        self.report(findings(violation));
     }
 
     /// A guarded write was refused since the holder's znode was gone.
     pub(crate) fn refused(&self, number: u64) {
         let mut state = self.state();
         state.figures.refused_writes += 1;
-        let held = state.held.get(&number);
-        let finding = held
-            .filter(|held| state.is_certain(&held.hold))
-            .map(|held| {
-                let promise = "no holder's guarded write is refused";
-                (promise, format!("{held:?}"))
-            });
+        let violation = state.history.guarded_write_refused(number);
         drop(state);
-        self.report(finding.into_iter().collect());
+        self.report(findings(violation));
     }
 
     /// A release has come back with the server's word.
@@ -322,11 +272,12 @@ impl Ledger {
         let mut state = self.state();
         state.figures.deleted_by_hand += 1;
         state.deleted_by_hand.insert(path.to_owned());
+        state.history.disregard_znode(path);
     }
 
     /// Somebody is about to end this session, however alive it is.
     pub(crate) fn end_by_hand(&self, session: SessionId) {
-        self.state().ended_by_hand.insert(session);
+        self.state().history.disregard_session(session);
     }
 
     /// The contenders' znodes that stand now, in the order of their places, with their owners.

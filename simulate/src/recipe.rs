@@ -22,7 +22,7 @@ const WRITER: u64 = 1_000;
 const PERMITS: u32 = 5;
 
 /// Makes the recipe of a weight.
-type Make = fn(&Session, u64, QueueOptions) -> Result<Arc<dyn Recipe>, InvalidInput>;
+type Make = fn(&Session, &str, u64, QueueOptions) -> Result<Arc<dyn Recipe>, InvalidInput>;
 
 /// A recipe, as far as a simulation has to know it.
 ///
@@ -81,7 +81,7 @@ impl RecipeUnderTest {
             .find(|recipe| recipe.name == name)
     }
 
-    /// Makes it, for a contender of this weight.
+    /// Makes it at [`PATH`], for a contender of this weight.
     ///
     /// # Errors
     ///
@@ -92,22 +92,27 @@ impl RecipeUnderTest {
         weight: u64,
         options: QueueOptions,
     ) -> Result<Arc<dyn Recipe>, InvalidInput> {
-        (self.make)(session, weight, options)
+        self.make_at(session, PATH, weight, options)
+    }
+
+    /// Makes it at another path, for a contender of this weight.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] when it refuses the path or the options.
+    pub fn make_at(
+        &self,
+        session: &Session,
+        path: &str,
+        weight: u64,
+        options: QueueOptions,
+    ) -> Result<Arc<dyn Recipe>, InvalidInput> {
+        (self.make)(session, path, weight, options)
     }
 
     /// What a contender weighs whose znode has this name; none where it is no contender.
     pub fn weight_of(&self, name: &str) -> Option<u64> {
         (self.weight_of)(name)
-    }
-
-    /// Whether two contenders of these weights may not hold together.
-    pub fn excludes(&self, one: u64, other: u64) -> bool {
-        one + other > self.capacity
-    }
-
-    /// Whether all who hold exclude each other.
-    pub fn is_exclusive(&self, weight: u64) -> bool {
-        self.excludes(weight, 1)
     }
 
     /// The name of a contender as another library would write it, without its number; none where
@@ -151,9 +156,9 @@ const LOCK: RecipeUnderTest = RecipeUnderTest {
     weights: &[1],
     queues: true,
     downgrade: None,
-    make: |session, _, options| {
+    make: |session, path, _, options| {
         Ok(Arc::new(ExclusiveLock::with_options(
-            session, PATH, options,
+            session, path, options,
         )?))
     },
     weight_of: |name| (label_of(name)? == "lock-" || label_of(name)? == "__lock__").then_some(1),
@@ -162,10 +167,10 @@ const LOCK: RecipeUnderTest = RecipeUnderTest {
 
 const LOCK_BY_PARENT: RecipeUnderTest = RecipeUnderTest {
     name: "lock-parent",
-    make: |session, _, options| {
+    make: |session, path, _, options| {
         let options = options.strategy(WaitStrategy::Parent);
         Ok(Arc::new(ExclusiveLock::with_options(
-            session, PATH, options,
+            session, path, options,
         )?))
     },
     ..LOCK
@@ -173,10 +178,10 @@ const LOCK_BY_PARENT: RecipeUnderTest = RecipeUnderTest {
 
 const LOCK_BY_POLLING: RecipeUnderTest = RecipeUnderTest {
     name: "lock-poll",
-    make: |session, _, options| {
+    make: |session, path, _, options| {
         let options = options.strategy(WaitStrategy::Poll(Duration::from_millis(500)));
         Ok(Arc::new(ExclusiveLock::with_options(
-            session, PATH, options,
+            session, path, options,
         )?))
     },
     ..LOCK
@@ -185,10 +190,10 @@ const LOCK_BY_POLLING: RecipeUnderTest = RecipeUnderTest {
 const LOCK_OF_ONE_ZNODE: RecipeUnderTest = RecipeUnderTest {
     name: "lock-single-node",
     queues: false,
-    make: |session, _, _| {
+    make: |session, path, _, _| {
         let options = SingleNodeOptions::new();
         Ok(Arc::new(SingleNodeLock::with_options(
-            session, PATH, options,
+            session, path, options,
         )?))
     },
     weight_of: |_| None,
@@ -206,8 +211,8 @@ const SHARED_LOCK: RecipeUnderTest = RecipeUnderTest {
         to: "__READ__",
         weight: 1,
     }),
-    make: |session, weight, options| {
-        let lock = SharedLock::with_options(session, PATH, options)?;
+    make: |session, path, weight, options| {
+        let lock = SharedLock::with_options(session, path, options)?;
         Ok(match weight {
             WRITER => Arc::new(lock.write().clone()),
             _ => Arc::new(lock.read().clone()),
@@ -227,8 +232,8 @@ const SEMAPHORE: RecipeUnderTest = RecipeUnderTest {
     weights: &[1, 1, 2, 3, 5],
     queues: true,
     downgrade: None,
-    make: |session, weight, options| {
-        let semaphore = Semaphore::with_options(session, PATH, PERMITS, options)?;
+    make: |session, path, weight, options| {
+        let semaphore = Semaphore::with_options(session, path, PERMITS, options)?;
         Ok(Arc::new(semaphore.permits(weight as u32)?))
     },
     weight_of: |name| {
@@ -243,9 +248,9 @@ const SEMAPHORE: RecipeUnderTest = RecipeUnderTest {
 
 const ELECTION: RecipeUnderTest = RecipeUnderTest {
     name: "election",
-    make: |session, _, options| {
+    make: |session, path, _, options| {
         let id = "participant";
-        let election = LeaderElection::with_options(session, PATH, id, options)?;
+        let election = LeaderElection::with_options(session, path, id, options)?;
         Ok(Arc::new(election))
     },
     weight_of: |name| (label_of(name)? == "latch-").then_some(1),

@@ -59,6 +59,7 @@
 
 mod alarm;
 mod all_of;
+mod announcement;
 mod backoff;
 mod contender;
 mod directory;
@@ -71,6 +72,7 @@ mod live;
 mod local;
 mod node;
 mod options;
+mod own_identity;
 mod path;
 mod queue;
 mod recipe;

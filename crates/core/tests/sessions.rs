@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use zookeeper_recipes_core::{
-    ConnectOptions, Contender, CreateMode, Error, HoldState, LossReason, Queue, Recipe, Rule,
-    Session, SessionEnd, SessionState, Verdict,
+    AfterSessionLoss, ConnectOptions, Contender, CreateMode, Error, HoldState, LossReason, Queue,
+    QueueOptions, Recipe, Rule, Session, SessionEnd, SessionState, Verdict,
 };
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
@@ -184,6 +184,55 @@ async fn closing_ends_those_who_wait() {
         1
     );
     drop(hold);
+}
+
+/// Whoever asks a session that is over gets an answer at once, and were it to ask again and again,
+/// nobody would get to run who opens a new one.
+#[tokio::test(flavor = "multi_thread")]
+async fn those_who_queue_anew_let_a_new_session_be_opened() {
+    let server = server().await;
+    let options = ConnectOptions::new().session_timeout(Duration::from_secs(1));
+    // Of one thread, so that a single one of them could keep it busy for ever.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let connect_string = server.connect_string();
+    let session = runtime
+        .spawn(async move { Session::connect_with(&connect_string, options).await })
+        .await
+        .expect("no panic")
+        .expect("a session opens");
+    let first = session.id();
+    let queue = {
+        let options = QueueOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
+        Queue::with_options(&session, "/anew", First, options).expect("a good path")
+    };
+    server.pause().expect("the server can be paused");
+    let contenders: Vec<_> = (0..10)
+        .map(|_| {
+            let queue = queue.clone();
+            runtime.spawn(async move { queue.acquire().await?.release().await })
+        })
+        .collect();
+    let given_up = async {
+        while session.id() == first {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, given_up)
+        .await
+        .expect("the session is given up");
+    server.resume().expect("the server goes on");
+    for contender in contenders {
+        tokio::time::timeout(PATIENCE, contender)
+            .await
+            .expect("it comes through")
+            .expect("no panic")
+            .expect("it queues anew");
+    }
+    runtime.shutdown_background();
 }
 
 #[tokio::test(flavor = "multi_thread")]

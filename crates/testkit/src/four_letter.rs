@@ -219,6 +219,15 @@ impl Monitor {
     pub fn number(&self, name: &str) -> Option<f64> {
         self.values.get(name)?.parse().ok()
     }
+
+    /// How many watchers the server has notified of anything so far; `None` where it does not say
+    /// (before ZooKeeper 3.6).
+    pub fn notifications(&self) -> Option<u64> {
+        ["created", "deleted", "changed", "children"]
+            .into_iter()
+            .map(|what| self.number(&format!("sum_node_{what}_watch_count")))
+            .try_fold(0, |all, some| Some(all + some? as u64))
+    }
 }
 
 /// What a server is in its ensemble.

@@ -33,8 +33,8 @@
 //!
 //! A [`proxy`] between your code and a server breaks connections at the request of your choice, and
 //! counts; and in an ensemble [started for it](Ensemble::start_with_partitions) a member can be cut
-//! off from the others. A [`meter`] counts at the seam of the recipes what a session asks and is
-//! told.
+//! off from the others. A [`history`] judges whether holders ever held together who may not. A
+//! [`meter`] counts at the seam of the recipes what a session asks and is told.
 //!
 //! # What it needs
 //!
@@ -52,6 +52,7 @@ mod environment;
 mod error;
 pub mod four_letter;
 mod handshake;
+pub mod history;
 mod installation;
 pub mod meter;
 mod options;

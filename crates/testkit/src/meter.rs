@@ -33,7 +33,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{
-    Acl, ConnectionState, CreateMode, Created, Ensemble, Event, Operation, Outcome, Reply,
+    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Event, Operation, Outcome, Reply,
     ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use zookeeper_recipes_core::{Identity, ServerError};
@@ -249,6 +249,14 @@ impl ServerSession for MeteredSession {
 
     fn states(&self) -> BoxStream<'static, ConnectionState> {
         self.server.states()
+    }
+
+    fn disconnected(&self) -> BoxFuture<'static, ()> {
+        self.server.disconnected()
+    }
+
+    fn own_identity(&self) -> Option<AuthId> {
+        self.server.own_identity()
     }
 
     fn create<'a>(

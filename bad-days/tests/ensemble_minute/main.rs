@@ -1,0 +1,238 @@
+//! Thirty contenders on each recipe, on three servers that fail one after the other and together.
+//!
+//! The faults come in an order that a seed decides (`BAD_DAYS_SEED`), each once, and then on until
+//! `BAD_DAYS_SECONDS` have passed. What all the contenders say of themselves is judged meanwhile,
+//! and what a store and the servers have accepted from them.
+
+mod contender;
+mod fault;
+mod journal;
+mod pulse;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use futures_util::StreamExt;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use zookeeper_client::{Acls, Client, CreateMode};
+use zookeeper_recipes_core::{ConnectOptions, Session, SessionState};
+use zookeeper_recipes_simulate::RecipeUnderTest;
+use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
+
+use crate::contender::{Contender, Phase};
+use crate::fault::BadDay;
+use crate::journal::Journal;
+use crate::pulse::Pulse;
+
+const RECIPES: [&str; 5] = [
+    "lock",
+    "rwlock",
+    "semaphore",
+    "election",
+    "lock-single-node",
+];
+
+const MEMBERS: usize = 3;
+const CONTENDERS: usize = 30;
+
+/// As many know all members, and as many know one member only, and share its fate.
+const SESSIONS_OF_EACH_MEMBER: usize = 2;
+
+const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Longer than anything here may take: a test that gets there has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits for something that must not hang.
+async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, work).await {
+        Ok(done) => done,
+        Err(_) => panic!("{what}: not within {PATIENCE:?}"),
+    }
+}
+
+/// Waits until a condition holds.
+async fn eventually<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
+    let met = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    in_time(what, met).await;
+}
+
+/// A number that the environment may give.
+fn number(variable: &str) -> Option<u64> {
+    let value = std::env::var(variable).ok()?;
+    let number = value.parse();
+    Some(number.unwrap_or_else(|_| panic!("{variable} is {value:?}, which is no number")))
+}
+
+async fn administrator(ensemble: &Ensemble) -> Client {
+    Client::connector()
+        .with_session_timeout(Duration::from_secs(20))
+        .connect(&ensemble.connect_string())
+        .await
+        .expect("a client connects")
+}
+
+/// A session of the contenders, with the only member that it knows where there is such.
+async fn open_sessions(ensemble: &Ensemble) -> Vec<(Option<usize>, Session)> {
+    let all = (None, ensemble.connect_string());
+    let mut sessions = Vec::new();
+    for (index, member) in ensemble.members().iter().enumerate() {
+        for _ in 0..SESSIONS_OF_EACH_MEMBER {
+            let only = (Some(index), member.connect_string());
+            for (member, connect_string) in [only, all.clone()] {
+                let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
+                let session = Session::connect_with(&connect_string, options)
+                    .await
+                    .expect("a session opens");
+                sessions.push((member, session));
+            }
+        }
+    }
+    sessions
+}
+
+/// How many ZooKeeper sessions have been opened after the first.
+fn count_reopened(session: &Session) -> tokio::task::JoinHandle<u64> {
+    let mut states = session.states();
+    tokio::spawn(async move {
+        let mut reopened = 0;
+        let mut last = None;
+        while let Some(state) = states.next().await {
+            if let SessionState::Connected(id) = state {
+                let before = last.replace(id);
+                reopened += u64::from(before.is_some_and(|before| before != id));
+            }
+        }
+        reopened
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promises_are_kept_and_work_goes_on_whatever_becomes_of_the_members() {
+    let seed = number("BAD_DAYS_SEED").unwrap_or_else(|| fastrand::u64(..));
+    let lasts = Duration::from_secs(number("BAD_DAYS_SECONDS").unwrap_or(0));
+    println!("BAD_DAYS_SEED={seed} BAD_DAYS_SECONDS={}", lasts.as_secs());
+    let mut rng = Rng::with_seed(seed);
+    let options = ServerOptions::new().start_timeout(2 * PATIENCE);
+    let ensemble = Ensemble::start(MEMBERS, options)
+        .await
+        .expect("an ensemble");
+
+    let client = administrator(&ensemble).await;
+    let mut journals = Vec::new();
+    for name in RECIPES {
+        let recipe = RecipeUnderTest::named(name).expect("a recipe of that name");
+        let journal = Journal::new(recipe);
+        let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+        client
+            .mkdir(journal.accepted(), &options)
+            .await
+            .expect("a znode can be created");
+        journals.push(Arc::new(journal));
+    }
+    drop(client);
+
+    let pulse = Pulse::start();
+    let sessions = open_sessions(&ensemble).await;
+    let reopened: Vec<_> = sessions
+        .iter()
+        .map(|(_, session)| count_reopened(session))
+        .collect();
+    let (phase, phases) = watch::channel(Phase::Busy);
+    let mut contenders = JoinSet::new();
+    for journal in &journals {
+        for (number, (member, session)) in (0..CONTENDERS).zip(sessions.iter().cycle()) {
+            let name = journal.recipe().name;
+            let contender = Contender {
+                who: format!("{name}.{number}"),
+                journal: journal.clone(),
+                session: session.clone(),
+                member: *member,
+                phase: phases.clone(),
+                rng: rng.fork(),
+                past: Vec::new(),
+            };
+            contenders.spawn(contender.run());
+        }
+    }
+
+    let began = Instant::now();
+    let day = BadDay {
+        ensemble,
+        journals: &journals,
+        phase,
+        rng,
+        began,
+    };
+    let ensemble = day.run(lasts).await;
+
+    let all = async {
+        while let Some(ended) = contenders.join_next().await {
+            ended.expect("no contender panics");
+        }
+    };
+    in_time("all come through when nothing goes wrong", all).await;
+    nothing_is_left(&ensemble, &journals).await;
+    let client = administrator(&ensemble).await;
+    for journal in &journals {
+        let accepted = client.list_children(journal.accepted()).await;
+        journal.read_accepted(accepted.expect("the children can be listed"));
+    }
+
+    let live: Vec<_> = sessions
+        .iter()
+        .filter_map(|(_, session)| session.id())
+        .collect();
+    for (_, session) in sessions {
+        in_time("a session closes", session.close()).await;
+    }
+    let mut expired = 0;
+    for count in reopened {
+        expired += in_time("the states end", count).await.expect("no panic");
+    }
+    let lag = pulse.stop();
+    println!("{expired} sessions expired; a task was at most {lag:?} late");
+    let mut violations = Vec::new();
+    for journal in &journals {
+        println!("{journal}");
+        violations.extend(journal.judge(&live, lag));
+    }
+    let (found, first) = (violations.len(), violations.iter().take(20));
+    assert!(
+        found == 0,
+        "{found} violations: {:#?}",
+        first.collect::<Vec<_>>()
+    );
+    assert!(expired > 0, "no session has expired, which proves nothing");
+    for journal in &journals {
+        assert!(journal.is_telling(), "it proves too little: {journal}");
+    }
+}
+
+/// Nobody holds or waits any more: no contender's znode is left, and no watch.
+async fn nothing_is_left(ensemble: &Ensemble, journals: &[Arc<Journal>]) {
+    let client = &administrator(ensemble).await;
+    for journal in journals {
+        let directory = &journal.directory();
+        eventually(&format!("{directory} is empty"), || async move {
+            match client.list_children(directory).await {
+                Err(zookeeper_client::Error::NoNode) => true,
+                children => children.expect("the children can be listed").is_empty(),
+            }
+        })
+        .await;
+    }
+    for member in ensemble.members() {
+        eventually("no watch and no ephemeral znode is left", || async move {
+            let monitor = member.monitor().await.expect("the server answers");
+            monitor.watches == 0 && monitor.ephemerals == 0
+        })
+        .await;
+    }
+}

@@ -1,0 +1,280 @@
+//! A judge of who held what when, by each holder's own account.
+//!
+//! Contenders tell a [`History`] when they have come to a hold and when they let go of it, and a
+//! store asks it whether to accept what they write; it answers with the promises that were not
+//! kept. It needs no look at the server, and so serves real ensembles and simulated ones alike.
+//!
+//! Who may hold together is a matter of weights: holders weigh at most the capacity together. Of an
+//! exclusive lock each weighs all there is; of a semaphore, the permits that it holds; of a
+//! read/write lock a writer weighs all there is, and a reader one.
+//!
+//! ```
+//! use zookeeper_recipes_core::{ConnectOptions, Recipe, Session, SingleNode};
+//! use zookeeper_recipes_testkit::history::History;
+//! use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let simulation = Simulation::new(SimulationOptions::default());
+//! let session = Session::open(simulation.ensemble("node-7"), ConnectOptions::new()).await?;
+//! let lock = SingleNode::new(&session, "/held")?;
+//! let mut history = History::new(1);
+//!
+//! let hold = lock.acquire().await?;
+//! let (number, violations) = history.granted("node-7", 1, &hold);
+//! assert!(violations.is_empty(), "{violations:?}");
+//! // ... what was to be done, and:
+//! history.letting_go(number);
+//! hold.release().await?;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use zookeeper_recipes_core::{FencingToken, Hold, SessionId};
+
+/// A promise that was not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Violation {
+    /// Which promise.
+    pub promise: &'static str,
+    /// What happened instead.
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.promise, self.text)
+    }
+}
+
+/// A hold that its owner has not let go of.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Held {
+    /// The holder.
+    pub who: String,
+    /// How much of the capacity it holds.
+    pub weight: u64,
+    /// Asked whenever it matters whether it is held.
+    pub hold: Hold,
+}
+
+/// A hold that was granted at some time.
+#[derive(Clone, Debug)]
+struct Granted {
+    who: String,
+    token: FencingToken,
+    path: String,
+}
+
+/// All who have held one recipe, and what a store has accepted from them.
+///
+/// Not shared by itself: where contenders run on several threads, put it behind a mutex. It keeps a
+/// clone of every [`Hold`] until the owner [lets go](Self::letting_go).
+#[derive(Debug)]
+pub struct History {
+    capacity: u64,
+    held: BTreeMap<u64, Held>,
+    next: u64,
+    /// Of each weight, the grant with the newest token.
+    newest: BTreeMap<u64, Granted>,
+    disregarded_znodes: BTreeSet<String>,
+    disregarded_sessions: BTreeSet<SessionId>,
+    /// The newest token that the store has seen of those who exclude all others.
+    store: Option<FencingToken>,
+    /// The same, of guarded writes.
+    guarded: Option<FencingToken>,
+}
+
+impl History {
+    /// The history of a recipe of which so much can be held at a time.
+    pub fn new(capacity: u64) -> History {
+        History {
+            capacity,
+            held: BTreeMap::new(),
+            next: 0,
+            newest: BTreeMap::new(),
+            disregarded_znodes: BTreeSet::new(),
+            disregarded_sessions: BTreeSet::new(),
+            store: None,
+            guarded: None,
+        }
+    }
+
+    /// Whether two of these weights may not hold together.
+    pub fn excludes(&self, one: u64, other: u64) -> bool {
+        one + other > self.capacity
+    }
+
+    /// Whether somebody of this weight may hold together with nobody.
+    pub fn is_exclusive(&self, weight: u64) -> bool {
+        self.excludes(weight, 1)
+    }
+
+    /// The holds that nobody has let go of, each with its number.
+    pub fn held(&self) -> impl Iterator<Item = (u64, &Held)> {
+        self.held.iter().map(|(number, held)| (*number, held))
+    }
+
+    /// Whether the hold is certainly held now, by its own account. Never where it is to be
+    /// [disregarded](Self::disregard_znode).
+    pub fn is_certain(&self, hold: &Hold) -> bool {
+        hold.is_held()
+            && !self.disregarded_znodes.contains(hold.path())
+            && !self.disregarded_sessions.contains(&hold.session_id())
+    }
+
+    /// From here on, what is said of holds of this znode is not judged: somebody deletes it by
+    /// hand, which its holder cannot know at once.
+    pub fn disregard_znode(&mut self, path: &str) {
+        self.disregarded_znodes.insert(path.to_owned());
+    }
+
+    /// From here on, what is said of holds of this session is not judged: somebody ends it, however
+    /// alive it is.
+    pub fn disregard_session(&mut self, session: SessionId) {
+        self.disregarded_sessions.insert(session);
+    }
+
+    /// Somebody has come to a hold, this very moment. Gives it a number.
+    ///
+    /// Judged against all who hold: an account never goes from "lost" back to "held", so two
+    /// certain holds overlap just when the earlier one still lasts as the later one begins, and
+    /// looking then is looking always. And its token is newer than that of every earlier holder
+    /// whom it excludes.
+    pub fn granted(&mut self, who: &str, weight: u64, hold: &Hold) -> (u64, Vec<Violation>) {
+        let new = Held {
+            who: who.to_owned(),
+            weight,
+            hold: hold.clone(),
+        };
+        let mut violations = Vec::new();
+        if self.is_certain(hold) {
+            violations.extend(self.overlap_with(&new));
+            violations.extend(self.newer_than(&new));
+            self.remember(&new);
+        }
+        let number = self.next;
+        self.next += 1;
+        self.held.insert(number, new);
+        (number, violations)
+    }
+
+    fn overlap_with(&self, new: &Held) -> Option<Violation> {
+        let others: Vec<&Held> = self
+            .held
+            .values()
+            .filter(|other| self.is_certain(&other.hold))
+            .collect();
+        let weight: u64 = others.iter().map(|other| other.weight).sum();
+        if weight + new.weight <= self.capacity {
+            return None;
+        }
+        let others: Vec<String> = others
+            .iter()
+            .map(|other| format!("{} ({:?})", other.who, other.hold))
+            .collect();
+        Some(Violation {
+            promise: "no more is held at a time than can be",
+            text: format!(
+                "{} came to hold {:?} while it was held by {}",
+                new.who,
+                new.hold,
+                others.join(" and "),
+            ),
+        })
+    }
+
+    fn newer_than(&self, new: &Held) -> Option<Violation> {
+        let token = new.hold.fencing_token();
+        let (_, newer) = self
+            .newest
+            .iter()
+            .filter(|(weight, _)| self.excludes(**weight, new.weight))
+            // Handed over within a process, or gone on with as another kind: one place, one token.
+            .find(|(_, earlier)| earlier.token > token)?;
+        Some(Violation {
+            promise: "tokens grow with every grant",
+            text: format!(
+                "{} came to hold with token {token}, after {} with {} at {}",
+                new.who, newer.who, newer.token, newer.path,
+            ),
+        })
+    }
+
+    fn remember(&mut self, new: &Held) {
+        let token = new.hold.fencing_token();
+        let newest = self.newest.get(&new.weight);
+        if newest.is_none_or(|newest| newest.token < token) {
+            let granted = Granted {
+                who: new.who.clone(),
+                token,
+                path: new.hold.path().to_owned(),
+            };
+            self.newest.insert(new.weight, granted);
+        }
+    }
+
+    /// The owner of a hold lets go of it: from here on it does not say that it holds. To be told
+    /// before anything is released, and what comes back dropped before.
+    pub fn letting_go(&mut self, number: u64) -> Option<Held> {
+        self.held.remove(&number)
+    }
+
+    /// What somebody writes arrives at a store that keeps the newest token of those who exclude all
+    /// others, and refuses older ones: whether it is accepted. No holder is refused.
+    pub fn stored(
+        &mut self,
+        number: u64,
+        weight: u64,
+        token: FencingToken,
+    ) -> (bool, Option<Violation>) {
+        if self.store.is_some_and(|newest| token < newest) {
+            let violation = self.certain(number).map(|held| Violation {
+                promise: "no holder's token is refused",
+                text: format!("{held:?}, the store having seen {:?}", self.store),
+            });
+            return (false, violation);
+        }
+        if self.is_exclusive(weight) {
+            self.store = Some(token);
+        }
+        (true, None)
+    }
+
+    /// The server has refused a [guarded write](Hold::transaction), since the holder's znode was
+    /// gone. It refuses nobody who holds.
+    pub fn guarded_write_refused(&self, number: u64) -> Option<Violation> {
+        self.certain(number).map(|held| Violation {
+            promise: "no holder's guarded write is refused",
+            text: format!("{held:?}"),
+        })
+    }
+
+    /// The server has committed a [guarded write](Hold::transaction), after all those that were
+    /// told of before. Nobody who excludes all others has written before with a newer token.
+    pub fn guarded_write_committed(
+        &mut self,
+        weight: u64,
+        token: FencingToken,
+    ) -> Option<Violation> {
+        let before = self.guarded;
+        if self.is_exclusive(weight) {
+            self.guarded = before.max(Some(token));
+        }
+        let newer = before.filter(|before| token < *before)?;
+        Some(Violation {
+            promise: "guarded writes come in the order of their tokens",
+            text: format!("token {token} after {newer}"),
+        })
+    }
+
+    fn certain(&self, number: u64) -> Option<&Held> {
+        let held = self.held.get(&number)?;
+        self.is_certain(&held.hold).then_some(held)
+    }
+}

@@ -1,0 +1,144 @@
+//! The history finds what must not be, and nothing else.
+
+use std::borrow::Cow;
+
+use zookeeper_recipes_core::{
+    ConnectOptions, Contender, FencingToken, Hold, Queue, Recipe, Rule, Session, Verdict,
+};
+use zookeeper_recipes_testkit::history::{History, Violation};
+use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
+
+/// No rule at all: whoever comes holds.
+#[derive(Debug)]
+struct Everybody;
+
+impl Rule for Everybody {
+    fn label(&self) -> Cow<'_, str> {
+        "seat-".into()
+    }
+
+    fn decide(&self, _queue: &[Contender], _me: usize) -> Verdict {
+        Verdict::Hold
+    }
+}
+
+async fn session(simulation: &Simulation, process: &str) -> Session {
+    Session::open(simulation.ensemble(process), ConnectOptions::new())
+        .await
+        .expect("a session opens where nothing goes wrong")
+}
+
+async fn holds<const COUNT: usize>(session: &Session) -> [Hold; COUNT] {
+    let seats = Queue::new(session, "/seats", Everybody).expect("a good path");
+    let mut holds = Vec::new();
+    for _ in 0..COUNT {
+        holds.push(seats.acquire().await.expect("nothing goes wrong"));
+    }
+    holds.try_into().expect("as many as were asked for")
+}
+
+fn promises(violations: Vec<Violation>) -> Vec<&'static str> {
+    violations.iter().map(|found| found.promise).collect()
+}
+
+const TOO_MANY: &str = "no more is held at a time than can be";
+const TOO_OLD: &str = "tokens grow with every grant";
+
+#[tokio::test(start_paused = true)]
+async fn weights_that_hold_together_must_not_exceed_the_capacity() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let [first, second, third] = holds(&session(&simulation, "node-7").await).await;
+    let mut history = History::new(5);
+    let (number, violations) = history.granted("first", 3, &first);
+    assert!(violations.is_empty());
+    assert!(history.granted("second", 2, &second).1.is_empty());
+    let (_, violations) = history.granted("third", 1, &third);
+    assert!(
+        violations[0].to_string().contains("first"),
+        "{violations:?}"
+    );
+    assert_eq!(promises(violations), [TOO_MANY]);
+    assert!(history.letting_go(number).is_some());
+    assert!(history.letting_go(number).is_none());
+    assert!(history.granted("again", 2, &third).1.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_lost_or_disregarded_overlaps_with_nothing() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let victim = session(&simulation, "victim").await;
+    let [lost] = holds(&victim).await;
+    let others = session(&simulation, "others").await;
+    let [deleted, of_a_session, next] = holds(&others).await;
+    let mut history = History::new(1);
+    history.granted("lost", 1, &lost);
+    assert_eq!(
+        promises(history.granted("deleted", 1, &deleted).1),
+        [TOO_MANY]
+    );
+    victim.close().await;
+    assert!(!lost.is_held());
+    history.disregard_znode(deleted.path());
+    assert!(!history.is_certain(&deleted));
+    assert!(history.granted("next", 1, &next).1.is_empty());
+    history.disregard_session(others.id().expect("it is open"));
+    let (_, violations) = history.granted("of a session", 1, &of_a_session);
+    assert!(violations.is_empty(), "not judged either: {violations:?}");
+    assert_eq!(history.held().count(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_older_than_that_of_an_excluded_one_before_is_found() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let [older, newer] = holds(&session(&simulation, "node-7").await).await;
+    for (weight, found) in [(1, vec![]), (2, vec![TOO_OLD])] {
+        let mut history = History::new(2);
+        let (number, _) = history.granted("newer", 1, &newer);
+        history.letting_go(number);
+        let (_, violations) = history.granted("older", weight, &older);
+        assert_eq!(promises(violations), found, "weight {weight}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_refuses_old_tokens_and_no_holder() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let [writer, reader] = holds(&session(&simulation, "node-7").await).await;
+    let mut history = History::new(2);
+    let (number, _) = history.granted("writer", 2, &writer);
+    let old = FencingToken::from(writer.fencing_token().get() - 1);
+    assert_eq!(history.stored(0, 2, old), (true, None));
+    assert_eq!(
+        history.stored(number, 2, writer.fencing_token()),
+        (true, None)
+    );
+    let (accepted, violation) = history.stored(number, 2, old);
+    assert!(!accepted && violation.is_some(), "it holds still");
+    history.letting_go(number);
+    assert_eq!(history.stored(number, 2, old), (false, None));
+    // Those who share it with others do not make others' tokens old.
+    assert_eq!(history.stored(7, 1, reader.fencing_token()), (true, None));
+    assert_eq!(
+        history.stored(number, 2, writer.fencing_token()),
+        (true, None)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn guarded_writes_that_come_late_or_are_refused_to_a_holder_are_found() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let [earlier, later] = holds(&session(&simulation, "node-7").await).await;
+    let (earlier_token, later_token) = (earlier.fencing_token(), later.fencing_token());
+    let mut history = History::new(2);
+    assert_eq!(history.guarded_write_committed(1, later_token), None);
+    assert_eq!(history.guarded_write_committed(2, earlier_token), None);
+    assert_eq!(history.guarded_write_committed(2, later_token), None);
+    for weight in [1, 2] {
+        let violation = history.guarded_write_committed(weight, earlier_token);
+        assert!(violation.is_some(), "weight {weight}");
+    }
+    let (number, _) = history.granted("holder", 1, &later);
+    assert!(history.guarded_write_refused(number).is_some());
+    history.letting_go(number);
+    assert_eq!(history.guarded_write_refused(number), None);
+}
