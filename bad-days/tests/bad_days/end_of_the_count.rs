@@ -13,7 +13,7 @@ use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_rwlock::SharedLock;
 use zookeeper_recipes_semaphore::Semaphore;
 use zookeeper_recipes_testkit::proxy::{Counters, Operation, Proxy};
-use zookeeper_recipes_testkit::{Installation, InstallationError, Server, ServerOptions};
+use zookeeper_recipes_testkit::{Installation, Server, ServerOptions};
 
 use crate::support::{
     LONG, PATIENCE, TICK, administrator, children, create, eventually, in_time, proxy, session,
@@ -26,6 +26,9 @@ const SESSIONS: usize = 10;
 const PERMITS: u32 = 4;
 /// What a holder writes to, for the server to judge whether it holds.
 const STORED: &str = "/stored";
+
+const NO_COMPILER: &str = "no Java compiler: `cargo xtask install` installs it on Debian and its \
+    kin (default-jdk-headless); elsewhere install a JDK and set JAVA_HOME to its directory";
 
 /// What a contender is after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +75,10 @@ impl Wish {
     }
 }
 
-/// A recipe, and what its contenders are after, by their numbers.
-const RECIPES: &[(&str, fn(usize) -> Wish)] = &[
+/// What the contenders of a recipe are after, by their numbers.
+type Wishes = fn(usize) -> Wish;
+
+const RECIPES: &[(&str, Wishes)] = &[
     ("lock", |_| Wish::Lock),
     ("read-write", |number| match number % 3 {
         0 => Wish::Write,
@@ -97,7 +102,7 @@ enum Come {
 /// The queue as the server knows it: who came when, and who has not left.
 #[derive(Debug)]
 struct Queue {
-    wishes: fn(usize) -> Wish,
+    wishes: Wishes,
     /// By the znodes' `czxid`.
     present: Mutex<BTreeMap<FencingToken, usize>>,
 }
@@ -258,7 +263,7 @@ impl Place {
 }
 
 /// The recipe that a path is for.
-fn recipe_of(path: &str) -> (&'static str, fn(usize) -> Wish) {
+fn recipe_of(path: &str) -> (&'static str, Wishes) {
     let is_there = |(name, _): &&(&str, _)| path.split('/').nth(1) == Some(name);
     *RECIPES.iter().find(is_there).expect("one of them")
 }
@@ -285,7 +290,7 @@ const ORDINARY: &[Operation] = &[
 #[tokio::test(flavor = "multi_thread")]
 async fn first_come_first_served_and_no_more_than_may_across_the_end_of_the_create_counter() {
     let installation = Installation::find().expect("there is a server");
-    let missing = (!installation.has_compiler()).then(|| InstallationError::NoCompiler.to_string());
+    let missing = (!installation.has_compiler()).then(|| NO_COMPILER.to_owned());
     if !can_run("the end of the create counter", missing.as_slice()) {
         return;
     }

@@ -14,6 +14,9 @@
 //! therefore never compared as strings, nor numbers at the end of the count as numbers: those are
 //! ordered by the `czxid` of their znodes, behind all others. So are equal numbers among
 //! themselves. Everything else is ordered around the ring, beginning after the widest gap.
+//!
+//! What that costs: each list that shows several contenders at the end, or two of one number, is
+//! followed by one request more, a read of all those together.
 
 use std::cmp::Ordering;
 use std::fmt;
