@@ -20,7 +20,6 @@ fn available() -> bool {
         Err(broken) => panic!("{broken}"),
     });
     let missing: Vec<String> = missing.collect();
-    let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
     can_run("bench peers", &missing)
 }
 

@@ -1,19 +1,21 @@
-//! Suites that need libraries which not every machine has.
+//! Suites that not every machine can run.
 
 use std::env;
 use std::fs::File;
 use std::io::Write;
 
 /// The file that suites write to whether they ran.
-const REPORT: &str = "MIXED_FLEETS_REPORT";
+const REPORT: &str = "SUITES_REPORT";
 
-/// Whether a suite can run, given what is missing for it. It says so, for `cargo xtask test` to
-/// repeat at the end.
+/// Whether a suite can run that needs what not every machine has; `missing` is what this one lacks,
+/// each with what to do about it.
+///
+/// Says so, for `cargo xtask test` to repeat at the end.
 ///
 /// # Panics
 ///
-/// Where `CI` is set to `true`, when something is missing; when the report cannot be written.
-pub fn can_run(suite: &str, missing: &[&str]) -> bool {
+/// Where `CI` is set to `true`, a suite that cannot run is a failure.
+pub fn can_run(suite: &str, missing: &[String]) -> bool {
     let line = match missing {
         [] => format!("{suite}: run"),
         missing => format!("{suite}: not run: {}", missing.join("; ")),

@@ -63,7 +63,8 @@ const NEEDS: &[Need] = &[
     },
 ];
 
-/// What the mixed fleets need besides. Without it their tests say that they did not run.
+/// What the mixed fleets and the bench of the peers need besides, and other tests that run a program
+/// in Java. Without it the tests say that they did not run, and the bench what it has left out.
 const PEERS: &[Need] = &[
     Need {
         name: "a Java compiler",
@@ -154,15 +155,16 @@ pub(crate) fn run() -> anyhow::Result<()> {
     provide(NEEDS)
 }
 
-/// Installs what is missing of what the mixed fleets need, each as far as it can be; says what stays
-/// missing, which is no error: the tests themselves know whether they can do without.
+/// What the mixed fleets and the bench of the peers need besides, and other tests that run a program
+/// in Java. Without it the tests say that they did not run, and the bench what it has left out.
 pub(crate) fn run_peers() {
     let provided = PEERS
         .iter()
         .map(|need| provide(std::slice::from_ref(need)))
         .chain(std::iter::once_with(kazoo::install));
     for error in provided.filter_map(Result::err) {
-        println!("Some of the mixed fleets cannot run. {error:#}");
+/// What the mixed fleets and the bench of the peers need besides, and other tests that run a program
+/// in Java. Without it the tests say that they did not run, and the bench what it has left out.
     }
 }
 

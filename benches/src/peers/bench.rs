@@ -28,6 +28,9 @@ const LOOK: Duration = Duration::from_millis(5);
 /// How long the watches stay as they are before all are taken to wait.
 const SETTLED: Duration = Duration::from_secs(1);
 
+/// More say nothing new.
+const ROUNDS_OF_MEMORY: usize = 5;
+
 /// How many waiters come together. When all of them do, what shows is the burst of the answers to
 /// their lists.
 const AT_A_TIME: usize = 20;
@@ -39,11 +42,11 @@ const FIRST_WAITERS: usize = 100;
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
     /// How often each is measured, in turns.
-    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 
     /// How long a measurement of turns takes, in seconds.
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 0.5)]
     seconds: f64,
 
     /// How long each does each work before anything is measured, in seconds.
@@ -103,7 +106,7 @@ impl Options {
                 rounds: usize::try_from(self.rounds)?,
                 time: seconds(self.seconds)?,
                 warm_up: seconds(self.warm_up)?,
-                releases: 10,
+                releases: 5,
                 waiters: 1000,
                 beside_requests: (100, 100),
             },
@@ -184,7 +187,7 @@ impl Bench<'_> {
         Ok(bench)
     }
 
-    /// Lets each do all of it, until nothing gets faster any more.
+    /// Lets each do all of it for a while, so that Java compiles what is used often.
     async fn warm_up(&mut self) -> anyhow::Result<()> {
         let mut turns: Vec<u64> = vec![0; self.drivers.len()];
         for row in &self.plan.rows {
@@ -222,7 +225,12 @@ impl Bench<'_> {
     async fn measure(&mut self) -> anyhow::Result<()> {
         for row in &self.plan.rows {
             self.progress.step(row.title().to_owned());
-            for round in 0..self.plan.rounds {
+            let rounds = match row.measure() {
+                Measure::Turns { .. } | Measure::Readers { .. } => self.plan.rounds,
+                // Each takes a new process, and is much like the others.
+                Measure::Memory => self.plan.rounds.min(ROUNDS_OF_MEMORY),
+            };
+            for round in 0..rounds {
                 self.progress.within(|| format!("round {}", round + 1));
                 for place in 0..self.drivers.len() {
                     let which = (round + place) % self.drivers.len();

@@ -280,7 +280,7 @@ impl Summary<'_> {
              handovers in a row, and have one each of Curator and kazoo, which are slower when \
              shared (all are woken by each release; they poll).\n\
              - The memory of a waiter: the growth of a new process by {waiters} more waiters for one \
-             lock, beyond the first, in four sessions, a task or a thread each; they come by and \
+             lock, beyond the first, in four sessions, five times at most, a task or a thread each; they come by and \
              by, so that no burst of answers is in it. Ours and \
              Client::lock: the resident set. kazoo: the resident set, after a collection. Curator: \
              the resident set outside the heap, which is of fixed size and touched at the start, \

@@ -45,10 +45,10 @@ pub(crate) fn curator_keeps_place_on_downgrade() -> bool {
 
 /// Whether the suite can run. See [`can_run`].
 pub(crate) fn available(suite: &str, peers: &[Peer]) -> bool {
-    let missing: Vec<&str> = peers
+    let missing: Vec<String> = peers
         .iter()
         .filter_map(|peer| peer.program().as_ref().err())
-        .map(String::as_str)
+        .cloned()
         .collect();
     can_run(&format!("mixed fleets, {suite}"), &missing)
 }
