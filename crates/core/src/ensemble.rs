@@ -143,7 +143,8 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
         operations: &[Operation],
     ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>>;
 
-    /// Reads several znodes in one request. `None` stands for a znode that is not there.
+    /// Reads several znodes, in one request or as few as the server accepts. `None` stands for a
+    /// znode that is not there.
     fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>>;
 
     /// Makes the server this session is connected to catch up with the leader.

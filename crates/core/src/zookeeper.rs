@@ -402,29 +402,35 @@ impl ServerSession for ClientSession {
     }
 
     fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
-        let mut reader = self.client.new_multi_reader();
-        for path in paths {
-            if let Err(error) = reader.add_get_data(path) {
-                return std::future::ready(Err(classify(error))).boxed();
+        let mut replies = Vec::new();
+        for paths in in_requests(paths) {
+            let mut reader = self.client.new_multi_reader();
+            for path in paths {
+                if let Err(error) = reader.add_get_data(path) {
+                    return std::future::ready(Err(classify(error))).boxed();
+                }
             }
+            replies.push(reader.commit());
         }
-        let reply = reader.commit();
         async move {
-            understood(reply)
-                .await
-                .map_err(classify)?
-                .into_iter()
-                .map(|result| match result {
-                    client::MultiReadResult::Data { data, stat } => Ok(Some((data, stat))),
-                    client::MultiReadResult::Error {
-                        err: client::Error::NoNode,
-                    } => Ok(None),
-                    client::MultiReadResult::Error { err } => Err(classify(err)),
-                    other => Err(ServerError::outcome_unknown(format!(
-                        "unheard-of: {other:?}"
-                    ))),
-                })
-                .collect()
+            let mut nodes = Vec::new();
+            for reply in replies {
+                let results = understood(reply).await.map_err(classify)?;
+                for result in results {
+                    nodes.push(match result {
+                        client::MultiReadResult::Data { data, stat } => Some((data, stat)),
+                        client::MultiReadResult::Error {
+                            err: client::Error::NoNode,
+                        } => None,
+                        client::MultiReadResult::Error { err } => return Err(classify(err)),
+                        other => {
+                            let heard = format!("unheard-of: {other:?}");
+                            return Err(ServerError::outcome_unknown(heard));
+                        }
+                    });
+                }
+            }
+            Ok(nodes)
         }
         .boxed()
     }
@@ -447,6 +453,31 @@ fn answer<'a, T: 'a>(
     understood(reply)
         .map(|result| result.map_err(classify))
         .boxed()
+}
+
+/// Splits what is to be read into requests that a server accepts, of which each is as long as its
+/// paths: it ends the connection that a longer one comes on (`jute.maxbuffer`, by default 1 MiB).
+fn in_requests(mut paths: &[String]) -> impl Iterator<Item = &[String]> {
+    const MOST_BYTES: usize = 512 * 1024;
+    /// What a request has besides each path: the path's length, and the head of the operation.
+    const HEAD: usize = 16;
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |path: &&String| {
+            bytes += path.len() + HEAD;
+            bytes <= MOST_BYTES
+        };
+        // At least one: no path is so long that the server would refuse it alone.
+        let number = paths
+            .iter()
+            .take_while(fits)
+            .count()
+            .max(1)
+            .min(paths.len());
+        let (request, rest) = paths.split_at(number);
+        paths = rest;
+        (number > 0).then_some(request)
+    })
 }
 
 /// The client panics at replies that are shorter than they should be; whatever such a reply was to
