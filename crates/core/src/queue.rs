@@ -34,7 +34,9 @@ use visit::Visit;
 /// Acquiring without contention costs two requests, sent together (the creation of the contender's
 /// znode, a list of the directory), and releasing one (the deletion). Whoever has to wait sends
 /// two more, together (a watch on its own znode, one on that of each contender it waits on), and
-/// one (a list) each time one of those goes.
+/// one (a list) each time one of those goes, unless it went by a release that
+/// [said so](crate::docs::handoff). For that the first contender of each session costs a request
+/// more.
 #[derive(Clone)]
 pub struct Queue {
     shared: Arc<Shared>,
