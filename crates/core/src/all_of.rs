@@ -83,7 +83,8 @@ impl AllOf {
     /// # Errors
     ///
     /// The first that one of them meets, and [`Error::Lost`] when one that was already held is
-    /// lost while the others are waited for. None is held then.
+    /// lost while the others are waited for. None is held then; those that were are released in the
+    /// background.
     ///
     /// # Cancel safety
     ///
@@ -130,15 +131,9 @@ impl AllOf {
                 }),
                 hold = acquire => hold,
             };
-            match hold {
-                Ok(hold) => held.holds.push(hold),
-                Err(error) => {
-                    // The first error is the one to tell; what is given up here is retried in the
-                    // background until it has gone.
-                    let _ = held.release().await;
-                    return Err(error);
-                }
-            }
+            // What is held already is given up in the background: to wait for that would be to wait
+            // past the deadline.
+            held.holds.push(hold?);
         }
         Ok(held)
     }
@@ -164,7 +159,8 @@ impl AllOf {
                     return Ok(None);
                 }
                 Err(error) => {
-                    // As above, the first error is the one to tell.
+                    // The first error is the one to tell; what is given up here is retried in the
+                    // background until it has gone.
                     let _ = held.release().await;
                     return Err(error);
                 }
