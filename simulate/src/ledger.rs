@@ -5,14 +5,14 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use zookeeper_recipes_core::{Error, FencingToken, Hold, SessionEnd, SessionId};
+use zookeeper_recipes_core::{Error, FencingToken, Hold, Session, SessionEnd, SessionId};
+use zookeeper_recipes_election::StopWork;
 use zookeeper_recipes_testkit::simulation::{Change, Committed, Simulation};
 
-use crate::invariants::{errors, exclusion, fencing, loss, order, turn};
-use crate::recipe::{PATH, RecipeUnderTest};
-
-/// The znode that is written to under guard.
-pub(crate) const GUARDED: &str = "/guarded";
+use crate::invariants::errors::Asked;
+use crate::invariants::observers::{self, Observers};
+use crate::invariants::{calm, errors, exclusion, fencing, loss, order, release, room, turn, work};
+use crate::recipe::RecipeUnderTest;
 
 /// A promise that was not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +53,14 @@ pub struct Figures {
     pub deleted_by_hand: u64,
     /// Sessions that came to their end by expiry.
     pub expired: u64,
+    /// How often two recipes were held together.
+    pub together: u64,
+    /// How often it was changed how much can be held.
+    pub resized: u64,
+    /// Terms that leaders have worked for.
+    pub terms: u64,
+    /// What observers were told of who leads.
+    pub news: u64,
 }
 
 impl std::ops::AddAssign for Figures {
@@ -66,6 +74,10 @@ impl std::ops::AddAssign for Figures {
         self.stale_tokens += other.stale_tokens;
         self.deleted_by_hand += other.deleted_by_hand;
         self.expired += other.expired;
+        self.together += other.together;
+        self.resized += other.resized;
+        self.terms += other.terms;
+        self.news += other.news;
     }
 }
 
@@ -74,7 +86,8 @@ impl fmt::Display for Figures {
         write!(
             formatter,
             "{} grants, {} lost; {} attempts failed, {} dropped; {} guarded writes, {} refused; \
-             {} stale tokens refused; {} sessions expired, {} znodes deleted by hand",
+             {} stale tokens refused; {} sessions expired, {} znodes deleted by hand; {} held \
+             together; {} resized; {} terms, {} news of leaders",
             self.grants,
             self.losses,
             self.errors,
@@ -84,6 +97,10 @@ impl fmt::Display for Figures {
             self.stale_tokens,
             self.expired,
             self.deleted_by_hand,
+            self.together,
+            self.resized,
+            self.terms,
+            self.news,
         )
     }
 }
@@ -103,6 +120,8 @@ pub(crate) struct Standing {
     pub(crate) owner: Option<SessionId>,
     /// The transaction that created it or, where it took another's place, that one.
     pub(crate) place: i64,
+    /// The most that could be held in all at a moment when there was room for this one.
+    pub(crate) room: Option<u64>,
 }
 
 /// A hold that was granted at some time.
@@ -116,6 +135,8 @@ pub(crate) struct Granted {
 
 pub(crate) struct State {
     pub(crate) recipe: RecipeUnderTest,
+    /// How much can be held in all, and since when: the last one now.
+    pub(crate) capacities: Vec<(Duration, u64)>,
     pub(crate) held: BTreeMap<u64, Held>,
     /// The znodes that have ever been held.
     pub(crate) granted: BTreeSet<String>,
@@ -134,6 +155,7 @@ pub(crate) struct State {
     pub(crate) store: Option<FencingToken>,
     /// The newest token that was written under guard.
     pub(crate) guarded: i64,
+    pub(crate) observers: Observers,
     violations: Vec<Violation>,
     figures: Figures,
 }
@@ -154,6 +176,29 @@ impl State {
     pub(crate) fn count_guarded_write(&mut self) {
         self.figures.guarded_writes += 1;
     }
+
+    /// How much can be held in all, now.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacities
+            .last()
+            .map_or(self.recipe.capacity, |(_, capacity)| *capacity)
+    }
+
+    /// The contenders whose znodes stand now, in the order of their places, with their weights.
+    pub(crate) fn queue(&self) -> Vec<(i64, &String, u64)> {
+        let mut queue: Vec<(i64, &String, u64)> = self
+            .standing
+            .range(children_of(self.recipe.path))
+            .filter_map(|(path, node)| Some((node.place, path, weight_at(&self.recipe, path)?)))
+            .collect();
+        queue.sort_unstable();
+        queue
+    }
+}
+
+/// Where the children of a znode are among all paths.
+pub(crate) fn children_of(path: &str) -> std::ops::Range<String> {
+    format!("{path}/")..format!("{path}0")
 }
 
 /// The broken promises that a look has found.
@@ -171,6 +216,7 @@ impl Ledger {
             simulation,
             state: Mutex::new(State {
                 recipe,
+                capacities: vec![(Duration::ZERO, recipe.capacity)],
                 held: BTreeMap::new(),
                 granted: BTreeSet::new(),
                 next_hold: 0,
@@ -183,10 +229,16 @@ impl Ledger {
                 ended_by_hand: BTreeSet::new(),
                 store: None,
                 guarded: 0,
+                observers: Observers::default(),
                 violations: Vec::new(),
                 figures: Figures::default(),
             }),
         }
+    }
+
+    /// What it is the account of.
+    pub(crate) fn recipe(&self) -> RecipeUnderTest {
+        self.state().recipe
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -219,9 +271,10 @@ impl Ledger {
     pub(crate) fn finish(&self) -> (Vec<Violation>, Figures) {
         let mut state = self.state();
         let held = std::mem::take(&mut state.held);
+        let observers = std::mem::take(&mut state.observers);
         let result = (std::mem::take(&mut state.violations), state.figures);
         drop(state);
-        drop(held);
+        drop((held, observers));
         result
     }
 
@@ -301,20 +354,97 @@ impl Ledger {
 
     /// A release has come back with the server's word.
     pub(crate) fn released(&self, who: &str, path: &str) {
-        if self.state().standing.contains_key(path) {
-            let text = format!("{who} has released {path}, which is still there");
-            self.violated("a release has deleted the znode", text);
-        }
+        let findings = release::at_word(&self.state(), who, path);
+        self.report(findings);
+    }
+
+    /// A release for all clones has come back, and left one of them.
+    pub(crate) fn released_for_all(&self, who: &str, clone: &Hold) {
+        let findings = release::for_all(who, clone);
+        self.report(findings);
+    }
+
+    /// A hold has come to its end in a time when nothing goes wrong.
+    pub(crate) fn undisturbed(&self, who: &str, hold: &Hold) {
+        let findings = calm::at_end(who, hold);
+        self.report(findings);
     }
 
     /// An attempt has failed with this.
-    pub(crate) fn failed(&self, who: &str, error: &Error) {
+    pub(crate) fn failed(&self, who: &str, asked: Option<&Asked>, error: &Error) {
         self.remark(format!("{who} fails: {error}"));
         let mut state = self.state();
         state.figures.errors += 1;
-        let findings = errors::at_failure(&state, who, error);
+        let findings = errors::at_failure(&state, who, asked, error);
         drop(state);
         self.report(findings);
+    }
+
+    /// Somebody has asked for another capacity, and this came of it.
+    pub(crate) fn resized(&self, who: &str, asked: &Asked, to: u64, result: Result<(), Error>) {
+        self.remark(format!("{who} has resized to {to}: {result:?}"));
+        let mut state = self.state();
+        if result.is_ok() {
+            state.figures.resized += 1;
+        }
+        let findings = match &result {
+            Ok(()) => room::at_resize(&state, who, asked, to),
+            Err(error) => errors::at_resize(&state, who, asked, error),
+        };
+        drop(state);
+        self.report(findings);
+    }
+
+    /// How much can be held in all, now.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.state().capacity()
+    }
+
+    /// The time by the simulation's clock.
+    pub(crate) fn now(&self) -> Duration {
+        self.simulation.now()
+    }
+
+    /// A leader's work goes on, this very moment.
+    pub(crate) fn works(&self, number: u64, stop: StopWork) {
+        let findings = work::at_step(&self.state(), number, stop);
+        self.report(findings);
+    }
+
+    /// What ran for leader in this session has come back, having led with this znode.
+    pub(crate) fn resigned(&self, who: &str, session: &Session, hold: (&str, SessionId)) {
+        let findings = work::at_end(&self.state(), who, session.id(), hold);
+        self.report(findings);
+    }
+
+    /// Somebody begins to observe who leads, in this session.
+    pub(crate) fn observes(&self, who: &str, session: &Session) {
+        self.state().observers.begin(who, session.clone());
+    }
+
+    /// An observer was told who leads, by the token.
+    pub(crate) fn told(&self, who: &str, leader: Option<FencingToken>) {
+        self.remark(format!("{who} is told that {leader:?} leads"));
+        let mut state = self.state();
+        state.figures.news += 1;
+        let findings = observers::at_news(&mut state, who, leader);
+        drop(state);
+        self.report(findings);
+    }
+
+    /// The observers who do not know who leads, though it has been so for this long.
+    pub(crate) fn mistaken_observers(&self, patience: Duration) -> Findings {
+        observers::mistaken(&self.state(), self.simulation.now(), patience)
+    }
+
+    /// The sessions of those who observe.
+    pub(crate) fn observers(&self) -> Vec<SessionId> {
+        self.state().observers.sessions()
+    }
+
+    /// Nobody observes any more.
+    pub(crate) fn end_observing(&self) {
+        self.state().observers.end();
     }
 
     /// Somebody is about to delete this znode by hand.
@@ -332,16 +462,18 @@ impl Ledger {
     /// The contenders' znodes that stand now, in the order of their places, with their owners.
     pub(crate) fn contenders(&self) -> Vec<(String, Option<SessionId>)> {
         let state = self.state();
-        let mut contenders: Vec<(i64, String, Option<SessionId>)> = state
-            .standing
-            .iter()
-            .filter(|(path, _)| is_contender(&state.recipe, path))
-            .map(|(path, node)| (node.place, path.clone(), node.owner))
-            .collect();
-        contenders.sort_unstable();
-        contenders
+        if !state.recipe.queues {
+            let node = state.standing.get_key_value(state.recipe.path);
+            return node
+                .map(|(path, node)| (path.clone(), node.owner))
+                .into_iter()
+                .collect();
+        }
+        let owner = |path: &String| state.standing.get(path).and_then(|node| node.owner);
+        state
+            .queue()
             .into_iter()
-            .map(|(_, path, owner)| (path, owner))
+            .map(|(_, path, _)| (path.clone(), owner(path)))
             .collect()
     }
 
@@ -349,6 +481,11 @@ impl Ledger {
     pub(crate) fn look_at_turns(&self, patience: Duration, turns: &mut turn::Turns) {
         let findings = turn::at(&self.state(), self.simulation.now(), patience, turns);
         self.report(findings);
+    }
+
+    /// Looks whether an observer has not been told who leads.
+    pub(crate) fn look_at_observers(&self, patience: Duration) {
+        self.report(self.mistaken_observers(patience));
     }
 
     /// Takes in what the ensemble has just committed.
@@ -359,11 +496,14 @@ impl Ledger {
             Change::Created {
                 path,
                 ephemeral_owner,
+                data,
             } => {
                 let standing = Standing {
                     owner: *ephemeral_owner,
                     place: committed.zxid,
+                    room: None,
                 };
+                room::at_data(&mut state, committed.at, path, data);
                 state.standing.insert(path.clone(), standing);
                 state.last_created = (committed.zxid, path.clone());
             }
@@ -390,26 +530,27 @@ impl Ledger {
                     state.figures.expired += 1;
                 }
             }
-            Change::DataSet { path, data } if path == GUARDED => {
+            Change::DataSet { path, data } if path == state.recipe.guarded => {
                 findings.extend(fencing::at_guarded_write(&mut state, data));
             }
-            Change::DataSet { .. } | Change::SessionOpened { .. } => {}
+            Change::DataSet { path, data } => {
+                room::at_data(&mut state, committed.at, path, data);
+            }
+            Change::SessionOpened { .. } => {}
+        }
+        if state.recipe.queues {
+            room::at_change(&mut state);
+        }
+        if state.recipe.elects {
+            observers::at_change(&mut state, committed);
         }
         drop(state);
         self.report(findings);
     }
 }
 
-/// Whether a contender's znode is at this path.
-pub(crate) fn is_contender(recipe: &RecipeUnderTest, path: &str) -> bool {
-    if !recipe.queues {
-        return path == PATH;
-    }
-    weight_at(recipe, path).is_some()
-}
-
 /// What the contender weighs whose znode is at this path.
 pub(crate) fn weight_at(recipe: &RecipeUnderTest, path: &str) -> Option<u64> {
-    let name = path.strip_prefix(PATH)?.strip_prefix('/')?;
+    let name = path.strip_prefix(recipe.path)?.strip_prefix('/')?;
     recipe.weight_of(name)
 }

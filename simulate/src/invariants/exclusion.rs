@@ -13,7 +13,7 @@ pub(crate) fn at_grant(state: &State, new: &Held) -> Findings {
         .filter(|other| state.is_certain(&other.hold))
         .collect();
     let weight: u64 = others.iter().map(|other| other.weight).sum();
-    if weight + new.weight <= state.recipe.capacity {
+    if weight + new.weight <= capacity(state, &others, new) {
         return Findings::new();
     }
     let others: Vec<String> = others
@@ -27,4 +27,19 @@ pub(crate) fn at_grant(state: &State, new: &Held) -> Findings {
         others.join(" and "),
     );
     vec![("no more is held at a time than can be", text)]
+}
+
+/// How much could be held when the last of them in the queue was let in: it came after all the
+/// others, so that they were counted. Who has come later is judged by what was in force later.
+fn capacity(state: &State, others: &[&Held], new: &Held) -> u64 {
+    if !state.recipe.resizes {
+        return state.recipe.capacity;
+    }
+    others
+        .iter()
+        .chain([&new])
+        .filter_map(|held| state.standing.get(held.hold.path()))
+        .max_by_key(|node| node.place)
+        .and_then(|last| last.room)
+        .unwrap_or(0)
 }

@@ -1,11 +1,11 @@
 //! First come, first served, by what the ensemble has committed.
 
-use crate::ledger::{Findings, Held, State, weight_at};
-use crate::recipe::PATH;
+use crate::ledger::{Findings, Held, State};
 
-/// Whoever comes to hold has a znode of its own session, and what is before that one leaves room.
+/// Whoever comes to hold has a znode of its own session, and what is before that one leaves room,
+/// or has left it since this one came: see [`room`](super::room).
 ///
-/// Judged on the committed znodes at the moment of the grant. The contender may have judged on
+/// Judged on the committed znodes, up to the moment of the grant. The contender may have judged on
 /// older ones, but nobody gets in before another: those before it can only have become fewer.
 pub(crate) fn at_grant(state: &State, new: &Held) -> Findings {
     let path = new.hold.path();
@@ -24,16 +24,14 @@ pub(crate) fn at_grant(state: &State, new: &Held) -> Findings {
     if !state.recipe.queues {
         return Findings::new();
     }
-    let before: Vec<(&String, u64)> = state
-        .standing
-        .range(format!("{PATH}/")..format!("{PATH}0"))
-        .filter(|(_, other)| other.place < own.place)
-        .filter_map(|(path, _)| Some((path, weight_at(&state.recipe, path)?)))
-        .collect();
-    let weight: u64 = before.iter().map(|(_, weight)| weight).sum();
-    if weight + new.weight <= state.recipe.capacity {
+    if own.room.is_some() {
         return Findings::new();
     }
+    let before: Vec<_> = state
+        .queue()
+        .into_iter()
+        .filter(|(place, _, _)| *place < own.place)
+        .collect();
     let text = format!("{} came to hold {path} before {before:?}", new.who);
     vec![("first come, first served", text)]
 }
