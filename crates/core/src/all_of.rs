@@ -124,11 +124,7 @@ impl AllOf {
             };
             let hold = tokio::select! {
                 biased;
-                (hold, reason) = held.first_lost() => Err(Error::Lost {
-                    path: hold.path().to_owned(),
-                    session: hold.session_id(),
-                    reason,
-                }),
+                lost = held.first_lost() => Err(told_of(lost)),
                 hold = acquire => hold,
             };
             // What is held already is given up in the background: to wait for that would be to wait
@@ -142,7 +138,8 @@ impl AllOf {
     ///
     /// # Errors
     ///
-    /// The first that one of them meets. None is held then.
+    /// The first that one of them meets, and [`Error::Lost`] when one that was already held was lost
+    /// meanwhile. None is held then.
     ///
     /// # Cancel safety
     ///
@@ -166,12 +163,23 @@ impl AllOf {
                 }
             }
         }
+        if let Some(lost) = held.first_lost().now_or_never() {
+            return Err(told_of(lost));
+        }
         Ok(Some(held))
     }
 
     /// The recipes, in the order in which they are acquired.
     pub fn recipes(&self) -> impl Iterator<Item = &dyn Recipe> {
         self.recipes.iter().map(|recipe| &**recipe)
+    }
+}
+
+fn told_of((hold, reason): (&Hold, LossReason)) -> Error {
+    Error::Lost {
+        path: hold.path().to_owned(),
+        session: hold.session_id(),
+        reason,
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use zookeeper_recipes_core::{
     AllOf, ConnectOptions, Contender, Error, LossReason, Queue, Recipe, Rule, Session, Verdict,
 };
-use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_testkit::simulation::{Fault, FaultKind, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 /// Longer than anything here may take: a test that gets there has failed.
@@ -141,6 +141,38 @@ async fn a_deadline_is_kept_where_what_is_held_cannot_be_given_back() {
     assert_eq!(began.elapsed().as_millis(), timeout.as_millis());
 
     third.release().await.expect("it is released");
+    assert_free(&theirs, paths).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_try_in_the_course_of_which_one_is_lost_holds_none() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let ours = Session::open(simulation.ensemble("ours"), ConnectOptions::new())
+        .await
+        .expect("a session opens");
+    let theirs = Session::open(simulation.ensemble("theirs"), ConnectOptions::new())
+        .await
+        .expect("a session opens");
+    let paths = ["/all/a", "/all/b", "/all/c"];
+    assert_free(&theirs, paths).await;
+    let late = Fault::new(FaultKind::RequestLate(Duration::from_secs(2)));
+    simulation
+        .faults()
+        .inject(late.of_process("ours").under("/all/c"));
+
+    let all = all_of(&ours, paths);
+    let administrator = simulation.administrator();
+    let deleted = async {
+        while administrator.children("/all/b").is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        let name = &administrator.children("/all/a")[0];
+        let deleted = administrator.delete(&format!("/all/a/{name}"));
+        deleted.expect("it is there");
+    };
+    let (tried, ()) = tokio::join!(all.try_acquire(), deleted);
+    assert!(matches!(tried, Err(Error::Lost { .. })), "{tried:?}");
     assert_free(&theirs, paths).await;
 }
 
