@@ -105,6 +105,7 @@ async fn operate(
 
 fn end(simulation: &Simulation, setting: &Setting, session: SessionId) {
     setting.ledger.end_by_hand(session);
+    setting.beside.end_by_hand(session);
     setting
         .ledger
         .remark(format!("somebody ends session {session}"));

@@ -147,7 +147,8 @@ impl Contender {
         self.label.start == CANONICAL_END && self.name.get(THIRD_GROUP) == Some(ANNOUNCING)
     }
 
-    pub(crate) fn set_czxid(&mut self, czxid: i64) {
+    /// Takes in the transaction that created the znode.
+    pub fn set_czxid(&mut self, czxid: i64) {
         self.czxid = Some(czxid);
     }
 }
@@ -294,7 +295,10 @@ fn after_the_widest_gap(contenders: &[Contender]) -> usize {
 
 /// Which contenders of an ordered queue can only be ordered by their `czxid`: those at the end of
 /// the count, and those that share their number with a neighbour.
-pub(crate) fn ordered_by_czxid(ordered: &[Contender]) -> Vec<usize> {
+///
+/// Their places. Once their `czxid`s have been [told](Contender::set_czxid), they are to be
+/// [ordered](order) again.
+pub fn ordered_by_czxid(ordered: &[Contender]) -> Vec<usize> {
     let same = |left: usize, right: usize| {
         let pair = ordered.get(left).zip(ordered.get(right));
         pair.is_some_and(|(left, right)| left.sequence == right.sequence)

@@ -85,7 +85,7 @@ mod watch_room;
 mod zookeeper;
 
 pub use all_of::{AllHold, AllOf};
-pub use contender::{Contender, Identity, Sequence, order};
+pub use contender::{Contender, Identity, Sequence, order, ordered_by_czxid};
 pub use directory::Directories;
 pub use ensemble::{
     Acl, AuthId, CreateMode, Ensemble, Operation, Outcome, Permission, SessionEnd, SessionId, Stat,

@@ -853,7 +853,9 @@ impl World {
                 for edit in edits {
                     match edit {
                         Edit::Check => {}
-                        Edit::Create { path, owner, .. } => {
+                        Edit::Create {
+                            path, data, owner, ..
+                        } => {
                             let ephemeral_owner = match owner {
                                 Owner::Session(session) => Some(SessionId(*session)),
                                 _ => None,
@@ -861,6 +863,7 @@ impl World {
                             commit(Change::Created {
                                 path: path.clone(),
                                 ephemeral_owner,
+                                data: data.clone(),
                             });
                         }
                         Edit::Delete { path } => commit(Change::Deleted { path: path.clone() }),
