@@ -317,14 +317,16 @@ impl Vigil {
                 }
                 continue;
             };
-            let data = reads.then(|| visit.server.get_and_watch(path));
+            // In this order: what the directory says must be no older than who is in it.
             let names = visit.server.list_and_watch(path);
+            let data = reads.then(|| visit.server.get_and_watch(path));
             let answers = async {
+                let names = names.await?;
                 let data = match data {
                     Some(data) => Some(data.await?),
                     None => None,
                 };
-                Ok((data, names.await?))
+                Ok((data, names))
             };
             match answers.await {
                 Ok((data, (names, watch))) => {

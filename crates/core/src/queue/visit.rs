@@ -247,6 +247,23 @@ impl<'a> Visit<'a> {
         }
     }
 
+    /// Reads the directory's data, and lets the rule learn it.
+    async fn learn_directory(&self) -> Result<(), Error> {
+        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        loop {
+            let data = match self.server.get(self.queue.directory.as_str()).await {
+                Ok((data, _)) => Some(data),
+                Err(error) if error.is(Refusal::NoNode) => None,
+                Err(ServerError::OutcomeUnknown(_)) => {
+                    backoff.wait().await;
+                    continue;
+                }
+                Err(error) => return Err(self.failed(error)),
+            };
+            return self.learn(data).map(drop);
+        }
+    }
+
     pub(super) async fn list(&self) -> Result<Vec<String>, Error> {
         self.answered_queue(self.ask_for_queue()).await
     }
@@ -273,6 +290,10 @@ impl<'a> Visit<'a> {
                 Some((_, stat)) => contenders[index].set_czxid(stat.czxid),
                 None => gone.push(index),
             }
+        }
+        if !gone.is_empty() && rule.reads_directory() {
+            // What was read of the directory is older than that they have gone.
+            self.learn_directory().await?;
         }
         for index in gone.into_iter().rev() {
             contenders.remove(index);
