@@ -7,50 +7,46 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use zookeeper_recipes_examples::Playground;
-use zookeeper_recipes_lock::{
-    ExclusiveLock, QueueOptions, Recipe, Session, SingleNodeLock, WaitStrategy,
-};
+use zookeeper_recipes_lock::{ExclusiveLock, QueueOptions, Recipe, SingleNodeLock, WaitStrategy};
 
 const CONTENDERS: usize = 5;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let playground = Playground::open().await?;
-    let zookeeper = playground.connect_string();
-
     let poll = WaitStrategy::Poll(Duration::from_millis(100));
     let arrival: Vec<usize> = (0..CONTENDERS).collect();
     assert_eq!(
-        pass(zookeeper, "predecessor", WaitStrategy::Predecessor).await?,
+        pass(&playground, "predecessor", WaitStrategy::Predecessor).await?,
         arrival
     );
     assert_eq!(
-        pass(zookeeper, "parent", WaitStrategy::Parent).await?,
+        pass(&playground, "parent", WaitStrategy::Parent).await?,
         arrival
     );
-    assert_eq!(pass(zookeeper, "poll", poll).await?, arrival);
+    assert_eq!(pass(&playground, "poll", poll).await?, arrival);
 
-    let mut order = pass_without_queue(zookeeper).await?;
+    let mut order = pass_without_queue(&playground).await?;
     order.sort();
     assert_eq!(order, arrival, "each of them got it, in whatever order");
-    playground.close().await
+    Ok(playground.close().await?)
 }
 
 /// Lets the contenders queue one after the other, and returns the order in which they held.
 async fn pass(
-    zookeeper: &str,
+    playground: &Playground,
     name: &str,
     strategy: WaitStrategy,
 ) -> Result<Vec<usize>, Box<dyn Error>> {
     let path = format!("/locks/{name}");
-    let session = Session::connect(zookeeper).await?;
+    let session = playground.connect().await?;
     let first = ExclusiveLock::new(&session, &path)?;
     let hold = first.acquire().await?;
 
     let (sender, mut holders) = mpsc::unbounded_channel();
     let mut sessions = Vec::new();
     for number in 0..CONTENDERS {
-        let session = Session::connect(zookeeper).await?;
+        let session = playground.connect().await?;
         let options = QueueOptions::new().strategy(strategy);
         let lock = ExclusiveLock::with_options(&session, &path, options)?;
         tokio::spawn(hold_once(Box::new(lock), number, sender.clone()));
@@ -72,15 +68,15 @@ async fn pass(
 }
 
 /// As `pass`, with the lock that has no queue, so that nobody can tell who waits.
-async fn pass_without_queue(zookeeper: &str) -> Result<Vec<usize>, Box<dyn Error>> {
-    let session = Session::connect(zookeeper).await?;
+async fn pass_without_queue(playground: &Playground) -> Result<Vec<usize>, Box<dyn Error>> {
+    let session = playground.connect().await?;
     let hold = SingleNodeLock::new(&session, "/locks/single-node")?
         .acquire()
         .await?;
 
     let (sender, mut holders) = mpsc::unbounded_channel();
     for number in 0..CONTENDERS {
-        let session = Session::connect(zookeeper).await?;
+        let session = playground.connect().await?;
         let lock = SingleNodeLock::new(&session, "/locks/single-node")?;
         tokio::spawn(hold_once(Box::new(lock), number, sender.clone()));
     }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use zookeeper_recipes_core::{Contender, Error, Hold, Queue, Recipe, Rule, Session, Verdict};
+use zookeeper_recipes_core::{Contender, Error, Hold, Queue, Recipe, Rule, Verdict};
 use zookeeper_recipes_examples::Playground;
 
 /// The bridge as those who go this way see it.
@@ -57,7 +57,7 @@ async fn cross(bridge: &dyn Recipe) -> Result<Hold, Error> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let playground = Playground::open().await?;
-    let session = Session::connect(playground.connect_string()).await?;
+    let session = playground.connect().await?;
     let north = Queue::new(&session, "/bridge", Direction::North)?;
     let south = Queue::new(&session, "/bridge", Direction::South)?;
 
@@ -80,5 +80,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     oncoming.release().await?;
     session.close().await;
-    playground.close().await
+    Ok(playground.close().await?)
 }

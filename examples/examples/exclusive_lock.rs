@@ -7,9 +7,8 @@ use zookeeper_recipes_lock::FencingToken;
 
 use zookeeper_recipes_lock::{Error, ExclusiveLock, Recipe, Session};
 
-async fn make_report(zookeeper: &str) -> Result<(), Error> {
-    let session = Session::connect(zookeeper).await?;
-    let lock = ExclusiveLock::new(&session, "/locks/report")?;
+async fn make_report(session: &Session) -> Result<(), Error> {
+    let lock = ExclusiveLock::new(session, "/locks/report")?;
 
     let hold = lock.acquire().await?; // or try_acquire(), acquire_timeout(duration)
     tokio::select! {
@@ -26,11 +25,11 @@ async fn write_report(token: FencingToken) {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let playground = Playground::open().await?;
-    make_report(playground.connect_string()).await?;
+    let session = playground.connect().await?;
+    make_report(&session).await?;
 
-    let session = Session::connect(playground.connect_string()).await?;
     let lock = ExclusiveLock::new(&session, "/locks/report")?;
     assert!(lock.contenders().await?.is_empty(), "nobody is left");
     session.close().await;
-    playground.close().await
+    Ok(playground.close().await?)
 }

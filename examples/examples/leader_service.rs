@@ -3,27 +3,25 @@
 //! `cargo run --example leader_service`
 //!
 //! Each instance is a process of its own with two pages: `/health` says whether it has a
-//! connection to ZooKeeper, `/leader` who leads.
+//! connection to ZooKeeper, `/leader` who leads. With `--simulated` the three are tasks of one
+//! process, and what is killed is a task with all that its session does.
 
 use std::error::Error;
 use std::future::pending;
-use std::io::Write;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use anyhow::bail;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use futures_util::{FutureExt, StreamExt};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use zookeeper_recipes_election::core::SessionState;
-use zookeeper_recipes_election::{ConnectOptions, Leader, LeaderElection, Leadership, Session};
-use zookeeper_recipes_examples::Playground;
-use zookeeper_recipes_testkit::CONNECT_VARIABLE;
+use zookeeper_recipes_election::{Leader, LeaderElection, Leadership, Session};
+use zookeeper_recipes_examples::{Part, Playground, Process};
 
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -52,27 +50,23 @@ async fn leader(State(service): State<Service>) -> (StatusCode, String) {
     }
 }
 
-/// One instance of the service: runs until its standard input ends.
-async fn serve(zookeeper: &str, id: &str) -> Result<(), Box<dyn Error>> {
-    let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
-    let session = Session::connect_with(zookeeper, options).await?;
-    let election = LeaderElection::new(&session, "/service/leader", id)?;
+/// One instance of the service: runs until it is told to end.
+async fn serve(mut part: Part) -> anyhow::Result<()> {
+    let session = part.connect().await?;
+    let id = part.name().to_owned();
+    let election = LeaderElection::new(&session, "/service/leader", &id)?;
 
     let (seen, who_leads) = watch::channel(None);
     let mut leaders = election.observe();
-    let observing = tokio::spawn(async move {
+    let observe = async {
         while let Some(told) = leaders.next().await {
             match told {
                 Ok(leader) => drop(seen.send_replace(leader)),
                 Err(error) => eprintln!("observing: {error}"),
             }
         }
-    });
+    };
 
-    let shutdown = async {
-        let _ = tokio::io::stdin().read_to_end(&mut Vec::new()).await;
-    }
-    .shared();
     let pages = Router::new()
         .route("/health", get(health))
         .route("/leader", get(leader))
@@ -81,21 +75,23 @@ async fn serve(zookeeper: &str, id: &str) -> Result<(), Box<dyn Error>> {
             leader: who_leads,
         });
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    println!("{}", listener.local_addr()?);
-    std::io::stdout().flush()?;
-    let serving = axum::serve(listener, pages)
+    part.say(listener.local_addr()?).await?;
+    let shutdown = async move { while let Ok(Some(_)) = part.hear().await {} }.shared();
+    let serve = axum::serve(listener, pages)
         .with_graceful_shutdown(shutdown.clone())
         .into_future();
 
     // What the leader does, until it leads no more: here, nothing but to say so.
-    let lead = async |leadership: Leadership| -> Result<(), std::io::Error> {
+    let lead = async move |leadership: Leadership| -> Result<(), std::io::Error> {
         eprintln!("{id}: leads with token {}", leadership.fencing_token());
         pending().await
     };
-    let (served, led) = tokio::join!(serving, election.run(shutdown, lead));
+    let (served, led) = tokio::select! {
+        done = async { tokio::join!(serve, election.run(shutdown, lead)) } => done,
+        () = observe => bail!("there is nothing to be observed any more"),
+    };
     served?;
     led?;
-    observing.abort();
     session.close().await;
     Ok(())
 }
@@ -103,24 +99,17 @@ async fn serve(zookeeper: &str, id: &str) -> Result<(), Box<dyn Error>> {
 /// One instance, as whoever has started it sees it.
 struct Instance {
     id: String,
-    process: Child,
+    process: Process,
     address: String,
 }
 
 impl Instance {
-    async fn start(zookeeper: &str, id: &str) -> Result<Instance, Box<dyn Error>> {
-        let mut process = Command::new(std::env::current_exe()?)
-            .args(["instance", zookeeper, id])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
-        let output = process.stdout.take().ok_or("it has no output")?;
-        let address = BufReader::new(output).lines().next_line().await?;
+    async fn start(playground: &Playground, id: &str) -> Result<Instance, Box<dyn Error>> {
+        let mut process = playground.start(id, serve)?;
         Ok(Instance {
             id: id.to_owned(),
+            address: process.hear().await?,
             process,
-            address: address.ok_or("it has ended")?,
         })
     }
 
@@ -172,16 +161,14 @@ async fn next_leader(instances: &[Instance], than: i64) -> Result<(String, i64),
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [instance, zookeeper, id] = &arguments[..] {
-        assert_eq!(instance, "instance");
-        return serve(zookeeper, id).await;
+    if let Some(part) = Part::of_this_process() {
+        return Ok(serve(part).await?);
     }
 
-    let playground = Playground::open().await?;
+    let playground = Playground::open_with(SESSION_TIMEOUT).await?;
     let mut instances = Vec::new();
     for id in ["node-1", "node-2", "node-3"] {
-        let instance = Instance::start(playground.connect_string(), id).await?;
+        let instance = Instance::start(&playground, id).await?;
         assert_eq!(
             instance.page("/health").await?.as_deref(),
             Some("connected")
@@ -191,26 +178,23 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (mut leader, mut token) = next_leader(&instances, 0).await?;
     println!("{leader} leads with token {token}");
 
-    // A server of one's own has this tick; of another's, ZooKeeper's usual one is assumed.
-    let tick = match std::env::var_os(CONNECT_VARIABLE) {
-        None => Duration::from_millis(500),
-        Some(_) => Duration::from_secs(2),
-    };
     while instances.len() > 1 {
         let place = instances.iter().position(|instance| instance.id == leader);
-        let mut killed = instances.swap_remove(place.ok_or("a stranger leads")?);
+        let killed = instances.swap_remove(place.ok_or("a stranger leads")?);
         killed.process.kill().await?;
         let died = Instant::now();
         let next = next_leader(&instances, token).await?;
         let gap = died.elapsed();
         println!("{leader} was killed, and {} leads after {gap:.1?}", next.0);
-        assert!(gap <= SESSION_TIMEOUT + 2 * tick, "a gap of {gap:?}");
+        assert!(
+            gap <= SESSION_TIMEOUT + 2 * playground.tick(),
+            "a gap of {gap:?}"
+        );
         (leader, token) = next;
     }
     // The last one is shut down in good order.
-    for mut instance in instances {
-        drop(instance.process.stdin.take());
-        assert!(instance.process.wait().await?.success());
+    for instance in instances {
+        instance.process.end().await?;
     }
-    playground.close().await
+    Ok(playground.close().await?)
 }

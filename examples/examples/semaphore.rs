@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut workers = JoinSet::new();
     for worker in 0..WORKERS {
         // As in a fleet, each has a session of its own.
-        let session = Session::connect(playground.connect_string()).await?;
+        let session = playground.connect().await?;
         workers.spawn(work(session, worker, load.clone()));
     }
     while let Some(finished) = workers.join_next().await {
@@ -40,12 +40,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let most = load.most.load(Ordering::SeqCst);
     println!("never more than {most} of {PERMITS} permits in use");
     assert!((2..=PERMITS).contains(&most), "{most}");
-    let session = Session::connect(playground.connect_string()).await?;
+    let session = playground.connect().await?;
     let semaphore = Semaphore::new(&session, "/limits/exports", PERMITS)?;
     assert_eq!(semaphore.available().await?, PERMITS, "all are back");
     assert!(semaphore.contenders().await?.is_empty(), "nobody is left");
     session.close().await;
-    playground.close().await
+    Ok(playground.close().await?)
 }
 
 async fn work(

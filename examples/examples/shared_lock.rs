@@ -5,17 +5,14 @@
 use std::time::Duration;
 
 use zookeeper_recipes_examples::Playground;
-use zookeeper_recipes_rwlock::{Recipe, Session, SharedLock};
+use zookeeper_recipes_rwlock::{Recipe, SharedLock};
 
 const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let playground = Playground::open().await?;
-    let (theirs, ours) = (
-        Session::connect(playground.connect_string()).await?,
-        Session::connect(playground.connect_string()).await?,
-    );
+    let (theirs, ours) = (playground.connect().await?, playground.connect().await?);
     let their_lock = SharedLock::new(&theirs, "/locks/catalogue")?;
     let lock = SharedLock::new(&ours, "/locks/catalogue")?;
 
@@ -61,5 +58,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     late_reading.release().await?;
     theirs.close().await;
     ours.close().await;
-    playground.close().await
+    Ok(playground.close().await?)
 }

@@ -5,15 +5,12 @@
 use std::time::{Duration, Instant};
 
 use zookeeper_recipes_examples::Playground;
-use zookeeper_recipes_lock::{Error, ExclusiveLock, QueueOptions, Recipe, Session};
+use zookeeper_recipes_lock::{Error, ExclusiveLock, QueueOptions, Recipe};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let playground = Playground::open().await?;
-    let (theirs, ours) = (
-        Session::connect(playground.connect_string()).await?,
-        Session::connect(playground.connect_string()).await?,
-    );
+    let (theirs, ours) = (playground.connect().await?, playground.connect().await?);
 
     let options = QueueOptions::new().data("node-7");
     let their_lock = ExclusiveLock::with_options(&theirs, "/locks/report", options)?;
@@ -46,5 +43,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     theirs.close().await;
     ours.close().await;
-    playground.close().await
+    Ok(playground.close().await?)
 }

@@ -1,24 +1,36 @@
-//! What the examples stand on: a ZooKeeper of their own to play with.
+//! What the examples stand on: a ZooKeeper to play with.
 //!
-//! Run one with `cargo run --example exclusive_lock`.
+//! Run one with `cargo run --example exclusive_lock`. With `-- --simulated` behind that, it runs on
+//! an ensemble in its own memory, and needs no server.
 
-use std::error::Error;
+use std::time::Duration;
 
-use zookeeper_recipes_lock::Session;
-use zookeeper_recipes_lock::core::ensemble::{CreateMode, Permission, ServerSession};
-use zookeeper_recipes_lock::core::{Acl, AuthId, NodePath, Refusal};
+use anyhow::bail;
+use zookeeper_recipes_core::ensemble::{CreateMode, Permission, ServerSession};
+use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, NodePath, Refusal, Session};
+use zookeeper_recipes_testkit::simulation::{SimulatedProcess, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::{ServerOptions, TestEnsemble};
 
+mod process;
+
+pub use process::{Part, Process};
+
+/// The tick of a server of one's own.
+const TICK: Duration = Duration::from_millis(500);
+
+/// ZooKeeper's usual tick, which a server of others' is taken to have.
+const USUAL_TICK: Duration = Duration::from_secs(2);
+
 /// A directory of its own on a ZooKeeper server: on the one that `ZOOKEEPER_CONNECT` names, else
-/// on one that is started for it and ends with it.
+/// on one that is started for it and ends with it. Or, where the program was called with
+/// `--simulated`, an ensemble in memory.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use zookeeper_recipes_examples::Playground;
-/// use zookeeper_recipes_lock::Session;
 ///
 /// let playground = Playground::open().await?;
-/// let session = Session::connect(playground.connect_string()).await?;
+/// let session = playground.connect().await?;
 /// session.close().await;
 /// playground.close().await?;
 /// # Ok(())
@@ -26,9 +38,17 @@ use zookeeper_recipes_testkit::{ServerOptions, TestEnsemble};
 /// ```
 #[derive(Debug)]
 pub struct Playground {
-    ensemble: TestEnsemble,
-    directory: NodePath,
-    connect_string: String,
+    ground: Ground,
+    session_timeout: Duration,
+}
+
+#[derive(Debug)]
+enum Ground {
+    Server {
+        ensemble: Box<TestEnsemble>,
+        directory: NodePath,
+    },
+    Simulation(Simulation),
 }
 
 impl Playground {
@@ -36,29 +56,71 @@ impl Playground {
     ///
     /// # Errors
     ///
-    /// When no server can be started, or none answers.
-    pub async fn open() -> Result<Playground, Box<dyn Error>> {
-        let ensemble = TestEnsemble::from_environment_or_start(ServerOptions::new()).await?;
-        let directory = NodePath::new(&TestEnsemble::directory("recipes-example"))?;
-        let connect_string = format!("{}{directory}", ensemble.connect_string());
-        let session = Session::connect(ensemble.connect_string()).await?;
-        let server = session.server(&directory).await?;
-        let anyone = [Acl::new(Permission::ALL, AuthId::anyone())];
-        server
-            .create(directory.as_str(), b"", CreateMode::Persistent, &anyone)
-            .await?;
-        drop(server);
-        session.close().await;
+    /// When no server can be started, or none answers; or when the program was called with
+    /// arguments that it does not know.
+    pub async fn open() -> anyhow::Result<Playground> {
+        Playground::open_with(Duration::from_secs(10)).await
+    }
+
+    /// As [`open`](Self::open), with sessions that end when nothing was heard of them for so long.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open).
+    pub async fn open_with(session_timeout: Duration) -> anyhow::Result<Playground> {
+        let arguments: Vec<String> = std::env::args().skip(1).collect();
+        let ground = match &arguments[..] {
+            [] => on_server().await?,
+            [simulated] if simulated == "--simulated" => simulated_ground(session_timeout),
+            _ => bail!("{arguments:?}: only --simulated is known"),
+        };
         Ok(Playground {
-            ensemble,
-            directory,
-            connect_string,
+            ground,
+            session_timeout,
         })
     }
 
-    /// The connect string, with the directory as its chroot.
-    pub fn connect_string(&self) -> &str {
-        &self.connect_string
+    /// Opens a session: [`Session::connect`] with the connect string of the ensemble.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Session::connect`].
+    pub async fn connect(&self) -> Result<Session, zookeeper_recipes_core::Error> {
+        self.as_seen_by("example")
+            .connect(self.session_timeout)
+            .await
+    }
+
+    /// The server's tick: by so much a session can outlast its timeout.
+    pub fn tick(&self) -> Duration {
+        match &self.ground {
+            Ground::Server { ensemble, .. } if ensemble.server().is_none() => USUAL_TICK,
+            Ground::Server { .. } | Ground::Simulation(_) => TICK,
+        }
+    }
+
+    /// Starts a process of this name that plays a part: this program once more or, where all is
+    /// simulated, a task that can be stopped and killed as a process can.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be started.
+    pub fn start<F>(&self, name: &str, part: fn(Part) -> F) -> anyhow::Result<Process>
+    where
+        F: Future<Output = anyhow::Result<()>> + Send + 'static,
+    {
+        let place = self.as_seen_by(name);
+        Process::start(name, place, self.session_timeout, part)
+    }
+
+    fn as_seen_by(&self, process: &str) -> Place {
+        match &self.ground {
+            Ground::Server {
+                ensemble,
+                directory,
+            } => Place::Server(format!("{}{directory}", ensemble.connect_string())),
+            Ground::Simulation(simulation) => Place::Simulation(simulation.process(process)),
+        }
     }
 
     /// Removes the directory and all that is in it.
@@ -66,17 +128,71 @@ impl Playground {
     /// # Errors
     ///
     /// When the server does not answer, or refuses.
-    pub async fn close(self) -> Result<(), Box<dyn Error>> {
-        let session = Session::connect(self.ensemble.connect_string()).await?;
-        let server = session.server(&self.directory).await?;
-        remove(&*server, self.directory.as_str()).await?;
-        drop(server);
-        session.close().await;
+    pub async fn close(self) -> anyhow::Result<()> {
+        // What is simulated goes with its last handle.
+        if let Ground::Server {
+            ensemble,
+            directory,
+        } = &self.ground
+        {
+            let session = Session::connect(ensemble.connect_string()).await?;
+            let server = session.server(directory).await?;
+            remove(&*server, directory.as_str()).await?;
+            drop(server);
+            session.close().await;
+        }
         Ok(())
     }
 }
 
-async fn remove(server: &dyn ServerSession, path: &str) -> Result<(), Box<dyn Error>> {
+async fn on_server() -> anyhow::Result<Ground> {
+    let options = ServerOptions::new().tick_time(TICK);
+    let ensemble = TestEnsemble::from_environment_or_start(options).await?;
+    let directory = NodePath::new(&TestEnsemble::directory("recipes-example"))?;
+    let session = Session::connect(ensemble.connect_string()).await?;
+    let server = session.server(&directory).await?;
+    let anyone = [Acl::new(Permission::ALL, AuthId::anyone())];
+    server
+        .create(directory.as_str(), b"", CreateMode::Persistent, &anyone)
+        .await?;
+    drop(server);
+    session.close().await;
+    Ok(Ground::Server {
+        ensemble: Box::new(ensemble),
+        directory,
+    })
+}
+
+fn simulated_ground(session_timeout: Duration) -> Ground {
+    Ground::Simulation(Simulation::new(SimulationOptions {
+        session_timeout,
+        tick: TICK,
+        ..SimulationOptions::default()
+    }))
+}
+
+/// Where a process finds the ensemble.
+#[derive(Clone, Debug)]
+enum Place {
+    /// By this connect string, with the directory as its chroot.
+    Server(String),
+    Simulation(SimulatedProcess),
+}
+
+impl Place {
+    async fn connect(
+        &self,
+        session_timeout: Duration,
+    ) -> Result<Session, zookeeper_recipes_core::Error> {
+        let options = ConnectOptions::new().session_timeout(session_timeout);
+        match self {
+            Place::Server(connect_string) => Session::connect_with(connect_string, options).await,
+            Place::Simulation(process) => Session::open(process.ensemble(), options).await,
+        }
+    }
+}
+
+async fn remove(server: &dyn ServerSession, path: &str) -> anyhow::Result<()> {
     // A parent is deleted after its children, so they are collected parents first.
     let mut paths = vec![path.to_owned()];
     let mut next = 0;

@@ -1,4 +1,5 @@
-//! Every example is run, says what it should, ends by itself and leaves nothing behind.
+//! Every example is run, on a server and without one: it says what it should, ends by itself and
+//! leaves nothing behind.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -54,12 +55,24 @@ fn program(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     Ok(program)
 }
 
+/// On what an example runs.
+#[derive(Clone, Copy)]
+enum Ground<'a> {
+    Named(&'a str),
+    Started,
+    Simulated,
+}
+
 /// Runs an example to its end, and returns what it printed.
-async fn run(name: &str, zookeeper: Option<&str>) -> Result<String, Box<dyn Error>> {
+async fn run(name: &str, ground: Ground<'_>) -> Result<String, Box<dyn Error>> {
     let mut command = Command::new(program(name)?);
-    match zookeeper {
-        Some(zookeeper) => command.env(CONNECT_VARIABLE, zookeeper),
-        None => command.env_remove(CONNECT_VARIABLE),
+    match ground {
+        Ground::Named(zookeeper) => command.env(CONNECT_VARIABLE, zookeeper),
+        Ground::Started => command.env_remove(CONNECT_VARIABLE),
+        // There is no server where it would look for one.
+        Ground::Simulated => command
+            .env(CONNECT_VARIABLE, "localhost:1")
+            .arg("--simulated"),
     };
     command.stdin(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(PATIENCE, command.output())
@@ -89,7 +102,7 @@ async fn examples_show_what_they_are_for_and_leave_nothing_behind() -> Result<()
     let server = Server::start(ServerOptions::new()).await?;
     let znodes = server.monitor().await?.znodes;
     for (name, expected) in EXAMPLES {
-        let printed = run(name, Some(&server.connect_string())).await?;
+        let printed = run(name, Ground::Named(&server.connect_string())).await?;
         assert!(printed.contains(expected), "{name}: {printed}");
         let left = server.monitor().await?;
         assert_eq!((left.znodes, left.ephemerals), (znodes, 0), "after {name}");
@@ -98,8 +111,17 @@ async fn examples_show_what_they_are_for_and_leave_nothing_behind() -> Result<()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn examples_show_the_same_without_a_server() -> Result<(), Box<dyn Error>> {
+    for (name, expected) in EXAMPLES {
+        let printed = run(name, Ground::Simulated).await?;
+        assert!(printed.contains(expected), "{name}: {printed}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn example_starts_a_server_where_none_is_named() -> Result<(), Box<dyn Error>> {
-    let printed = run("exclusive_lock", None).await?;
+    let printed = run("exclusive_lock", Ground::Started).await?;
     assert!(printed.contains("under token"), "{printed}");
     Ok(())
 }

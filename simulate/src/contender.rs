@@ -8,7 +8,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::time::Instant;
 use zookeeper_recipes_core::{
-    AfterSessionLoss, Error, GuardedTransaction, Hold, QueueOptions, Recipe, Session,
+    AfterSessionLoss, Error, GuardedTransaction, Hold, QueueOptions, Recipe, Session, WaitStrategy,
 };
 
 use crate::holding::Holding;
@@ -427,6 +427,10 @@ pub(crate) fn options(setting: &Setting, rng: &mut Rng) -> QueueOptions {
     }
     if let Some(handovers) = setting.handovers {
         options = options.local(handovers);
+    }
+    if setting.resizes && rng.bool() {
+        // It is read in another way how much can be held.
+        options = options.strategy(WaitStrategy::Parent);
     }
     options
 }

@@ -1,8 +1,8 @@
 //! Connections that break, for a moment or for longer than the session lives.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use zookeeper_recipes_core::{Error, HoldState, SessionEnd};
+use zookeeper_recipes_core::{Error, HoldState, Session, SessionEnd, SessionState};
 use zookeeper_recipes_testkit::proxy::{Breakage, Direction, Fault, Operation, Proxy};
 
 use crate::kinds::KINDS;
@@ -232,6 +232,72 @@ async fn frozen_contender_is_forgotten_with_its_session_and_told_so() {
         for day in ["waiting", "entering"] {
             assert_nothing_left(&server, &administrator, kind, day).await;
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_the_session() {
+    let server = server().await;
+    let administrator = administrator(&server).await;
+    let suspend = async |proxy: &Proxy, session: &Session| {
+        // Whoever connects now is not heard.
+        proxy.freeze();
+        proxy.cut();
+        eventually("it is suspended", || async {
+            matches!(session.state(), SessionState::Suspended(_))
+        })
+        .await;
+    };
+
+    let mended = proxy(&server).await;
+    let patient = session(&mended.connect_string(), LONG).await;
+    for &kind in KINDS {
+        suspend(&mended, &patient).await;
+        let acquiring = acquire(kind.on(&patient, "suspended"));
+        let outcome = kind
+            .on(&patient, "suspended-with-a-deadline")
+            .acquire_timeout(Duration::from_millis(200))
+            .await;
+        assert!(
+            matches!(outcome, Err(Error::DeadlineElapsed { .. })),
+            "{kind:?}: {outcome:?}"
+        );
+        assert!(!acquiring.is_finished(), "{kind:?}");
+        mended.thaw();
+        let hold = acquired("there is a connection again", acquiring).await;
+        assert!(hold.is_held(), "{kind:?}: {:?}", hold.state());
+        assert_eq!(creates(&administrator, kind, "suspended").await, 1);
+        hold.release().await.expect("it is released");
+        for day in ["suspended", "suspended-with-a-deadline"] {
+            assert_nothing_left(&server, &administrator, kind, day).await;
+        }
+    }
+
+    let silent = proxy(&server).await;
+    let expiring = session(&silent.connect_string(), SHORT).await;
+    suspend(&silent, &expiring).await;
+    let acquiring: Vec<_> = KINDS
+        .iter()
+        .map(|kind| (kind, acquire(kind.on(&expiring, "expiring"))))
+        .collect();
+    for (kind, acquiring) in acquiring {
+        let outcome = in_time("it is told", acquiring).await.expect("no panic");
+        assert!(
+            matches!(
+                outcome,
+                Err(Error::SessionOver {
+                    reason: SessionEnd::Expired,
+                    ..
+                })
+            ),
+            "{kind:?}: {outcome:?}"
+        );
+    }
+    silent.thaw();
+    for &kind in KINDS {
+        let hold = acquired("in the next one", acquire(kind.on(&expiring, "expiring"))).await;
+        hold.release().await.expect("it is released");
+        assert_nothing_left(&server, &administrator, kind, "expiring").await;
     }
 }
 

@@ -925,6 +925,46 @@ mod sessions {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn of_a_process_that_is_woken_go_on() {
+        let simulation = one_server(8);
+        let process = simulation.process("a");
+        let session = connect(&simulation, "a").await;
+        process.sleep(seconds(3600));
+        let asked = session.list("/");
+        tokio::time::sleep(seconds(2)).await;
+        process.wake();
+        assert!(asked.await.is_ok());
+        assert!(simulation.now() < seconds(3));
+        process.wake();
+        assert_eq!(session.state(), ConnectionState::Connected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_a_killed_process_are_left_to_their_timeout() {
+        let simulation = one_server(9);
+        let process = simulation.process("a");
+        let session = connect(&simulation, "a").await;
+        create(&*session, "/e", CreateMode::Ephemeral).await;
+        let (_, _, unheard) = session.get_and_watch("/e").await.unwrap();
+        let other = connect(&simulation, "b").await;
+        let (_, _, gone) = other.get_and_watch("/e").await.unwrap();
+        let killed = simulation.now();
+        process.kill();
+        process.wake();
+        let dead = tokio::spawn({
+            let process = process.clone();
+            async move { process.while_awake(async {}).await }
+        });
+        assert_eq!(gone.await, Event::Deleted);
+        let after = simulation.now() - killed;
+        assert!(after >= seconds(4) && after <= seconds(9), "{after:?}");
+        assert!(unheard.now_or_never().is_none());
+        assert!(!dead.is_finished());
+        let again = connect(&simulation, "a").await;
+        create(&*again, "/e", CreateMode::Ephemeral).await;
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn of_a_process_that_sleeps_a_little_live_on() {
         let simulation = one_server(5);
         let session = connect(&simulation, "a").await;

@@ -1042,6 +1042,27 @@ impl World {
         self.schedule(until, Action::Wake { process, at: until });
     }
 
+    pub(super) fn wake_now(&mut self, process: ProcessId) {
+        let found = &self.processes[process];
+        if let Some(until) = found.asleep_until.filter(|_| !found.is_dead()) {
+            self.wake(process, until);
+        }
+    }
+
+    pub(super) fn kill(&mut self, process: ProcessId) {
+        self.trace(TraceKind::Fault, Some(process), 0, || "killed".to_owned());
+        let connections: Vec<ConnectionId> = self
+            .clients
+            .values_mut()
+            .filter(|client| client.process == process)
+            .filter_map(|client| client.connection.take())
+            .collect();
+        for connection in connections {
+            self.close_at_client(connection);
+        }
+        self.processes[process].asleep_until = Some(Duration::MAX);
+    }
+
     pub(super) fn wake(&mut self, process: ProcessId, at: Duration) {
         if self.processes[process].asleep_until != Some(at) {
             return;

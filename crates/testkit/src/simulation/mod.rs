@@ -268,7 +268,7 @@ impl SimulatedProcess {
         })
     }
 
-    /// Puts it to sleep, as SIGSTOP does: its clients neither send nor hear anything, nothing that
+    /// Puts it to sleep, as SIGSTOP does, for so long or until it is [woken](Self::wake): its clients neither send nor hear anything, nothing that
     /// its sessions do in the background moves, while its clock goes on.
     ///
     /// A test's own tasks go on unless they run [`while_awake`](Self::while_awake); what they ask of
@@ -278,7 +278,18 @@ impl SimulatedProcess {
             .with(|world| world.fall_asleep(self.id, duration));
     }
 
-    /// Whether it sleeps.
+    /// Wakes it, where it sleeps: SIGCONT.
+    pub fn wake(&self) {
+        self.shared.with(|world| world.wake_now(self.id));
+    }
+
+    /// Kills it, as SIGKILL does: its connections end, its sessions are left to their timeouts, and
+    /// nothing of it ever moves again. [`Simulation::process`] of its name is another one then.
+    pub fn kill(&self) {
+        self.shared.with(|world| world.kill(self.id));
+    }
+
+    /// Whether it sleeps, or has been killed.
     pub fn is_asleep(&self) -> bool {
         self.shared.with(|world| world.is_asleep(self.id))
     }

@@ -35,12 +35,17 @@ pub(super) type ProcessId = usize;
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) name: String,
+    /// Where it has been killed, for ever.
     pub(super) asleep_until: Option<Duration>,
     pub(super) partitioned_until: Duration,
     pub(super) wakers: Vec<Waker>,
 }
 
 impl Process {
+    pub(super) fn is_dead(&self) -> bool {
+        self.asleep_until == Some(Duration::MAX)
+    }
+
     /// Has a task woken when the process wakes.
     pub(super) fn wake_later(&mut self, waker: &Waker) {
         if !self.wakers.iter().any(|known| known.will_wake(waker)) {
@@ -255,7 +260,7 @@ impl World {
         if let Some(found) = self
             .processes
             .iter()
-            .position(|process| process.name == name)
+            .position(|process| process.name == name && !process.is_dead())
         {
             return found;
         }

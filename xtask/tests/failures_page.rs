@@ -1,0 +1,68 @@
+//! The page of what can go wrong names tests that are there.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const PAGE: &str = include_str!("../../crates/core/src/docs/failures.md");
+
+/// Where a test is that no other place is named for.
+const USUAL_PLACE: &str = "bad-days";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The last cell of each row of each table, without those of the headings.
+fn cells() -> impl Iterator<Item = &'static str> {
+    let rows = PAGE.lines().filter(|line| line.starts_with('|'));
+    rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next())
+        .filter(|cell| cell.trim() != "shown by" && !cell.contains("---"))
+}
+
+/// The names of tests in a cell.
+fn names(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+/// Where the tests of a cell are.
+fn place(cell: &str) -> &str {
+    let named = cell
+        .split('(')
+        .skip(1)
+        .filter_map(|it| it.split(')').next());
+    named.last().unwrap_or(USUAL_PLACE)
+}
+
+/// All Rust code below a directory.
+fn code(directory: &Path) -> Result<String, Box<dyn Error>> {
+    let mut all = String::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            all += &code(&path)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            all += &fs::read_to_string(&path)?;
+        }
+    }
+    Ok(all)
+}
+
+#[test]
+fn every_fault_is_shown_by_a_test_that_is_there() -> Result<(), Box<dyn Error>> {
+    let mut faults = 0;
+    for cell in cells() {
+        let (names, place) = (names(cell), place(cell));
+        assert!(!names.is_empty(), "no test is named:{cell}");
+        let code = code(&root().join(place))?;
+        for name in names {
+            assert!(
+                code.contains(&format!("fn {name}(")),
+                "{place} has no {name}"
+            );
+        }
+        faults += 1;
+    }
+    assert!(faults > 20, "{faults} rows were found");
+    Ok(())
+}
