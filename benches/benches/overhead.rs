@@ -4,60 +4,38 @@
 //! Each round measures each of them, beginning with another one than the round before. The ratios
 //! are taken within a round; the medians are those of all rounds.
 
-use std::time::Duration;
-
-use zookeeper_recipes_benches::{Comparison, Testbed, Work, measures};
+use zookeeper_recipes_benches::{Comparison, Overhead, Testbed, measures};
 
 const ROUNDS: usize = 100;
 const TIMES: u64 = 100;
 
 fn main() {
     let (warm_up, rounds, times) = match measures() {
-        true => (10 * ROUNDS, ROUNDS, TIMES),
+        true => (10 * ROUNDS as u64, ROUNDS, TIMES),
         false => (0, 1, 1),
     };
     let testbed = Testbed::start();
     for comparison in Comparison::all(&testbed) {
-        let works: Vec<&Work> = comparison.works().collect();
-        for work in &works {
-            work.measure(&testbed, warm_up as u64);
-        }
-        let mut took = vec![Vec::with_capacity(rounds); works.len()];
-        for round in 0..rounds {
-            for place in 0..works.len() {
-                let which = (round + place) % works.len();
-                took[which]
-                    .push(works[which].measure(&testbed, times).as_secs_f64() / times as f64);
-            }
-        }
+        let overheads = Overhead::measure(&testbed, &comparison, warm_up, rounds, times);
         if measures() {
-            print(&works, &took);
+            print(&overheads);
         }
     }
 }
 
-fn print(works: &[&Work], took: &[Vec<f64>]) {
+fn print(overheads: &[Overhead]) {
     println!();
     println!(
         "{:>10} {:>12} {:>12}",
         "median", "to client's", "to session's"
     );
-    for (work, times) in works.iter().zip(took) {
-        let to = |raw: &Vec<f64>| {
-            let ratios = times.iter().zip(raw).map(|(time, raw)| time / raw);
-            median(ratios.collect())
-        };
+    for overhead in overheads {
         println!(
             "{:>10} {:>12.3} {:>12.3}  {}",
-            format!("{:.1?}", Duration::from_secs_f64(median(times.clone()))),
-            to(&took[0]),
-            to(&took[1]),
-            work.name,
+            format!("{:.1?}", overhead.time),
+            overhead.to_client.median,
+            overhead.to_session.median,
+            overhead.name,
         );
     }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -48,7 +48,7 @@ async fn until_all_read(testbed: &Testbed, writer: &WriteLock, readers: &[ReadLo
         .cloned()
         .map(|reader| tokio::spawn(async move { (reader.acquire().await, Instant::now()) }))
         .collect();
-    until_all_watch(testbed, writing.path()).await;
+    testbed.until_watched(writing.path(), READERS).await;
 
     let began = Instant::now();
     let released = writing.release();
@@ -66,17 +66,6 @@ async fn until_all_read(testbed: &Testbed, writer: &WriteLock, readers: &[ReadLo
         released.expect("it has been held until now");
     }
     took
-}
-
-/// Waits until each reader's watch on the writer's znode is set, and its look before it over.
-async fn until_all_watch(testbed: &Testbed, writer: &str) {
-    loop {
-        let watches = testbed.server().watches().await.expect("it serves");
-        if watches.get(writer).is_some_and(|by| by.len() == READERS) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
 }
 
 fn main() {

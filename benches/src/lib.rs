@@ -10,13 +10,23 @@
 //! the figures of one run as ratios to each other.
 
 mod contention;
+pub mod crowd;
+pub mod measure;
+mod overhead;
+pub mod passing;
+pub mod progress;
 mod raw;
+pub mod report;
+mod spread;
 mod testbed;
 mod uncontended;
+pub mod way;
+pub mod wire;
 
 pub use contention::Contention;
-
-pub use testbed::Testbed;
+pub use overhead::Overhead;
+pub use spread::Spread;
+pub use testbed::{SESSION_TIMEOUT, Testbed};
 pub use uncontended::{Comparison, Work};
 
 /// Runs benches as the command line tells criterion to.

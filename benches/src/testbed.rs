@@ -9,8 +9,9 @@ use zookeeper_client::Client;
 use zookeeper_recipes_core::{ConnectOptions, Session};
 use zookeeper_recipes_testkit::{Compiler, Server, ServerOptions};
 
-/// Long, so that hardly a ping or a probe falls into a measurement.
-const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
+/// The session timeout of all clients. Long, so that hardly a ping or a probe falls into a
+/// measurement.
+pub const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A ZooKeeper server that is run as in production, but for its data: they are on tmpfs where the
 /// system has it, and no commit waits for a disk. All tiers of the Java compiler are on, so that
@@ -79,12 +80,27 @@ impl Testbed {
             .block_on(join_all((0..number).map(|_| connect())))
     }
 
-    /// A path that no other measurement has used.
+    /// A path that no other measurement has used, as long as any of them.
     pub fn directory(&self) -> String {
         format!(
-            "/bench-{}",
+            "/bench-{:04}",
             self.directories.fetch_add(1, Ordering::Relaxed)
         )
+    }
+
+    /// Waits until a znode below this directory is watched by so many sessions: until all of them
+    /// wait for it to go.
+    pub async fn until_watched(&self, directory: &str, sessions: usize) {
+        loop {
+            let watches = self.server.watches().await.expect("the server serves");
+            let below = watches
+                .iter()
+                .filter(|(path, _)| path.starts_with(directory));
+            if below.map(|(_, by)| by.len()).max() >= Some(sessions) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     async fn connect(&self) -> Client {

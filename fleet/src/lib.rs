@@ -4,7 +4,8 @@
 //! Contenders in three languages (`src/bin/contender.rs`, `java/Contender.java`,
 //! `python/contender.py`) take the same arguments and tell a referee, a process of its own, when
 //! they go in and when they come out. A [`Judge`] decides whether that was right, and the tests
-//! read its [`Report`].
+//! read its [`Report`]. What runs a program in Java or Python with such a library, where the
+//! machine has it, is a [`Program`].
 //!
 //! # What a contender is told
 //!
@@ -32,5 +33,9 @@
 //! | `leave <name>` | before the release |
 
 mod judge;
+mod program;
+mod suite;
 
 pub use judge::{Entry, Judge, Kind, Report};
+pub use program::{Program, ProgramError};
+pub use suite::can_run;

@@ -1,5 +1,6 @@
 //! A contender: asks, holds, works and lets go, each in every way there is.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,9 @@ use zookeeper_recipes_core::{
     AfterSessionLoss, Error, GuardedTransaction, Hold, QueueOptions, Recipe, Session,
 };
 
-use crate::ledger::{GUARDED, Ledger};
+use crate::holding::Holding;
+use crate::invariants::errors::Asked;
+use crate::ledger::Ledger;
 use crate::recipe::{RecipeUnderTest, downgrade};
 
 /// What a contender knows of the run.
@@ -18,9 +21,13 @@ use crate::recipe::{RecipeUnderTest, downgrade};
 pub(crate) struct Setting {
     pub(crate) recipe: RecipeUnderTest,
     pub(crate) ledger: Arc<Ledger>,
+    /// The account of the lock that is acquired together with the recipe.
+    pub(crate) beside: Arc<Ledger>,
     /// When things cease to go wrong, and everybody comes to an end.
     pub(crate) quiet_from: Instant,
     pub(crate) handovers: Option<u32>,
+    /// Whether it is changed how much can be held.
+    pub(crate) resizes: bool,
     /// Whether processes fall asleep, and then are late.
     pub(crate) sleeps: bool,
     pub(crate) longest_stay: Duration,
@@ -32,14 +39,36 @@ impl Setting {
     }
 
     /// Sleeps, but not into the quiet.
-    async fn pause(&self, duration: Duration) {
+    pub(crate) async fn pause(&self, duration: Duration) {
         let until = (Instant::now() + duration).min(self.quiet_from);
         tokio::time::sleep_until(until).await;
     }
 }
 
-/// The recipes that the contenders of a process share.
-pub(crate) type Shared = BTreeMap<u64, Arc<dyn Recipe>>;
+/// The recipes that the contenders of a process share, by their weights.
+pub(crate) type Shared = BTreeMap<u64, SharedRecipe>;
+
+/// A recipe of a process.
+pub(crate) struct SharedRecipe {
+    recipe: Arc<dyn Recipe>,
+    /// Whether it has been found to know how much can be held, and learns of changes since.
+    has_agreed: Cell<bool>,
+}
+
+impl SharedRecipe {
+    pub(crate) fn new(
+        setting: &Setting,
+        session: &Session,
+        weight: u64,
+        rng: &mut Rng,
+    ) -> SharedRecipe {
+        let capacity = setting.recipe.capacity;
+        SharedRecipe {
+            recipe: Arc::from(make(setting, session, weight, capacity, rng)),
+            has_agreed: Cell::new(false),
+        }
+    }
+}
 
 /// One contender.
 pub(crate) struct Contender<'a> {
@@ -52,38 +81,15 @@ pub(crate) struct Contender<'a> {
     pub(crate) leftover: Vec<(GuardedTransaction, u64)>,
 }
 
-/// A hold that its contender has not let go of. Dropped, it lets go.
-struct Holding<'a> {
-    ledger: &'a Ledger,
-    number: u64,
+/// What a contender has chosen to acquire.
+struct Choice<'a> {
+    recipe: Arc<dyn Recipe>,
     weight: u64,
-    hold: Option<Hold>,
+    given: Option<u64>,
+    shared: Option<&'a SharedRecipe>,
 }
 
-impl<'a> Holding<'a> {
-    fn new(ledger: &'a Ledger, who: &str, weight: u64, hold: Hold) -> Holding<'a> {
-        let number = ledger.granted(who, weight, &hold);
-        Holding {
-            ledger,
-            number,
-            weight,
-            hold: Some(hold),
-        }
-    }
-
-    fn let_go(mut self) -> Option<Hold> {
-        self.ledger.letting_go(self.number);
-        self.hold.take()
-    }
-}
-
-impl Drop for Holding<'_> {
-    fn drop(&mut self) {
-        self.ledger.letting_go(self.number);
-    }
-}
-
-impl Contender<'_> {
+impl<'a> Contender<'a> {
     /// Contends again and again while things go wrong, and once more when they have ceased to.
     pub(crate) async fn run(mut self) {
         while !self.setting.is_quiet() {
@@ -99,49 +105,83 @@ impl Contender<'_> {
     }
 
     async fn once_more(&mut self) -> bool {
-        let (weight, recipe) = self.recipe();
-        match recipe.acquire().await {
+        let choice = self.choose();
+        let asked = self.asked(&choice, false);
+        match choice.recipe.acquire().await {
             Ok(hold) => {
-                let holding = Holding::new(&self.setting.ledger, &self.who, weight, hold);
+                let holding = Holding::new(&self.setting.ledger, &self.who, choice.weight, hold);
                 let Some(hold) = holding.let_go() else {
                     return false;
                 };
                 hold.release().await.is_ok()
             }
             Err(error) => {
-                self.setting.ledger.failed(&self.who, &error);
+                self.setting.ledger.failed(&self.who, Some(&asked), &error);
                 false
             }
         }
     }
 
-    fn recipe(&mut self) -> (u64, Arc<dyn Recipe>) {
-        let recipe = self.setting.recipe;
-        let weight = *self.rng.choice(recipe.weights).unwrap_or(&1);
+    fn choose(&mut self) -> Choice<'a> {
+        let capacity = self.setting.ledger.capacity();
+        let weight = draw_weight(&self.setting.recipe, capacity, &mut self.rng);
         if self.rng.bool() {
             if let Some(shared) = self.shared.get(&weight) {
-                return (weight, shared.clone());
+                return Choice {
+                    recipe: shared.recipe.clone(),
+                    weight,
+                    given: (!shared.has_agreed.get()).then_some(self.setting.recipe.capacity),
+                    shared: Some(shared),
+                };
             }
         }
-        (
+        let (setting, session) = (self.setting, self.session);
+        Choice {
+            recipe: Arc::from(make(setting, session, weight, capacity, &mut self.rng)),
             weight,
-            make(self.setting, self.session, weight, &mut self.rng),
-        )
+            given: Some(capacity),
+            shared: None,
+        }
+    }
+
+    fn asked(&self, choice: &Choice<'_>, looks_first: bool) -> Asked {
+        Asked {
+            since: self.setting.ledger.now(),
+            weight: choice.weight,
+            given: choice.given,
+            looks_first,
+        }
     }
 
     async fn round(&mut self) {
-        let (weight, recipe) = self.recipe();
-        let asked = Instant::now();
-        let patience = Duration::from_millis(match self.rng.u8(..4) {
+        match self.rng.u8(..8) {
+            0 => self.together().await,
+            1..=3 if self.setting.recipe.elects => self.lead().await,
+            1 if self.setting.resizes => self.resize().await,
+            _ => self.alone().await,
+        }
+    }
+
+    pub(crate) fn draw_patience(&mut self) -> Duration {
+        Duration::from_millis(match self.rng.u8(..4) {
             0 => self.rng.u64(0..=30),
             1 => self.rng.u64(0..=500),
             _ => self.rng.u64(0..=8_000),
-        });
-        let result = match self.rng.u8(..8) {
+        })
+    }
+
+    /// Acquires the recipe, in one of the ways that every recipe has.
+    async fn alone(&mut self) {
+        let choice = self.choose();
+        let (started, patience) = (Instant::now(), self.draw_patience());
+        let way = self.rng.u8(..8);
+        let asked = self.asked(&choice, way == 5);
+        let recipe = &choice.recipe;
+        let result = match way {
             0..=2 => recipe.acquire().await.map(Some),
             3 | 4 => {
                 let result = recipe.acquire_timeout(patience).await;
-                self.check_deadline(&result, asked, patience);
+                self.check_deadline(&result, started, patience);
                 result.map(Some)
             }
             5 => recipe.try_acquire().await,
@@ -155,17 +195,25 @@ impl Contender<'_> {
         };
         match result {
             Ok(Some(hold)) => {
+                if let Some(shared) = choice.shared {
+                    shared.has_agreed.set(true);
+                }
                 let setting = self.setting;
-                let holding = Holding::new(&setting.ledger, &self.who, weight, hold);
+                let holding = Holding::new(&setting.ledger, &self.who, choice.weight, hold);
                 self.hold(holding).await;
             }
             Ok(None) => {}
-            Err(error) => self.setting.ledger.failed(&self.who, &error),
+            Err(error) => self.setting.ledger.failed(&self.who, Some(&asked), &error),
         }
     }
 
-    fn check_deadline(&self, result: &Result<Hold, Error>, asked: Instant, patience: Duration) {
-        let took = asked.elapsed();
+    pub(crate) fn check_deadline<T>(
+        &self,
+        result: &Result<T, Error>,
+        started: Instant,
+        patience: Duration,
+    ) {
+        let took = started.elapsed();
         let early = matches!(result, Err(Error::DeadlineElapsed { .. })) && took < patience;
         let late = !self.setting.sleeps && took > patience + Duration::from_millis(2);
         if early || late {
@@ -174,8 +222,14 @@ impl Contender<'_> {
         }
     }
 
+    /// Asks for another capacity.
+    async fn resize(&mut self) {
+        let to = self.rng.u64(1..=self.setting.recipe.capacity);
+        crate::resizing::resize(&self.setting.ledger, &self.who, self.session, to).await;
+    }
+
     /// Holds for a while, writing under guard and to a store, then lets go in some way.
-    async fn hold<'a>(&mut self, holding: Holding<'a>) {
+    async fn hold(&mut self, holding: Holding<'_>) {
         let longest = self.setting.longest_stay.as_millis() as u64;
         let stay = Duration::from_millis(match self.rng.u8(..8) {
             0 => self.rng.u64(0..=longest),
@@ -183,7 +237,7 @@ impl Contender<'_> {
             _ => self.rng.u64(0..=300),
         });
         let until = (Instant::now() + stay).min(self.setting.quiet_from);
-        let Some(hold) = holding.hold.clone() else {
+        let Some(hold) = holding.hold().cloned() else {
             return;
         };
         loop {
@@ -212,17 +266,20 @@ impl Contender<'_> {
         let path = hold.path().to_owned();
         if self.rng.u8(..3) == 0 {
             // To be sent when it may be too late for it.
-            self.leftover
-                .push((guarded(&hold, holding.weight), holding.number));
+            let write = guarded(&self.setting.recipe, &hold, holding.weight());
+            self.leftover.push((write, holding.number()));
         }
         drop(hold);
         self.let_go(holding, path).await;
     }
 
     async fn work(&mut self, hold: &Hold, holding: &Holding<'_>) {
-        let (number, weight) = (holding.number, holding.weight);
+        let (number, weight) = (holding.number(), holding.weight());
         match self.rng.u8(..6) {
-            0 => self.write(guarded(hold, weight), number).await,
+            0 => {
+                let write = guarded(&self.setting.recipe, hold, weight);
+                self.write(write, number).await;
+            }
             1 if hold.is_held() => {
                 let ledger = self.setting.ledger.clone();
                 let token = hold.fencing_token();
@@ -242,24 +299,14 @@ impl Contender<'_> {
     }
 
     async fn write(&self, write: GuardedTransaction, number: u64) {
-        match write.commit().await {
-            Ok(_) => {}
-            Err(Error::Lost { .. }) => self.setting.ledger.refused(number),
-            Err(Error::SessionOver { .. } | Error::OutcomeUnknown { .. }) => {}
-            Err(error) => {
-                let text = format!("{}: {error}", self.who);
-                self.setting
-                    .ledger
-                    .violated("a guarded write fails only for a reason", text);
-            }
-        }
+        commit(&self.setting.ledger, &self.who, write, number).await;
     }
 
     async fn let_go(&mut self, mut holding: Holding<'_>, path: String) {
         let ledger = &*self.setting.ledger;
         if let Some(how) = self.setting.recipe.downgrade {
             let whole = self.setting.recipe.capacity;
-            if holding.weight == whole && self.rng.bool() {
+            if holding.weight() == whole && self.rng.bool() {
                 let Some(hold) = holding.let_go() else { return };
                 match downgrade(hold, how).await {
                     Ok(hold) => {
@@ -270,13 +317,17 @@ impl Contender<'_> {
                     // At the end of the count a place cannot be kept.
                     Err(Error::InvalidInput(_)) if path.contains("-2147483") => return,
                     Err(Error::InvalidInput(_)) if path.ends_with("2147483647") => return,
-                    Err(error) => return ledger.failed(&self.who, &error),
+                    Err(error) => return ledger.failed(&self.who, None, &error),
                 }
             }
         }
+        let way = self.rng.u8(..7);
+        if way == 6 {
+            return self.let_go_for_all(holding).await;
+        }
         let Some(hold) = holding.let_go() else { return };
         let path = hold.path().to_owned();
-        match self.rng.u8(..6) {
+        match way {
             0 => drop(hold),
             1 => {
                 let patience = Duration::from_millis(self.rng.u64(0..=20));
@@ -299,24 +350,77 @@ impl Contender<'_> {
                     }
                 }
                 Ok(()) => {}
-                Err(error) => ledger.failed(&self.who, &error),
+                Err(error) => ledger.failed(&self.who, None, &error),
             },
+        }
+    }
+
+    /// Lets go for all who have a part in the hold. They are lost by that, before it is known to
+    /// anybody else: until it is done, the ledger asks its own clone.
+    async fn let_go_for_all(&self, holding: Holding<'_>) {
+        let ledger = &*self.setting.ledger;
+        let Some(hold) = holding.hold().cloned() else {
+            return;
+        };
+        let (clone, path) = (hold.clone(), hold.path().to_owned());
+        let released = hold.release_all().await;
+        ledger.released_for_all(&self.who, &clone);
+        match released {
+            Ok(()) if self.setting.recipe.queues => ledger.released(&self.who, &path),
+            Ok(()) => {}
+            Err(error) => ledger.failed(&self.who, None, &error),
+        }
+        let again = clone.release_all().await;
+        if !matches!(again, Err(Error::Lost { .. } | Error::SessionOver { .. })) {
+            let text = format!("{}: {again:?}", self.who);
+            ledger.violated("what is released for all is released once", text);
         }
     }
 }
 
-fn guarded(hold: &Hold, weight: u64) -> GuardedTransaction {
+/// A write of what a checker has to know, under guard of a hold.
+pub(crate) fn guarded(recipe: &RecipeUnderTest, hold: &Hold, weight: u64) -> GuardedTransaction {
     let data = format!("{} {weight} {}", hold.fencing_token(), hold.path());
-    hold.transaction().set_data(GUARDED, data.as_bytes(), None)
+    hold.transaction()
+        .set_data(recipe.guarded, data.as_bytes(), None)
 }
 
-/// Makes the recipe, with options by chance.
+/// Sends a guarded write, of the hold that the ledger knows by this number.
+pub(crate) async fn commit(ledger: &Ledger, who: &str, write: GuardedTransaction, number: u64) {
+    match write.commit().await {
+        Ok(_) => {}
+        Err(Error::Lost { .. }) => ledger.refused(number),
+        Err(Error::SessionOver { .. } | Error::OutcomeUnknown { .. }) => {}
+        Err(error) => {
+            let text = format!("{who}: {error}");
+            ledger.violated("a guarded write fails only for a reason", text);
+        }
+    }
+}
+
+/// One of the recipe's weights, of those that fit into the capacity.
+pub(crate) fn draw_weight(recipe: &RecipeUnderTest, capacity: u64, rng: &mut Rng) -> u64 {
+    let fits = |weight: &&u64| **weight <= capacity;
+    let weights: Vec<u64> = recipe.weights.iter().filter(fits).copied().collect();
+    *rng.choice(&weights).unwrap_or(&1)
+}
+
+/// Makes the recipe, with options by chance, given how much can be held.
 pub(crate) fn make(
     setting: &Setting,
     session: &Session,
     weight: u64,
+    capacity: u64,
     rng: &mut Rng,
-) -> Arc<dyn Recipe> {
+) -> Box<dyn Recipe> {
+    setting
+        .recipe
+        .make(session, weight, capacity, options(setting, rng))
+        .expect("the options are good")
+}
+
+/// Options by chance.
+pub(crate) fn options(setting: &Setting, rng: &mut Rng) -> QueueOptions {
     let mut options = QueueOptions::new();
     if rng.bool() {
         options = options.after_session_loss(AfterSessionLoss::QueueAnew);
@@ -324,8 +428,5 @@ pub(crate) fn make(
     if let Some(handovers) = setting.handovers {
         options = options.local(handovers);
     }
-    setting
-        .recipe
-        .make(session, weight, options)
-        .expect("the options are good")
+    options
 }

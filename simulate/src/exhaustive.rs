@@ -5,13 +5,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
-use zookeeper_recipes_core::{ConnectOptions, CreateMode, QueueOptions, Recipe, Session};
+use zookeeper_recipes_core::{ConnectOptions, QueueOptions, Recipe, Session};
 use zookeeper_recipes_testkit::simulation::{Fault, FaultKind, Simulation, SimulationOptions};
 
 use crate::invariants::remains;
-use crate::ledger::{GUARDED, Ledger};
+use crate::ledger::Ledger;
 use crate::recipe::RecipeUnderTest;
-use crate::run::{Report, in_a_world, observed, report, settles};
+use crate::run::{Report, begin_guarded, in_a_world, observed, report, settles};
 
 const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
 const TICK: Duration = Duration::from_secs(2);
@@ -155,18 +155,16 @@ async fn scenario(
         trace_limit,
         ..SimulationOptions::default()
     });
-    let ledger = observed(&simulation, recipe);
-    let made = simulation
-        .administrator()
-        .create(GUARDED, b"", CreateMode::Persistent);
-    assert!(made.is_ok(), "an empty tree takes it");
+    let ledgers = observed(&simulation, &[recipe]);
+    let ledger = ledgers[0].clone();
+    begin_guarded(&simulation, recipe);
     let begun = Instant::now();
     let last = begun + SESSION_TIMEOUT * 10;
     match timeout_at(last, contend(recipe, case, &simulation, &ledger, steps)).await {
         Ok(sessions) => {
             let patience = SESSION_TIMEOUT * 4;
             settles(&ledger, patience, || {
-                remains::of_contenders(&simulation, &ledger)
+                remains::of_contenders(&simulation, &[&ledger])
             })
             .await;
             for session in sessions {
@@ -180,7 +178,7 @@ async fn scenario(
             ledger.violated("all come through once things have ceased to go wrong", text);
         }
     }
-    report(&simulation, &ledger)
+    report(&simulation, &ledgers)
 }
 
 /// One holds, the one that is disturbed comes, another comes behind, the first one goes.
@@ -241,7 +239,7 @@ async fn contend(
                     );
                     released.await;
                 }
-                Err(error) => ledger.failed("disturbed", &error),
+                Err(error) => ledger.failed("disturbed", None, &error),
             }
         };
         process.while_awake(work).await;
@@ -270,9 +268,14 @@ async fn contend(
     vec![before, disturbed, behind]
 }
 
-fn make(recipe: RecipeUnderTest, session: &Session) -> std::sync::Arc<dyn Recipe> {
+fn make(recipe: RecipeUnderTest, session: &Session) -> Box<dyn Recipe> {
     recipe
-        .make(session, recipe.capacity, QueueOptions::new())
+        .make(
+            session,
+            recipe.capacity,
+            recipe.capacity,
+            QueueOptions::new(),
+        )
         .expect("the options are good")
 }
 

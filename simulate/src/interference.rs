@@ -82,7 +82,8 @@ async fn operate(
             (Some(1), Some((_, Some(session)))) => end(simulation, setting, session),
             (Some(2), Some((path, _))) => {
                 setting.ledger.remark(format!("somebody writes to {path}"));
-                let _ = administrator.set_data(&path, b"somebody was here");
+                // Whoever announces keeps others from it.
+                let _ = administrator.set_data_as_anyone(&path, b"somebody was here");
             }
             (Some(3), _) => {
                 let name = rng.choice(OTHER_CHILDREN).unwrap_or("0");
@@ -104,6 +105,7 @@ async fn operate(
 
 fn end(simulation: &Simulation, setting: &Setting, session: SessionId) {
     setting.ledger.end_by_hand(session);
+    setting.beside.end_by_hand(session);
     setting
         .ledger
         .remark(format!("somebody ends session {session}"));

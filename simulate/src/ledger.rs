@@ -5,15 +5,14 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use zookeeper_recipes_core::{Error, FencingToken, Hold, SessionEnd, SessionId};
-use zookeeper_recipes_testkit::history::{self, History};
+use zookeeper_recipes_core::{Error, FencingToken, Hold, Session, SessionEnd, SessionId};
+use zookeeper_recipes_election::StopWork;
 use zookeeper_recipes_testkit::simulation::{Change, Committed, Simulation};
 
-use crate::invariants::{errors, fencing, loss, order, turn};
-use crate::recipe::{PATH, RecipeUnderTest};
-
-/// The znode that is written to under guard.
-pub(crate) const GUARDED: &str = "/guarded";
+use crate::invariants::errors::Asked;
+use crate::invariants::observers::{self, Observers};
+use crate::invariants::{calm, errors, exclusion, fencing, loss, order, release, room, turn, work};
+use crate::recipe::RecipeUnderTest;
 
 /// A promise that was not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +53,14 @@ pub struct Figures {
     pub deleted_by_hand: u64,
     /// Sessions that came to their end by expiry.
     pub expired: u64,
+    /// How often two recipes were held together.
+    pub together: u64,
+    /// How often it was changed how much can be held.
+    pub resized: u64,
+    /// Terms that leaders have worked for.
+    pub terms: u64,
+    /// What observers were told of who leads.
+    pub news: u64,
 }
 
 impl std::ops::AddAssign for Figures {
@@ -67,6 +74,10 @@ impl std::ops::AddAssign for Figures {
         self.stale_tokens += other.stale_tokens;
         self.deleted_by_hand += other.deleted_by_hand;
         self.expired += other.expired;
+        self.together += other.together;
+        self.resized += other.resized;
+        self.terms += other.terms;
+        self.news += other.news;
     }
 }
 
@@ -75,7 +86,8 @@ impl fmt::Display for Figures {
         write!(
             formatter,
             "{} grants, {} lost; {} attempts failed, {} dropped; {} guarded writes, {} refused; \
-             {} stale tokens refused; {} sessions expired, {} znodes deleted by hand",
+             {} stale tokens refused; {} sessions expired, {} znodes deleted by hand; {} held \
+             together; {} resized; {} terms, {} news of leaders",
             self.grants,
             self.losses,
             self.errors,
@@ -85,8 +97,21 @@ impl fmt::Display for Figures {
             self.stale_tokens,
             self.expired,
             self.deleted_by_hand,
+            self.together,
+            self.resized,
+            self.terms,
+            self.news,
         )
     }
+}
+
+/// A hold that its owner has not let go of.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) who: String,
+    pub(crate) weight: u64,
+    /// Asked whenever it matters whether it is held.
+    pub(crate) hold: Hold,
 }
 
 /// A znode that has been committed.
@@ -95,39 +120,89 @@ pub(crate) struct Standing {
     pub(crate) owner: Option<SessionId>,
     /// The transaction that created it or, where it took another's place, that one.
     pub(crate) place: i64,
+    /// The most that could be held in all at a moment when there was room for this one.
+    pub(crate) room: Option<u64>,
+}
+
+/// A hold that was granted at some time.
+#[derive(Clone, Debug)]
+pub(crate) struct Granted {
+    pub(crate) who: String,
+    pub(crate) weight: u64,
+    pub(crate) token: FencingToken,
+    pub(crate) path: String,
 }
 
 pub(crate) struct State {
     pub(crate) recipe: RecipeUnderTest,
-    /// What everybody says.
-    pub(crate) history: History,
+    /// How much can be held in all, and since when: the last one now.
+    pub(crate) capacities: Vec<(Duration, u64)>,
+    pub(crate) held: BTreeMap<u64, Held>,
     /// The znodes that have ever been held.
     pub(crate) granted: BTreeSet<String>,
+    next_hold: u64,
+    /// Of each weight, the grant with the newest token.
+    pub(crate) newest: BTreeMap<u64, Granted>,
     pub(crate) standing: BTreeMap<String, Standing>,
     pub(crate) ended: BTreeMap<SessionId, SessionEnd>,
     last_end: i64,
     last_created: (i64, String),
     /// Znodes that somebody has deleted by hand: nobody can know of that at once.
     pub(crate) deleted_by_hand: BTreeSet<String>,
+    /// Sessions that were ended without their having been silent for their timeout.
+    pub(crate) ended_by_hand: BTreeSet<SessionId>,
+    /// The newest token that the store has seen.
+    pub(crate) store: Option<FencingToken>,
+    /// The newest token that was written under guard.
+    pub(crate) guarded: i64,
+    pub(crate) observers: Observers,
     violations: Vec<Violation>,
     figures: Figures,
 }
 
 impl State {
+    /// Whether the hold is certain to be held, by its own account.
+    ///
+    /// Not where somebody has meddled: what was deleted by hand is missed only later.
+    pub(crate) fn is_certain(&self, hold: &Hold) -> bool {
+        hold.is_held() && !self.is_meddled_with(hold)
+    }
+
+    pub(crate) fn is_meddled_with(&self, hold: &Hold) -> bool {
+        self.deleted_by_hand.contains(hold.path())
+            || self.ended_by_hand.contains(&hold.session_id())
+    }
+
     pub(crate) fn count_guarded_write(&mut self) {
         self.figures.guarded_writes += 1;
     }
+
+    /// How much can be held in all, now.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacities
+            .last()
+            .map_or(self.recipe.capacity, |(_, capacity)| *capacity)
+    }
+
+    /// The contenders whose znodes stand now, in the order of their places, with their weights.
+    pub(crate) fn queue(&self) -> Vec<(i64, &String, u64)> {
+        let mut queue: Vec<(i64, &String, u64)> = self
+            .standing
+            .range(children_of(self.recipe.path))
+            .filter_map(|(path, node)| Some((node.place, path, weight_at(&self.recipe, path)?)))
+            .collect();
+        queue.sort_unstable();
+        queue
+    }
+}
+
+/// Where the children of a znode are among all paths.
+pub(crate) fn children_of(path: &str) -> std::ops::Range<String> {
+    format!("{path}/")..format!("{path}0")
 }
 
 /// The broken promises that a look has found.
 pub(crate) type Findings = Vec<(&'static str, String)>;
-
-pub(crate) fn findings(violations: impl IntoIterator<Item = history::Violation>) -> Findings {
-    let violations = violations.into_iter();
-    violations
-        .map(|found| (found.promise, found.text))
-        .collect()
-}
 
 /// The account of one run.
 pub(crate) struct Ledger {
@@ -141,17 +216,29 @@ impl Ledger {
             simulation,
             state: Mutex::new(State {
                 recipe,
-                history: History::new(recipe.capacity),
+                capacities: vec![(Duration::ZERO, recipe.capacity)],
+                held: BTreeMap::new(),
                 granted: BTreeSet::new(),
+                next_hold: 0,
+                newest: BTreeMap::new(),
                 standing: BTreeMap::new(),
                 ended: BTreeMap::new(),
                 last_end: 0,
                 last_created: (0, String::new()),
                 deleted_by_hand: BTreeSet::new(),
+                ended_by_hand: BTreeSet::new(),
+                store: None,
+                guarded: 0,
+                observers: Observers::default(),
                 violations: Vec::new(),
                 figures: Figures::default(),
             }),
         }
+    }
+
+    /// What it is the account of.
+    pub(crate) fn recipe(&self) -> RecipeUnderTest {
+        self.state().recipe
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -183,11 +270,11 @@ impl Ledger {
 
     pub(crate) fn finish(&self) -> (Vec<Violation>, Figures) {
         let mut state = self.state();
-        let nothing = History::new(state.recipe.capacity);
-        let history = std::mem::replace(&mut state.history, nothing);
+        let held = std::mem::take(&mut state.held);
+        let observers = std::mem::take(&mut state.observers);
         let result = (std::mem::take(&mut state.violations), state.figures);
         drop(state);
-        drop(history);
+        drop((held, observers));
         result
     }
 
@@ -206,11 +293,21 @@ impl Ledger {
         let mut state = self.state();
         state.figures.grants += 1;
         state.granted.insert(hold.path().to_owned());
-        let (number, violations) = state.history.granted(who, weight, hold);
-        let mut findings = findings(violations);
-        if state.history.is_certain(hold) {
-            findings.extend(order::at_grant(&state, who, weight, hold));
+        let new = Held {
+            who: who.to_owned(),
+            weight,
+            hold: hold.clone(),
+        };
+        let mut findings = Findings::new();
+        if state.is_certain(hold) {
+            findings.extend(exclusion::at_grant(&state, &new));
+            findings.extend(order::at_grant(&state, &new));
+            findings.extend(fencing::at_grant(&state, &new));
+            fencing::remember(&mut state, &new);
         }
+        let number = state.next_hold;
+        state.next_hold += 1;
+        state.held.insert(number, new);
         drop(state);
         self.report(findings);
         number
@@ -218,7 +315,7 @@ impl Ledger {
 
     /// The owner of a hold lets go of it: from here on it does not say that it holds.
     pub(crate) fn letting_go(&self, number: u64) {
-        let held = self.state().history.letting_go(number);
+        let held = self.state().held.remove(&number);
         if let Some(held) = held {
             let state = held.hold.state();
             self.remark(format!(
@@ -232,39 +329,122 @@ impl Ledger {
     /// A write arrives at a store that refuses old tokens.
     pub(crate) fn store(&self, weight: u64, token: FencingToken, number: u64) {
         let mut state = self.state();
-        let (accepted, violation) = state.history.stored(number, weight, token);
+        let (accepted, findings) = fencing::at_store(&mut state, weight, token, number);
         if !accepted {
             state.figures.stale_tokens += 1;
         }
         drop(state);
-        self.report(findings(violation));
+        self.report(findings);
     }
 
     /// A guarded write was refused since the holder's znode was gone.
     pub(crate) fn refused(&self, number: u64) {
         let mut state = self.state();
         state.figures.refused_writes += 1;
-        let violation = state.history.guarded_write_refused(number);
+        let held = state.held.get(&number);
+        let finding = held
+            .filter(|held| state.is_certain(&held.hold))
+            .map(|held| {
+                let promise = "no holder's guarded write is refused";
+                (promise, format!("{held:?}"))
+            });
         drop(state);
-        self.report(findings(violation));
+        self.report(finding.into_iter().collect());
     }
 
     /// A release has come back with the server's word.
     pub(crate) fn released(&self, who: &str, path: &str) {
-        if self.state().standing.contains_key(path) {
-            let text = format!("{who} has released {path}, which is still there");
-            self.violated("a release has deleted the znode", text);
-        }
+        let findings = release::at_word(&self.state(), who, path);
+        self.report(findings);
+    }
+
+    /// A release for all clones has come back, and left one of them.
+    pub(crate) fn released_for_all(&self, who: &str, clone: &Hold) {
+        let findings = release::for_all(who, clone);
+        self.report(findings);
+    }
+
+    /// A hold has come to its end in a time when nothing goes wrong.
+    pub(crate) fn undisturbed(&self, who: &str, hold: &Hold) {
+        let findings = calm::at_end(who, hold);
+        self.report(findings);
     }
 
     /// An attempt has failed with this.
-    pub(crate) fn failed(&self, who: &str, error: &Error) {
+    pub(crate) fn failed(&self, who: &str, asked: Option<&Asked>, error: &Error) {
         self.remark(format!("{who} fails: {error}"));
         let mut state = self.state();
         state.figures.errors += 1;
-        let findings = errors::at_failure(&state, who, error);
+        let findings = errors::at_failure(&state, who, asked, error);
         drop(state);
         self.report(findings);
+    }
+
+    /// Somebody has asked for another capacity, and this came of it.
+    pub(crate) fn resized(&self, who: &str, asked: &Asked, to: u64, result: Result<(), Error>) {
+        self.remark(format!("{who} has resized to {to}: {result:?}"));
+        let mut state = self.state();
+        if result.is_ok() {
+            state.figures.resized += 1;
+        }
+        let findings = match &result {
+            Ok(()) => room::at_resize(&state, who, asked, to),
+            Err(error) => errors::at_resize(&state, who, asked, error),
+        };
+        drop(state);
+        self.report(findings);
+    }
+
+    /// How much can be held in all, now.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.state().capacity()
+    }
+
+    /// The time by the simulation's clock.
+    pub(crate) fn now(&self) -> Duration {
+        self.simulation.now()
+    }
+
+    /// A leader's work goes on, this very moment.
+    pub(crate) fn works(&self, number: u64, stop: StopWork) {
+        let findings = work::at_step(&self.state(), number, stop);
+        self.report(findings);
+    }
+
+    /// What ran for leader in this session has come back, having led with this znode.
+    pub(crate) fn resigned(&self, who: &str, session: &Session, hold: (&str, SessionId)) {
+        let findings = work::at_end(&self.state(), who, session.id(), hold);
+        self.report(findings);
+    }
+
+    /// Somebody begins to observe who leads, in this session.
+    pub(crate) fn observes(&self, who: &str, session: &Session) {
+        self.state().observers.begin(who, session.clone());
+    }
+
+    /// An observer was told who leads, by the token.
+    pub(crate) fn told(&self, who: &str, leader: Option<FencingToken>) {
+        self.remark(format!("{who} is told that {leader:?} leads"));
+        let mut state = self.state();
+        state.figures.news += 1;
+        let findings = observers::at_news(&mut state, who, leader);
+        drop(state);
+        self.report(findings);
+    }
+
+    /// The observers who do not know who leads, though it has been so for this long.
+    pub(crate) fn mistaken_observers(&self, patience: Duration) -> Findings {
+        observers::mistaken(&self.state(), self.simulation.now(), patience)
+    }
+
+    /// The sessions of those who observe.
+    pub(crate) fn observers(&self) -> Vec<SessionId> {
+        self.state().observers.sessions()
+    }
+
+    /// Nobody observes any more.
+    pub(crate) fn end_observing(&self) {
+        self.state().observers.end();
     }
 
     /// Somebody is about to delete this znode by hand.
@@ -272,27 +452,28 @@ impl Ledger {
         let mut state = self.state();
         state.figures.deleted_by_hand += 1;
         state.deleted_by_hand.insert(path.to_owned());
-        state.history.disregard_znode(path);
     }
 
     /// Somebody is about to end this session, however alive it is.
     pub(crate) fn end_by_hand(&self, session: SessionId) {
-        self.state().history.disregard_session(session);
+        self.state().ended_by_hand.insert(session);
     }
 
     /// The contenders' znodes that stand now, in the order of their places, with their owners.
     pub(crate) fn contenders(&self) -> Vec<(String, Option<SessionId>)> {
         let state = self.state();
-        let mut contenders: Vec<(i64, String, Option<SessionId>)> = state
-            .standing
-            .iter()
-            .filter(|(path, _)| is_contender(&state.recipe, path))
-            .map(|(path, node)| (node.place, path.clone(), node.owner))
-            .collect();
-        contenders.sort_unstable();
-        contenders
+        if !state.recipe.queues {
+            let node = state.standing.get_key_value(state.recipe.path);
+            return node
+                .map(|(path, node)| (path.clone(), node.owner))
+                .into_iter()
+                .collect();
+        }
+        let owner = |path: &String| state.standing.get(path).and_then(|node| node.owner);
+        state
+            .queue()
             .into_iter()
-            .map(|(_, path, owner)| (path, owner))
+            .map(|(_, path, _)| (path.clone(), owner(path)))
             .collect()
     }
 
@@ -300,6 +481,11 @@ impl Ledger {
     pub(crate) fn look_at_turns(&self, patience: Duration, turns: &mut turn::Turns) {
         let findings = turn::at(&self.state(), self.simulation.now(), patience, turns);
         self.report(findings);
+    }
+
+    /// Looks whether an observer has not been told who leads.
+    pub(crate) fn look_at_observers(&self, patience: Duration) {
+        self.report(self.mistaken_observers(patience));
     }
 
     /// Takes in what the ensemble has just committed.
@@ -310,11 +496,14 @@ impl Ledger {
             Change::Created {
                 path,
                 ephemeral_owner,
+                data,
             } => {
                 let standing = Standing {
                     owner: *ephemeral_owner,
                     place: committed.zxid,
+                    room: None,
                 };
+                room::at_data(&mut state, committed.at, path, data);
                 state.standing.insert(path.clone(), standing);
                 state.last_created = (committed.zxid, path.clone());
             }
@@ -341,26 +530,27 @@ impl Ledger {
                     state.figures.expired += 1;
                 }
             }
-            Change::DataSet { path, data } if path == GUARDED => {
+            Change::DataSet { path, data } if path == state.recipe.guarded => {
                 findings.extend(fencing::at_guarded_write(&mut state, data));
             }
-            Change::DataSet { .. } | Change::SessionOpened { .. } => {}
+            Change::DataSet { path, data } => {
+                room::at_data(&mut state, committed.at, path, data);
+            }
+            Change::SessionOpened { .. } => {}
+        }
+        if state.recipe.queues {
+            room::at_change(&mut state);
+        }
+        if state.recipe.elects {
+            observers::at_change(&mut state, committed);
         }
         drop(state);
         self.report(findings);
     }
 }
 
-/// Whether a contender's znode is at this path.
-pub(crate) fn is_contender(recipe: &RecipeUnderTest, path: &str) -> bool {
-    if !recipe.queues {
-        return path == PATH;
-    }
-    weight_at(recipe, path).is_some()
-}
-
 /// What the contender weighs whose znode is at this path.
 pub(crate) fn weight_at(recipe: &RecipeUnderTest, path: &str) -> Option<u64> {
-    let name = path.strip_prefix(PATH)?.strip_prefix('/')?;
+    let name = path.strip_prefix(recipe.path)?.strip_prefix('/')?;
     recipe.weight_of(name)
 }

@@ -7,13 +7,18 @@
 
 mod contender;
 mod exhaustive;
+mod holding;
 mod interference;
 mod invariants;
+mod leading;
 mod ledger;
+mod observer;
 mod process;
 mod recipe;
+mod resizing;
 mod run;
 mod schedule;
+mod together;
 
 pub use exhaustive::{Case, Exhausted, exhaust};
 pub use ledger::{Figures, Violation};

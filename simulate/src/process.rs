@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 use zookeeper_recipes_core::{ConnectOptions, Ensemble, Session};
 
-use crate::contender::{Contender, Setting, Shared, make};
+use crate::contender::{Contender, Setting, Shared, SharedRecipe};
 
 /// Runs a process to its end; its last session is still open then.
 pub(crate) async fn run(
@@ -27,7 +27,10 @@ pub(crate) async fn run(
             let weights = setting.recipe.weights;
             let shared: Shared = weights
                 .iter()
-                .map(|weight| (*weight, make(setting, &session, *weight, &mut rng)))
+                .map(|weight| {
+                    let shared = SharedRecipe::new(setting, &session, *weight, &mut rng);
+                    (*weight, shared)
+                })
                 .collect();
             let contenders = join_all((0..contenders).map(|contender| {
                 let contender = Contender {
@@ -60,12 +63,13 @@ pub(crate) async fn run(
     }
 }
 
-async fn open(setting: &Setting, name: &str, ensemble: &Arc<dyn Ensemble>) -> Session {
+/// Opens a session, again and again until one opens.
+pub(crate) async fn open(setting: &Setting, name: &str, ensemble: &Arc<dyn Ensemble>) -> Session {
     loop {
         let options = ConnectOptions::new().connection_timeout(Duration::from_secs(5));
         match Session::open(ensemble.clone(), options).await {
             Ok(session) => return session,
-            Err(error) => setting.ledger.failed(name, &error),
+            Err(error) => setting.ledger.failed(name, None, &error),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The recipes under test: how each is made, and who may hold together with whom.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
 use zookeeper_recipes_core::{
-    Hold, InvalidInput, QueueOptions, Recipe, Session, SingleNodeOptions, WaitStrategy,
+    Acl, AuthId, Error, Hold, InvalidInput, Permission, QueueOptions, Recipe, Session,
+    SingleNodeOptions, WaitStrategy,
 };
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
@@ -16,13 +16,16 @@ use zookeeper_recipes_semaphore::Semaphore;
 /// Where the recipe under test stands in the tree.
 pub const PATH: &str = "/recipe/under-test";
 
+/// Where the lock stands that is acquired together with it.
+const BESIDE: &str = "/recipe/beside";
+
 /// Outweighs any number of readers.
 const WRITER: u64 = 1_000;
 
 const PERMITS: u32 = 5;
 
-/// Makes the recipe of a weight.
-type Make = fn(&Session, &str, u64, QueueOptions) -> Result<Arc<dyn Recipe>, InvalidInput>;
+/// Makes the recipe at a path, of a weight, where so much can be held in all.
+type Make = fn(&Session, &str, u64, u64, QueueOptions) -> Result<Box<dyn Recipe>, InvalidInput>;
 
 /// A recipe, as far as a simulation has to know it.
 ///
@@ -32,12 +35,20 @@ type Make = fn(&Session, &str, u64, QueueOptions) -> Result<Arc<dyn Recipe>, Inv
 pub struct RecipeUnderTest {
     /// What it is called on the command line.
     pub name: &'static str,
-    /// How much can be held at a time.
+    /// Where it stands in the tree.
+    pub path: &'static str,
+    /// The znode that is written to under its guard.
+    pub guarded: &'static str,
+    /// How much can be held at a time, unless it is changed; never more than this.
     pub capacity: u64,
     /// The weights that contenders are given.
     pub weights: &'static [u64],
-    /// Whether contenders queue as znodes under [`PATH`]; otherwise the holder's znode is there.
+    /// Whether contenders queue as znodes under the path; otherwise the holder's znode is there.
     pub queues: bool,
+    /// Whether how much can be held is recorded at the path, and can be changed.
+    pub resizes: bool,
+    /// Whether whoever holds it leads, and can be observed.
+    pub elects: bool,
     /// As what weight a hold of all the capacity can go on, where it can.
     pub downgrade: Option<Downgrade>,
     make: Make,
@@ -81,7 +92,7 @@ impl RecipeUnderTest {
             .find(|recipe| recipe.name == name)
     }
 
-    /// Makes it at [`PATH`], for a contender of this weight.
+    /// Makes it, for a contender of this weight who takes `capacity` for what can be held.
     ///
     /// # Errors
     ///
@@ -90,9 +101,10 @@ impl RecipeUnderTest {
         &self,
         session: &Session,
         weight: u64,
+        capacity: u64,
         options: QueueOptions,
-    ) -> Result<Arc<dyn Recipe>, InvalidInput> {
-        self.make_at(session, PATH, weight, options)
+    ) -> Result<Box<dyn Recipe>, InvalidInput> {
+        (self.make)(session, self.path, weight, capacity, options)
     }
 
     /// Makes it at another path, for a contender of this weight.
@@ -106,13 +118,23 @@ impl RecipeUnderTest {
         path: &str,
         weight: u64,
         options: QueueOptions,
-    ) -> Result<Arc<dyn Recipe>, InvalidInput> {
-        (self.make)(session, path, weight, options)
+    ) -> Result<Box<dyn Recipe>, InvalidInput> {
+        (self.make)(session, path, weight, self.capacity, options)
     }
 
     /// What a contender weighs whose znode has this name; none where it is no contender.
     pub fn weight_of(&self, name: &str) -> Option<u64> {
         (self.weight_of)(name)
+    }
+
+    /// Whether two contenders of these weights may not hold together.
+    pub fn excludes(&self, one: u64, other: u64) -> bool {
+        one + other > self.capacity
+    }
+
+    /// Whether all who hold exclude each other.
+    pub fn is_exclusive(&self, weight: u64) -> bool {
+        self.excludes(weight, 1)
     }
 
     /// The name of a contender as another library would write it, without its number; none where
@@ -134,30 +156,50 @@ impl RecipeUnderTest {
     }
 }
 
+/// Changes how much can be held, given how much it is now.
+///
+/// # Errors
+///
+/// Those of [`Semaphore::resize`].
+pub(crate) async fn resize(session: &Session, capacity: u64, to: u64) -> Result<(), Error> {
+    let semaphore = Semaphore::new(session, PATH, capacity as u32)?;
+    semaphore.resize(to as u32).await
+}
+
+/// A candidate, which is more than a recipe.
+///
+/// # Errors
+///
+/// [`InvalidInput`] when it refuses the options.
+pub(crate) fn candidate(
+    session: &Session,
+    options: QueueOptions,
+) -> Result<LeaderElection, InvalidInput> {
+    LeaderElection::with_options(session, PATH, "participant", options)
+}
+
 /// Renews a hold as one of a lesser weight.
 ///
 /// # Errors
 ///
 /// Those of [`Hold::exchange`].
-pub(crate) async fn downgrade(
-    hold: Hold,
-    how: Downgrade,
-) -> Result<Hold, zookeeper_recipes_core::Error> {
-    let everyone = zookeeper_recipes_core::Acl::new(
-        zookeeper_recipes_core::Permission::ALL,
-        zookeeper_recipes_core::AuthId::anyone(),
-    );
+pub(crate) async fn downgrade(hold: Hold, how: Downgrade) -> Result<Hold, Error> {
+    let everyone = Acl::new(Permission::ALL, AuthId::anyone());
     hold.exchange(how.from, how.to, b"", &[everyone]).await
 }
 
 const LOCK: RecipeUnderTest = RecipeUnderTest {
     name: "lock",
+    path: PATH,
+    guarded: "/guarded",
     capacity: 1,
     weights: &[1],
     queues: true,
+    resizes: false,
+    elects: false,
     downgrade: None,
-    make: |session, path, _, options| {
-        Ok(Arc::new(ExclusiveLock::with_options(
+    make: |session, path, _, _, options| {
+        Ok(Box::new(ExclusiveLock::with_options(
             session, path, options,
         )?))
     },
@@ -167,9 +209,9 @@ const LOCK: RecipeUnderTest = RecipeUnderTest {
 
 const LOCK_BY_PARENT: RecipeUnderTest = RecipeUnderTest {
     name: "lock-parent",
-    make: |session, path, _, options| {
+    make: |session, path, _, _, options| {
         let options = options.strategy(WaitStrategy::Parent);
-        Ok(Arc::new(ExclusiveLock::with_options(
+        Ok(Box::new(ExclusiveLock::with_options(
             session, path, options,
         )?))
     },
@@ -178,9 +220,9 @@ const LOCK_BY_PARENT: RecipeUnderTest = RecipeUnderTest {
 
 const LOCK_BY_POLLING: RecipeUnderTest = RecipeUnderTest {
     name: "lock-poll",
-    make: |session, path, _, options| {
+    make: |session, path, _, _, options| {
         let options = options.strategy(WaitStrategy::Poll(Duration::from_millis(500)));
-        Ok(Arc::new(ExclusiveLock::with_options(
+        Ok(Box::new(ExclusiveLock::with_options(
             session, path, options,
         )?))
     },
@@ -190,9 +232,9 @@ const LOCK_BY_POLLING: RecipeUnderTest = RecipeUnderTest {
 const LOCK_OF_ONE_ZNODE: RecipeUnderTest = RecipeUnderTest {
     name: "lock-single-node",
     queues: false,
-    make: |session, path, _, _| {
+    make: |session, path, _, _, _| {
         let options = SingleNodeOptions::new();
-        Ok(Arc::new(SingleNodeLock::with_options(
+        Ok(Box::new(SingleNodeLock::with_options(
             session, path, options,
         )?))
     },
@@ -201,21 +243,28 @@ const LOCK_OF_ONE_ZNODE: RecipeUnderTest = RecipeUnderTest {
     ..LOCK
 };
 
+/// What the recipe under test is acquired together with.
+pub(crate) const LOCK_BESIDE: RecipeUnderTest = RecipeUnderTest {
+    name: "lock-beside",
+    path: BESIDE,
+    guarded: "/guarded-beside",
+    ..LOCK
+};
+
 const SHARED_LOCK: RecipeUnderTest = RecipeUnderTest {
     name: "rwlock",
     capacity: WRITER,
     weights: &[1, 1, WRITER],
-    queues: true,
     downgrade: Some(Downgrade {
         from: "__WRIT__",
         to: "__READ__",
         weight: 1,
     }),
-    make: |session, path, weight, options| {
+    make: |session, path, weight, _, options| {
         let lock = SharedLock::with_options(session, path, options)?;
         Ok(match weight {
-            WRITER => Arc::new(lock.write().clone()),
-            _ => Arc::new(lock.read().clone()),
+            WRITER => Box::new(lock.write().clone()),
+            _ => Box::new(lock.read().clone()),
         })
     },
     weight_of: |name| match label_of(name)? {
@@ -224,17 +273,17 @@ const SHARED_LOCK: RecipeUnderTest = RecipeUnderTest {
         _ => None,
     },
     foreign: &["__READ__", "__WRIT__", "__rlock__", "__lock__"],
+    ..LOCK
 };
 
 const SEMAPHORE: RecipeUnderTest = RecipeUnderTest {
     name: "semaphore",
     capacity: PERMITS as u64,
     weights: &[1, 1, 2, 3, 5],
-    queues: true,
-    downgrade: None,
-    make: |session, path, weight, options| {
-        let semaphore = Semaphore::with_options(session, path, PERMITS, options)?;
-        Ok(Arc::new(semaphore.permits(weight as u32)?))
+    resizes: true,
+    make: |session, path, weight, capacity, options| {
+        let semaphore = Semaphore::with_options(session, path, capacity as u32, options)?;
+        Ok(Box::new(semaphore.permits(weight as u32)?))
     },
     weight_of: |name| {
         label_of(name)?
@@ -244,15 +293,13 @@ const SEMAPHORE: RecipeUnderTest = RecipeUnderTest {
             .ok()
     },
     foreign: &[],
+    ..LOCK
 };
 
 const ELECTION: RecipeUnderTest = RecipeUnderTest {
     name: "election",
-    make: |session, path, _, options| {
-        let id = "participant";
-        let election = LeaderElection::with_options(session, path, id, options)?;
-        Ok(Arc::new(election))
-    },
+    elects: true,
+    make: |session, _, _, _, options| Ok(Box::new(candidate(session, options)?)),
     weight_of: |name| (label_of(name)? == "latch-").then_some(1),
     foreign: &["latch-"],
     ..LOCK

@@ -1,6 +1,7 @@
 //! One seed, from its beginning to its end.
 
 use std::cell::RefCell;
+use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -11,13 +12,14 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use zookeeper_recipes_core::{CreateMode, Session};
 use zookeeper_recipes_testkit::simulation::{Simulation, Trace};
 
-use crate::contender::Setting;
+use crate::contender::{Setting, draw_weight, make};
+use crate::invariants::errors::Asked;
 use crate::invariants::remains;
 use crate::invariants::turn::Turns;
-use crate::ledger::{Figures, Findings, GUARDED, Ledger, Violation};
-use crate::recipe::{PATH, RecipeUnderTest};
+use crate::ledger::{Figures, Findings, Ledger, Violation};
+use crate::recipe::{LOCK_BESIDE, PATH, RecipeUnderTest};
 use crate::schedule::Schedule;
-use crate::{interference, process};
+use crate::{interference, observer, process, resizing};
 
 /// What came of a run.
 #[derive(Clone, Debug, Default)]
@@ -81,13 +83,15 @@ pub(crate) fn in_a_world<F: Future<Output = Report>>(world: impl FnOnce() -> F) 
 
 async fn scenario(recipe: RecipeUnderTest, schedule: &Schedule, mut rng: Rng) -> Report {
     let simulation = Simulation::new(schedule.options.clone());
-    let ledger = observed(&simulation, recipe);
+    let ledgers = observed(&simulation, &[recipe, LOCK_BESIDE]);
     begin(&simulation, recipe, schedule);
     let setting = Setting {
         recipe,
-        ledger: ledger.clone(),
+        ledger: ledgers[0].clone(),
+        beside: ledgers[1].clone(),
         quiet_from: Instant::now() + schedule.troubled,
         handovers: schedule.handovers,
+        resizes: schedule.resizes,
         sleeps: schedule.rates.asleep > 0.0,
         longest_stay: schedule.options.session_timeout * 2,
     };
@@ -102,52 +106,93 @@ async fn scenario(recipe: RecipeUnderTest, schedule: &Schedule, mut rng: Rng) ->
             process.while_awake(run).await
         }
     }));
+    let observers = join_all((0..schedule.observers).map(|number| {
+        let name = format!("observer{number}");
+        let (simulation, setting, rng) = (&simulation, &setting, rng.fork());
+        async move {
+            let process = simulation.process(&name);
+            let run = observer::run(setting, &name, process.ensemble(), rng);
+            process.while_awake(run).await
+        }
+    }));
     let meddling = async {
         interference::run(&simulation, &setting, schedule.interference, rng.fork()).await;
         simulation.faults().stop();
         simulation.remark("from here on all is quiet");
     };
     let last = setting.quiet_from + schedule.mends_within() + schedule.waits_at_most();
-    let all = async { tokio::join!(biased; meddling, processes).1 };
-    match timeout_at(last, all).await {
-        Ok(sessions) => {
-            end(&simulation, &setting, schedule, sessions).await;
+    let contending = async {
+        let all = async { tokio::join!(biased; meddling, processes).1 };
+        match timeout_at(last, all).await {
+            Ok(sessions) => {
+                quiet(&simulation, &setting, schedule, &sessions).await;
+                sessions
+            }
+            Err(_) => {
+                let contenders = setting.ledger.contenders();
+                let text = format!("some still wait; the queue is {contenders:?}");
+                let promise = "all come through once things have ceased to go wrong";
+                setting.ledger.violated(promise, text);
+                Vec::new()
+            }
         }
-        Err(_) => {
-            let contenders = ledger.contenders();
-            let text = format!("some still wait; the queue is {contenders:?}");
-            ledger.violated("all come through once things have ceased to go wrong", text);
-        }
+    };
+    let sessions = tokio::select! {
+        biased;
+        sessions = contending => sessions,
+        // Without any, there is nothing to wait for.
+        _ = observers, if schedule.observers > 0 => Vec::new(),
+    };
+    setting.ledger.end_observing();
+    if setting.ledger.is_clean() {
+        end(&simulation, &setting, schedule, sessions).await;
     }
-    report(&simulation, &ledger)
+    report(&simulation, &ledgers)
 }
 
-/// A ledger that is told of all that the simulation commits.
-pub(crate) fn observed(simulation: &Simulation, recipe: RecipeUnderTest) -> Arc<Ledger> {
-    let ledger = Arc::new(Ledger::new(simulation.clone(), recipe));
-    let observer = ledger.clone();
-    simulation.on_commit(move |committed| observer.committed(committed));
-    ledger
+/// Ledgers that are told of all that the simulation commits.
+pub(crate) fn observed(simulation: &Simulation, recipes: &[RecipeUnderTest]) -> Vec<Arc<Ledger>> {
+    let ledgers: Vec<_> = recipes
+        .iter()
+        .map(|recipe| Arc::new(Ledger::new(simulation.clone(), *recipe)))
+        .collect();
+    let observers = ledgers.clone();
+    simulation.on_commit(move |committed| {
+        for observer in &observers {
+            observer.committed(committed);
+        }
+    });
+    ledgers
 }
 
-/// What was found, and the end of the ledger.
-pub(crate) fn report(simulation: &Simulation, ledger: &Ledger) -> Report {
+/// What was found, and the end of the ledgers.
+pub(crate) fn report(simulation: &Simulation, ledgers: &[Arc<Ledger>]) -> Report {
     simulation.on_commit(|_| ());
-    let (violations, figures) = ledger.finish();
-    Report {
-        violations,
-        trace: simulation.trace(),
-        figures,
+    let mut report = Report::default();
+    for ledger in ledgers {
+        let (violations, figures) = ledger.finish();
+        report.violations.extend(violations);
+        report.figures += figures;
     }
+    report.trace = simulation.trace();
+    report
+}
+
+/// Creates what guarded writes are for.
+pub(crate) fn begin_guarded(simulation: &Simulation, recipe: RecipeUnderTest) {
+    let made = simulation
+        .administrator()
+        .create(recipe.guarded, b"", CreateMode::Persistent);
+    assert!(made.is_ok(), "an empty tree takes it");
 }
 
 fn begin(simulation: &Simulation, recipe: RecipeUnderTest, schedule: &Schedule) {
+    begin_guarded(simulation, recipe);
+    begin_guarded(simulation, LOCK_BESIDE);
     let administrator = simulation.administrator();
-    let made = administrator.create(GUARDED, b"", CreateMode::Persistent);
-    assert!(made.is_ok(), "an empty tree takes it");
     if schedule.first_number != 0 && recipe.queues {
         let (parent, _) = PATH.rsplit_once('/').unwrap_or_default();
-        let data = if recipe.name == "semaphore" {
+        let data = if recipe.resizes {
             recipe.capacity.to_string()
         } else {
             String::new()
@@ -160,7 +205,29 @@ fn begin(simulation: &Simulation, recipe: RecipeUnderTest, schedule: &Schedule) 
     }
 }
 
-/// All have come through: nothing may remain, and everything must be to be had.
+/// All have come through: nothing may remain, and whoever observes knows that.
+async fn quiet(
+    simulation: &Simulation,
+    setting: &Setting,
+    schedule: &Schedule,
+    sessions: &[Session],
+) {
+    let ledger = &*setting.ledger;
+    let patience = schedule.waits_at_most();
+    // Until then a request may still be under way of somebody who has gone since.
+    sleep_until(setting.quiet_from + schedule.mends_within()).await;
+    settles(ledger, patience, || {
+        let mut findings = remains::of_contenders(simulation, &[ledger, &setting.beside]);
+        findings.extend(ledger.mistaken_observers(Duration::ZERO));
+        findings
+    })
+    .await;
+    if setting.recipe.queues && ledger.is_clean() {
+        calm(setting, schedule, sessions).await;
+    }
+}
+
+/// Everything must be to be had, and in the end no session may remain.
 async fn end(
     simulation: &Simulation,
     setting: &Setting,
@@ -168,26 +235,17 @@ async fn end(
     sessions: Vec<Session>,
 ) {
     let ledger = &*setting.ledger;
-    let patience = schedule.waits_at_most();
-    // Until then a request may still be under way of somebody who has gone since.
-    sleep_until(setting.quiet_from + schedule.mends_within()).await;
-    settles(ledger, patience, || {
-        remains::of_contenders(simulation, ledger)
-    })
-    .await;
-    if setting.recipe.queues && ledger.is_clean() {
-        calm(setting, schedule, &sessions).await;
-    }
     for session in &sessions {
         if !ledger.is_clean() {
             break;
         }
         // A server that lags behind may still show the one before.
         sleep(Duration::from_secs(1)).await;
-        let weights = setting.recipe.weights;
-        let weight = *weights.iter().max().unwrap_or(&1);
+        let capacity = ledger.capacity();
+        let weights = setting.recipe.weights.iter();
+        let weight = weights.filter(|it| **it <= capacity).max().unwrap_or(&1);
         let mut rng = Rng::with_seed(0);
-        let recipe = crate::contender::make(setting, session, weight, &mut rng);
+        let recipe = make(setting, session, *weight, capacity, &mut rng);
         match recipe.try_acquire().await {
             Ok(Some(hold)) => drop(hold.release().await),
             other => {
@@ -199,42 +257,60 @@ async fn end(
     for session in sessions {
         session.close().await;
     }
+    let patience = schedule.waits_at_most();
     settles(ledger, patience, || remains::of_sessions(simulation)).await;
 }
 
 /// While nothing goes wrong, some hold for long: the others hold as soon as they can beside them.
 async fn calm(setting: &Setting, schedule: &Schedule, sessions: &[Session]) {
     let mut rng = Rng::with_seed(schedule.options.seed);
+    let ledger = &*setting.ledger;
     let contenders = sessions.iter().flat_map(|session| [session, session]);
     let all = join_all(contenders.enumerate().map(|(number, session)| {
         let mut rng = rng.fork();
         async move {
-            let ledger = &*setting.ledger;
-            let weight = *rng.choice(setting.recipe.weights).unwrap_or(&1);
-            let recipe = crate::contender::make(setting, session, weight, &mut rng);
+            let who = format!("calm.{number}");
             sleep(Duration::from_millis(rng.u64(0..=300))).await;
+            let capacity = ledger.capacity();
+            let weight = draw_weight(&setting.recipe, capacity, &mut rng);
+            let recipe = make(setting, session, weight, capacity, &mut rng);
+            let asked = Asked {
+                since: ledger.now(),
+                weight,
+                given: Some(capacity),
+                looks_first: false,
+            };
             match recipe.acquire().await {
                 Ok(hold) => {
-                    let granted = ledger.granted(&format!("calm.{number}"), weight, &hold);
+                    let granted = ledger.granted(&who, weight, &hold);
                     sleep(Duration::from_millis(rng.u64(0..=6_000))).await;
+                    ledger.undisturbed(&who, &hold);
                     ledger.letting_go(granted);
                     drop(hold.release().await);
                 }
-                Err(error) => ledger.failed("calm", &error),
+                Err(error) => ledger.failed(&who, Some(&asked), &error),
             }
         }
     }));
+    let resizing = async {
+        if let (Some(session), true) = (sessions.first(), setting.resizes) {
+            resizing::run(setting, session, rng.fork()).await;
+        }
+        pending::<()>().await;
+    };
     let watch = async {
         let mut turns = Turns::new();
-        while setting.ledger.is_clean() {
+        while ledger.is_clean() {
             let patience = schedule.hands_on_within();
-            setting.ledger.look_at_turns(patience, &mut turns);
+            ledger.look_at_turns(patience, &mut turns);
+            ledger.look_at_observers(patience);
             sleep(Duration::from_millis(50)).await;
         }
     };
     tokio::select! {
         biased;
         _ = all => {}
+        () = resizing => {}
         () = watch => {}
     }
 }

@@ -19,6 +19,10 @@ pub(crate) struct Schedule {
     pub(crate) interference: Interference,
     /// How often in a row a lock is handed on within a process.
     pub(crate) handovers: Option<u32>,
+    /// Whether it is changed how much can be held.
+    pub(crate) resizes: bool,
+    /// How many want to know who leads.
+    pub(crate) observers: usize,
     /// Where the numbers at the end of the names begin.
     pub(crate) first_number: i32,
 }
@@ -101,6 +105,8 @@ impl Schedule {
             rates,
             interference,
             handovers: (recipe.hands_over() && rng.bool()).then(|| rng.u32(0..=2)),
+            resizes: recipe.resizes && rng.bool(),
+            observers: if recipe.elects { rng.usize(0..=2) } else { 0 },
             first_number: match rng.u8(..8) {
                 0 => i32::MAX - rng.i32(0..=40),
                 1 => 1_000_000_000 - rng.i32(0..=20),

@@ -13,9 +13,9 @@ use zookeeper_recipes_lock::{
     ConnectOptions, ExclusiveLock, FencingToken, InvalidInput, QueueOptions, Recipe, Session,
     SingleNodeLock, SingleNodeOptions, WaitStrategy,
 };
+use zookeeper_recipes_testkit::meter::{Counts, Meter, MeteredEnsemble};
 use zookeeper_recipes_testkit::{Monitor, TestEnsemble};
 
-use crate::meter::{Counts, Meter, MeteredEnsemble};
 use crate::referee::Referee;
 
 /// Long, so that hardly a ping falls into a contest.
@@ -351,7 +351,7 @@ impl Contender {
         let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
         let zookeeper = ZookeeperEnsemble::new(ensemble.connect_string(), options.clone())?;
         let meter = Meter::default();
-        let metered = MeteredEnsemble::new(zookeeper, meter.clone());
+        let metered = MeteredEnsemble::new(Arc::new(zookeeper), meter.clone());
         let session = Session::open(Arc::new(metered), options).await?;
         let recipe = (way.recipe)(&session, path, &who)?;
         Ok(Contender {

@@ -63,7 +63,8 @@ const NEEDS: &[Need] = &[
     },
 ];
 
-/// What the mixed fleets need besides. Without it their tests say that they did not run.
+/// What the mixed fleets and the bench of the peers need besides. Without it the tests say that they
+/// did not run, and the bench what it has left out.
 const PEERS: &[Need] = &[
     Need {
         name: "a Java compiler",
@@ -154,15 +155,15 @@ pub(crate) fn run() -> anyhow::Result<()> {
     provide(NEEDS)
 }
 
-/// Installs what is missing of what the mixed fleets need, each as far as it can be; says what stays
-/// missing, which is no error: the tests themselves know whether they can do without.
+/// Installs what is missing of what the libraries of other languages need, each as far as it can
+/// be; says what stays missing, which is no error: what uses them knows whether it can do without.
 pub(crate) fn run_peers() {
     let provided = PEERS
         .iter()
         .map(|need| provide(std::slice::from_ref(need)))
         .chain(std::iter::once_with(kazoo::install));
     for error in provided.filter_map(Result::err) {
-        println!("Some of the mixed fleets cannot run. {error:#}");
+        println!("Not every library of another language is there. {error:#}");
     }
 }
 

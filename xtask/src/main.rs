@@ -1,5 +1,6 @@
 //! The project's tasks: `cargo xtask <task>`.
 
+mod bench;
 mod cargo;
 mod ci;
 mod contest;
@@ -7,7 +8,6 @@ mod demo;
 mod install;
 mod kazoo;
 mod licences;
-mod meter;
 mod referee;
 mod simulate;
 mod test;
@@ -27,12 +27,15 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Install what the other tasks need, where it is missing: a ZooKeeper server, a Java runtime,
-    /// and for the mixed fleets Curator, a Java compiler and kazoo.
+    /// and for the mixed fleets and the bench of the peers Curator, a Java compiler and kazoo.
     Install,
     /// Watch contenders pass a lock on a real server in four ways, and see what each way costs.
     Demo(demo::Arguments),
     /// Run all tests, doc tests and examples included, on real servers.
     Test(test::Arguments),
+    /// Measure what the recipes cost, and write a report.
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// Run the recipes under random schedules of faults, on a simulated ensemble.
     Simulate(simulate::Arguments),
     /// Check the licence of every dependency against deny.toml.
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Task::Install => install::run().map(|()| install::run_peers()),
         Task::Demo(arguments) => demo::run(&arguments),
         Task::Test(arguments) => test::run(&arguments),
+        Task::Bench(bench) => bench::run(&bench),
         Task::Simulate(arguments) => simulate::run(&arguments),
         Task::Licences => licences::run(),
         Task::Ci => ci::run(),

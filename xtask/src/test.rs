@@ -16,14 +16,18 @@ const THREADS: &str = "2";
 
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 
-/// Names the file that the mixed fleets write to whether they ran.
-const REPORT_VARIABLE: &str = "MIXED_FLEETS_REPORT";
+/// Names the file that suites write to whether they ran, of those that not every machine can run.
+const REPORT_VARIABLE: &str = "SUITES_REPORT";
 
 /// The package of the benches.
 const BENCHES: &str = "zookeeper-recipes-benches";
 
-/// The package of the mixed fleets.
-const FLEET: &str = "zookeeper-recipes-fleet";
+/// The packages whose tests need more than a server: what [`install::run_peers`] installs.
+const NEED_MORE: [&str; 3] = [
+    "zookeeper-recipes-fleet",
+    "zookeeper-recipes-bad-days",
+    BENCHES,
+];
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Arguments {
@@ -36,16 +40,18 @@ pub(crate) struct Arguments {
     tests: Vec<String>,
 }
 
-/// Installs what is missing, runs the tests, and says which of the mixed fleets ran.
+/// Installs what is missing, runs the tests, and says which ran of the suites that not every
+/// machine can run.
 ///
 /// `cargo test` builds the examples too, and runs the doc tests. The benches it only runs when told
 /// to: each once, without measuring.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     install::run()?;
-    if !names_a_package(arguments) || arguments.cargo.iter().any(|word| word.ends_with(FLEET)) {
+    let needs_more = |word: &String| NEED_MORE.iter().any(|package| word.ends_with(package));
+    if !names_a_package(arguments) || arguments.cargo.iter().any(needs_more) {
         install::run_peers();
     }
-    let report = target().join("mixed-fleets.txt");
+    let report = target().join("suites.txt");
     match fs::remove_file(&report) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             return Err(error).with_context(|| format!("cannot remove {report:?}"));
@@ -61,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// Says which of the mixed fleets ran, and which did not and why. Nothing where none was asked for.
+/// Says which of the suites ran, and which did not and why. Nothing where none was asked for.
 fn print_report(report: &Path) -> anyhow::Result<()> {
     let text = match fs::read_to_string(report) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),

@@ -1,14 +1,14 @@
 //! Connections that break, for a moment or for longer than the session lives.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use zookeeper_recipes_core::{Error, HoldState, SessionEnd};
 use zookeeper_recipes_testkit::proxy::{Breakage, Direction, Fault, Operation, Proxy};
 
 use crate::kinds::KINDS;
 use crate::support::{
-    LONG, SHORT, TICK, acquire, acquired, administrator, assert_nothing_left, creates, eventually,
-    in_time, proxy, queue_length, server, session,
+    LATE, LONG, SHORT, TICK, acquire, acquired, administrator, assert_nothing_left, creates,
+    eventually, in_time, proxy, queue_length, server, session,
 };
 
 /// Breaks what is connected now.
@@ -136,7 +136,8 @@ async fn frozen_holder_knows_its_loss_before_the_next_one_holds() {
             lost_at - granted_at
         );
         let free = granted_at - frozen;
-        assert!(free < SHORT + 4 * TICK, "{kind:?}: free for {free:?}");
+        let most = SHORT + TICK + LATE;
+        assert!(free < most, "{kind:?}: free for {free:?}");
         assert!(hold.fencing_token() < next.fencing_token(), "{kind:?}");
         proxy.thaw();
         eventually("a new session is open", || async {
@@ -244,10 +245,8 @@ async fn handshake_whose_reply_is_lost_is_made_again() {
             true => occasion.reply_lost(),
             false => occasion.request_lost(),
         });
-        let started = Instant::now();
         let session = session(&proxy.connect_string(), LONG).await;
         assert_eq!(strikes.count(), 1);
-        assert!(started.elapsed() < Duration::from_secs(10));
         session.close().await;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fastrand::Rng;
 use futures_util::future::join_all;
@@ -14,18 +14,19 @@ use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
 use crate::kinds::KINDS;
 use crate::support::{
-    LONG, acquire, acquired, administrator, assert_nothing_left, server, session,
+    LONG, acquire, acquired, administrator, assert_nothing_left, in_time, server, session,
 };
 
 const SEEDS: u64 = 60;
 const SESSION: Duration = Duration::from_secs(2);
 const DEADLINE: Duration = Duration::from_secs(1);
-/// How much later than its deadline something may end on a busy machine.
-const LATE: Duration = Duration::from_secs(15);
+/// The number that a sign of life has instead of one of its own.
+const PING: [u8; 4] = (-2_i32).to_be_bytes();
 /// What a client may send, connections included, in the few seconds that it tries.
 const REQUESTS: u64 = 1500;
 
-/// Answers a valid handshake, unless the dice want otherwise, and then garbage.
+/// Answers a handshake, and signs of life, as it should, unless the dice want otherwise; and all
+/// else with garbage.
 async fn speak(mut stream: TcpStream, mut dice: Rng, heard: Arc<AtomicU64>) -> std::io::Result<()> {
     let mut first = true;
     loop {
@@ -39,16 +40,23 @@ async fn speak(mut stream: TcpStream, mut dice: Rng, heard: Arc<AtomicU64>) -> s
             body.extend((SESSION.as_millis() as u32).to_be_bytes());
             body.extend(0x77_i64.to_be_bytes());
             body.extend(16_u32.to_be_bytes());
-            body.extend([7; 17]);
+            body.extend([7; 16]);
+            body.push(0);
             stream.write_u32(body.len() as u32).await?;
             stream.write_all(&body).await?;
             continue;
         }
         let xid = request.get(..4).unwrap_or(&[0; 4]).to_vec();
+        if xid == PING && dice.u8(..) >= 60 {
+            let answer = [&xid[..], &[0; 12]].concat();
+            stream.write_u32(answer.len() as u32).await?;
+            stream.write_all(&answer).await?;
+            continue;
+        }
         let random = |dice: &mut Rng, most: usize| -> Vec<u8> {
             (0..dice.usize(..most)).map(|_| dice.u8(..)).collect()
         };
-        let body = match dice.u8(..9) {
+        let mut body = match dice.u8(..9) {
             // A good header and garbage after it.
             0 | 1 => [
                 &xid[..],
@@ -89,22 +97,19 @@ async fn speak(mut stream: TcpStream, mut dice: Rng, heard: Arc<AtomicU64>) -> s
             // A long silence.
             _ => continue,
         };
-        let mut frame = [&(body.len() as u32).to_be_bytes()[..], &body].concat();
-        bound_count(&mut frame);
-        stream.write_all(&frame).await?;
+        spare_memory(&mut body);
+        stream.write_u32(body.len() as u32).await?;
+        stream.write_all(&body).await?;
     }
 }
 
-/// Where a reply's content begins, behind the frame's length and the reply's number, transaction
-/// and error.
-const CONTENT: usize = 20;
-
-/// Leaves no count of names in a reply that claims more than 65,535 of them.
+/// Lets no reply say that it lists more than 65,535 names.
 ///
-/// The client reserves room for as many as a reply claims before it reads them, and a process that
-/// is refused that room aborts (zookeeper-client 0.11.2): nothing above the client can prevent it.
-fn bound_count(frame: &mut [u8]) {
-    if let Some(count) = frame.get_mut(CONTENT..CONTENT + 2) {
+/// `zookeeper-client` 0.11.2 makes room for as many as are announced before it reads the first,
+/// up to 51 GB, and a process that does not get so much memory is aborted.
+fn spare_memory(reply: &mut [u8]) {
+    const HEADER: usize = 16;
+    if let Some(count) = reply.get_mut(HEADER..HEADER + 2) {
         if count[0] < 0x80 {
             count.fill(0);
         }
@@ -126,37 +131,39 @@ async fn garbage_after_a_good_handshake_is_an_error_in_time_and_no_spin() {
                 connections.spawn(speak(stream, dice.fork(), counter.clone()));
             }
         });
-        let started = Instant::now();
         let options = ConnectOptions::new()
             .session_timeout(SESSION)
-            .connection_timeout(DEADLINE);
-        if let Ok(session) = Session::connect_with(&address, options).await {
+            .connection_timeout(5 * DEADLINE);
+        let opening = Session::connect_with(&address, options);
+        let opened = in_time("the handshake", opening).await;
+        let was_opened = opened.is_ok();
+        if let Ok(session) = opened {
             for kind in KINDS {
                 let recipe = kind.on(&session, "garbage");
                 // Whatever comes of it: it comes in time.
-                if let Ok(hold) = recipe.acquire_timeout(DEADLINE).await {
+                let acquiring = recipe.acquire_timeout(DEADLINE);
+                if let Ok(hold) = in_time(kind.name, acquiring).await {
                     let _ = tokio::time::timeout(DEADLINE, hold.release()).await;
                 }
                 let _ = tokio::time::timeout(DEADLINE, recipe.try_acquire()).await;
                 let _ = tokio::time::timeout(DEADLINE, recipe.contenders()).await;
             }
-            session.close().await;
+            in_time("the close", session.close()).await;
         }
-        let most = DEADLINE * (1 + 4 * KINDS.len() as u32) + 2 * SESSION + LATE;
-        assert!(
-            started.elapsed() < most,
-            "seed {seed}: {:?}",
-            started.elapsed()
-        );
         let heard = heard.load(Ordering::Relaxed);
         assert!(heard < REQUESTS, "seed {seed}: {heard} requests");
         peer.abort();
+        was_opened
     });
     // In tasks of their own, so that a panic is theirs and found.
-    let attempts = attempts.map(tokio::spawn);
-    for attempt in join_all(attempts).await {
-        attempt.expect("no panic");
-    }
+    let attempts = join_all(attempts.map(tokio::spawn)).await;
+    let opened = attempts
+        .into_iter()
+        .filter(|attempt| *attempt.as_ref().expect("no panic"));
+    assert!(
+        opened.count() as u64 > SEEDS / 2,
+        "most handshakes are good"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -211,18 +218,18 @@ fn garbled(reply: &[u8], dice: &mut Rng) -> Vec<u8> {
     let mut reply = reply.to_vec();
     match dice.u8(..8) {
         0 => reply[4..].iter_mut().for_each(|byte| *byte = dice.u8(..)),
-        1 if reply.len() > CONTENT => {
-            reply.truncate(dice.usize(CONTENT..reply.len()));
+        1 if reply.len() > 20 => {
+            reply.truncate(dice.usize(20..reply.len()));
             let length = (reply.len() - 4) as u32;
             reply[..4].copy_from_slice(&length.to_be_bytes());
         }
         2 => reply[4..8].fill(dice.u8(..)),
-        3 if reply.len() > CONTENT => {
-            let place = dice.usize(CONTENT..reply.len());
+        3 if reply.len() > 20 => {
+            let place = dice.usize(20..reply.len());
             reply[place] ^= 1 << dice.u8(..8);
         }
         _ => {}
     }
-    bound_count(&mut reply);
+    spare_memory(&mut reply[4..]);
     reply
 }

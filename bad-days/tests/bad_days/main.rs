@@ -3,6 +3,7 @@
 mod broken_connections;
 mod cut_off_follower;
 mod dropped_holds;
+mod end_of_the_count;
 mod hostile_peers;
 mod kinds;
 mod lost_replies;

@@ -14,6 +14,8 @@ pub(crate) const TICK: Duration = Duration::from_millis(500);
 pub(crate) const SHORT: Duration = Duration::from_secs(3);
 /// For tests in which no session may expire, however busy the machine.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
+/// How much later than it should something may come on a busy machine.
+pub(crate) const LATE: Duration = Duration::from_secs(15);
 /// Longer than anything here may take: a test that gets there has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -30,7 +32,9 @@ pub(crate) async fn proxy(server: &Server) -> Proxy {
 }
 
 pub(crate) async fn session(connect_string: &str, timeout: Duration) -> Session {
-    let options = ConnectOptions::new().session_timeout(timeout);
+    let options = ConnectOptions::new()
+        .session_timeout(timeout)
+        .connection_timeout(PATIENCE);
     Session::connect_with(connect_string, options)
         .await
         .expect("a session opens")

@@ -78,7 +78,7 @@ impl Contender {
             options = options.after_session_loss(AfterSessionLoss::QueueAnew);
         }
         let made = recipe.make_at(&self.session, self.journal.path().as_str(), weight, options);
-        (weight, made.expect("the options are good"))
+        (weight, made.expect("the options are good").into())
     }
 
     async fn once_more(&mut self) -> bool {

@@ -83,7 +83,8 @@ impl AllOf {
     /// # Errors
     ///
     /// The first that one of them meets, and [`Error::Lost`] when one that was already held is
-    /// lost while the others are waited for. None is held then.
+    /// lost while the others are waited for. None is held then; those that were are released in the
+    /// background.
     ///
     /// # Cancel safety
     ///
@@ -123,22 +124,12 @@ impl AllOf {
             };
             let hold = tokio::select! {
                 biased;
-                (hold, reason) = held.first_lost() => Err(Error::Lost {
-                    path: hold.path().to_owned(),
-                    session: hold.session_id(),
-                    reason,
-                }),
+                lost = held.first_lost() => Err(told_of(lost)),
                 hold = acquire => hold,
             };
-            match hold {
-                Ok(hold) => held.holds.push(hold),
-                Err(error) => {
-                    // The first error is the one to tell; what is given up here is retried in the
-                    // background until it has gone.
-                    let _ = held.release().await;
-                    return Err(error);
-                }
-            }
+            // What is held already is given up in the background: to wait for that would be to wait
+            // past the deadline.
+            held.holds.push(hold?);
         }
         Ok(held)
     }
@@ -147,7 +138,8 @@ impl AllOf {
     ///
     /// # Errors
     ///
-    /// The first that one of them meets. None is held then.
+    /// The first that one of them meets, and [`Error::Lost`] when one that was already held was lost
+    /// meanwhile. None is held then.
     ///
     /// # Cancel safety
     ///
@@ -164,11 +156,15 @@ impl AllOf {
                     return Ok(None);
                 }
                 Err(error) => {
-                    // As above, the first error is the one to tell.
+                    // The first error is the one to tell; what is given up here is retried in the
+                    // background until it has gone.
                     let _ = held.release().await;
                     return Err(error);
                 }
             }
+        }
+        if let Some(lost) = held.first_lost().now_or_never() {
+            return Err(told_of(lost));
         }
         Ok(Some(held))
     }
@@ -176,6 +172,14 @@ impl AllOf {
     /// The recipes, in the order in which they are acquired.
     pub fn recipes(&self) -> impl Iterator<Item = &dyn Recipe> {
         self.recipes.iter().map(|recipe| &**recipe)
+    }
+}
+
+fn told_of((hold, reason): (&Hold, LossReason)) -> Error {
+    Error::Lost {
+        path: hold.path().to_owned(),
+        session: hold.session_id(),
+        reason,
     }
 }
 

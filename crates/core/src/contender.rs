@@ -14,6 +14,9 @@
 //! therefore never compared as strings, nor numbers at the end of the count as numbers: those are
 //! ordered by the `czxid` of their znodes, behind all others. So are equal numbers among
 //! themselves. Everything else is ordered around the ring, beginning after the widest gap.
+//!
+//! What that costs: each list that shows several contenders at the end, or two of one number, is
+//! followed by one request more, a read of all those together.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -135,10 +138,30 @@ impl Contender {
         self.czxid
     }
 
-    pub(crate) fn set_czxid(&mut self, czxid: i64) {
+    /// Whether the name says that nobody but its owner can write to the znode, so that whoever
+    /// holds by it announces its release by such a write.
+    ///
+    /// See [`docs::handoff`](crate::docs::handoff).
+    pub fn announces_release(&self) -> bool {
+        // Where the label begins tells the three ways to write an identity apart.
+        self.label.start == CANONICAL_END && self.name.get(THIRD_GROUP) == Some(ANNOUNCING)
+    }
+
+    /// Takes in the transaction that created the znode.
+    pub fn set_czxid(&mut self, czxid: i64) {
         self.czxid = Some(czxid);
     }
 }
+
+/// Where the label begins behind `_c_`, a hyphenated UUID and a hyphen.
+const CANONICAL_END: usize = 40;
+
+/// The group of such a UUID that begins with its version.
+const THIRD_GROUP: std::ops::Range<usize> = 17..21;
+
+/// What that group is in a name that announces: version 8, which is for uses of one's own, where
+/// random UUIDs have version 4.
+const ANNOUNCING: &str = "8001";
 
 /// Where a name's identity ends and its label begins.
 fn identity_end(name: &str) -> Option<usize> {
@@ -161,21 +184,24 @@ fn identity_end(name: &str) -> Option<usize> {
             && hex(27..39)
             && dash(39);
         if canonical {
-            return Some(40);
+            return Some(CANONICAL_END);
         }
         return (hex(3..35) && dash(35)).then_some(36);
     }
     hex(0..32).then_some(32)
 }
 
-/// Reads a number just as `%010d` writes it.
+/// Reads a number just as `%010d` writes it: ten characters, a minus sign among them, and more only
+/// for a number that needs them.
 fn parse_sequence(text: &str) -> Option<Sequence> {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    let is_padded = text.len() > 10 && digits.starts_with('0');
+    if text.len() < 10 || is_padded || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let sequence = Sequence(text.parse().ok()?);
-    (sequence.to_string() == text).then_some(sequence)
+    let number: i32 = text.parse().ok()?;
+    // There is no such thing as "-000000000".
+    (number != 0 || digits.len() == text.len()).then_some(Sequence(number))
 }
 
 /// The name of a contender that is about to be created.
@@ -188,9 +214,17 @@ impl Identity {
         Identity(Uuid::new_v4())
     }
 
-    /// The identity made of these bits, fewer the six that say which kind of UUID it is.
+    /// The identity made of these bits, fewer the six that say which kind of UUID it is, and in a
+    /// name that announces ten more.
     pub fn from_random_bits(bits: u128) -> Identity {
         Identity(uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid())
+    }
+
+    /// The same chance, in a name that [announces](Contender::announces_release).
+    pub(crate) fn announcing(self) -> Identity {
+        let mut bytes = self.0.into_bytes();
+        bytes[6..8].copy_from_slice(&[0x80, 0x01]);
+        Identity(Uuid::from_bytes(bytes))
     }
 
     /// The part of the name that no other contender shares: `_c_<uuid>-`.
@@ -261,7 +295,10 @@ fn after_the_widest_gap(contenders: &[Contender]) -> usize {
 
 /// Which contenders of an ordered queue can only be ordered by their `czxid`: those at the end of
 /// the count, and those that share their number with a neighbour.
-pub(crate) fn ordered_by_czxid(ordered: &[Contender]) -> Vec<usize> {
+///
+/// Their places. Once their `czxid`s have been [told](Contender::set_czxid), they are to be
+/// [ordered](order) again.
+pub fn ordered_by_czxid(ordered: &[Contender]) -> Vec<usize> {
     let same = |left: usize, right: usize| {
         let pair = ordered.get(left).zip(ordered.get(right));
         pair.is_some_and(|(left, right)| left.sequence == right.sequence)

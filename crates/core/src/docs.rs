@@ -5,3 +5,6 @@ pub mod sharing {}
 
 #[doc = include_str!("docs/failures.md")]
 pub mod failures {}
+
+#[doc = include_str!("docs/handoff.md")]
+pub mod handoff {}

@@ -12,9 +12,10 @@
 //! * **In order.** Requests reach the server in the order of the calls and are answered in that
 //!   order, also when nobody waits in between. A list called right after a create sees the node.
 //! * **Watches.** A [`Watch`] resolves with one event. Dropped before, it leaves nothing behind on
-//!   the server. Events of one session become ready in the order of the transactions that
-//!   caused them, and before the reply to any read that sees those transactions. A watch
-//!   survives a reconnect: what happened meanwhile is told afterwards.
+//!   the server. Events that come over one connection become ready in the order of the
+//!   transactions that caused them, and before the reply to any read that sees those transactions.
+//!   A watch survives a reconnect: what happened meanwhile is told afterwards, in any order, and
+//!   not before [`disconnected`](ServerSession::disconnected) is ready.
 //! * **Never behind.** A session never reads a state older than one it has seen.
 
 use std::fmt;
@@ -65,6 +66,15 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
     fn identity(&self) -> Identity {
         Identity::random()
     }
+
+    /// A task of the process, as it is to be spawned: everything that a [`Session`] does by itself.
+    ///
+    /// An ensemble that simulates processes, too, lets it rest while its process sleeps.
+    ///
+    /// [`Session`]: crate::Session
+    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        work
+    }
 }
 
 /// One ZooKeeper session.
@@ -86,6 +96,17 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// States that pass quickly may be skipped, but never the last one. Does not keep the session
     /// open. Ends after [`ConnectionState::Ended`].
     fn states(&self) -> BoxStream<'static, ConnectionState>;
+
+    /// Resolves when the connection that stands at the call has broken; at once where none does.
+    ///
+    /// Ready before any event or reply that comes over a later connection. Does not keep the
+    /// session open.
+    fn disconnected(&self) -> BoxFuture<'static, ()>;
+
+    /// An identity that the server knows this session by, and that nobody else can show.
+    ///
+    /// `None` where the session has none; then its releases announce nothing.
+    fn own_identity(&self) -> Option<AuthId>;
 
     /// Creates a znode. A sequential mode appends ten digits to `path`.
     fn create<'a>(
@@ -122,7 +143,8 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
         operations: &[Operation],
     ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>>;
 
-    /// Reads several znodes in one request. `None` stands for a znode that is not there.
+    /// Reads several znodes, in one request or as few as the server accepts. `None` stands for a
+    /// znode that is not there.
     fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>>;
 
     /// Makes the server this session is connected to catch up with the leader.

@@ -10,10 +10,12 @@ use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
 use tokio::sync::watch;
 
-use crate::alarm::Alarm;
+use crate::alarm::{Alarm, Gone, Watched};
 use crate::backoff::Backoff;
 use crate::contender::Contender;
-use crate::ensemble::{Acl, CreateMode, Operation, SessionEnd, SessionId, TransactionError};
+use crate::ensemble::{
+    Acl, CreateMode, Operation, ServerSession, SessionEnd, SessionId, TransactionError,
+};
 use crate::error::{Error, InvalidInput, Refusal, ServerError};
 use crate::live::LiveSession;
 use crate::local::LocalTurn;
@@ -94,6 +96,10 @@ pub enum LossReason {
     /// Somebody else has deleted the holder's znode.
     #[error("the hold is lost: its znode was deleted by somebody else")]
     Deleted,
+    /// Somebody else has written to the holder's znode, in spite of its access control list (as
+    /// ZooKeeper's super user can); those who wait take that for its release.
+    #[error("the hold is lost: its znode was written to by somebody else")]
+    Written,
     /// It was released for all its clones, by [`Hold::release_all`].
     #[error("the hold is lost: it was released by another clone")]
     Released,
@@ -368,11 +374,51 @@ pub(crate) struct Grant {
     released: AtomicBool,
 }
 
+/// Tells a grant when its znode has gone.
+pub(crate) struct Witness {
+    node: OwnNode,
+    fate: watch::Sender<Fate>,
+}
+
+impl Witness {
+    /// Whether nobody is left to be told.
+    pub(crate) fn is_done(&self) -> bool {
+        self.fate.is_closed()
+    }
+
+    /// Sets the watch, and tells what it sees.
+    pub(crate) async fn watch(self, live: Arc<LiveSession>, server: Arc<dyn ServerSession>) {
+        let alarm = Alarm::unarmed(Watched {
+            live,
+            server,
+            path: self.node.path().to_owned(),
+            announces: self.node.is_announced(),
+        });
+        self.tell(alarm).await;
+    }
+
+    async fn tell(self, mut alarm: Alarm) {
+        let fate = match alarm.gone().await {
+            Gone::Deleted => Fate::Deleted,
+            Gone::Written => Fate::Written,
+        };
+        self.fate.send_if_modified(|now| {
+            // What is released is gone by that.
+            let standing = *now == Fate::Standing;
+            if standing {
+                *now = fate;
+            }
+            standing
+        });
+    }
+}
+
 /// What has become of a grant, apart from its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Standing,
     Deleted,
+    Written,
     Released,
 }
 
@@ -391,34 +437,15 @@ impl Grant {
             return Err(node);
         }
         let (fate, told) = watch::channel(Fate::Standing);
-        let report = fate.clone();
-        let watched = live.clone();
-        let path = node.path().to_owned();
-        session.in_background(&live, move |server| {
-            async move {
-                let mut alarm = match alarm {
-                    Some(alarm) => alarm,
-                    // Most holds are over before it is worth a request to watch them.
-                    None => tokio::select! {
-                        biased;
-                        () = report.closed() => return,
-                        () = tokio::time::sleep(watched.probe_interval()) => {
-                            Alarm::unarmed(watched, server, path)
-                        }
-                    },
-                };
-                alarm.gone().await;
-                report.send_if_modified(|fate| {
-                    // What is released is gone by that.
-                    let standing = *fate == Fate::Standing;
-                    if standing {
-                        *fate = Fate::Deleted;
-                    }
-                    standing
-                });
-            }
-            .boxed()
-        });
+        let witness = Witness {
+            node: node.clone(),
+            fate: fate.clone(),
+        };
+        match alarm {
+            Some(alarm) => session.in_background(&live, |_| witness.tell(alarm).boxed()),
+            // Most holds are over before it is worth a task and a request to watch them.
+            None => live.watch_later(witness),
+        }
         Ok(Grant {
             session,
             live,
@@ -436,6 +463,7 @@ impl Grant {
         match fate {
             Fate::Standing => self.live.standing(self.lapses),
             Fate::Deleted => HoldState::Lost(LossReason::Deleted),
+            Fate::Written => HoldState::Lost(LossReason::Written),
             Fate::Released => HoldState::Lost(LossReason::Released),
         }
     }
@@ -489,7 +517,7 @@ impl Grant {
         }
         let before = match *self.fate.borrow() {
             Fate::Released => self.live.standing(self.lapses),
-            Fate::Standing | Fate::Deleted => self.state(),
+            Fate::Standing | Fate::Deleted | Fate::Written => self.state(),
         };
         if let HoldState::Lost(reason @ (LossReason::Session(_) | LossReason::Deleted)) = before {
             self.released.store(true, Ordering::Release);

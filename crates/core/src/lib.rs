@@ -59,6 +59,7 @@
 
 mod alarm;
 mod all_of;
+mod announcement;
 mod backoff;
 mod contender;
 mod directory;
@@ -71,6 +72,7 @@ mod live;
 mod local;
 mod node;
 mod options;
+mod own_identity;
 mod path;
 mod queue;
 mod recipe;
@@ -83,7 +85,7 @@ mod watch_room;
 mod zookeeper;
 
 pub use all_of::{AllHold, AllOf};
-pub use contender::{Contender, Identity, Sequence, order};
+pub use contender::{Contender, Identity, Sequence, order, ordered_by_czxid};
 pub use directory::Directories;
 pub use ensemble::{
     Acl, AuthId, CreateMode, Ensemble, Operation, Outcome, Permission, SessionEnd, SessionId, Stat,

@@ -4,11 +4,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 
-use crate::ensemble::{Ensemble, ServerSession, SessionEnd, SessionId};
+use crate::announcement;
+use crate::contender::Identity;
+use crate::ensemble::{AuthId, Ensemble, ServerSession, SessionEnd, SessionId};
 use crate::error::{Error, ServerError};
-use crate::hold::{HoldState, LossReason};
+use crate::hold::{HoldState, LossReason, Witness};
 use crate::lease::Lease;
 use crate::sync::lock;
 use crate::watch_room::WatchRoom;
@@ -24,6 +26,10 @@ pub(crate) struct LiveSession {
     lease: Mutex<Lease>,
     condition: watch::Sender<Condition>,
     watch_room: WatchRoom,
+    /// Whether the session's own identity keeps others from writing.
+    is_believed: OnceCell<bool>,
+    /// Those who are to watch a holder's znode, where the hold lasts.
+    witnesses: Mutex<Vec<Witness>>,
 }
 
 /// What is known of a session; each change wakes those who wait for one.
@@ -60,6 +66,8 @@ impl LiveSession {
         };
         LiveSession {
             watch_room: WatchRoom::new(ensemble.chroot()),
+            is_believed: OnceCell::new(),
+            witnesses: Mutex::default(),
             id: server.id(),
             timeout,
             ensemble,
@@ -100,6 +108,23 @@ impl LiveSession {
             };
             ServerError::SessionOver(end)
         })
+    }
+
+    /// The identity that lets nobody but this session write to its contenders in the directory, if
+    /// there is one. One request, the first time that the directory is there to try it in.
+    pub(crate) async fn sole_writer(
+        &self,
+        server: &dyn ServerSession,
+        directory: &str,
+        identity: &Identity,
+    ) -> Option<AuthId> {
+        let owner = server.own_identity()?;
+        let believed = self.is_believed.get_or_try_init(|| async {
+            let answer = announcement::is_believed(server, directory, identity, &owner).await;
+            answer.ok_or(())
+        });
+        let believed = *believed.await.ok()?;
+        believed.then_some(owner)
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -155,6 +180,25 @@ impl LiveSession {
             condition.lapses = condition.lapses.max(lapses);
             news
         });
+    }
+
+    /// Has a holder's znode watched from the next probe on, if it is held then.
+    pub(crate) fn watch_later(&self, witness: Witness) {
+        let mut witnesses = lock(&self.witnesses);
+        if witnesses.len() == witnesses.capacity() {
+            witnesses.retain(|witness| !witness.is_done());
+            // Half of the room is free afterwards, so that this is seldom.
+            let standing = witnesses.len();
+            witnesses.reserve(standing);
+        }
+        witnesses.push(witness);
+    }
+
+    /// Those whose time to watch has come.
+    pub(crate) fn take_witnesses(&self) -> Vec<Witness> {
+        let mut witnesses = std::mem::take(&mut *lock(&self.witnesses));
+        witnesses.retain(|witness| !witness.is_done());
+        witnesses
     }
 
     pub(crate) fn set_contact(&self, contact: Contact) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::announcement;
 use crate::backoff::Backoff;
 use crate::ensemble::{ServerSession, SessionId, Stat};
 use crate::error::{Refusal, ServerError};
@@ -13,6 +14,8 @@ use crate::error::{Refusal, ServerError};
 pub(crate) struct OwnNode {
     path: Arc<str>,
     shared_name: Option<SharedName>,
+    /// Whether its deletion is announced as a release.
+    announced: bool,
 }
 
 /// Where others create a znode of the same name, so that it must be looked at to tell whose it is.
@@ -31,7 +34,15 @@ impl OwnNode {
         OwnNode {
             path: path.into(),
             shared_name: None,
+            announced: false,
         }
+    }
+
+    /// The same, now that it is held alone, and nobody else can write to it: its deletion is the
+    /// release of a holder, and says so.
+    pub(crate) fn announced(mut self) -> OwnNode {
+        self.announced = true;
+        self
     }
 
     /// A znode that others create by the same name, told apart by the data it begins with, and of
@@ -45,6 +56,7 @@ impl OwnNode {
         OwnNode {
             path: path.into(),
             shared_name: Some(shared_name),
+            announced: false,
         }
     }
 
@@ -63,6 +75,11 @@ impl OwnNode {
         })
     }
 
+    /// Whether its deletion is announced, so that nobody but its owner should ever write to it.
+    pub(crate) fn is_announced(&self) -> bool {
+        self.announced
+    }
+
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
@@ -74,6 +91,7 @@ impl OwnNode {
     /// that was dropped half-way.
     pub(crate) async fn remove(&self, server: &dyn ServerSession) -> Result<(), ServerError> {
         let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        let mut announced = self.announced;
         loop {
             let doubtful = self
                 .shared_name
@@ -81,11 +99,18 @@ impl OwnNode {
                 .is_some_and(|name| name.doubtful.swap(true, Ordering::Relaxed));
             let result = match doubtful {
                 true => self.remove_if_own(server).await,
+                false if announced => announcement::release(server, &self.path).await,
                 false => server.delete(&self.path).await,
             };
             match result {
                 Ok(()) => return Ok(()),
                 Err(error) if error.is(Refusal::NoNode) => return Ok(()),
+                // Whoever may not write may yet delete.
+                Err(ServerError::Refused(refusal))
+                    if announced && refusal != Refusal::Throttled =>
+                {
+                    announced = false;
+                }
                 Err(ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled)) => {
                     backoff.wait().await;
                 }

@@ -95,6 +95,16 @@ impl ConnectOptions {
         self
     }
 
+    /// Whether the server is shown nothing that says who this is.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        let is_anonymous = self.auth.is_empty();
+        #[cfg(feature = "tls")]
+        let is_anonymous = is_anonymous && self.tls.is_none();
+        #[cfg(feature = "sasl")]
+        let is_anonymous = is_anonymous && self.sasl.is_none();
+        is_anonymous
+    }
+
     pub(crate) fn connector(&self) -> zookeeper_client::Connector {
         let mut connector =
             zookeeper_client::Client::connector().with_session_timeout(self.session_timeout);

@@ -34,7 +34,9 @@ use visit::Visit;
 /// Acquiring without contention costs two requests, sent together (the creation of the contender's
 /// znode, a list of the directory), and releasing one (the deletion). Whoever has to wait sends
 /// two more, together (a watch on its own znode, one on that of each contender it waits on), and
-/// one (a list) each time one of those goes.
+/// one (a list) each time one of those goes, unless it went by a release that
+/// [said so](crate::docs::handoff). For that the first contender of each session costs a request
+/// more.
 #[derive(Clone)]
 pub struct Queue {
     shared: Arc<Shared>,
@@ -57,6 +59,7 @@ pub struct QueueOptions {
     acl: Vec<Acl>,
     directories: Directories,
     after_session_loss: AfterSessionLoss,
+    announces_release: bool,
     local: Option<u32>,
 }
 
@@ -72,7 +75,8 @@ pub enum AfterSessionLoss {
 
 impl QueueOptions {
     /// Watching the predecessor, no data, an open access control list, container directories,
-    /// failing at the loss of the session, no queue within the process.
+    /// failing at the loss of the session, releases that are announced where the rule allows it,
+    /// no queue within the process.
     pub fn new() -> QueueOptions {
         QueueOptions {
             strategy: WaitStrategy::Predecessor,
@@ -80,6 +84,7 @@ impl QueueOptions {
             acl: open_acl(),
             directories: Directories::Container,
             after_session_loss: AfterSessionLoss::Fail,
+            announces_release: true,
             local: None,
         }
     }
@@ -96,7 +101,8 @@ impl QueueOptions {
         self
     }
 
-    /// The access control list of the znodes that are created, the directories included.
+    /// The access control list of the znodes that are created, the directories included. Where
+    /// releases are announced, those who may read a contender's znode by it can only read it.
     pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> QueueOptions {
         self.acl = acl.into();
         self
@@ -111,6 +117,17 @@ impl QueueOptions {
     /// What an attempt does when the session ends that it was waiting in.
     pub fn after_session_loss(mut self, then: AfterSessionLoss) -> QueueOptions {
         self.after_session_loss = then;
+        self
+    }
+
+    /// Whether a release says that it is one, so that the next holder needs no look at the queue,
+    /// where the rule and the ensemble allow it: see [`docs::handoff`](crate::docs::handoff).
+    ///
+    /// Costs one request for each session. Without it the next holder lists the queue, once for
+    /// each release. Turn it off where others queue here that are woken by nothing but the deletion
+    /// of a znode.
+    pub fn announce_release(mut self, announce: bool) -> QueueOptions {
+        self.announces_release = announce;
         self
     }
 

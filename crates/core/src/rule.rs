@@ -53,6 +53,19 @@ pub trait Rule: fmt::Debug + Send + Sync {
     /// Judges the place `me` in the queue.
     fn decide(&self, queue: &[Contender], me: usize) -> Verdict;
 
+    /// Whether contenders with this label hold only when none of those that count is before them,
+    /// whichever process they are of.
+    ///
+    /// The release of such a holder tells the next one all it must know, so that it holds without
+    /// another look at the queue: see [`docs::handoff`](crate::docs::handoff). Where this is said
+    /// of a label, it must be true of everyone who creates contenders with it in a queue where this
+    /// rule's count.
+    ///
+    /// By default of none.
+    fn holds_alone(&self, _label: &str) -> bool {
+        false
+    }
+
     /// The data that the directory is created with.
     fn directory_data(&self) -> Vec<u8> {
         Vec::new()

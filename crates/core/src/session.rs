@@ -161,7 +161,7 @@ impl Session {
             closing,
         };
         let runtime = Handle::current();
-        runtime.spawn(supervisor.run(live));
+        runtime.spawn(ensemble.task(supervisor.run(live).boxed()));
         Ok(Session {
             shared: Arc::new(Shared {
                 ensemble,
@@ -286,16 +286,23 @@ impl Session {
     ) {
         // Without a server side the session is over, and the server has let go by itself.
         let Ok(server) = live.server() else { return };
-        let work = work(server);
-        let live = live.clone();
-        self.shared.runtime.spawn(async move {
-            tokio::select! {
-                biased;
-                () = work => {}
-                _ = live.ended() => {}
-            }
-        });
+        let work = during(live, work(server));
+        let task = self.shared.ensemble.task(work);
+        self.shared.runtime.spawn(task);
     }
+}
+
+/// Work that ends with the session at the latest.
+fn during(live: &Arc<LiveSession>, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+    let live = live.clone();
+    async move {
+        tokio::select! {
+            biased;
+            () = work => {}
+            _ = live.ended() => {}
+        }
+    }
+    .boxed()
 }
 
 impl fmt::Debug for Session {
@@ -432,6 +439,14 @@ impl Supervisor {
         }
     }
 
+    /// Has the znodes watched of those who have been holding for a while.
+    fn watch_holders(&self, live: &Arc<LiveSession>, server: &Arc<dyn ServerSession>) {
+        for witness in live.take_witnesses() {
+            let watching = witness.watch(live.clone(), server.clone()).boxed();
+            tokio::spawn(self.ensemble.task(during(live, watching)));
+        }
+    }
+
     /// Keeps one ZooKeeper session until its end: probes it, and tells how it stands.
     async fn keep(&mut self, live: &Arc<LiveSession>) -> SessionEnd {
         let server = match live.server() {
@@ -477,11 +492,16 @@ impl Supervisor {
                         live.set_contact(Contact::Connected);
                     }
                 }
-                _ = ticks.tick() => match &probe {
-                    // The last one is overdue.
-                    Some(_) => live.set_contact(Contact::Suspended),
-                    None => probe = weak.upgrade().map(|server| send_probe(live, server)),
-                },
+                _ = ticks.tick() => {
+                    match &probe {
+                        // The last one is overdue.
+                        Some(_) => live.set_contact(Contact::Suspended),
+                        None => probe = weak.upgrade().map(|server| send_probe(live, server)),
+                    }
+                    if let Some(server) = weak.upgrade() {
+                        self.watch_holders(live, &server);
+                    }
+                }
                 () = lapse(live) => {}
             }
             self.state.send_if_modified(|state| {

@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,17 +16,21 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use zookeeper_client as client;
 
 use crate::ensemble::{
-    Acl, ConnectionState, CreateMode, Created, Ensemble, Event, Node, Operation, Outcome, Reply,
-    ServerSession, SessionEnd, SessionId, Stat, TransactionError, Watch,
+    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Event, Node, Operation, Outcome,
+    Reply, ServerSession, SessionEnd, SessionId, Stat, TransactionError, Watch,
 };
 use crate::error::{InvalidInput, Refusal, ServerError};
 use crate::options::ConnectOptions;
+use crate::own_identity::{self, OwnIdentity};
 
 /// A real ensemble, reached over the network.
 pub struct ZookeeperEnsemble {
     connect_string: String,
     chroot: String,
     options: ConnectOptions,
+    own_identity: OwnIdentity,
+    /// Whether a server has refused the identity of one's own.
+    identity_refused: AtomicBool,
 }
 
 impl ZookeeperEnsemble {
@@ -62,6 +67,22 @@ impl ZookeeperEnsemble {
             connect_string: connect_string.to_owned(),
             chroot: chroot.to_owned(),
             options,
+            own_identity: OwnIdentity::random(),
+            identity_refused: AtomicBool::new(false),
+        })
+    }
+
+    /// Opens a session, with the identity of one's own or without.
+    async fn open(&self, identified: bool) -> Result<ClientSession, client::Error> {
+        let mut connector = self.options.connector();
+        if identified {
+            let credentials = self.own_identity.credentials();
+            connector = connector.with_auth(own_identity::SCHEME, credentials.as_bytes());
+        }
+        Ok(ClientSession {
+            client: connector.connect(&self.connect_string).await?,
+            own_identity: identified.then(|| self.own_identity.auth_id()),
+            is_anonymous: self.options.is_anonymous(),
         })
     }
 }
@@ -78,13 +99,17 @@ impl fmt::Debug for ZookeeperEnsemble {
 impl Ensemble for ZookeeperEnsemble {
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         async move {
-            let client = self
-                .options
-                .connector()
-                .connect(&self.connect_string)
-                .await
-                .map_err(classify)?;
-            Ok(Arc::new(ClientSession(client)) as Arc<dyn ServerSession>)
+            let identified = !self.identity_refused.load(Ordering::Relaxed);
+            let session = match self.open(identified).await {
+                // A server may be told not to know the scheme. It is no reason to do without it.
+                Err(client::Error::AuthFailed) if identified => {
+                    let session = self.open(false).await.map_err(classify)?;
+                    self.identity_refused.store(true, Ordering::Relaxed);
+                    session
+                }
+                opened => opened.map_err(classify)?,
+            };
+            Ok(Arc::new(session) as Arc<dyn ServerSession>)
         }
         .boxed()
     }
@@ -131,7 +156,11 @@ impl Ensemble for ConnectedClient {
         let client = crate::sync::lock(&self.client).take();
         async move {
             match client {
-                Some(client) => Ok(Arc::new(ClientSession(client)) as Arc<dyn ServerSession>),
+                Some(client) => Ok(Arc::new(ClientSession {
+                    client,
+                    own_identity: None,
+                    is_anonymous: false,
+                }) as Arc<dyn ServerSession>),
                 None => Err(ServerError::SessionOver(SessionEnd::Closed)),
             }
         }
@@ -169,7 +198,27 @@ fn now() -> Duration {
     START.get_or_init(Instant::now).elapsed()
 }
 
-struct ClientSession(client::Client);
+struct ClientSession {
+    client: client::Client,
+    /// Not for somebody else's client, whose session would end should the server refuse it.
+    own_identity: Option<AuthId>,
+    /// Whether it has no identity but its own, so that "whoever created it" means nobody.
+    is_anonymous: bool,
+}
+
+impl ClientSession {
+    /// Refuses, as the server would a session without an identity of its own, to keep a znode for
+    /// "whoever created it": nobody else could ever show that identity.
+    fn check_acl(&self, acl: &[Acl]) -> Result<(), ServerError> {
+        let by_creator = acl
+            .iter()
+            .any(|entry| entry.scheme() == AuthId::authed().scheme());
+        if self.is_anonymous && by_creator {
+            return Err(ServerError::Refused(Refusal::InvalidAcl));
+        }
+        Ok(())
+    }
+}
 
 impl fmt::Debug for ClientSession {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -179,19 +228,19 @@ impl fmt::Debug for ClientSession {
 
 impl ServerSession for ClientSession {
     fn id(&self) -> SessionId {
-        SessionId(self.0.session_id().0)
+        SessionId(self.client.session_id().0)
     }
 
     fn timeout(&self) -> Duration {
-        self.0.session_timeout()
+        self.client.session_timeout()
     }
 
     fn state(&self) -> ConnectionState {
-        connection_state(self.0.state())
+        connection_state(self.client.state())
     }
 
     fn states(&self) -> BoxStream<'static, ConnectionState> {
-        let mut watcher = self.0.state_watcher();
+        let mut watcher = self.client.state_watcher();
         let first = connection_state(watcher.state());
         stream::unfold(Some((Some(first), watcher)), |rest| async move {
             let (next, mut watcher) = rest?;
@@ -206,6 +255,21 @@ impl ServerSession for ClientSession {
         .boxed()
     }
 
+    fn disconnected(&self) -> BoxFuture<'static, ()> {
+        let mut watcher = self.client.state_watcher();
+        let state = connection_state(watcher.state());
+        async move {
+            if state == ConnectionState::Connected {
+                watcher.changed().await;
+            }
+        }
+        .boxed()
+    }
+
+    fn own_identity(&self) -> Option<AuthId> {
+        self.own_identity.clone()
+    }
+
     fn create<'a>(
         &'a self,
         path: &'a str,
@@ -213,7 +277,10 @@ impl ServerSession for ClientSession {
         mode: CreateMode,
         acl: &[Acl],
     ) -> Reply<'a, Created> {
-        let reply = self.0.create(path, data, &mode.with_acls(acl.into()));
+        if let Err(error) = self.check_acl(acl) {
+            return std::future::ready(Err(error)).boxed();
+        }
+        let reply = self.client.create(path, data, &mode.with_acls(acl.into()));
         async move {
             let (stat, sequence) = understood(reply).await.map_err(classify)?;
             let path = match sequence.into_i64() {
@@ -226,15 +293,15 @@ impl ServerSession for ClientSession {
     }
 
     fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
-        answer(self.0.delete(path, None))
+        answer(self.client.delete(path, None))
     }
 
     fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
-        answer(self.0.list_children(path))
+        answer(self.client.list_children(path))
     }
 
     fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
-        let reply = self.0.list_and_watch_children(path);
+        let reply = self.client.list_and_watch_children(path);
         async move {
             let (children, watcher) = understood(reply).await.map_err(classify)?;
             Ok((children, watch(watcher)))
@@ -243,11 +310,11 @@ impl ServerSession for ClientSession {
     }
 
     fn get<'a>(&'a self, path: &'a str) -> Reply<'a, Node> {
-        answer(self.0.get_data(path))
+        answer(self.client.get_data(path))
     }
 
     fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
-        let reply = self.0.get_and_watch_data(path);
+        let reply = self.client.get_and_watch_data(path);
         async move {
             let (data, stat, watcher) = understood(reply).await.map_err(classify)?;
             Ok((data, stat, watch(watcher)))
@@ -256,7 +323,7 @@ impl ServerSession for ClientSession {
     }
 
     fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
-        let reply = self.0.check_and_watch_stat(path);
+        let reply = self.client.check_and_watch_stat(path);
         async move {
             let (stat, watcher) = understood(reply).await.map_err(classify)?;
             Ok((stat, watch(watcher)))
@@ -268,7 +335,7 @@ impl ServerSession for ClientSession {
         &'a self,
         operations: &[Operation],
     ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
-        let mut writer = self.0.new_multi_writer();
+        let mut writer = self.client.new_multi_writer();
         for (index, operation) in operations.iter().enumerate() {
             let added = match operation {
                 Operation::Check { path, version } => {
@@ -279,7 +346,14 @@ impl ServerSession for ClientSession {
                     data,
                     mode,
                     acl,
-                } => writer.add_create(path, data, &mode.with_acls(acl.as_slice().into())),
+                } => {
+                    if let Err(error) = self.check_acl(acl) {
+                        let operation = Some(index);
+                        return std::future::ready(Err(TransactionError { operation, error }))
+                            .boxed();
+                    }
+                    writer.add_create(path, data, &mode.with_acls(acl.as_slice().into()))
+                }
                 Operation::SetData {
                     path,
                     data,
@@ -328,35 +402,41 @@ impl ServerSession for ClientSession {
     }
 
     fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
-        let mut reader = self.0.new_multi_reader();
-        for path in paths {
-            if let Err(error) = reader.add_get_data(path) {
-                return std::future::ready(Err(classify(error))).boxed();
+        let mut replies = Vec::new();
+        for paths in in_requests(paths) {
+            let mut reader = self.client.new_multi_reader();
+            for path in paths {
+                if let Err(error) = reader.add_get_data(path) {
+                    return std::future::ready(Err(classify(error))).boxed();
+                }
             }
+            replies.push(reader.commit());
         }
-        let reply = reader.commit();
         async move {
-            understood(reply)
-                .await
-                .map_err(classify)?
-                .into_iter()
-                .map(|result| match result {
-                    client::MultiReadResult::Data { data, stat } => Ok(Some((data, stat))),
-                    client::MultiReadResult::Error {
-                        err: client::Error::NoNode,
-                    } => Ok(None),
-                    client::MultiReadResult::Error { err } => Err(classify(err)),
-                    other => Err(ServerError::outcome_unknown(format!(
-                        "unheard-of: {other:?}"
-                    ))),
-                })
-                .collect()
+            let mut nodes = Vec::new();
+            for reply in replies {
+                let results = understood(reply).await.map_err(classify)?;
+                for result in results {
+                    nodes.push(match result {
+                        client::MultiReadResult::Data { data, stat } => Some((data, stat)),
+                        client::MultiReadResult::Error {
+                            err: client::Error::NoNode,
+                        } => None,
+                        client::MultiReadResult::Error { err } => return Err(classify(err)),
+                        other => {
+                            let heard = format!("unheard-of: {other:?}");
+                            return Err(ServerError::outcome_unknown(heard));
+                        }
+                    });
+                }
+            }
+            Ok(nodes)
         }
         .boxed()
     }
 
     fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
-        answer(self.0.sync(path))
+        answer(self.client.sync(path))
     }
 }
 
@@ -373,6 +453,31 @@ fn answer<'a, T: 'a>(
     understood(reply)
         .map(|result| result.map_err(classify))
         .boxed()
+}
+
+/// Splits what is to be read into requests that a server accepts, of which each is as long as its
+/// paths: it ends the connection that a longer one comes on (`jute.maxbuffer`, by default 1 MiB).
+fn in_requests(mut paths: &[String]) -> impl Iterator<Item = &[String]> {
+    const MOST_BYTES: usize = 512 * 1024;
+    /// What a request has besides each path: the path's length, and the head of the operation.
+    const HEAD: usize = 16;
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |path: &&String| {
+            bytes += path.len() + HEAD;
+            bytes <= MOST_BYTES
+        };
+        // At least one: no path is so long that the server would refuse it alone.
+        let number = paths
+            .iter()
+            .take_while(fits)
+            .count()
+            .max(1)
+            .min(paths.len());
+        let (request, rest) = paths.split_at(number);
+        paths = rest;
+        (number > 0).then_some(request)
+    })
 }
 
 /// The client panics at replies that are shorter than they should be; whatever such a reply was to

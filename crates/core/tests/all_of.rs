@@ -1,11 +1,13 @@
-//! Several recipes as one, on a real server.
+//! Several recipes as one, on a real server; and on a simulated one where it is about time.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use zookeeper_recipes_core::{
-    AllOf, Contender, Error, LossReason, Queue, Recipe, Rule, Session, Verdict,
+    AllOf, ConnectOptions, Contender, Error, LossReason, Queue, Recipe, Rule, Session, Verdict,
 };
+use zookeeper_recipes_testkit::simulation::{Fault, FaultKind, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 /// Longer than anything here may take: a test that gets there has failed.
@@ -89,7 +91,7 @@ async fn a_failure_on_the_third_leaves_none_held() {
         .await
         .expect("nobody is before it");
 
-    let timeout = Duration::from_millis(300);
+    let timeout = Duration::from_secs(5);
     let error = all
         .acquire_timeout(timeout)
         .await
@@ -109,6 +111,68 @@ async fn a_failure_on_the_third_leaves_none_held() {
         .expect("an answer")
         .expect("all are free");
     drop(all);
+    assert_free(&theirs, paths).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_is_kept_where_what_is_held_cannot_be_given_back() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let open = async |process: &str| {
+        let ensemble = simulation.ensemble(process);
+        let session = Session::open(ensemble, ConnectOptions::new()).await;
+        session.expect("a session opens")
+    };
+    let (ours, theirs) = (open("ours").await, open("theirs").await);
+    let paths = ["/all/a", "/all/b", "/all/c"];
+    let third = lock(&theirs, "/all/c")
+        .acquire()
+        .await
+        .expect("nobody is before it");
+
+    let all = all_of(&ours, paths);
+    let timeout = Duration::from_millis(500);
+    let began = Instant::now();
+    let cut_off = async {
+        tokio::time::sleep(timeout / 2).await;
+        simulation.process("ours").partition(Duration::from_secs(2));
+    };
+    let (acquired, ()) = tokio::join!(all.acquire_timeout(timeout), cut_off);
+    assert!(matches!(acquired, Err(Error::DeadlineElapsed { .. })));
+    assert_eq!(began.elapsed().as_millis(), timeout.as_millis());
+
+    third.release().await.expect("it is released");
+    assert_free(&theirs, paths).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_try_in_the_course_of_which_one_is_lost_holds_none() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let ours = Session::open(simulation.ensemble("ours"), ConnectOptions::new())
+        .await
+        .expect("a session opens");
+    let theirs = Session::open(simulation.ensemble("theirs"), ConnectOptions::new())
+        .await
+        .expect("a session opens");
+    let paths = ["/all/a", "/all/b", "/all/c"];
+    assert_free(&theirs, paths).await;
+    let late = Fault::new(FaultKind::RequestLate(Duration::from_secs(2)));
+    simulation
+        .faults()
+        .inject(late.of_process("ours").under("/all/c"));
+
+    let all = all_of(&ours, paths);
+    let administrator = simulation.administrator();
+    let deleted = async {
+        while administrator.children("/all/b").is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        let name = &administrator.children("/all/a")[0];
+        let deleted = administrator.delete(&format!("/all/a/{name}"));
+        deleted.expect("it is there");
+    };
+    let (tried, ()) = tokio::join!(all.try_acquire(), deleted);
+    assert!(matches!(tried, Err(Error::Lost { .. })), "{tried:?}");
     assert_free(&theirs, paths).await;
 }
 

@@ -112,6 +112,18 @@ proptest! {
     }
 
     #[test]
+    fn a_number_is_read_only_as_a_server_prints_it(text in "-?0{0,11}[0-9]{0,11}") {
+        let name = format!("{}{text}", Identity::random().name("lock-"));
+        let printed = text
+            .parse::<i32>()
+            .ok()
+            .map(Sequence::from)
+            .filter(|sequence| sequence.to_string() == text);
+        let read = Contender::parse(&name, |label| label == "lock-");
+        prop_assert_eq!(read.map(|contender| contender.sequence()), printed);
+    }
+
+    #[test]
     fn a_sequence_is_printed_as_a_server_prints_it(number in any::<i32>()) {
         // Java's String.format("%010d").
         let digits = i64::from(number).unsigned_abs().to_string();

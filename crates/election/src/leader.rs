@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{
     Contender, FencingToken, NodePath, QueueEntry, Refusal, ServerError, SessionId, Stat, order,
+    ordered_by_czxid,
 };
 
 use crate::rule::LABEL;
@@ -75,7 +76,7 @@ fn id_in(data: &[u8]) -> String {
 
 /// The path of the first of these children who is a candidate, or `None` where there is none.
 ///
-/// Sends nothing, unless the first ones share their number: then one read tells who came first.
+/// Sends nothing, unless their numbers do not tell who came first: then one read does.
 pub(crate) async fn first_candidate(
     server: &dyn ServerSession,
     directory: &NodePath,
@@ -85,28 +86,21 @@ pub(crate) async fn first_candidate(
         .iter()
         .filter_map(|name| Contender::parse(name, |label| label == LABEL))
         .collect();
+    let path = |candidate: &Contender| format!("{directory}/{}", candidate.name());
     order(&mut candidates);
-    let Some(number) = candidates.first().map(Contender::sequence) else {
-        return Ok(None);
-    };
-    let mut tied: Vec<String> = candidates
-        .iter()
-        .take_while(|candidate| candidate.sequence() == number)
-        .map(|candidate| format!("{directory}/{}", candidate.name()))
-        .collect();
-    if tied.len() > 1 {
-        let nodes = server.get_each(&tied).await?;
-        let first = tied
-            .iter()
-            .zip(nodes)
-            .filter_map(|(path, node)| node.map(|(_, stat)| (stat.czxid, path)))
-            .min();
-        if let Some((_, path)) = first {
-            return Ok(Some(path.clone()));
+    let tied = ordered_by_czxid(&candidates);
+    if tied.first() == Some(&0) {
+        let paths: Vec<String> = tied.iter().map(|place| path(&candidates[*place])).collect();
+        let nodes = server.get_each(&paths).await?;
+        for (place, node) in tied.into_iter().zip(nodes) {
+            if let Some((_, stat)) = node {
+                candidates[place].set_czxid(stat.czxid);
+            }
         }
+        // Who has gone meanwhile comes last. Where all have, reading the first finds it out.
+        order(&mut candidates);
     }
-    // Where all who were tied have gone, reading this one finds it out.
-    Ok(Some(tied.swap_remove(0)))
+    Ok(candidates.first().map(path))
 }
 
 /// Reads who leads. Costs a list of the candidates' names and a read of the first, again as often

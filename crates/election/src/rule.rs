@@ -9,7 +9,10 @@ pub(crate) const LABEL: &str = "latch-";
 
 /// Leads when nobody is before it, and waits on the one right before it.
 ///
-/// Writes names as Apache Curator's `LeaderLatch` does: `_c_<uuid>-latch-<number>`.
+/// Writes names as Apache Curator's `LeaderLatch` does: `_c_<uuid>-latch-<number>`. A latch that
+/// waits listens for nothing but its predecessor's deletion, and would sleep through a release that
+/// announces itself by a write. So a resignation is a plain deletion, and the next leader takes a
+/// look at the queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FirstInQueue;
 

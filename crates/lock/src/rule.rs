@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use zookeeper_recipes_core::{Contender, Rule, Verdict};
 
+const LABEL: &str = "lock-";
+
 /// Holds when nobody is before it, and waits on the one right before it.
 ///
 /// Writes names as Apache Curator's `InterProcessMutex` does (`_c_<uuid>-lock-<number>`) and
@@ -14,11 +16,15 @@ pub struct FirstInQueue;
 
 impl Rule for FirstInQueue {
     fn label(&self) -> Cow<'_, str> {
-        "lock-".into()
+        LABEL.into()
     }
 
     fn counts(&self, label: &str) -> bool {
-        matches!(label, "lock-" | "__lock__" | "-lock-")
+        matches!(label, LABEL | "__lock__" | "-lock-")
+    }
+
+    fn holds_alone(&self, label: &str) -> bool {
+        label == LABEL
     }
 
     fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {

@@ -39,6 +39,10 @@ impl Rule for NoWriterBefore {
         reads(label) || writes(label)
     }
 
+    fn holds_alone(&self, label: &str) -> bool {
+        label == WRITE
+    }
+
     fn decide(&self, queue: &[Contender], me: usize) -> Verdict {
         let last_writer = queue
             .iter()
@@ -65,6 +69,10 @@ impl Rule for NobodyBefore {
 
     fn counts(&self, label: &str) -> bool {
         reads(label) || writes(label)
+    }
+
+    fn holds_alone(&self, label: &str) -> bool {
+        label == WRITE
     }
 
     fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {

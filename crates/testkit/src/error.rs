@@ -88,6 +88,22 @@ pub enum Error {
         port: u16,
     },
 
+    /// The server runs, and what was asked needs one that has been stopped or killed.
+    #[error("the ZooKeeper server on port {port} is running")]
+    Running {
+        /// The port it serves clients on.
+        port: u16,
+    },
+
+    /// The data of a stopped server could not be changed.
+    #[error("the data of the ZooKeeper server on port {port} could not be changed: {said}")]
+    Unchanged {
+        /// The port it served clients on.
+        port: u16,
+        /// What the program said that was to change it.
+        said: String,
+    },
+
     /// A signal could not be sent to the server's process, or its end not awaited.
     #[error("cannot control the process of the ZooKeeper server on port {port}")]
     Process {

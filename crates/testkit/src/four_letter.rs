@@ -28,6 +28,8 @@ pub enum FourLetterWord {
     Cons,
     /// `dump`: sessions and their ephemeral znodes.
     Dump,
+    /// `envi`: what it runs on, with the versions of it all.
+    Envi,
     /// `mntr`: figures, one a line.
     Mntr,
     /// `ruok`: `imok` from any server whose process answers.
@@ -49,6 +51,7 @@ impl FourLetterWord {
             Self::Conf => "conf",
             Self::Cons => "cons",
             Self::Dump => "dump",
+            Self::Envi => "envi",
             Self::Mntr => "mntr",
             Self::Ruok => "ruok",
             Self::Srst => "srst",
@@ -215,6 +218,15 @@ impl Monitor {
     /// ```
     pub fn number(&self, name: &str) -> Option<f64> {
         self.values.get(name)?.parse().ok()
+    }
+
+    /// How many watchers the server has notified of anything so far; `None` where it does not say
+    /// (before ZooKeeper 3.6).
+    pub fn notifications(&self) -> Option<u64> {
+        ["created", "deleted", "changed", "children"]
+            .into_iter()
+            .map(|what| self.number(&format!("sum_node_{what}_watch_count")))
+            .try_fold(0, |all, some| Some(all + some? as u64))
     }
 }
 

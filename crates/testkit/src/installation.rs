@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What to install on which system, for messages to people.
 const ADVICE: &str = "\
@@ -12,6 +13,12 @@ Fedora:         dnf install java-latest-openjdk-headless, then as on any system
 macOS:          brew install zookeeper
 any system:     install a Java runtime, unpack a release from https://zookeeper.apache.org/releases.html
                 and set ZOOKEEPER_HOME to its directory";
+
+/// What to install for a compiler.
+const COMPILER_ADVICE: &str = "\
+Debian, Ubuntu: apt-get install --no-install-recommends default-jdk-headless
+Fedora:         dnf install java-latest-openjdk-devel
+any system:     install a JDK and set JAVA_HOME to its directory";
 
 /// Where Debian and its kin keep the server's jar. Its manifest names the jars it needs.
 const DEBIAN_SERVER: &str = "/usr/share/java/zookeeper.jar";
@@ -41,6 +48,10 @@ pub enum InstallationError {
     /// No Java runtime was found.
     #[error("no Java runtime found: JAVA_HOME is not set, and there is no java in PATH\n{ADVICE}")]
     NoJava,
+
+    /// The Java runtime has no compiler, which only few things need.
+    #[error("the Java runtime has no compiler; install a JDK\n{COMPILER_ADVICE}")]
+    NoCompiler,
 
     /// An environment variable points to where nothing of use is.
     #[error("{variable} is set to {value:?}, but {problem}")]
@@ -119,6 +130,17 @@ impl Installation {
     /// The `java` program.
     pub fn java(&self) -> &Path {
         &self.java
+    }
+
+    /// Whether the Java runtime has the compiler, as a JDK's has. Runs it, for a fraction of a
+    /// second.
+    pub fn has_compiler(&self) -> bool {
+        // Fails before Java 9, which could not run a program from its source either.
+        let modules = Command::new(&self.java).arg("--list-modules").output();
+        modules.is_ok_and(|output| {
+            let modules = String::from_utf8_lossy(&output.stdout);
+            modules.lines().any(|line| line.starts_with("jdk.compiler"))
+        })
     }
 
     /// The class path with the server's main class, in the form `java -cp` takes.

@@ -29,11 +29,13 @@
 //! | [`stop`](Server::stop), [`kill`](Server::kill), [`restart`](Server::restart) | in good order, or not; data and port stay |
 //! | [`pause`](Server::pause), [`resume`](Server::resume) | connections stay open, nothing is answered |
 //! | [`expire_session`](Server::expire_session) | a session of your choice expires now |
+//! | [`set_create_counter`](Server::set_create_counter) | sequential names go on from a number of your choice, such as the last one |
 //! | [`monitor`](Server::monitor), [`watches`](Server::watches), [`ephemerals`](Server::ephemerals) | what your code cost, and what it left behind |
 //!
 //! A [`proxy`] between your code and a server breaks connections at the request of your choice, and
 //! counts; and in an ensemble [started for it](Ensemble::start_with_partitions) a member can be cut
-//! off from the others. A [`history`] judges whether holders ever held together who may not.
+//! off from the others. A [`history`] judges whether holders ever held together who may not. A
+//! [`meter`] counts at the seam of the recipes what a session asks and is told.
 //!
 //! # What it needs
 //!
@@ -45,6 +47,7 @@
 //! an ensemble that runs already, by `ZOOKEEPER_CONNECT`.
 
 pub mod conformance;
+mod create_counter;
 mod data_directory;
 mod ensemble;
 mod environment;
@@ -53,6 +56,7 @@ pub mod four_letter;
 mod handshake;
 pub mod history;
 mod installation;
+pub mod meter;
 mod options;
 mod partitions;
 mod ports;

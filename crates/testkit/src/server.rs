@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use crate::create_counter;
 use crate::data_directory::DataDirectory;
 use crate::error::Error;
 use crate::four_letter::{self, FourLetterWord, Monitor, Status};
@@ -262,6 +263,28 @@ impl Server {
         self.stop().await?;
         self.launch()?;
         self.wait_until_serving().await
+    }
+
+    /// Sets the create counter of each of these znodes, in the data of a server that has been
+    /// stopped: the next sequential child gets the number `next`. It can only be raised. Its last
+    /// number is 2147483647; what a server does then depends on its version.
+    ///
+    /// Done with the server's own classes, by a program in Java that takes a second or two and for
+    /// which the Java runtime has to have the compiler.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Running`] unless it has been stopped or killed;
+    /// [`InstallationError::NoCompiler`](crate::InstallationError::NoCompiler);
+    /// [`Error::Unchanged`] when there is no such znode, or its counter is beyond that number;
+    /// [`Error::DataDirectory`] and [`Error::Spawn`].
+    pub async fn set_create_counter(&mut self, paths: &[&str], next: i32) -> Result<(), Error> {
+        let port = self.port;
+        if self.process.is_some() {
+            return Err(Error::Running { port });
+        }
+        let installation = self.installation.clone();
+        create_counter::set(installation, &self.directory, port, paths, next).await
     }
 
     /// Pauses the server (SIGSTOP), and returns when it stands still: connections stay open, and

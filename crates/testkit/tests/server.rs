@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, SessionState};
 use zookeeper_recipes_testkit::four_letter::ask_within;
-use zookeeper_recipes_testkit::{Error, FourLetterWord, Mode, Server, ServerOptions, TestEnsemble};
+use zookeeper_recipes_testkit::{
+    Error, FourLetterWord, Installation, InstallationError, Mode, Server, ServerOptions,
+    TestEnsemble,
+};
 
 const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
 const EPHEMERAL: CreateOptions<'static> = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
@@ -123,6 +126,49 @@ async fn restart_keeps_the_data() {
             .expect("an answer")
             .is_some()
     );
+}
+
+#[tokio::test]
+async fn sequential_names_go_on_from_a_counter_that_was_set() {
+    const SEQUENTIAL: CreateOptions<'static> =
+        CreateMode::PersistentSequential.with_acls(Acls::anyone_all());
+    let mut server = server().await;
+    let before = client(&server).await;
+    for path in ["/one", "/two", "/two/below"] {
+        before
+            .create(path, b"", &PERSISTENT)
+            .await
+            .expect("a znode");
+    }
+    let running = server.set_create_counter(&["/one"], 7).await;
+    assert!(matches!(running, Err(Error::Running { .. })), "{running:?}");
+    server.stop().await.expect("it stops");
+    let set = server
+        .set_create_counter(&["/one", "/two"], 1_000_000)
+        .await;
+    let installation = Installation::find().expect("there is one");
+    if !installation.has_compiler() {
+        let no_compiler = Error::Installation(InstallationError::NoCompiler);
+        assert_eq!(set.unwrap_err().to_string(), no_compiler.to_string());
+        return;
+    }
+    set.expect("it is set");
+    for (path, next) in [("/none", 2_000_000), ("/one", 999_999)] {
+        let refused = server.set_create_counter(&[path], next).await;
+        let said = refused.expect_err("it cannot be done").to_string();
+        assert!(said.contains(path), "{said}");
+    }
+    server.restart().await.expect("a restart");
+    let after = client(&server).await;
+    for path in ["/one", "/two"] {
+        let (_, number) = after
+            .create(&format!("{path}/child-"), b"", &SEQUENTIAL)
+            .await
+            .expect("a child");
+        assert_eq!(number.into_i64(), 1_000_000, "{path}");
+    }
+    let kept = after.check_stat("/two/below").await;
+    assert!(kept.expect("an answer").is_some(), "all else is as it was");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Event, Operation, Outcome, Permission, ServerSession,
     SessionEnd,
 };
-use zookeeper_recipes_core::{Refusal, ServerError};
+use zookeeper_recipes_core::{ConnectOptions, Refusal, ServerError, Session, SessionState};
 use zookeeper_recipes_testkit::simulation::{
     Change, Fault, FaultKind, FaultRates, RequestKind, Simulation, SimulationOptions,
 };
@@ -902,6 +902,29 @@ mod sessions {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn of_a_sleeping_process_do_nothing_in_the_background() {
+        let simulation = one_server(7);
+        let process = simulation.process("a");
+        let session = Session::open(process.ensemble(), ConnectOptions::new())
+            .await
+            .unwrap();
+        let id = session.id().unwrap();
+        tokio::time::sleep(seconds(1)).await;
+        process.sleep(seconds(30));
+        tokio::time::sleep(seconds(20)).await;
+        assert!(simulation.administrator().sessions().is_empty(), "expired");
+        assert_eq!(session.state(), SessionState::Connected(id));
+        let mut states = session.states().skip(1);
+        let next = states.next().await.unwrap();
+        assert!(simulation.now() >= seconds(31));
+        assert_ne!(next, SessionState::Connected(id));
+        while !matches!(session.state(), SessionState::Connected(_)) {
+            states.next().await.unwrap();
+        }
+        assert_ne!(session.id(), Some(id));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn of_a_process_that_sleeps_a_little_live_on() {
         let simulation = one_server(5);
         let session = connect(&simulation, "a").await;
@@ -1121,6 +1144,25 @@ mod servers {
         let later = connect(&simulation, "b").await;
         later.sync("/").await.unwrap();
         assert_eq!(later.list("/").await.unwrap(), ["n", "zookeeper"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn cut_off_during_an_election_pass_nothing_on_to_the_new_leader() {
+        let simulation = three_servers(3);
+        let session = connect_to(&simulation, "a", 2).await;
+        simulation.faults().cut_off_from_leader(1, seconds(12));
+        tokio::time::sleep(seconds(5)).await;
+        simulation.faults().cut_off_from_leader(2, seconds(9));
+        // Server 1 has given its leader up, that one has lost its quorum, and both have elected.
+        tokio::time::sleep(milliseconds(8500)).await;
+        let start = simulation.now();
+        let created = session
+            .create("/n", b"", CreateMode::Persistent, &everyone())
+            .await;
+        assert!(is_unknown(&created), "{created:?}");
+        assert!(simulation.now() - start < seconds(2), "the server said so");
+        session.sync("/").await.unwrap();
+        assert_eq!(session.list("/").await.unwrap(), ["zookeeper"]);
     }
 
     #[tokio::test(start_paused = true)]

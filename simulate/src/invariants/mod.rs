@@ -1,9 +1,14 @@
-//! The promises, each with how it is checked; those that need no look at what was committed are
-//! judged by a [`History`](zookeeper_recipes_testkit::history::History).
+//! The promises, each with how it is checked.
 
+pub(crate) mod calm;
 pub(crate) mod errors;
+pub(crate) mod exclusion;
 pub(crate) mod fencing;
 pub(crate) mod loss;
+pub(crate) mod observers;
 pub(crate) mod order;
+pub(crate) mod release;
 pub(crate) mod remains;
+pub(crate) mod room;
 pub(crate) mod turn;
+pub(crate) mod work;

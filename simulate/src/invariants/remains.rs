@@ -4,14 +4,22 @@ use zookeeper_recipes_testkit::simulation::Simulation;
 
 use crate::ledger::{Findings, Ledger};
 
-/// What is still there of contenders.
-pub(crate) fn of_contenders(simulation: &Simulation, ledger: &Ledger) -> Findings {
+/// What is still there of contenders. Who observes goes on, with one watch.
+pub(crate) fn of_contenders(simulation: &Simulation, ledgers: &[&Ledger]) -> Findings {
     let mut findings = Findings::new();
-    let contenders = ledger.contenders();
-    if !contenders.is_empty() {
-        findings.push(("no znode remains", format!("{contenders:?}")));
+    let mut watches = simulation.administrator().watches();
+    for ledger in ledgers {
+        let contenders = ledger.contenders();
+        if !contenders.is_empty() {
+            findings.push(("no znode remains", format!("{contenders:?}")));
+        }
+        for observer in ledger.observers() {
+            let own = watches.iter().position(|watch| watch.session == observer);
+            if let Some(own) = own {
+                watches.remove(own);
+            }
+        }
     }
-    let watches = simulation.administrator().watches();
     if !watches.is_empty() {
         findings.push(("no watch remains", format!("{watches:?}")));
     }

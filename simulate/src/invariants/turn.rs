@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::ledger::{Findings, State, weight_at};
-use crate::recipe::PATH;
+use crate::ledger::{Findings, State};
 
 /// The contenders whose turn has come by what the ensemble has committed, and since when.
 pub(crate) type Turns = BTreeMap<String, Duration>;
@@ -12,17 +11,11 @@ pub(crate) type Turns = BTreeMap<String, Duration>;
 /// Whoever's turn has come holds soon after. To be looked at again and again, while nothing goes
 /// wrong.
 pub(crate) fn at(state: &State, now: Duration, patience: Duration, turns: &mut Turns) -> Findings {
-    let mut queue: Vec<(i64, &String, u64)> = state
-        .standing
-        .range(format!("{PATH}/")..format!("{PATH}0"))
-        .filter_map(|(path, node)| Some((node.place, path, weight_at(&state.recipe, path)?)))
-        .collect();
-    queue.sort_unstable();
     let mut before = 0;
     let mut come = Turns::new();
-    for (_, path, weight) in queue {
+    for (_, path, weight) in state.queue() {
         before += weight;
-        if before <= state.recipe.capacity && !state.granted.contains(path) {
+        if before <= state.capacity() && !state.granted.contains(path) {
             let since = turns.get(path).copied().unwrap_or(now);
             come.insert(path.clone(), since);
         }

@@ -24,6 +24,8 @@ pub(super) struct Entry {
     pub(super) identity: Identity,
     /// Unknown until the reply to the create has come.
     pub(super) node: Option<Created>,
+    /// Whether nobody else can write to the znode, and its name says so.
+    pub(super) announces: bool,
     pub(super) given_up: bool,
 }
 
@@ -50,7 +52,10 @@ impl Entry {
     pub(super) fn grant(&mut self, alarm: Option<Alarm>) -> Option<Grant> {
         let node = self.node.as_ref()?;
         let token = FencingToken::from(node.stat.czxid);
-        let own = OwnNode::unique(node.path.clone());
+        let mut own = OwnNode::unique(node.path.clone());
+        if self.announces {
+            own = own.announced();
+        }
         let grant = Grant::new(self.session.clone(), self.live.clone(), own, token, alarm).ok()?;
         self.given_up = true;
         Some(grant)

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures_util::future::{FutureExt, select_all};
+use futures_util::future::{BoxFuture, FutureExt, select_all};
 
 use super::entry::Entry;
-use super::visit::Visit;
-use crate::alarm::Alarm;
+use super::visit::{Awaited, Visit};
+use crate::alarm::{Alarm, Standing, Watched};
 use crate::backoff::Backoff;
-use crate::contender::Contender;
 use crate::ensemble::{Event, Watch};
 use crate::error::{Error, Refusal, ServerError};
 use crate::watch_room::Reserved;
@@ -25,6 +24,9 @@ pub(super) struct Vigil {
     parent: Option<Watch>,
     /// On those waited on, by their names.
     watches: BTreeMap<String, Watch>,
+    /// Ready once events may have come in another order than they happened in: when the connection
+    /// has broken over which the youngest of the watches was set.
+    disconnected: Option<BoxFuture<'static, ()>>,
     /// Room that was waited for, for the watches that are to be set next.
     room: Option<Reserved>,
     look_again: Backoff,
@@ -37,6 +39,7 @@ impl Default for Vigil {
             directory: None,
             parent: None,
             watches: BTreeMap::new(),
+            disconnected: None,
             room: None,
             look_again: may_happen(),
         }
@@ -49,11 +52,20 @@ fn may_happen() -> Backoff {
 }
 
 enum Woken {
-    OwnDeleted,
+    OwnGone,
     /// Somebody waited on has gone, or the directory's data has changed.
     Changed,
-    /// Somebody has written to a contender's znode.
-    Written,
+    /// Somebody has written to the znode of the contender with this name.
+    Written(String),
+}
+
+/// What a waiter has learned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waited {
+    /// That it holds.
+    Handover,
+    /// That it may hold, if it looks.
+    LookAgain,
 }
 
 impl Vigil {
@@ -62,24 +74,48 @@ impl Vigil {
         &mut self,
         visit: &Visit<'_>,
         entry: &Entry,
-        on: &[usize],
-        contenders: &[Contender],
-    ) -> Result<(), Error> {
-        let names: Vec<&str> = on.iter().map(|&place| contenders[place].name()).collect();
+        on: &[Awaited],
+    ) -> Result<Waited, Error> {
+        let names: Vec<&str> = on.iter().map(|awaited| awaited.name.as_str()).collect();
         self.watches
             .retain(|name, _| names.contains(&name.as_str()));
         loop {
             if self.set_watches(visit, entry, &names).await? == Set::LookAgain {
                 self.look_again.wait().await;
-                return Ok(());
+                return Ok(Waited::LookAgain);
             }
             self.look_again = may_happen();
             match self.next().await {
-                Woken::OwnDeleted => return Err(visit.deleted(entry).await),
-                Woken::Changed => return Ok(()),
-                // Which says nothing about its going: watched anew.
-                Woken::Written => {}
+                Woken::OwnGone => return Err(visit.deleted(entry).await),
+                Woken::Changed => return Ok(Waited::LookAgain),
+                Woken::Written(name) => {
+                    let hands_over = |awaited: &Awaited| awaited.name == name && awaited.hands_over;
+                    if on.iter().any(hands_over) {
+                        return match self.look_at_own() {
+                            Standing::Certain => Ok(Waited::Handover),
+                            Standing::Doubtful => Ok(Waited::LookAgain),
+                            Standing::Gone => Err(visit.deleted(entry).await),
+                        };
+                    }
+                    // It says nothing about its going: watched anew, unless it has gone with it.
+                }
             }
+        }
+    }
+
+    /// Whether one's own znode stands at the moment of an event that has just been seen.
+    ///
+    /// What has happened to it before that event is known by now, if both were told over one
+    /// connection; after another it may be told later.
+    fn look_at_own(&mut self) -> Standing {
+        let same_connection = match &mut self.disconnected {
+            Some(disconnected) => disconnected.now_or_never().is_none(),
+            None => false,
+        };
+        match self.alarm.as_mut().map(Alarm::look) {
+            Some(Standing::Certain) if same_connection => Standing::Certain,
+            Some(Standing::Gone) => Standing::Gone,
+            _ => Standing::Doubtful,
         }
     }
 
@@ -107,6 +143,9 @@ impl Vigil {
             return self.wait_for_room(visit, entry, paths()).await;
         };
 
+        if own_path.is_some() || !other_paths.is_empty() {
+            self.disconnected = Some(server.disconnected());
+        }
         let own = own_path.map(|path| server.get_and_watch(path));
         let directory = directory_path.map(|path| server.get_and_watch(path));
         let others: Vec<_> = other_paths
@@ -117,10 +156,18 @@ impl Vigil {
         let mut set = Set::All;
         if let (Some(path), Some(own)) = (own_path, own) {
             match own.await {
-                Ok((_, _, watch)) => {
+                Ok((_, stat, watch)) => {
+                    let watched = Watched {
+                        live: visit.live.clone(),
+                        server: server.clone(),
+                        path: path.to_owned(),
+                        announces: entry.announces,
+                    };
+                    if watched.was_written(&stat) {
+                        return Err(entry.deleted());
+                    }
                     let room = part(&mut room, visit, path);
-                    let (live, server) = (visit.live.clone(), server.clone());
-                    self.alarm = Some(Alarm::armed(live, server, path.to_owned(), watch, room));
+                    self.alarm = Some(Alarm::armed(watched, watch, room));
                 }
                 Err(error) if error.is(Refusal::NoNode) => return Err(entry.deleted()),
                 Err(ServerError::OutcomeUnknown(_)) => set = Set::LookAgain,
@@ -215,7 +262,7 @@ impl Vigil {
         let woken = tokio::select! {
             // When one's own deletion and another's are both known, one's own counts.
             biased;
-            () = own => return Woken::OwnDeleted,
+            _ = own => return Woken::OwnGone,
             _ = directory => None,
             (event, index, _) = select_all(self.watches.values_mut()) => Some((event, index)),
         };
@@ -223,11 +270,10 @@ impl Vigil {
             self.directory = None;
             return Woken::Changed;
         };
-        if let Some(name) = self.watches.keys().nth(index).cloned() {
-            self.watches.remove(&name);
-        }
+        let name = self.watches.keys().nth(index).cloned().unwrap_or_default();
+        self.watches.remove(&name);
         match event {
-            Event::DataChanged | Event::Created | Event::ChildrenChanged => Woken::Written,
+            Event::DataChanged | Event::Created | Event::ChildrenChanged => Woken::Written(name),
             Event::Deleted | Event::SessionEnded(_) => Woken::Changed,
         }
     }
@@ -271,14 +317,16 @@ impl Vigil {
                 }
                 continue;
             };
-            let data = reads.then(|| visit.server.get_and_watch(path));
+            // In this order: what the directory says must be no older than who is in it.
             let names = visit.server.list_and_watch(path);
+            let data = reads.then(|| visit.server.get_and_watch(path));
             let answers = async {
+                let names = names.await?;
                 let data = match data {
                     Some(data) => Some(data.await?),
                     None => None,
                 };
-                Ok((data, names.await?))
+                Ok((data, names))
             };
             match answers.await {
                 Ok((data, (names, watch))) => {

@@ -1,15 +1,17 @@
 //! One attempt, in one ZooKeeper session: enter, look, wait, and again, or hold.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Shared;
 use super::entry::{Entry, own_nodes};
-use super::vigil::Vigil;
+use super::vigil::{Vigil, Waited};
+use crate::announcement::written_by_owner_alone;
 use crate::backoff::Backoff;
 use crate::contender::{Contender, Identity, order, ordered_by_czxid};
 use crate::directory::MissingDirectory;
-use crate::ensemble::{CreateMode, Created, Node, Reply, ServerSession, SessionEnd};
+use crate::ensemble::{AuthId, CreateMode, Created, Node, Reply, ServerSession, SessionEnd};
 use crate::error::{Error, InvalidInput, Refusal, ServerError};
 use crate::hold::Grant;
 use crate::live::LiveSession;
@@ -27,8 +29,14 @@ pub(super) struct Visit<'a> {
 /// What a look at the queue came to.
 enum Look {
     Hold,
-    /// The places of those to wait on, and the queue they are places in.
-    Wait(Vec<usize>, Vec<Contender>),
+    Wait(Vec<Awaited>),
+}
+
+/// A contender to wait on.
+pub(super) struct Awaited {
+    pub(super) name: String,
+    /// Whether its release, if it says that it is one, is all that the waiter must know to hold.
+    pub(super) hands_over: bool,
 }
 
 impl<'a> Visit<'a> {
@@ -106,19 +114,25 @@ impl<'a> Visit<'a> {
             directory: self.queue.directory.clone(),
             identity: self.queue.session.ensemble().identity(),
             node: None,
+            announces: false,
             given_up: false,
         };
-        let path = self.child(&entry.identity.name(&label));
         let most = Duration::from_secs(1);
         let (mut missing_again, mut unknown) = (Backoff::after(1, most), Backoff::up_to(most));
         loop {
+            let owner = self.sole_writer(&entry.identity, &label).await;
+            entry.announces = owner.is_some();
+            if entry.announces {
+                entry.identity = entry.identity.announcing();
+            }
+            let acl = match owner {
+                Some(owner) => Cow::Owned(written_by_owner_alone(&options.acl, &owner)),
+                None => Cow::Borrowed(options.acl.as_slice()),
+            };
+            let path = self.child(&entry.identity.name(&label));
             let sent = self.live.now();
-            let create = self.server.create(
-                &path,
-                &options.data,
-                CreateMode::EphemeralSequential,
-                &options.acl,
-            );
+            let mode = CreateMode::EphemeralSequential;
+            let create = self.server.create(&path, &options.data, mode, &acl);
             // Sent right behind the create, and answered after it: they see the new znode.
             let after = self.ask_for_queue();
             let (created, after) = match create.await {
@@ -159,6 +173,16 @@ impl<'a> Visit<'a> {
             let children = self.answered_queue(after).await?;
             return Ok((entry, children));
         }
+    }
+
+    /// Who alone may write to the znode of a contender that will announce its release, if it can.
+    async fn sole_writer(&self, identity: &Identity, label: &str) -> Option<AuthId> {
+        if !self.queue.options.announces_release || !self.queue.rule.holds_alone(label) {
+            return None;
+        }
+        let directory = self.queue.directory.as_str();
+        let server = &*self.server;
+        self.live.sole_writer(server, directory, identity).await
     }
 
     /// Looks for the znode of a create whose reply was lost.
@@ -223,6 +247,23 @@ impl<'a> Visit<'a> {
         }
     }
 
+    /// Reads the directory's data, and lets the rule learn it.
+    async fn learn_directory(&self) -> Result<(), Error> {
+        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        loop {
+            let data = match self.server.get(self.queue.directory.as_str()).await {
+                Ok((data, _)) => Some(data),
+                Err(error) if error.is(Refusal::NoNode) => None,
+                Err(ServerError::OutcomeUnknown(_)) => {
+                    backoff.wait().await;
+                    continue;
+                }
+                Err(error) => return Err(self.failed(error)),
+            };
+            return self.learn(data).map(drop);
+        }
+    }
+
     pub(super) async fn list(&self) -> Result<Vec<String>, Error> {
         self.answered_queue(self.ask_for_queue()).await
     }
@@ -249,6 +290,10 @@ impl<'a> Visit<'a> {
                 Some((_, stat)) => contenders[index].set_czxid(stat.czxid),
                 None => gone.push(index),
             }
+        }
+        if !gone.is_empty() && rule.reads_directory() {
+            // What was read of the directory is older than that they have gone.
+            self.learn_directory().await?;
         }
         for index in gone.into_iter().rev() {
             contenders.remove(index);
@@ -290,12 +335,30 @@ impl<'a> Visit<'a> {
         match self.queue.rule.decide(&contenders, me) {
             Verdict::Hold => Ok(Look::Hold),
             Verdict::Wait { on } if !on.is_empty() && on.iter().all(|&place| place < me) => {
-                Ok(Look::Wait(on, contenders))
+                let awaited = |place: usize| Awaited {
+                    name: contenders[place].name().to_owned(),
+                    hands_over: self.hands_over(&contenders[place..=me]),
+                };
+                Ok(Look::Wait(on.into_iter().map(awaited).collect()))
             }
             Verdict::Wait { .. } => Err(self
                 .rule_is_broken("waits on nobody, or on somebody who is not before")
                 .into()),
         }
+    }
+
+    /// Whether the last of these holds when the first announces its release.
+    ///
+    /// The first has held alone then, so that nobody is left before it; and who is between the two
+    /// is known, but for those who have left since.
+    fn hands_over(&self, contenders: &[Contender]) -> bool {
+        let rule = &self.queue.rule;
+        let Some((first, rest)) = contenders.split_first() else {
+            return false;
+        };
+        first.announces_release()
+            && rule.holds_alone(first.label())
+            && rule.decide(rest, rest.len() - 1) == Verdict::Hold
     }
 
     fn rule_is_broken(&self, problem: &str) -> InvalidInput {
@@ -327,9 +390,14 @@ impl<'a> Visit<'a> {
                     Some(grant) => return Ok(grant),
                     None => self.renew_lease().await?,
                 },
-                Look::Wait(on, contenders) => match self.queue.options.strategy {
+                Look::Wait(on) => match self.queue.options.strategy {
                     WaitStrategy::Predecessor => {
-                        vigil.wait_on(self, &entry, &on, &contenders).await?;
+                        if vigil.wait_on(self, &entry, &on).await? == Waited::Handover {
+                            // Where the lease has lapsed, what holds on may have gone: look again.
+                            if let Some(grant) = entry.grant(vigil.alarm.take()) {
+                                return Ok(grant);
+                            }
+                        }
                     }
                     WaitStrategy::Parent => {
                         children = vigil.wait_on_parent(self).await?;

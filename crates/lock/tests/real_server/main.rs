@@ -4,6 +4,7 @@ mod bad_input;
 mod cancelling;
 mod crowds;
 mod exclusion;
+mod handoff;
 mod local_queue;
 mod losing;
 mod support;

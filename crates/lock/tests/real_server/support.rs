@@ -27,8 +27,12 @@ pub(crate) async fn session(server: &Server) -> Session {
 }
 
 pub(crate) async fn session_of(server: &Server, timeout: Duration) -> Session {
+    session_at(&server.connect_string(), timeout).await
+}
+
+pub(crate) async fn session_at(connect_string: &str, timeout: Duration) -> Session {
     let options = ConnectOptions::new().session_timeout(timeout);
-    Session::connect_with(&server.connect_string(), options)
+    Session::connect_with(connect_string, options)
         .await
         .expect("a session opens")
 }
@@ -92,24 +96,11 @@ pub(crate) async fn queue_length(recipe: &dyn Recipe, length: usize) {
     .await;
 }
 
-/// How many watchers the server has notified of the deletion of znodes.
-pub(crate) async fn deletion_notifications(server: &Server) -> f64 {
-    server
-        .monitor()
-        .await
-        .expect("the server answers")
-        .number("sum_node_deleted_watch_count")
-        .expect("a server of 3.6 or newer counts them")
-}
-
-/// How many watchers the server has notified of children that came or went.
-pub(crate) async fn children_notifications(server: &Server) -> f64 {
-    server
-        .monitor()
-        .await
-        .expect("the server answers")
-        .number("sum_node_children_watch_count")
-        .expect("a server of 3.6 or newer counts them")
+/// How many watchers the server has notified.
+pub(crate) async fn notifications(server: &Server) -> u64 {
+    let monitor = server.monitor().await.expect("the server answers");
+    let notifications = monitor.notifications();
+    notifications.expect("a server of 3.6 or newer counts them")
 }
 
 /// The ways to make a lock.

@@ -1,15 +1,16 @@
 //! One release wakes whom it concerns: counted by the server.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use zookeeper_recipes_lock::Session;
 use zookeeper_recipes_testkit::Server;
+use zookeeper_recipes_testkit::proxy::Proxy;
 
 use crate::support::{
-    PATIENCE, Way, children_notifications, deletion_notifications, eventually, queue_length,
-    server, session,
+    PATIENCE, Way, eventually, notifications, queue_length, server, session, session_at,
 };
 
 const WAITERS: usize = 10;
@@ -128,13 +129,10 @@ async fn watching_the_predecessor_a_release_wakes_one() {
             crowd.watches_its_own()
         })
         .await;
-        let before = deletion_notifications(&crowd.server).await;
+        let before = notifications(&crowd.server).await;
         crowd.release_one().await;
-        let notified = deletion_notifications(&crowd.server).await - before;
-        assert_eq!(
-            notified, 2.0,
-            "the holder of its own deletion, and one waiter"
-        );
+        let notified = notifications(&crowd.server).await - before;
+        assert_eq!(notified, 2, "the holder of its own release, and one waiter");
     }
     crowd.finish().await;
 }
@@ -157,10 +155,14 @@ async fn watching_the_parent_a_release_wakes_all() {
             == 1 + WAITERS as u64
     })
     .await;
-    let before = children_notifications(&crowd.server).await;
+    let before = notifications(&crowd.server).await;
     crowd.release_one().await;
-    let notified = children_notifications(&crowd.server).await - before;
-    assert_eq!(notified, WAITERS as f64, "every waiter");
+    let notified = notifications(&crowd.server).await - before;
+    assert_eq!(
+        notified,
+        1 + WAITERS as u64,
+        "the holder of its own release, and every waiter"
+    );
     crowd.finish().await;
 }
 
@@ -172,23 +174,52 @@ async fn with_a_single_node_a_release_wakes_all() {
         crowd.watches_its_own()
     })
     .await;
-    let before = deletion_notifications(&crowd.server).await;
+    let before = notifications(&crowd.server).await;
     crowd.release_one().await;
-    let notified = deletion_notifications(&crowd.server).await - before;
-    assert_eq!(
-        notified,
-        1.0 + WAITERS as f64,
-        "the holder, and every waiter"
-    );
+    let notified = notifications(&crowd.server).await - before;
+    assert_eq!(notified, 1 + WAITERS as u64, "the holder, and every waiter");
     crowd.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn polling_sets_no_watch() {
     let mut crowd = crowd(Way::Poll).await;
-    let children_before = children_notifications(&crowd.server).await;
+    let children_before = notifications(&crowd.server).await;
     assert_eq!(crowd.other_watchers(&crowd.holder.path).await, 0);
     crowd.release_one().await;
-    assert_eq!(children_notifications(&crowd.server).await, children_before);
+    assert_eq!(notifications(&crowd.server).await, children_before);
     crowd.finish().await;
+}
+
+/// Counted between the one that waits and the server, over a session that says nothing by itself as
+/// long as the test runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn next_holder_is_told_once_and_asks_nothing() {
+    const QUIET: Duration = Duration::from_secs(60);
+    let server = server().await;
+    let first = session(&server).await;
+    let proxy = Proxy::start(&server.connect_string())
+        .await
+        .expect("a proxy");
+    let second = session_at(&proxy.connect_string(), QUIET).await;
+    let lock = Way::Predecessor.lock(&first, "/locks/waking");
+    let next_lock = Way::Predecessor.lock(&second, "/locks/waking");
+    for _ in 0..3 {
+        let hold = lock.acquire().await.expect("it is acquired");
+        let mut waiting = Box::pin(next_lock.acquire());
+        tokio::select! {
+            _ = &mut waiting => panic!("two hold"),
+            () = eventually("the next one watches", || async {
+                let watches = server.watches().await.expect("the server answers");
+                watches.get(hold.path()).is_some_and(|sessions| sessions.len() == 1)
+            }) => {}
+        }
+        let before = proxy.counters();
+        hold.release().await.expect("it is released");
+        let next = waiting.await.expect("it is acquired");
+        let counted = proxy.counters().since(&before);
+        assert_eq!(counted.requests(), 0, "{counted:?}");
+        assert_eq!(counted.notifications(), 1, "{counted:?}");
+        next.release().await.expect("it is released");
+    }
 }

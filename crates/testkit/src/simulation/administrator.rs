@@ -119,6 +119,22 @@ impl Administrator {
         })
     }
 
+    /// Replaces a znode's data, as somebody who has no rights but everyone's.
+    ///
+    /// # Errors
+    ///
+    /// What the server refused it for.
+    pub fn set_data_as_anyone(&self, path: &str, data: &[u8]) -> Result<(), Refusal> {
+        let operation = Operation::SetData {
+            path: path.to_owned(),
+            data: data.to_vec(),
+            version: None,
+        };
+        let anyone = Writer::Session(0, &[]);
+        self.shared
+            .with(|world| write_as(world, operation, &anyone))
+    }
+
     /// Deletes a znode.
     ///
     /// # Errors
@@ -253,7 +269,11 @@ pub(super) fn standing_watches(world: &World) -> Vec<StandingWatch> {
 }
 
 fn write(world: &mut World, operation: Operation) -> Result<(), Refusal> {
-    let body = world.decide(&[operation], false, &Writer::Administrator);
+    write_as(world, operation, &Writer::Administrator)
+}
+
+fn write_as(world: &mut World, operation: Operation, writer: &Writer<'_>) -> Result<(), Refusal> {
+    let body = world.decide(&[operation], false, writer);
     let refusal = match &body {
         Body::Refused(Failure::Refused { refusal, .. }) => Some(refusal.clone()),
         _ => None,

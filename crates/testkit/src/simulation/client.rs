@@ -1048,7 +1048,10 @@ impl World {
         }
         self.trace(TraceKind::Fault, Some(process), 0, || "awake".to_owned());
         self.processes[process].asleep_until = None;
-        for waker in std::mem::take(&mut self.processes[process].wakers) {
+        let mut wakers = std::mem::take(&mut self.processes[process].wakers);
+        // Which of its tasks goes on first is nobody's promise.
+        self.rng.shuffle(&mut wakers);
+        for waker in wakers {
             self.effect(move || waker.wake());
         }
         let clients: Vec<ClientId> = self

@@ -26,6 +26,8 @@ pub enum Change {
         path: String,
         /// The session whose end will delete it, where it is ephemeral.
         ephemeral_owner: Option<SessionId>,
+        /// Its data.
+        data: Vec<u8>,
     },
     /// A znode's data was set.
     DataSet {

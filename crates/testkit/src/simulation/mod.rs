@@ -38,9 +38,7 @@
 //! runs on it is deterministic too: `tokio::select!` without `biased;` is not.
 
 use std::ops::RangeInclusive;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use zookeeper_recipes_core::ensemble::{AuthId, Ensemble, SessionId};
@@ -67,7 +65,7 @@ pub use history::{Change, Committed};
 pub use trace::{Trace, TraceEntry, TraceKind};
 pub use watches::WatchKind;
 
-use session::SimulatedEnsemble;
+use session::{SimulatedEnsemble, while_awake};
 use world::{Action, ProcessId, Shared};
 
 /// How a simulation is to be.
@@ -270,10 +268,11 @@ impl SimulatedProcess {
         })
     }
 
-    /// Puts it to sleep: its clients neither send nor hear anything, while its clock goes on.
+    /// Puts it to sleep, as SIGSTOP does: its clients neither send nor hear anything, nothing that
+    /// its sessions do in the background moves, while its clock goes on.
     ///
-    /// The tasks of a test are not of the process, and go on unless they run
-    /// [`while_awake`](Self::while_awake); what they ask of the ensemble is sent when it wakes.
+    /// A test's own tasks go on unless they run [`while_awake`](Self::while_awake); what they ask of
+    /// the ensemble is sent when it wakes.
     pub fn sleep(&self, duration: Duration) {
         self.shared
             .with(|world| world.fall_asleep(self.id, duration));
@@ -286,24 +285,7 @@ impl SimulatedProcess {
 
     /// Runs a future as a task of this process: it does not move while the process sleeps.
     pub async fn while_awake<F: Future>(&self, future: F) -> F::Output {
-        let mut future = pin!(future);
-        std::future::poll_fn(|context| {
-            let asleep = self.shared.with(|world| {
-                let asleep = world.is_asleep(self.id);
-                if asleep {
-                    world.processes[self.id]
-                        .wakers
-                        .push(context.waker().clone());
-                }
-                asleep
-            });
-            if asleep {
-                Poll::Pending
-            } else {
-                future.as_mut().poll(context)
-            }
-        })
-        .await
+        while_awake(&self.shared, self.id, future).await
     }
 
     /// Cuts it off from all servers: what is sent arrives late or, where the connection is given

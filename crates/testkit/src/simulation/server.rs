@@ -41,6 +41,8 @@ pub(super) struct Server {
     pub(super) linked: bool,
     /// Which cut this is, so that the end of an earlier one is not taken for its end.
     pub(super) cut: u64,
+    /// The term whose leader it followed as it was cut off.
+    followed: u64,
     /// The index of the first transaction not yet applied.
     applied: u64,
     last_up: Duration,
@@ -58,6 +60,7 @@ impl Server {
             state: ServerState::Serving,
             linked: true,
             cut: 0,
+            followed: 0,
             applied: 0,
             last_up: Duration::ZERO,
             last_down: Duration::ZERO,
@@ -313,7 +316,8 @@ impl World {
         let identities = self.identities.get(&session).cloned().unwrap_or_default();
         let reader = Writer::Session(session, &identities);
         let exists_asks_for_permission = self.options.exists_asks_for_permission();
-        let server = &mut self.servers[server];
+        let at = server;
+        let server = &mut self.servers[at];
         match request {
             Request::List { path, watch } => {
                 let node = server.tree.get(path).ok_or(Refusal::NoNode)?;
@@ -368,13 +372,39 @@ impl World {
                 exists,
                 children,
             } => {
-                let events = set_watches(server, id, *zxid, data, exists, children);
-                for (path, event) in events {
-                    self.notify(id, path, event);
-                }
+                let mut renewed: Vec<(&String, Renewed)> = [
+                    (data, Renewed::Data),
+                    (exists, Renewed::Exists),
+                    (children, Renewed::Children),
+                ]
+                .into_iter()
+                .flat_map(|(paths, kind)| paths.iter().map(move |path| (path, kind)))
+                .collect();
+                self.renew_watches(id, at, *zxid, &mut renewed);
                 Ok(Answer::Done)
             }
             _ => Ok(Answer::Done),
+        }
+    }
+
+    /// Sets watches again one by one, in any order. Transactions may be applied in between, so that
+    /// what has come of them is told before what came of older ones.
+    fn renew_watches(
+        &mut self,
+        id: ConnectionId,
+        at: usize,
+        seen: i64,
+        renewed: &mut [(&String, Renewed)],
+    ) {
+        self.rng.shuffle(renewed);
+        let interrupted_at = self.rng.usize(..=2 * renewed.len());
+        for (index, (path, kind)) in renewed.iter().enumerate() {
+            if index == interrupted_at {
+                self.catch_up(at, self.committed);
+            }
+            if let Some(event) = renew_watch(&mut self.servers[at], id, seen, path, *kind) {
+                self.notify(id, (*path).clone(), event);
+            }
         }
     }
 
@@ -823,7 +853,9 @@ impl World {
                 for edit in edits {
                     match edit {
                         Edit::Check => {}
-                        Edit::Create { path, owner, .. } => {
+                        Edit::Create {
+                            path, data, owner, ..
+                        } => {
                             let ephemeral_owner = match owner {
                                 Owner::Session(session) => Some(SessionId(*session)),
                                 _ => None,
@@ -831,6 +863,7 @@ impl World {
                             commit(Change::Created {
                                 path: path.clone(),
                                 ephemeral_owner,
+                                data: data.clone(),
                             });
                         }
                         Edit::Delete { path } => commit(Change::Deleted { path: path.clone() }),
@@ -1163,6 +1196,7 @@ impl World {
         cut_off.state = ServerState::CutOff;
         cut_off.linked = false;
         cut_off.cut += 1;
+        cut_off.followed = self.term;
         let cut = cut_off.cut;
         let patience = self.options.tick * self.options.sync_limit;
         self.after(patience, Action::GiveUpLeader { server, cut });
@@ -1204,6 +1238,10 @@ impl World {
                 self.elected(term, leader);
             }
             return;
+        }
+        if self.servers[server].followed != self.term {
+            // The leader that it followed has gone, and with it what it was to pass on.
+            self.stop(server);
         }
         let before = std::mem::replace(&mut self.servers[server].state, ServerState::Serving);
         if before == ServerState::Down {
@@ -1350,40 +1388,37 @@ const NO_METADATA: Stat = Stat {
     num_children: 0,
 };
 
-/// Sets the watches of a session that has come back, and tells what it has missed: the rule of
-/// the server's `DataTree.setWatches`.
-fn set_watches(
+/// A watch that a session which has come back sets again.
+#[derive(Clone, Copy)]
+enum Renewed {
+    Data,
+    Exists,
+    Children,
+}
+
+/// Sets a watch of a session that has come back, or tells what it has missed: the rule of the
+/// server's `DataTree.setWatches`.
+fn renew_watch(
     server: &mut Server,
     id: ConnectionId,
     seen: i64,
-    data: &[String],
-    exists: &[String],
-    children: &[String],
-) -> Vec<(String, Event)> {
-    let mut missed = Vec::new();
-    for path in data {
-        match server.tree.get(path) {
-            None => missed.push((path.clone(), Event::Deleted)),
-            Some(node) if node.modified() > seen => {
-                missed.push((path.clone(), Event::DataChanged));
-            }
-            Some(_) => server.watches.add(path, WatchKind::Data, id),
-        }
-    }
-    for path in exists {
-        match server.tree.get(path) {
-            Some(_) => missed.push((path.clone(), Event::Created)),
-            None => server.watches.add(path, WatchKind::Data, id),
-        }
-    }
-    for path in children {
-        match server.tree.get(path) {
-            None => missed.push((path.clone(), Event::Deleted)),
-            Some(node) if node.pzxid > seen => {
-                missed.push((path.clone(), Event::ChildrenChanged));
-            }
-            Some(_) => server.watches.add(path, WatchKind::Children, id),
-        }
+    path: &str,
+    kind: Renewed,
+) -> Option<Event> {
+    let node = server.tree.get(path);
+    let missed = match (kind, node) {
+        (Renewed::Data | Renewed::Children, None) => Some(Event::Deleted),
+        (Renewed::Data, Some(node)) if node.modified() > seen => Some(Event::DataChanged),
+        (Renewed::Exists, Some(_)) => Some(Event::Created),
+        (Renewed::Children, Some(node)) if node.pzxid > seen => Some(Event::ChildrenChanged),
+        _ => None,
+    };
+    if missed.is_none() {
+        let kind = match kind {
+            Renewed::Data | Renewed::Exists => WatchKind::Data,
+            Renewed::Children => WatchKind::Children,
+        };
+        server.watches.add(path, kind, id);
     }
     missed
 }

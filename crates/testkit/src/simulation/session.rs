@@ -1,7 +1,7 @@
 //! The seam's two traits, on top of a simulation.
 
 use std::fmt;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -33,9 +33,13 @@ impl Ensemble for SimulatedEnsemble {
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         let mut identities = vec![AuthId::new("ip", "127.0.0.1")];
         identities.extend(self.identities.iter().cloned());
-        let (client, opened, states) = self
-            .shared
-            .with(|world| world.open_client(self.process, identities));
+        let (own_identity, client, opened, states) = self.shared.with(|world| {
+            let secret = format!("{:032x}:{:032x}", world.rng.u128(..), world.rng.u128(..));
+            let own_identity = AuthId::new("digest", &secret);
+            identities.push(own_identity.clone());
+            let (client, opened, states) = world.open_client(self.process, identities);
+            (own_identity, client, opened, states)
+        });
         let mut opening = Opening {
             shared: Arc::clone(&self.shared),
             client: Some(client),
@@ -58,6 +62,8 @@ impl Ensemble for SimulatedEnsemble {
                 id,
                 timeout,
                 states,
+                own_identity,
+                is_anonymous: self.identities.is_empty(),
                 chroot: if self.chroot == "/" {
                     String::new()
                 } else {
@@ -85,6 +91,36 @@ impl Ensemble for SimulatedEnsemble {
         let bits = self.shared.with(|world| world.rng.u128(..));
         Identity::from_random_bits(bits)
     }
+
+    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        let shared = Arc::clone(&self.shared);
+        let process = self.process;
+        async move { while_awake(&shared, process, work).await }.boxed()
+    }
+}
+
+/// Runs a future that does not move while the process sleeps.
+pub(super) async fn while_awake<F: Future>(
+    shared: &Shared,
+    process: ProcessId,
+    future: F,
+) -> F::Output {
+    let mut future = pin!(future);
+    std::future::poll_fn(|context| {
+        let asleep = shared.with(|world| {
+            let asleep = world.is_asleep(process);
+            if asleep {
+                world.processes[process].wake_later(context.waker());
+            }
+            asleep
+        });
+        if asleep {
+            Poll::Pending
+        } else {
+            future.as_mut().poll(context)
+        }
+    })
+    .await
 }
 
 /// A session that is being opened: left to its timeout where nobody waits for it any more.
@@ -113,6 +149,9 @@ struct SimulatedSession {
     id: SessionId,
     timeout: Duration,
     states: watch::Receiver<ConnectionState>,
+    own_identity: AuthId,
+    /// Whether it has no identity but its own, so that nobody else could show it.
+    is_anonymous: bool,
     /// Empty where there is none.
     chroot: String,
 }
@@ -171,6 +210,11 @@ impl SimulatedSession {
         })
     }
 
+    fn is_valid(&self, acl: &[Acl]) -> bool {
+        let by_creator = |entry: &Acl| entry.scheme() == AuthId::authed().scheme();
+        !acl.is_empty() && !(self.is_anonymous && acl.iter().any(by_creator))
+    }
+
     fn client_path(&self, created: Created) -> Created {
         strip(&self.chroot, created)
     }
@@ -188,7 +232,7 @@ impl SimulatedSession {
                 mode,
                 acl,
             } => {
-                if acl.is_empty() {
+                if !self.is_valid(acl) {
                     return Err(Refusal::InvalidAcl);
                 }
                 let path = self.server_path(path, is_sequential(*mode))?;
@@ -245,6 +289,22 @@ impl ServerSession for SimulatedSession {
         .boxed()
     }
 
+    fn disconnected(&self) -> BoxFuture<'static, ()> {
+        let mut states = self.states.clone();
+        let state = *states.borrow_and_update();
+        async move {
+            if state == ConnectionState::Connected {
+                // An error means that the simulation has ended.
+                let _ = states.changed().await;
+            }
+        }
+        .boxed()
+    }
+
+    fn own_identity(&self) -> Option<AuthId> {
+        Some(self.own_identity.clone())
+    }
+
     fn create<'a>(
         &'a self,
         path: &'a str,
@@ -252,7 +312,7 @@ impl ServerSession for SimulatedSession {
         mode: CreateMode,
         acl: &[Acl],
     ) -> Reply<'a, Created> {
-        if acl.is_empty() {
+        if !self.is_valid(acl) {
             return ready(Refusal::InvalidAcl);
         }
         if path == "/" {

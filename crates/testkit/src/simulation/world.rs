@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Waker;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -36,7 +37,16 @@ pub(super) struct Process {
     pub(super) name: String,
     pub(super) asleep_until: Option<Duration>,
     pub(super) partitioned_until: Duration,
-    pub(super) wakers: Vec<std::task::Waker>,
+    pub(super) wakers: Vec<Waker>,
+}
+
+impl Process {
+    /// Has a task woken when the process wakes.
+    pub(super) fn wake_later(&mut self, waker: &Waker) {
+        if !self.wakers.iter().any(|known| known.will_wake(waker)) {
+            self.wakers.push(waker.clone());
+        }
+    }
 }
 
 /// What is to happen at a time.

@@ -1,43 +1,73 @@
-//! What a session asks of its server and is told by it, counted on the way through the seam.
+//! What a session asks of its server and is told by it, counted on its way through the seam.
+//!
+//! Cheaper and nearer than a [`proxy`](crate::proxy): it knows which requests have yet to be
+//! answered and which watches are set, so that one can wait until a waiter waits; and it knows of
+//! a notification whose doing it was. It does not see bytes.
+//!
+//! ```
+//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//! use zookeeper_recipes_core::{ConnectOptions, Session, ZookeeperEnsemble};
+//! use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
+//! use zookeeper_recipes_testkit::{Server, ServerOptions};
+//!
+//! let server = Server::start(ServerOptions::new()).await?;
+//! let options = ConnectOptions::new();
+//! let ensemble = ZookeeperEnsemble::new(&server.connect_string(), options.clone())?;
+//! let meter = Meter::default();
+//! let ensemble = MeteredEnsemble::new(Arc::new(ensemble), meter.clone());
+//! let session = Session::open(Arc::new(ensemble), options).await?;
+//!
+//! let before = meter.read();
+//! session.server(&"/zookeeper".parse()?).await?.list("/zookeeper").await?;
+//! assert_eq!(meter.read().requests - before.requests, 1);
+//! assert_eq!(meter.read().unanswered, 0);
+//! # Ok(())
+//! # }
+//! ```
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use zookeeper_recipes_lock::core::ensemble::{
-    Acl, ConnectionState, CreateMode, Created, Ensemble, Event, Operation, Outcome, Reply,
+use tokio::sync::watch;
+use zookeeper_recipes_core::ensemble::{
+    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Event, Operation, Outcome, Reply,
     ServerSession, SessionId, Stat, TransactionError, Watch,
 };
-use zookeeper_recipes_lock::core::{ServerError, ZookeeperEnsemble};
+use zookeeper_recipes_core::{Identity, ServerError};
 
 /// What has been counted of one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+#[non_exhaustive]
+pub struct Counts {
     /// Requests that were sent, those that take a watch off again included; not the session's
     /// probes and pings, which it sends by itself.
-    pub(crate) requests: u64,
+    pub requests: u64,
     /// Of the requests and probes: those whose answer has not come yet.
-    pub(crate) unanswered: u64,
-    /// The `sync` that a session sends by itself, once in a sixth of its timeout.
-    pub(crate) probes: u64,
+    pub unanswered: u64,
+    /// The `sync` that a session sends by itself, once in a sixth of its timeout; and any other of
+    /// the root.
+    pub probes: u64,
     /// Watches that are set, and have told nothing yet.
-    pub(crate) watches: u64,
-    /// Notifications of something that somebody else did.
-    pub(crate) wake_ups: u64,
-    /// Notifications that one's own znode has been deleted: a watch that a waiter sets as an alarm,
-    /// and that a holder still has when it releases.
-    pub(crate) own: u64,
+    pub watches: u64,
+    /// Notifications of something that another session did.
+    pub wake_ups: u64,
+    /// Notifications that a znode of the session's own has been deleted: a watch that a waiter
+    /// sets as an alarm, and that a holder still has when it releases.
+    pub own: u64,
 }
 
 impl Counts {
     /// All notifications.
-    pub(crate) fn told(&self) -> u64 {
+    pub fn told(&self) -> u64 {
         self.wake_ups + self.own
     }
 
     /// Both together.
-    pub(crate) fn plus(self, other: Counts) -> Counts {
+    #[must_use]
+    pub fn plus(self, other: Counts) -> Counts {
         Counts {
             requests: self.requests + other.requests,
             unanswered: self.unanswered + other.unanswered,
@@ -49,39 +79,48 @@ impl Counts {
     }
 }
 
-/// Counts for one session; shared with it.
+/// Counts for one session, or for several together; shared with them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Meter {
-    counts: Arc<Mutex<Counts>>,
+pub struct Meter {
+    counts: Arc<watch::Sender<Counts>>,
 }
 
 impl Meter {
-    pub(crate) fn read(&self) -> Counts {
-        *self.counts()
+    /// What has been counted so far.
+    pub fn read(&self) -> Counts {
+        *self.counts.borrow()
     }
 
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        // Counting leaves nothing half done.
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits until the counts are such, for ever where they never are.
+    pub async fn when(&self, are_such: impl FnMut(&Counts) -> bool) -> Counts {
+        let mut counts = self.counts.subscribe();
+        let counts = counts.wait_for(are_such).await.map(|counts| *counts);
+        match counts {
+            Ok(counts) => counts,
+            // The sender is our own.
+            Err(_) => std::future::pending().await,
+        }
     }
 
     /// Takes note of a request that has just been sent, until its answer has come.
     fn asked(&self) -> Asked {
-        let mut counts = self.counts();
-        counts.requests += 1;
-        counts.unanswered += 1;
+        self.counts.send_modify(|counts| {
+            counts.requests += 1;
+            counts.unanswered += 1;
+        });
         Asked(self.clone())
     }
 
     fn probed(&self) -> Asked {
-        let mut counts = self.counts();
-        counts.probes += 1;
-        counts.unanswered += 1;
+        self.counts.send_modify(|counts| {
+            counts.probes += 1;
+            counts.unanswered += 1;
+        });
         Asked(self.clone())
     }
 
     fn watch(&self, watch: Watch, on_own_node: bool) -> Watch {
-        self.counts().watches += 1;
+        self.counts.send_modify(|counts| counts.watches += 1);
         let mut set = Set {
             meter: self.clone(),
             told: false,
@@ -98,7 +137,7 @@ struct Asked(Meter);
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        self.0.counts().unanswered -= 1;
+        self.0.counts.send_modify(|counts| counts.unanswered -= 1);
     }
 }
 
@@ -111,36 +150,39 @@ struct Set {
 impl Set {
     fn tells(&mut self, event: Event, on_own_node: bool) {
         self.told = true;
-        let mut counts = self.meter.counts();
-        counts.watches -= 1;
-        match (event, on_own_node) {
-            (Event::SessionEnded(_), _) => {}
-            (_, true) => counts.own += 1,
-            (_, false) => counts.wake_ups += 1,
-        }
+        self.meter.counts.send_modify(|counts| {
+            counts.watches -= 1;
+            match (event, on_own_node) {
+                (Event::SessionEnded(_), _) => {}
+                (_, true) => counts.own += 1,
+                (_, false) => counts.wake_ups += 1,
+            }
+        });
     }
 }
 
 impl Drop for Set {
     fn drop(&mut self) {
         if !self.told {
-            let mut counts = self.meter.counts();
-            counts.watches -= 1;
-            // It is taken off the server.
-            counts.requests += 1;
+            self.meter.counts.send_modify(|counts| {
+                counts.watches -= 1;
+                // It is taken off the server.
+                counts.requests += 1;
+            });
         }
     }
 }
 
 /// An ensemble whose sessions are counted, all by one meter.
 #[derive(Debug)]
-pub(crate) struct MeteredEnsemble {
-    ensemble: ZookeeperEnsemble,
+pub struct MeteredEnsemble {
+    ensemble: Arc<dyn Ensemble>,
     meter: Meter,
 }
 
 impl MeteredEnsemble {
-    pub(crate) fn new(ensemble: ZookeeperEnsemble, meter: Meter) -> MeteredEnsemble {
+    /// This ensemble, with its sessions counted.
+    pub fn new(ensemble: Arc<dyn Ensemble>, meter: Meter) -> MeteredEnsemble {
         MeteredEnsemble { ensemble, meter }
     }
 }
@@ -164,6 +206,10 @@ impl Ensemble for MeteredEnsemble {
 
     fn chroot(&self) -> &str {
         self.ensemble.chroot()
+    }
+
+    fn identity(&self) -> Identity {
+        self.ensemble.identity()
     }
 }
 
@@ -203,6 +249,14 @@ impl ServerSession for MeteredSession {
 
     fn states(&self) -> BoxStream<'static, ConnectionState> {
         self.server.states()
+    }
+
+    fn disconnected(&self) -> BoxFuture<'static, ()> {
+        self.server.disconnected()
+    }
+
+    fn own_identity(&self) -> Option<AuthId> {
+        self.server.own_identity()
     }
 
     fn create<'a>(

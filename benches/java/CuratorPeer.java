@@ -1,0 +1,300 @@
+import java.io.BufferedReader;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.LongAdder;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessLock;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.retry.ExponentialBackoffRetry;
+
+/** Apache Curator at work. The module `peers` of the Rust crate says what it is told. */
+final class CuratorPeer {
+    private static final int PERMITS = 5;
+    private static final int SESSIONS_OF_WAITERS = 4;
+
+    private interface Turn {
+        void take(Runnable held) throws Exception;
+    }
+
+    private final String connectString;
+    private final int sessionTimeout;
+    private final List<CuratorFramework> sessions = new ArrayList<>();
+    private final Map<String, InterProcessMutex> holders = new HashMap<>();
+    private Queue queue;
+
+    private CuratorPeer(String connectString, int sessionTimeout) {
+        this.connectString = connectString;
+        this.sessionTimeout = sessionTimeout;
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        // Whatever fails anywhere ends the process, and with it the measurement.
+        Thread.setDefaultUncaughtExceptionHandler((thread, failure) -> {
+            failure.printStackTrace();
+            Runtime.getRuntime().halt(1);
+        });
+        CuratorPeer peer = new CuratorPeer(arguments[0], Integer.parseInt(arguments[1]));
+        say("ready Apache Curator " + version() + " on Java " + System.getProperty("java.version"));
+        BufferedReader orders = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String order = orders.readLine(); order != null; order = orders.readLine()) {
+            peer.obey(order.split(" "));
+        }
+        // Whoever still waits does so in vain.
+        Thread.setDefaultUncaughtExceptionHandler((thread, failure) -> {});
+        for (CuratorFramework session : peer.sessions) {
+            session.close();
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static String version() throws Exception {
+        String properties = "/META-INF/maven/org.apache.curator/curator-recipes/pom.properties";
+        try (InputStream stream = InterProcessMutex.class.getResourceAsStream(properties)) {
+            Properties values = new Properties();
+            values.load(stream);
+            return values.getProperty("version");
+        }
+    }
+
+    private static void say(String line) {
+        System.out.println(line);
+        System.out.flush();
+    }
+
+    private void obey(String[] words) throws Exception {
+        switch (words[0]) {
+            case "run":
+                run(turns(words[1], words[2], Integer.parseInt(words[3])), Long.parseLong(words[4]));
+                break;
+            case "queue":
+                if (queue == null) {
+                    queue = new Queue(words[1], words[2]);
+                }
+                queue.add(Integer.parseInt(words[3]));
+                say("queued");
+                break;
+            case "release":
+                say("done " + queue.release() + " " + queue.waiters());
+                queue = null;
+                break;
+            case "memory":
+                say("memory " + heapInUse());
+                break;
+            default:
+                throw new IllegalArgumentException(String.join(" ", words));
+        }
+    }
+
+    private CuratorFramework session(int number) throws Exception {
+        while (sessions.size() <= number) {
+            CuratorFramework session = CuratorFrameworkFactory.builder()
+                    .connectString(connectString)
+                    .sessionTimeoutMs(sessionTimeout)
+                    .connectionTimeoutMs(sessionTimeout)
+                    .retryPolicy(new ExponentialBackoffRetry(100, 5))
+                    .build();
+            session.start();
+            if (!session.blockUntilConnected(60, TimeUnit.SECONDS)) {
+                throw new IllegalStateException("no connection");
+            }
+            sessions.add(session);
+        }
+        return sessions.get(number);
+    }
+
+    private List<Turn> turns(String work, String path, int size) throws Exception {
+        List<Turn> turns = new ArrayList<>();
+        switch (work) {
+            case "lock":
+                turns.add(turn(new InterProcessMutex(session(0), path)));
+                break;
+            case "read":
+                turns.add(turn(new InterProcessReadWriteLock(session(0), path).readLock()));
+                break;
+            case "write":
+                turns.add(turn(new InterProcessReadWriteLock(session(0), path).writeLock()));
+                break;
+            case "semaphore":
+                turns.add(turn(new InterProcessSemaphoreV2(session(0), path, PERMITS)));
+                break;
+            case "try":
+                turns.add(failedTry(path));
+                break;
+            case "contended":
+                for (int number = 0; number < size; number++) {
+                    turns.add(turn(new InterProcessMutex(session(number), path)));
+                }
+                break;
+            case "many":
+                for (int number = 0; number < size; number++) {
+                    turns.add(turn(new InterProcessMutex(session(0), path + "/" + number)));
+                }
+                break;
+            case "tasks":
+                for (int number = 0; number < size; number++) {
+                    // Where they share one instead, each release wakes them all.
+                    turns.add(turn(new InterProcessMutex(session(0), path)));
+                }
+                break;
+            default:
+                throw new IllegalArgumentException(work);
+        }
+        return turns;
+    }
+
+    private static Turn turn(InterProcessLock lock) {
+        return held -> {
+            lock.acquire();
+            held.run();
+            lock.release();
+        };
+    }
+
+    private static Turn turn(InterProcessSemaphoreV2 semaphore) {
+        return held -> {
+            Lease lease = semaphore.acquire();
+            held.run();
+            semaphore.returnLease(lease);
+        };
+    }
+
+    private Turn failedTry(String path) throws Exception {
+        if (!holders.containsKey(path)) {
+            InterProcessMutex holder = new InterProcessMutex(session(1), path);
+            holder.acquire();
+            holders.put(path, holder);
+        }
+        InterProcessMutex lock = new InterProcessMutex(session(0), path);
+        return held -> {
+            if (lock.acquire(0, TimeUnit.SECONDS)) {
+                throw new IllegalStateException("acquired what another session holds");
+            }
+            held.run();
+        };
+    }
+
+    /** Each in a thread of its own, again and again; measured once each of them has had a turn. */
+    private static void run(List<Turn> turns, long milliseconds) throws Exception {
+        LongAdder taken = new LongAdder();
+        CountDownLatch begun = new CountDownLatch(turns.size());
+        AtomicBoolean stopped = new AtomicBoolean();
+        List<Thread> threads = new ArrayList<>();
+        for (Turn turn : turns) {
+            Thread thread = new Thread(unlessItFails(() -> {
+                turn.take(begun::countDown);
+                while (!stopped.get()) {
+                    turn.take(taken::increment);
+                }
+            }));
+            threads.add(thread);
+            thread.start();
+        }
+        begun.await();
+        long before = taken.sum();
+        long from = System.nanoTime();
+        Thread.sleep(milliseconds);
+        long after = taken.sum();
+        long to = System.nanoTime();
+        stopped.set(true);
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        say("done " + (to - from) + " " + (after - before));
+    }
+
+    private interface Failing {
+        void run() throws Exception;
+    }
+
+    private static Runnable unlessItFails(Failing work) {
+        return () -> {
+            try {
+                work.run();
+            } catch (Exception failure) {
+                throw new IllegalStateException(failure);
+            }
+        };
+    }
+
+    private static long heapInUse() {
+        long least = Long.MAX_VALUE;
+        for (int time = 0; time < 5; time++) {
+            System.gc();
+            least = Math.min(least, ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed());
+        }
+        return least;
+    }
+
+    /** A holder, and others that wait for it to go. */
+    private final class Queue {
+        private final boolean readers;
+        private final String path;
+        private final InterProcessMutex holder;
+        private final List<Thread> threads = new ArrayList<>();
+        private final AtomicLong lastHeld = new AtomicLong(Long.MIN_VALUE);
+        private CountDownLatch holding;
+
+        private Queue(String work, String path) throws Exception {
+            readers = work.equals("readers");
+            this.path = path;
+            holder = lock(0, true);
+            holder.acquire();
+        }
+
+        private InterProcessMutex lock(int session, boolean first) throws Exception {
+            if (!readers) {
+                return new InterProcessMutex(session(session), path);
+            }
+            InterProcessReadWriteLock lock = new InterProcessReadWriteLock(session(session), path);
+            return first ? lock.writeLock() : lock.readLock();
+        }
+
+        private void add(int waiters) throws Exception {
+            List<InterProcessMutex> locks = new ArrayList<>();
+            for (int number = 0; number < waiters; number++) {
+                locks.add(lock(1 + (readers ? number : number % SESSIONS_OF_WAITERS), false));
+            }
+            holding = new CountDownLatch(waiters);
+            for (InterProcessMutex lock : locks) {
+                Thread thread = new Thread(unlessItFails(() -> {
+                    lock.acquire();
+                    lastHeld.accumulateAndGet(System.nanoTime(), Math::max);
+                    holding.countDown();
+                    holding.await();
+                    lock.release();
+                }));
+                threads.add(thread);
+                thread.start();
+            }
+        }
+
+        /** How long it takes until all of them hold, in nanoseconds. */
+        private long release() throws Exception {
+            long from = System.nanoTime();
+            holder.release();
+            for (Thread thread : threads) {
+                thread.join();
+            }
+            return lastHeld.get() - from;
+        }
+
+        private int waiters() {
+            return threads.size();
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The lock of `zookeeper-client` at work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::bail;
+use async_trait::async_trait;
+use futures_util::future::{FutureExt, join_all};
+use zookeeper_client::{Acls, Client, CreateMode, LockOptions, LockPrefix};
+
+use crate::library::{Kind, Library, Lock, Release, nth};
+
+/// What pins every dependency's version.
+const LOCKFILE: &str = include_str!("../../../Cargo.lock");
+
+/// The client's lock.
+pub(crate) struct OfClient {
+    connect_string: String,
+    session_timeout: Duration,
+    clients: Vec<Client>,
+}
+
+struct ClientLock {
+    client: Client,
+    path: String,
+}
+
+impl OfClient {
+    pub(crate) fn new(connect_string: &str, session_timeout: Duration) -> OfClient {
+        OfClient {
+            connect_string: connect_string.to_owned(),
+            session_timeout,
+            clients: Vec::new(),
+        }
+    }
+}
+
+#[async_trait]
+impl Library for OfClient {
+    fn version(&self) -> String {
+        let package = LOCKFILE.split("name = \"zookeeper-client\"").nth(1);
+        let version = package.and_then(|package| package.split('"').nth(1));
+        format!(
+            "zookeeper-client {}",
+            version.unwrap_or("of unknown version")
+        )
+    }
+
+    async fn lock(
+        &mut self,
+        kind: Kind,
+        session: usize,
+        path: &str,
+    ) -> anyhow::Result<Arc<dyn Lock>> {
+        let OfClient {
+            connect_string,
+            session_timeout,
+            clients,
+        } = self;
+        let client = nth(clients, session, || async {
+            let connector = Client::connector().with_session_timeout(*session_timeout);
+            Ok(connector.connect(connect_string).await?)
+        })
+        .await?;
+        match kind {
+            Kind::Lock | Kind::Shared => Ok(Arc::new(ClientLock {
+                client: client.clone(),
+                path: path.to_owned(),
+            })),
+            Kind::Read | Kind::Write | Kind::Semaphore | Kind::Try => bail!("it has no {kind:?}"),
+        }
+    }
+
+    async fn close(&mut self) {
+        let states = self.clients.drain(..).map(|client| client.state_watcher());
+        let states: Vec<_> = states.collect();
+        join_all(states.into_iter().map(|mut state| async move {
+            while !state.state().is_terminated() {
+                state.changed().await;
+            }
+        }))
+        .await;
+    }
+}
+
+#[async_trait]
+impl Lock for ClientLock {
+    async fn acquire(&self) -> anyhow::Result<Release> {
+        let prefix = LockPrefix::new_curator(&self.path, "lock-")?;
+        let parents = CreateMode::Container.with_acls(Acls::anyone_all());
+        let options = LockOptions::new(Acls::anyone_all()).with_ancestor_options(parents)?;
+        let held = self.client.lock(prefix, b"", options).await?.into_owned();
+        // Its deletion goes on in the background: there is nothing to wait for.
+        Ok(async move {
+            drop(held);
+            Ok(())
+        }
+        .boxed())
+    }
+}

@@ -1,0 +1,60 @@
+//! What has been measured, round by round.
+
+use std::collections::BTreeMap;
+
+use crate::peer::Peer;
+use crate::row::Row;
+use zookeeper_recipes_benches::Spread;
+
+/// The figures of each peer for each row: one for each round.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Figures {
+    rounds: BTreeMap<(Row, Peer), Vec<f64>>,
+}
+
+impl Figures {
+    /// Adds the figure of the next round.
+    pub(crate) fn add(&mut self, row: Row, peer: Peer, figure: f64) {
+        self.rounds.entry((row, peer)).or_default().push(figure);
+    }
+
+    /// All of a peer's rounds.
+    pub(crate) fn rounds(&self, row: Row, peer: Peer) -> &[f64] {
+        self.rounds.get(&(row, peer)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The median of a peer's rounds.
+    pub(crate) fn median(&self, row: Row, peer: Peer) -> Option<f64> {
+        let rounds = self.rounds(row, peer).iter().copied();
+        Spread::of(rounds).map(|spread| spread.median)
+    }
+
+    /// How many times better ours is than the other, in each round.
+    pub(crate) fn ratio(&self, row: Row, other: Peer) -> Option<Spread> {
+        let ours = self.rounds(row, Peer::Ours);
+        let others = self.rounds(row, other);
+        let ratios = ours.iter().zip(others);
+        Spread::of(ratios.map(|(ours, other)| row.ratio(*ours, *other)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_taken_within_a_round() {
+        let mut figures = Figures::default();
+        for (ours, theirs) in [(2.0, 1.0), (30.0, 10.0), (400.0, 100.0)] {
+            figures.add(Row::Lock, Peer::Ours, ours);
+            figures.add(Row::Lock, Peer::Kazoo, theirs);
+        }
+        let expected = Spread {
+            least: 2.0,
+            median: 3.0,
+            most: 4.0,
+        };
+        assert_eq!(figures.ratio(Row::Lock, Peer::Kazoo), Some(expected));
+        assert_eq!(figures.ratio(Row::Lock, Peer::Curator), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! What is to be reached.
+
+use crate::figures::Figures;
+use crate::peer::Peer;
+use crate::row::Row;
+use zookeeper_recipes_benches::Spread;
+
+/// The least ratio of ours to another's in a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Target {
+    pub(crate) row: Row,
+    pub(crate) peer: Peer,
+    pub(crate) ratio: f64,
+}
+
+/// How many times as long as its requests alone an uncontended acquisition and release may take.
+pub(crate) const OVER_RAW_REQUESTS: f64 = 1.05;
+
+/// In each row.
+const KAZOO: f64 = 4.0;
+
+const CURATOR: [(Row, f64); 8] = [
+    (Row::Lock, 1.1),
+    (Row::Semaphore, 2.2),
+    (Row::Contended2, 1.3),
+    (Row::Contended10, 1.9),
+    (Row::Contended100, 2.2),
+    (Row::Readers, 2.0),
+    (Row::Many, 1.35),
+    (Row::Tasks, 30.0),
+];
+
+impl Target {
+    /// All there are.
+    pub(crate) fn all() -> impl Iterator<Item = Target> {
+        let of = |peer| move |(row, ratio)| Target { row, peer, ratio };
+        let kazoo = Row::all().iter().map(|row| (*row, KAZOO));
+        let curator = CURATOR.into_iter().map(of(Peer::Curator));
+        curator.chain(kazoo.map(of(Peer::Kazoo)))
+    }
+
+    /// What has been measured of it, and whether that is enough.
+    pub(crate) fn judge(self, figures: &Figures) -> Option<(Spread, bool)> {
+        let measured = figures.ratio(self.row, self.peer)?;
+        Some((measured, measured.median >= self.ratio))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn target_is_reached_by_the_median() {
+        let target = Target {
+            row: Row::Lock,
+            peer: Peer::Curator,
+            ratio: 1.1,
+        };
+        let judged = |ratios: &[f64]| {
+            let mut figures = Figures::default();
+            for ratio in ratios {
+                figures.add(Row::Lock, Peer::Ours, *ratio);
+                figures.add(Row::Lock, Peer::Curator, 1.0);
+            }
+            target.judge(&figures).map(|(_, reached)| reached)
+        };
+        assert_eq!(judged(&[]), None);
+        assert_eq!(judged(&[1.0, 1.1, 1.2]), Some(true));
+        assert_eq!(judged(&[1.0, 1.09, 1.2]), Some(false));
+    }
+}

@@ -1,0 +1,209 @@
+//! What was found, in words, figures and pictures.
+
+use hdrhistogram::Histogram;
+use zookeeper_recipes_benches::measure::{Cost, Costs, Times};
+use zookeeper_recipes_benches::report::{Cell, Column, Machine, Plot, Report, Series, Table};
+use zookeeper_recipes_benches::way::Way;
+
+use crate::SESSIONS;
+
+/// What was found of one way to wait, with so many contenders.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) way: Way,
+    pub(crate) contenders: usize,
+    pub(crate) times: Times,
+    pub(crate) costs: Costs,
+}
+
+/// All rows, in the order in which they were measured.
+#[derive(Debug)]
+pub(crate) struct Findings {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) ways: Vec<Way>,
+}
+
+/// The half of a handover.
+struct Step {
+    name: &'static str,
+    heading: &'static str,
+    about: &'static str,
+    cost: fn(&Costs) -> Cost,
+    times: fn(&Times) -> &Histogram<u64>,
+}
+
+const STEPS: [Step; 2] = [
+    Step {
+        name: "join",
+        heading: "Acquiring",
+        about: "From the call of acquire until the contender waits behind all others, its \
+                watches set.",
+        cost: |costs| costs.of_joins,
+        times: |times| &times.joins,
+    },
+    Step {
+        name: "handover",
+        heading: "Handing over",
+        about: "From the call of release until the next one holds.",
+        cost: |costs| costs.of_releases,
+        times: |times| &times.handoffs,
+    },
+];
+
+impl Findings {
+    /// Writes it all down.
+    ///
+    /// # Errors
+    ///
+    /// When a picture cannot be drawn.
+    pub(crate) fn report(&self, machine: Machine) -> anyhow::Result<Report> {
+        let mut report = Report::new("queue", "What a long queue costs", machine);
+        report.paragraph(&format!(
+            "Contenders queue for one exclusive lock, in at most {SESSIONS} sessions that they \
+             share. The holder releases, the next one holds, and the one before comes back behind \
+             all others. All that may grow with the queue is the list of it: beside what each step \
+             costs stands what is left of that without the bytes of lists, and over the time of a \
+             list alone, of the same queue. Requests and bytes are counted on the wire by a proxy, \
+             in a run of its own; pings, probes and what TCP adds are not in them. Times are \
+             medians."
+        ));
+        for step in STEPS {
+            report.heading(step.heading);
+            report.paragraph(step.about);
+            report.plot(&format!("{}-bytes", step.name), &self.bytes(&step))?;
+            report.plot(&format!("{}-time", step.name), &self.times(&step))?;
+            report.table(step.name, &self.table(&step));
+            for way in &self.ways {
+                if let Some(growth) = self.growth(&step, way) {
+                    report.paragraph(&growth);
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    fn of(&self, way: &Way) -> impl Iterator<Item = &Row> {
+        let name = way.name;
+        self.rows.iter().filter(move |row| row.way.name == name)
+    }
+
+    fn curve(&self, way: &Way, name: String, figure: impl Fn(&Row) -> f64) -> Series {
+        let points = self.of(way);
+        Series {
+            name,
+            points: points
+                .map(|row| (row.contenders as f64, figure(row)))
+                .collect(),
+        }
+    }
+
+    fn bytes(&self, step: &Step) -> Plot {
+        let curves = self.ways.iter().flat_map(|way| {
+            let figures = |row: &Row| Figures::of(row, step);
+            let all = self.curve(way, way.name.to_owned(), |row| figures(row).bytes);
+            let rest = format!("{} – without lists", way.name);
+            let rest = self.curve(way, rest, |row| figures(row).bytes_without_lists);
+            [all, rest]
+        });
+        Plot {
+            title: format!("{}: bytes on the wire", step.heading),
+            right: "contenders in the queue".to_owned(),
+            up: "bytes".to_owned(),
+            series: curves.collect(),
+        }
+    }
+
+    fn times(&self, step: &Step) -> Plot {
+        let curves = self
+            .ways
+            .iter()
+            .map(|way| self.curve(way, way.name.to_owned(), |row| Figures::of(row, step).time));
+        let lists = self.ways.first().map(|way| {
+            self.curve(way, "a list alone".to_owned(), |row| {
+                Figures::of(row, step).list
+            })
+        });
+        Plot {
+            title: format!("{}: time", step.heading),
+            right: "contenders in the queue".to_owned(),
+            up: "median [ms]".to_owned(),
+            series: curves.chain(lists).collect(),
+        }
+    }
+
+    fn table(&self, step: &Step) -> Table {
+        let mut table = Table::new([
+            Column::text("way to wait"),
+            Column::figures("contenders"),
+            Column::figures("requests"),
+            Column::figures("bytes"),
+            Column::figures("without lists"),
+            Column::figures("time [ms]"),
+            Column::figures("a list alone [ms]"),
+            Column::figures("over a list [ms]"),
+            Column::figures("times"),
+        ]);
+        for row in &self.rows {
+            let figures = Figures::of(row, step);
+            table.row([
+                row.way.name.into(),
+                Cell::Count(row.contenders as u64),
+                Cell::Figure(figures.requests),
+                Cell::Figure(figures.bytes),
+                Cell::Figure(figures.bytes_without_lists),
+                Cell::Figure(figures.time),
+                Cell::Figure(figures.list),
+                Cell::Figure(figures.time - figures.list),
+                Cell::Count((step.times)(&row.times).len()),
+            ]);
+        }
+        table
+    }
+
+    /// How the longest queue compares to the shortest.
+    fn growth(&self, step: &Step, way: &Way) -> Option<String> {
+        let shortest = self.of(way).min_by_key(|row| row.contenders)?;
+        let longest = self.of(way).max_by_key(|row| row.contenders)?;
+        let (from, to) = (Figures::of(shortest, step), Figures::of(longest, step));
+        Some(format!(
+            "{}: from {} to {} contenders, requests × {:.2}, bytes × {:.2}, without lists × \
+             {:.2}, time × {:.2}, a list alone × {:.2}.",
+            way.name,
+            shortest.contenders,
+            longest.contenders,
+            to.requests / from.requests,
+            to.bytes / from.bytes,
+            to.bytes_without_lists / from.bytes_without_lists,
+            to.time / from.time,
+            to.list / from.list,
+        ))
+    }
+}
+
+/// What one step has cost, each time.
+struct Figures {
+    requests: f64,
+    bytes: f64,
+    bytes_without_lists: f64,
+    /// In milliseconds.
+    time: f64,
+    list: f64,
+}
+
+impl Figures {
+    fn of(row: &Row, step: &Step) -> Figures {
+        let traffic = (step.cost)(&row.costs).traffic;
+        let each = |sum: u64| sum as f64 / row.costs.releases.max(1) as f64;
+        Figures {
+            requests: each(traffic.requests),
+            bytes: each(traffic.bytes),
+            bytes_without_lists: each(traffic.bytes - traffic.list_bytes),
+            time: median((step.times)(&row.times)),
+            list: median(&row.times.lists),
+        }
+    }
+}
+
+fn median(times: &Histogram<u64>) -> f64 {
+    times.value_at_quantile(0.5) as f64 / 1e6
+}

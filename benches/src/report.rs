@@ -1,0 +1,150 @@
+//! What a bench has found, written down: as Markdown for people, as CSV for programs, as SVG for
+//! both.
+
+mod bars;
+mod machine;
+mod plot;
+mod table;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+pub use bars::{Bars, Group};
+pub use machine::Machine;
+pub use plot::{Plot, Series};
+pub use table::{Cell, Column, Table, shown};
+
+/// Where reports go, as the command line says.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Destination {
+    /// The directory to write the report to; target/bench of the workspace unless named.
+    #[arg(long, value_name = "DIRECTORY")]
+    output: Option<PathBuf>,
+
+    /// Also write it to benches/report of the workspace, in a directory named by machine and day,
+    /// to be committed.
+    #[arg(long)]
+    commit_report: bool,
+}
+
+/// A report while it is put together, part by part.
+#[derive(Debug)]
+pub struct Report {
+    name: &'static str,
+    machine: Machine,
+    date: String,
+    text: String,
+    /// The files beside the text, with what is in them.
+    files: Vec<(String, String)>,
+}
+
+impl Report {
+    /// Begins a report. The bench's name is the beginning of the name of each file.
+    pub fn new(name: &'static str, title: &str, machine: Machine) -> Report {
+        // As in 2025-01-31T…, in UTC.
+        let now = jiff::Timestamp::now().to_string();
+        let date = now.split('T').next().unwrap_or(&now).to_owned();
+        let text = format!("# {title}\n\nMeasured on {date}. {machine}\n");
+        Report {
+            name,
+            machine,
+            date,
+            text,
+            files: Vec::new(),
+        }
+    }
+
+    /// Adds a heading of the second level.
+    pub fn heading(&mut self, heading: &str) {
+        self.paragraph(&format!("## {heading}"));
+    }
+
+    /// Adds a paragraph, or any other block of Markdown.
+    pub fn paragraph(&mut self, text: &str) {
+        // Writing to a String does not fail.
+        let _ = write!(self.text, "\n{}\n", text.trim_end());
+    }
+
+    /// Adds a table, also as `<bench>-<name>.csv`.
+    pub fn table(&mut self, name: &str, table: &Table) {
+        self.paragraph(&table.to_markdown());
+        self.data(name, table);
+    }
+
+    /// Adds a table as `<bench>-<name>.csv` only.
+    pub fn data(&mut self, name: &str, table: &Table) {
+        self.file(format!("{}-{name}.csv", self.name), table.to_csv());
+    }
+
+    /// Adds a picture, which is written as `<bench>-<name>.svg`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be drawn.
+    pub fn plot(&mut self, name: &str, plot: &Plot) -> anyhow::Result<()> {
+        let file = format!("{}-{name}.svg", self.name);
+        self.paragraph(&format!("![{}]({file})", plot.title));
+        self.file(file, plot.to_svg()?);
+        Ok(())
+    }
+
+    /// Adds a picture of bars, which is written as `<bench>-<name>.svg`.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be drawn.
+    pub fn bars(&mut self, name: &str, bars: &Bars) -> anyhow::Result<()> {
+        let file = format!("{}-{name}.svg", self.name);
+        self.paragraph(&format!("![{}]({file})", bars.title));
+        self.file(file, bars.to_svg()?);
+        Ok(())
+    }
+
+    fn file(&mut self, name: String, content: String) {
+        self.files.push((name, content));
+    }
+
+    /// Writes all of it to where it is to go, and says what has been written: the text as
+    /// `<bench>.md`, and the rest beside it.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn write(mut self, destination: &Destination) -> anyhow::Result<Vec<PathBuf>> {
+        let text = std::mem::take(&mut self.text);
+        self.file(format!("{}.md", self.name), text);
+        let mut directories = vec![match &destination.output {
+            Some(directory) => directory.clone(),
+            None => target().join("bench"),
+        }];
+        if destination.commit_report {
+            let named = format!("{}-{}", self.machine.slug(), self.date);
+            directories.push(workspace().join("benches/report").join(named));
+        }
+        let mut written = Vec::new();
+        for directory in directories {
+            fs::create_dir_all(&directory)
+                .with_context(|| format!("cannot make {}", directory.display()))?;
+            for (name, content) in &self.files {
+                let path = directory.join(name);
+                fs::write(&path, content)
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+                written.push(path);
+            }
+        }
+        Ok(written)
+    }
+}
+
+fn workspace() -> &'static Path {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().unwrap_or(package)
+}
+
+/// The directory that cargo builds into.
+pub fn target() -> PathBuf {
+    workspace().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}

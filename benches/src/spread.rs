@@ -1,0 +1,44 @@
+//! What many measurements say together.
+
+/// The middle of some measurements, and how far they are apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The smallest.
+    pub least: f64,
+    /// As many are above it as below.
+    pub median: f64,
+    /// The largest.
+    pub most: f64,
+}
+
+impl Spread {
+    /// That of these; `None` where there are none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_unstable_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        let median = match values.len() % 2 {
+            0 => (values.get(middle.checked_sub(1)?)? + values.get(middle)?) / 2.0,
+            _ => *values.get(middle)?,
+        };
+        Some(Spread {
+            least: *values.first()?,
+            median,
+            most: *values.last()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn median_is_in_the_middle() {
+        let median = |values: &[f64]| Spread::of(values.iter().copied()).map(|of| of.median);
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0]), Some(3.0));
+        assert_eq!(median(&[9.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 9.0]), Some(3.0));
+    }
+}

@@ -1,0 +1,135 @@
+//! The measuring benches as their user runs them, as quickly as can be.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// The rows of a CSV file without quotes, each by the names of its columns.
+fn rows(path: &Path) -> Result<Vec<BTreeMap<String, String>>, Box<dyn Error>> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
+    let heads: Vec<String> = lines.next().ok_or("no heads")?.collect();
+    Ok(lines
+        .map(|cells| heads.iter().cloned().zip(cells).collect())
+        .collect())
+}
+
+fn figure(row: &BTreeMap<String, String>, name: &str) -> Result<f64, Box<dyn Error>> {
+    let cell = row
+        .get(name)
+        .ok_or_else(|| format!("no {name:?} in {row:?}"))?;
+    Ok(cell
+        .parse()
+        .map_err(|error| format!("{name}: {cell:?}: {error}"))?)
+}
+
+fn run(bench: &str, directory: &Path) -> Outcome {
+    let output = Command::new(bench)
+        .arg("--quick")
+        .arg("--output")
+        .arg(directory)
+        .output()?;
+    assert!(output.status.success(), "{output:?}");
+    let written = String::from_utf8(output.stdout)?;
+    for kind in [".md", ".csv", ".svg"] {
+        assert!(
+            written.lines().any(|path| path.ends_with(kind)),
+            "{written}"
+        );
+    }
+    for path in written.lines() {
+        assert!(fs::metadata(path)?.len() > 0, "{path} is empty");
+    }
+    Ok(())
+}
+
+#[test]
+fn herd_counts_exactly_whom_each_way_wakes() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    run(env!("CARGO_BIN_EXE_herd"), directory.path())?;
+
+    let releases = rows(&directory.path().join("herd-lock-release.csv"))?;
+    let mut ways = Vec::new();
+    for row in &releases {
+        let way = row["way to wait"].as_str();
+        let others = figure(row, "contenders")? - 1.0;
+        let woken = match way {
+            "poll" => 0.0,
+            "single node" | "parent" => others,
+            _ => 1.0,
+        };
+        assert_eq!(figure(row, "woken")?, woken, "{row:?}");
+        assert!(figure(row, "notifications")? >= woken, "{row:?}");
+        assert_eq!(figure(row, "handoffs timed")?, 10.0, "{row:?}");
+        assert!(figure(row, "handoff p50 [ms]")? > 0.0, "{row:?}");
+        assert_eq!(row["p99 [ms]"], "", "ten handoffs tell no percentile");
+        // The release, and what others ask when they are woken by it.
+        let requests = figure(row, "requests")?;
+        match way {
+            "predecessor (list on wake)" => assert_eq!(requests, 2.0, "{row:?}"),
+            "predecessor (no read)" => assert_eq!(requests, 1.0, "{row:?}"),
+            // Each tries to create it, and all but one watch it anew.
+            "single node" => assert_eq!(requests, 1.0 + others + (others - 1.0), "{row:?}"),
+            _ => assert!(requests >= 1.0, "{row:?}"),
+        }
+        assert!(figure(row, "bytes")? > 50.0 * requests, "{row:?}");
+        ways.push((way, others));
+    }
+    for others in [1.0, 4.0] {
+        for way in [
+            "single node",
+            "poll",
+            "parent",
+            "predecessor (list on wake)",
+        ] {
+            assert!(ways.contains(&(way, others)), "{way} in {ways:?}");
+        }
+    }
+
+    for row in rows(&directory.path().join("herd-lock-join.csv"))? {
+        let others = figure(&row, "contenders")? - 1.0;
+        // Who comes, wakes all who wait for a change of the queue.
+        let woken = match row["way to wait"].as_str() {
+            "parent" => others - 1.0,
+            _ => 0.0,
+        };
+        assert_eq!(figure(&row, "woken")?, woken, "{row:?}");
+    }
+
+    for row in rows(&directory.path().join("herd-shared-lock-release.csv"))? {
+        assert_ne!(row["way to wait"], "single node", "which knows no readers");
+        let others = figure(&row, "contenders")? - 1.0;
+        assert!(figure(&row, "woken")? <= others, "{row:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn queue_costs_the_same_but_for_the_list() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    run(env!("CARGO_BIN_EXE_queue"), directory.path())?;
+    for (file, way, requests) in [
+        ("queue-join.csv", "predecessor (list on wake)", 4.0),
+        ("queue-join.csv", "predecessor (no read)", 4.0),
+        ("queue-handover.csv", "predecessor (list on wake)", 2.0),
+        ("queue-handover.csv", "predecessor (no read)", 1.0),
+    ] {
+        let rows = rows(&directory.path().join(file))?;
+        let mut bytes_without_lists = Vec::new();
+        for row in rows.iter().filter(|row| row["way to wait"] == way) {
+            assert_eq!(figure(row, "requests")?, requests, "{row:?}");
+            assert!(figure(row, "time [ms]")? > 0.0, "{row:?}");
+            bytes_without_lists.push(figure(row, "without lists")?);
+        }
+        let [few, many] = bytes_without_lists[..] else {
+            return Err(format!("not two rows for {way} in {rows:?}").into());
+        };
+        // One who has never waited has no watch on its own znode, which would tell of its going.
+        assert!((few - many).abs() < 20.0, "{file}, {way}: {few}, {many}");
+    }
+    Ok(())
+}

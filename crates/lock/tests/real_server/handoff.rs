@@ -1,0 +1,280 @@
+//! Handoff without a read: only where nobody but the owner of a znode can write to it.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use zookeeper_client::{Acl, Acls, AuthId, Client, Permission};
+use zookeeper_recipes_lock::core::LossReason;
+use zookeeper_recipes_lock::{
+    ConnectOptions, Error, ExclusiveLock, Hold, QueueOptions, Recipe, Session,
+};
+use zookeeper_recipes_testkit::proxy::{Counters, Operation, Proxy};
+use zookeeper_recipes_testkit::{Server, ServerOptions};
+
+use crate::support::{
+    PATIENCE, administrator, assert_nothing_left, children, eventually, queue_length, server,
+    session, session_at,
+};
+
+const PATH: &str = "/locks/handoff";
+
+/// Long, so that sessions say nothing by themselves as long as a test runs.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// What ZooKeeper's documentation gives as the digest of "super:admin".
+const SUPER_DIGEST: &str = "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=";
+
+fn lock(session: &Session) -> ExclusiveLock {
+    ExclusiveLock::new(session, PATH).expect("a good path")
+}
+
+async fn server_told(name: &str, value: &str) -> Server {
+    Server::start(ServerOptions::new().system_property(name, value))
+        .await
+        .expect("a server starts")
+}
+
+async fn in_time<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work).await.expect("in time")
+}
+
+/// Waits until somebody but the holder watches its znode.
+async fn watched(server: &Server, hold: &Hold) {
+    eventually("it is watched", || async {
+        let watches = server.watches().await.expect("the server answers");
+        let mut watchers = watches.get(hold.path()).into_iter().flatten();
+        watchers.any(|session| *session != hold.session_id().0)
+    })
+    .await;
+}
+
+/// One that waits, with its requests counted.
+struct Waiter {
+    proxy: Proxy,
+    waiting: JoinHandle<Result<Hold, Error>>,
+}
+
+impl Waiter {
+    /// Waits for `holder`, which nobody else does.
+    async fn behind(holder: &Hold, server: &Server, options: QueueOptions) -> Waiter {
+        let proxy = Proxy::start(&server.connect_string())
+            .await
+            .expect("a proxy");
+        let session = session_at(&proxy.connect_string(), QUIET).await;
+        let lock = ExclusiveLock::with_options(&session, PATH, options).expect("a good path");
+        let waiting = tokio::spawn(async move { lock.acquire().await });
+        watched(server, holder).await;
+        Waiter { proxy, waiting }
+    }
+
+    /// Lets it in, and tells what that has cost it.
+    async fn let_in_by(&mut self, release: impl Future<Output = ()>) -> (Hold, Counters) {
+        let before = self.proxy.counters();
+        release.await;
+        let hold = in_time(&mut self.waiting)
+            .await
+            .expect("no panic")
+            .expect("it is acquired");
+        (hold, self.proxy.counters().since(&before))
+    }
+}
+
+/// How often the next one lists the queue when a holder releases.
+async fn lists_at_a_handoff(server: &Server, options: QueueOptions) -> u64 {
+    let first = session_at(&server.connect_string(), QUIET).await;
+    let lock = ExclusiveLock::with_options(&first, PATH, options.clone()).expect("a good path");
+    let hold = lock.acquire().await.expect("it is acquired");
+    let mut waiter = Waiter::behind(&hold, server, options).await;
+    let release = async { hold.release().await.expect("it is released") };
+    let (next, counted) = waiter.let_in_by(release).await;
+    next.release().await.expect("it is released");
+    counted.of(Operation::GetChildren).requests
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handoff_needs_a_list_only_where_no_release_is_announced() {
+    let server = server().await;
+    let announced = QueueOptions::new();
+    assert_eq!(lists_at_a_handoff(&server, announced.clone()).await, 0);
+    let plain = announced.announce_release(false);
+    assert_eq!(lists_at_a_handoff(&server, plain).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_but_its_owner_can_write_to_a_contender() {
+    let server = server().await;
+    let (first, stranger) = (session(&server).await, administrator(&server).await);
+    let hold = lock(&first).acquire().await.expect("it is acquired");
+    let written = stranger.set_data(hold.path(), b"revoked", None).await;
+    assert!(
+        matches!(written, Err(zookeeper_client::Error::NoAuth)),
+        "{written:?}"
+    );
+    // Everything else is as by the list that was asked for.
+    stranger.get_data(hold.path()).await.expect("it is read");
+    assert!(hold.is_held());
+    stranger
+        .delete(hold.path(), None)
+        .await
+        .expect("it is deleted");
+    assert_eq!(in_time(hold.lost()).await, LossReason::Deleted);
+}
+
+/// The one in the middle is deleted: the last one has then moved up to the holder, and the one that
+/// was deleted must not be let in beside it.
+#[tokio::test(flavor = "multi_thread")]
+async fn waiter_that_was_deleted_is_not_let_in_by_the_next_release() {
+    let server = server().await;
+    let client = administrator(&server).await;
+    for _ in 0..10 {
+        let (first, second, third) = (
+            session(&server).await,
+            session(&server).await,
+            session(&server).await,
+        );
+        let hold = lock(&first).acquire().await.expect("it is acquired");
+        let middle = tokio::spawn({
+            let lock = lock(&second);
+            async move { lock.acquire().await }
+        });
+        watched(&server, &hold).await;
+        let mut names = children(&client, PATH).await;
+        names.sort_by_key(|name| name[name.len() - 10..].to_owned());
+        let last = tokio::spawn({
+            let lock = lock(&third);
+            async move { lock.acquire().await }
+        });
+        queue_length(&lock(&first), 3).await;
+        // At once, so that the two events come together.
+        let path = format!("{PATH}/{}", names[1]);
+        let (deleted, released) = tokio::join!(client.delete(&path, None), hold.release());
+        deleted.expect("it is deleted");
+        released.expect("it is released");
+        let middle = in_time(middle).await.expect("no panic");
+        let last = in_time(last).await.expect("no panic").expect("it holds");
+        match middle {
+            Err(Error::ContenderDeleted { .. }) => {}
+            // It was let in before it was deleted.
+            Ok(hold) => assert_eq!(in_time(hold.lost()).await, LossReason::Deleted),
+            Err(error) => panic!("{error}"),
+        }
+        last.release().await.expect("it is released");
+        for session in [first, second, third] {
+            session.close().await;
+        }
+    }
+    assert_nothing_left(&server, PATH).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_that_checks_no_access_is_found_out_and_nobody_takes_a_strangers_write_for_a_release()
+ {
+    let server = server_told("zookeeper.skipACL", "yes").await;
+    let (first, client) = (session(&server).await, administrator(&server).await);
+    let hold = lock(&first).acquire().await.expect("it is acquired");
+    let mut waiter = Waiter::behind(&hold, &server, QueueOptions::new()).await;
+    client
+        .set_data(hold.path(), b"revoked", None)
+        .await
+        .expect("it is written");
+    watched(&server, &hold).await;
+    assert!(!waiter.waiting.is_finished());
+    assert!(hold.is_held());
+    let release = async { hold.release().await.expect("it is released") };
+    let (next, counted) = waiter.let_in_by(release).await;
+    assert_eq!(counted.of(Operation::GetChildren).requests, 1);
+    next.release().await.expect("it is released");
+    assert_nothing_left(&server, PATH).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_without_the_scheme_or_with_another_algorithm_is_done_without() {
+    for (name, value) in [
+        ("zookeeper.DigestAuthenticationProvider.enabled", "false"),
+        (
+            "zookeeper.DigestAuthenticationProvider.digestAlg",
+            "SHA-256",
+        ),
+    ] {
+        let server = server_told(name, value).await;
+        let lists = lists_at_a_handoff(&server, QueueOptions::new()).await;
+        assert_eq!(lists, 1, "{name}");
+    }
+}
+
+/// It has the right to everything; what it does to a holder's znode counts as a release, and the
+/// holder is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn holder_to_whose_znode_the_super_user_writes_is_lost_and_bars_nobody() {
+    let name = "zookeeper.DigestAuthenticationProvider.superDigest";
+    let server = server_told(name, SUPER_DIGEST).await;
+    let root = Client::connector()
+        .with_auth("digest", b"super:admin")
+        .connect(&server.connect_string())
+        .await
+        .expect("a client connects");
+    let (first, second) = (session(&server).await, session(&server).await);
+    let hold = lock(&first).acquire().await.expect("it is acquired");
+    root.set_data(hold.path(), b"", None)
+        .await
+        .expect("it is written");
+    // It learns of it also without having waited, when its session looks.
+    assert_eq!(in_time(hold.lost()).await, LossReason::Written);
+    let refused = hold.release().await.expect_err("it was lost");
+    assert!(matches!(refused, Error::Lost { .. }), "{refused}");
+    let next = in_time(lock(&second).acquire())
+        .await
+        .expect("it is acquired");
+    next.release().await.expect("it is released");
+    assert_nothing_left(&server, PATH).await;
+}
+
+/// Without credentials there is nobody who "whoever created it" could mean, and the identity that a
+/// session has made up for itself must not lock everybody else out of the directory.
+#[tokio::test(flavor = "multi_thread")]
+async fn creators_list_without_credentials_is_refused_and_with_them_announces() {
+    let server = server().await;
+    let options = QueueOptions::new().acl(Acls::creator_all().to_vec());
+    let anonymous = session(&server).await;
+    let refused = ExclusiveLock::with_options(&anonymous, PATH, options.clone())
+        .expect("a good path")
+        .acquire()
+        .await
+        .expect_err("nobody is known");
+    assert!(matches!(refused, Error::Refused { .. }), "{refused}");
+
+    let known = || async {
+        let options = ConnectOptions::new().auth("digest", "fleet:secret");
+        Session::connect_with(&server.connect_string(), options)
+            .await
+            .expect("a session opens")
+    };
+    let (first, second) = (known().await, known().await);
+    let lock_of =
+        |session| ExclusiveLock::with_options(session, PATH, options.clone()).expect("a good path");
+    let hold = lock_of(&first).acquire().await.expect("it is acquired");
+    let client = Client::connector()
+        .with_auth("digest", b"fleet:secret")
+        .connect(&server.connect_string())
+        .await
+        .expect("a client connects");
+    let (acl, _) = client.get_acl(hold.path()).await.expect("it is read");
+    let writers: Vec<&Acl> = acl
+        .iter()
+        .filter(|entry| entry.permission().has(Permission::WRITE))
+        .collect();
+    assert_eq!(writers.len(), 1, "{acl:?}");
+    assert_ne!(*writers[0].auth_id(), AuthId::anyone());
+    let waiting = tokio::spawn({
+        let lock = lock_of(&second);
+        async move { lock.acquire().await }
+    });
+    watched(&server, &hold).await;
+    hold.release().await.expect("it is released");
+    let next = in_time(waiting).await.expect("no panic");
+    next.expect("it is acquired")
+        .release()
+        .await
+        .expect("it is released");
+}

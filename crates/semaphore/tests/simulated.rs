@@ -1,0 +1,75 @@
+//! What only a simulated ensemble can be made to do: to be slow with one request and not another.
+
+use std::time::Duration;
+
+use zookeeper_recipes_core::CreateMode;
+use zookeeper_recipes_semaphore::{
+    ConnectOptions, QueueOptions, Recipe, Semaphore, Session, WaitStrategy,
+};
+use zookeeper_recipes_testkit::simulation::{
+    Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
+};
+
+const PATH: &str = "/limits/exports";
+
+const SECOND: Duration = Duration::from_secs(1);
+
+async fn session(simulation: &Simulation, process: &str) -> Session {
+    Session::open(simulation.ensemble(process), ConnectOptions::new())
+        .await
+        .expect("a session opens")
+}
+
+/// A waiter's first `slow` request (or the one after) is under way while one of two holders goes and
+/// the number is lowered, so that there is still no room for it.
+async fn lowered_number_counts(
+    first_number: i32,
+    strategy: WaitStrategy,
+    slow: RequestKind,
+    nth: u64,
+) {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let administrator = simulation.administrator();
+    let made = administrator
+        .create("/limits", b"", CreateMode::Persistent)
+        .and_then(|_| administrator.create(PATH, b"5", CreateMode::Persistent))
+        .and_then(|_| administrator.set_create_counter(PATH, first_number));
+    made.expect("an empty tree takes it");
+
+    let holding = session(&simulation, "holding").await;
+    let semaphore = Semaphore::new(&holding, PATH, 5).expect("a good path");
+    let large = semaphore.acquire_many(4).await.expect("all are free");
+    let small = semaphore.acquire_many(1).await.expect("one is free");
+
+    let late = Fault::new(FaultKind::RequestLate(SECOND)).of_process("waiting");
+    simulation.faults().inject(late.on(slow).nth(nth));
+    let waiting = session(&simulation, "waiting").await;
+    let options = QueueOptions::new().strategy(strategy);
+    let waiter = Semaphore::with_options(&waiting, PATH, 5, options).expect("a good path");
+    let acquiring = tokio::spawn(async move { waiter.acquire_many(2).await });
+    while simulation.faults().waiting() > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    large.release().await.expect("it is released");
+    semaphore.resize(2).await.expect("it is resized");
+
+    tokio::time::sleep(10 * SECOND).await;
+    assert!(!acquiring.is_finished(), "held three of two");
+    small.release().await.expect("it is released");
+    let hold = acquiring
+        .await
+        .expect("no panic")
+        .expect("there is room now");
+    hold.release().await.expect("it is released");
+}
+
+#[tokio::test(start_paused = true)]
+async fn number_that_is_lowered_while_equals_are_told_apart_counts() {
+    lowered_number_counts(i32::MAX, WaitStrategy::Predecessor, RequestKind::GetEach, 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn number_that_is_lowered_while_the_directory_is_listed_counts() {
+    // The first list comes with the create.
+    lowered_number_counts(0, WaitStrategy::Parent, RequestKind::List, 2).await;
+}

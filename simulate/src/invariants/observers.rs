@@ -1,0 +1,126 @@
+//! Observers are told who leads: in order, nothing that is not so, and in the end the truth.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use zookeeper_recipes_core::{FencingToken, Session, SessionId};
+use zookeeper_recipes_testkit::simulation::Committed;
+
+use crate::ledger::{Findings, State};
+
+/// Who leads by what the ensemble has committed, and what the observers know of it.
+#[derive(Default)]
+pub(crate) struct Observers {
+    told: BTreeMap<String, Told>,
+    /// The znode that leads now, by its token, and since when.
+    leader: Option<i64>,
+    since: Duration,
+    /// All that have ever led.
+    leaders: BTreeSet<i64>,
+    /// The last transaction after which nobody led.
+    last_vacancy: i64,
+}
+
+/// What one of them was told.
+struct Told {
+    /// Which is kept open by it.
+    session: Session,
+    last: Option<Option<FencingToken>>,
+    newest: Option<FencingToken>,
+}
+
+impl Observers {
+    /// One begins, or begins anew.
+    pub(crate) fn begin(&mut self, who: &str, session: Session) {
+        let told = Told {
+            session,
+            last: None,
+            newest: None,
+        };
+        self.told.insert(who.to_owned(), told);
+    }
+
+    pub(crate) fn sessions(&self) -> Vec<SessionId> {
+        self.told
+            .values()
+            .filter_map(|told| told.session.id())
+            .collect()
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.told.clear();
+    }
+}
+
+/// Takes in what was committed.
+pub(crate) fn at_change(state: &mut State, committed: &Committed) {
+    let leader = state.queue().first().map(|(place, _, _)| *place);
+    let observers = &mut state.observers;
+    if leader.is_none() {
+        observers.last_vacancy = committed.zxid;
+    }
+    observers.leaders.extend(leader);
+    if leader != observers.leader {
+        observers.leader = leader;
+        observers.since = committed.at;
+    }
+}
+
+/// An observer is told of a change: of somebody who has led, and newer than all it was told of
+/// before; or that nobody leads, and there has been such a moment since.
+pub(crate) fn at_news(state: &mut State, who: &str, leader: Option<FencingToken>) -> Findings {
+    let observers = &mut state.observers;
+    let vacant = observers.last_vacancy;
+    let is_vacant = observers.leader.is_none();
+    let has_led = leader.is_none_or(|leader| observers.leaders.contains(&leader.get()));
+    let Some(told) = observers.told.get_mut(who) else {
+        return vec![("an observer is told only while it observes", who.to_owned())];
+    };
+    let (last, newest) = (told.last, told.newest);
+    told.last = Some(leader);
+    told.newest = newest.max(leader);
+    let text =
+        || format!("{who} is told of {leader:?} after {last:?}, the newest being {newest:?}");
+    let mut findings = Findings::new();
+    match leader {
+        Some(_) if !has_led => {
+            findings.push(("an observer is told only of those who have led", text()));
+        }
+        // The id of one who leads on can have been written to.
+        Some(_) if last == Some(leader) => {}
+        Some(_) if leader <= newest => {
+            findings.push(("an observer is told of no leader after a newer one", text()));
+        }
+        Some(_) => {}
+        None if last == Some(None) => {
+            findings.push(("an observer is told of changes", text()));
+        }
+        None if !is_vacant && newest.is_some_and(|newest| vacant < newest.get()) => {
+            let promise = "an observer is told of a vacancy only where there was one";
+            findings.push((promise, text()));
+        }
+        None => {}
+    }
+    findings
+}
+
+/// The observers who do not know who leads, though it has been so for longer than `patience`.
+pub(crate) fn mistaken(state: &State, now: Duration, patience: Duration) -> Findings {
+    let observers = &state.observers;
+    if now <= observers.since + patience {
+        return Findings::new();
+    }
+    let leader = observers.leader.map(FencingToken::from);
+    observers
+        .told
+        .iter()
+        .filter(|(_, told)| told.last != Some(leader))
+        .map(|(who, told)| {
+            let text = format!(
+                "{who} was told {:?} last, while {leader:?} has led since {:?}",
+                told.last, observers.since,
+            );
+            ("an observer is told who leads", text)
+        })
+        .collect()
+}

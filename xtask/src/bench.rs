@@ -1,0 +1,80 @@
+//! `cargo xtask bench`: what the recipes cost, measured on a real server and written into reports.
+
+use std::process::Command;
+
+use crate::cargo::{cargo, run as run_command};
+use crate::install;
+
+const PACKAGE: &str = "zookeeper-recipes-benches";
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Bench {
+    /// What a release costs by each way to wait, as the number of contenders grows.
+    #[command(disable_help_flag = true)]
+    Herd(Arguments),
+    /// What entering and leaving a queue costs, as the queue grows.
+    #[command(disable_help_flag = true)]
+    Queue(Arguments),
+    /// The same work by these recipes, by Apache Curator and by kazoo.
+    #[command(disable_help_flag = true)]
+    Peers(Arguments),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Passed on to the bench, which explains them after --help.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
+}
+
+/// Installs what is missing, and runs the bench, optimised.
+pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
+    install::run()?;
+    if matches!(bench, Bench::Peers(_)) {
+        install::run_peers();
+    }
+    run_command(&mut command(bench))
+}
+
+fn command(bench: &Bench) -> Command {
+    let (program, arguments) = match bench {
+        Bench::Herd(arguments) => ("herd", arguments),
+        Bench::Queue(arguments) => ("queue", arguments),
+        Bench::Peers(arguments) => ("peers", arguments),
+    };
+    let mut command = cargo(&["run", "--quiet", "--release", "--locked"]);
+    command
+        .args(["--package", PACKAGE, "--bin", program, "--"])
+        .args(&arguments.words);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cargo::line;
+
+    #[derive(Parser)]
+    struct CommandLine {
+        #[command(subcommand)]
+        bench: Bench,
+    }
+
+    #[test]
+    fn arguments_reach_the_bench() {
+        let run_by = |words: &[&str]| {
+            let words = ["bench"].iter().chain(words);
+            line(&command(&CommandLine::parse_from(words).bench))
+        };
+        let herd = "cargo run --quiet --release --locked --package zookeeper-recipes-benches \
+                    --bin herd --";
+        assert_eq!(run_by(&["herd"]), herd);
+        assert_eq!(
+            run_by(&["herd", "--help", "--contenders", "2,10"]),
+            format!("{herd} --help --contenders 2,10")
+        );
+        assert!(run_by(&["peers", "--quick"]).ends_with("--bin peers -- --quick"));
+    }
+}
