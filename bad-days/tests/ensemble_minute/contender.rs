@@ -67,6 +67,7 @@ impl Contender {
         }
         // A session may still turn out to be over, but then the next attempt comes through.
         while !self.once_more().await {}
+        self.journal.doing(&self.who, "done");
     }
 
     fn recipe(&mut self) -> (u64, Arc<dyn Recipe>) {
@@ -82,6 +83,8 @@ impl Contender {
 
     async fn once_more(&mut self) -> bool {
         let (weight, recipe) = self.recipe();
+        self.journal
+            .doing(&self.who, format!("last {:?}", self.session));
         let outcome = match recipe.acquire().await {
             Ok(hold) => {
                 let number = self.journal.granted(&self.who, weight, &hold);
@@ -99,6 +102,8 @@ impl Contender {
     async fn round(&mut self) {
         let (weight, recipe) = self.recipe();
         let patience = Duration::from_millis(self.rng.u64(0..=8_000));
+        self.journal
+            .doing(&self.who, format!("acquiring in {:?}", self.session));
         let result = match self.rng.u8(..8) {
             0 => recipe.acquire_timeout(patience).await.map(Some),
             1 => recipe.try_acquire().await,
@@ -121,6 +126,8 @@ impl Contender {
     async fn hold(&mut self, weight: u64, hold: Hold) {
         let journal = self.journal.clone();
         let number = journal.granted(&self.who, weight, &hold);
+        self.journal
+            .doing(&self.who, format!("holding {}", hold.path()));
         let lost = tokio::select! {
             biased;
             reason = hold.lost() => Some(reason),
@@ -128,6 +135,8 @@ impl Contender {
         };
         if let Some(reason) = lost {
             journal.announced(number, reason);
+            self.journal
+                .doing(&self.who, format!("lost {}", hold.path()));
             self.write(number, weight, &hold).await;
         }
         let token = hold.fencing_token();
@@ -140,6 +149,8 @@ impl Contender {
             gone: false,
         };
         journal.letting_go(number);
+        self.journal
+            .doing(&self.who, format!("letting go of {}", hold.path()));
         past.gone = self.let_go(hold).await;
         // A few are enough.
         if self.past.len() < 3 {
@@ -226,6 +237,7 @@ impl Contender {
     /// left of the hold, and as one who does not look for it.
     async fn write_too_late(&mut self) {
         let Some(past) = self.past.pop() else { return };
+        self.journal.doing(&self.who, "late");
         // Others come in between.
         sleep(Duration::from_millis(self.rng.u64(0..=50))).await;
         self.journal.stored(past.number, past.weight, past.token);

@@ -47,6 +47,7 @@ pub(crate) struct Journal {
     path: NodePath,
     accepted: String,
     staying: AtomicUsize,
+    doing: Mutex<BTreeMap<String, String>>,
     record: Mutex<Record>,
 }
 
@@ -65,6 +66,7 @@ impl Journal {
             path: NodePath::new(&format!("/minute/{}/held", recipe.name)).expect("a good path"),
             accepted: format!("/accepted/{}", recipe.name),
             staying: AtomicUsize::new(0),
+            doing: Mutex::default(),
             record: Mutex::new(record),
         }
     }
@@ -219,6 +221,24 @@ impl Journal {
             } => record.explain(who, *reason, *session),
             _ => record.violations.push(format!("{who}: {error}")),
         }
+    }
+
+    pub(crate) fn doing(&self, who: &str, what: impl Into<String>) {
+        self.doing
+            .lock()
+            .unwrap()
+            .insert(who.to_owned(), what.into());
+    }
+
+    pub(crate) fn unfinished(&self) -> String {
+        let doing = self.doing.lock().unwrap();
+        let mut text = String::new();
+        for (who, what) in &*doing {
+            if what != "done" {
+                text += &format!("  {who}: {what}\n");
+            }
+        }
+        text
     }
 
     /// Counts somebody who stays to the bitter end.

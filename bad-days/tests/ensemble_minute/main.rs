@@ -16,8 +16,9 @@ use fastrand::Rng;
 use futures_util::StreamExt;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use zookeeper_client::{Acls, Client, CreateMode};
-use zookeeper_recipes_core::{ConnectOptions, Session, SessionState};
+use zookeeper_recipes_core::{ConnectOptions, Session, SessionId, SessionState};
 use zookeeper_recipes_simulate::RecipeUnderTest;
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
@@ -47,7 +48,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits for something that must not hang.
 async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, work).await {
+    match timeout(PATIENCE, work).await {
         Ok(done) => done,
         Err(_) => panic!("{what}: not within {PATIENCE:?}"),
     }
@@ -177,8 +178,15 @@ async fn promises_are_kept_and_work_goes_on_whatever_becomes_of_the_members() {
             ended.expect("no contender panics");
         }
     };
-    in_time("all come through when nothing goes wrong", all).await;
-    nothing_is_left(&ensemble, &journals).await;
+    let all = async {
+        all.await;
+        println!("all have come through");
+        nothing_is_left(&ensemble, &journals).await;
+    };
+    if timeout(PATIENCE, all).await.is_err() {
+        let remains = what_remains(&ensemble, &journals, &sessions).await;
+        panic!("something is left though nothing goes wrong any more\n{remains}");
+    }
     let client = administrator(&ensemble).await;
     for journal in &journals {
         let accepted = client.list_children(journal.accepted()).await;
@@ -213,6 +221,36 @@ async fn promises_are_kept_and_work_goes_on_whatever_becomes_of_the_members() {
     for journal in &journals {
         assert!(journal.is_telling(), "it proves too little: {journal}");
     }
+}
+
+/// Who hangs where.
+async fn what_remains(
+    ensemble: &Ensemble,
+    journals: &[Arc<Journal>],
+    sessions: &[(Option<usize>, Session)],
+) -> String {
+    let client = administrator(ensemble).await;
+    let mut text = String::new();
+    for (member, session) in sessions {
+        text += &format!("session that knows {member:?}: {:?}\n", session.state());
+    }
+    for journal in journals {
+        let directory = journal.directory();
+        text += &format!("{directory}:\n");
+        for child in client.list_children(&directory).await.unwrap_or_default() {
+            let stat = client.check_stat(&format!("{directory}/{child}")).await;
+            let owner = stat.map(|stat| stat.map(|stat| SessionId(stat.ephemeral_owner)));
+            text += &format!("  {child} of {owner:?}\n");
+        }
+        text += &journal.unfinished();
+    }
+    for member in ensemble.members() {
+        text += &format!(
+            "watched by way of a member: {:#x?}\n",
+            member.watches().await
+        );
+    }
+    text
 }
 
 /// Nobody holds or waits any more: no contender's znode is left, and no watch.
