@@ -38,7 +38,7 @@ async fn waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwh
         let victim = session(&proxy.connect_string(), LONG).await;
         for (break_name, break_now) in BREAKS {
             for released_meanwhile in [false, true] {
-                let day = format!("waiting-{break_name}-{released_meanwhile}");
+                let day = format!("{}-{break_name}-{released_meanwhile}", kind.name);
                 let first = kind.rival_on(&rival, &day).acquire().await;
                 let first = first.expect("it is free");
                 let waiter = acquire(kind.on(&victim, &day));
@@ -84,7 +84,7 @@ async fn holder_comes_through_a_break_and_nobody_else_gets_in() {
         let proxy = proxy(&server).await;
         let victim = session(&proxy.connect_string(), LONG).await;
         for (break_name, break_now) in BREAKS {
-            let day = format!("holding-{break_name}");
+            let day = format!("{}-{break_name}", kind.name);
             let hold = kind.on(&victim, &day).acquire().await.expect("it is free");
             let next = acquire(kind.rival_on(&rival, &day));
             queue_length(kind, &*kind.on(&rival, &day), 2).await;

@@ -93,6 +93,8 @@ impl Town {
 impl Place<'_> {
     /// The directory is there when this returns, so that creates are those of contenders.
     async fn day(&self, name: String) -> Day<'_> {
+        // Which tells in every message whose day it was.
+        let name = format!("{}-{name}", self.kind.name);
         let day = Day {
             place: self,
             victim: self.kind.on(&self.victim, &name),
@@ -296,7 +298,7 @@ async fn parents_are_made_and_the_recipe_held_whichever_create_is_lost() {
             let creates_sent = proxy.counters().since(&before).of(Operation::Create);
             assert!(creates_sent.requests >= 3, "{creates_sent:?}");
             for nth in 1..=creates_sent.requests {
-                let name = format!("parents-{nth}/{applied}");
+                let name = format!("{}-parents-{nth}/{applied}", kind.name);
                 let occasion = Fault::on(Operation::Create).nth(nth);
                 let strikes = proxy.fault(match applied {
                     true => occasion.reply_lost(),
