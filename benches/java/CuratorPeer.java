@@ -89,7 +89,7 @@ final class CuratorPeer {
                 say("queued");
                 break;
             case "release":
-                say("done " + queue.release() + " " + queue.waiters());
+                say("done " + queue.release() + " " + queue.waiters() + " " + queue.waiters());
                 queue = null;
                 break;
             case "memory":
@@ -214,7 +214,7 @@ final class CuratorPeer {
         for (Thread thread : threads) {
             thread.join();
         }
-        say("done " + (to - from) + " " + (after - before));
+        say("done " + (to - from) + " " + (after - before) + " " + (turns.size() + taken.sum()));
     }
 
     private interface Failing {

@@ -46,7 +46,8 @@ class Peer:
             self.queue.add(int(waiters))
             say("queued")
         elif command == "release":
-            say(f"done {self.queue.release()} {len(self.queue.threads)}")
+            waiters = len(self.queue.threads)
+            say(f"done {self.queue.release()} {waiters} {waiters}")
             self.queue = None
         elif command == "memory":
             gc.collect()
@@ -130,7 +131,7 @@ def run(turns, seconds):
     stopped.set()
     for thread in threads:
         thread.join()
-    say(f"done {until - since} {after - before}")
+    say(f"done {until - since} {after - before} {len(turns) + sum(taken)}")
 
 
 class Queue:

@@ -83,8 +83,15 @@ fn quick_run_has_a_figure_of_each_library_for_each_row_that_it_has() {
         "Client::lock: zookeeper-client ",
         "## Where ours loses",
         "## What is to be reached",
+        "## What passes on the wire",
     ] {
         assert!(text.contains(said), "{said:?}: {text}");
     }
     assert!(read("peers-ratios.svg").contains("failed try"));
+
+    let wire = figures(&read("peers-wire-each.csv"), 2);
+    let requests = |of: &str| wire[&(of.to_owned(), "requests".to_owned())];
+    // A create, a list and a delete; and a list.
+    assert!((2.9..3.5).contains(&requests("lock ours")), "{wire:?}");
+    assert!((0.9..1.5).contains(&requests("try ours")), "{wire:?}");
 }

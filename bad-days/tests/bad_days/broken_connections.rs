@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use zookeeper_recipes_core::{Error, HoldState, Session, SessionEnd, SessionState};
 use zookeeper_recipes_testkit::proxy::{Breakage, Direction, Fault, Operation, Proxy};
 
 use crate::kinds::KINDS;
 use crate::support::{
-    LATE, LONG, SHORT, TICK, acquire, acquired, administrator, assert_nothing_left, creates,
-    eventually, in_time, proxy, queue_length, server, session,
+    LATE, LONG, SHORT, TICK, acquire, acquired, administrator, assert_no_contender_left,
+    assert_no_watch_left, assert_nothing_left, creates, eventually, in_time, proxy, queue_length,
+    server, session, waits_in_earnest,
 };
 
 /// Breaks what is connected now.
@@ -29,21 +31,19 @@ const BREAKS: &[(&str, Break)] = &[
 async fn waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwhile() {
     let server = server().await;
     let administrator = administrator(&server).await;
-    let proxy = proxy(&server).await;
-    let victim = session(&proxy.connect_string(), LONG).await;
     let rival = session(&server.connect_string(), LONG).await;
-    for &kind in KINDS {
+    // Each with connections of its own, side by side.
+    let kinds = KINDS.iter().map(async |&kind| {
+        let proxy = proxy(&server).await;
+        let victim = session(&proxy.connect_string(), LONG).await;
         for (break_name, break_now) in BREAKS {
             for released_meanwhile in [false, true] {
                 let day = format!("waiting-{break_name}-{released_meanwhile}");
-                let first = kind.on(&rival, &day).acquire().await.expect("it is free");
+                let first = kind.rival_on(&rival, &day).acquire().await;
+                let first = first.expect("it is free");
                 let waiter = acquire(kind.on(&victim, &day));
                 queue_length(kind, &*kind.on(&rival, &day), 2).await;
-                eventually("the victim watches", || async {
-                    let watches = server.watches().await.expect("an answer");
-                    watches.contains_key(first.path())
-                })
-                .await;
+                waits_in_earnest(kind, &server, &proxy, first.path()).await;
                 let connections = proxy.counters().connections();
                 if released_meanwhile {
                     // Whoever connects now is not heard.
@@ -66,25 +66,27 @@ async fn waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwh
                 }
                 let hold = acquired(&day, waiter).await;
                 hold.release().await.expect("it is released");
-                assert_nothing_left(&server, &administrator, kind, &day).await;
+                assert_no_contender_left(&administrator, kind, &day).await;
                 assert_eq!(creates(&administrator, kind, &day).await, 2, "{day}");
             }
         }
-    }
+    });
+    join_all(kinds).await;
+    assert_no_watch_left(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn holder_comes_through_a_break_and_nobody_else_gets_in() {
     let server = server().await;
     let administrator = administrator(&server).await;
-    let proxy = proxy(&server).await;
-    let victim = session(&proxy.connect_string(), LONG).await;
     let rival = session(&server.connect_string(), LONG).await;
-    for &kind in KINDS {
+    let kinds = KINDS.iter().map(async |&kind| {
+        let proxy = proxy(&server).await;
+        let victim = session(&proxy.connect_string(), LONG).await;
         for (break_name, break_now) in BREAKS {
             let day = format!("holding-{break_name}");
             let hold = kind.on(&victim, &day).acquire().await.expect("it is free");
-            let next = acquire(kind.on(&rival, &day));
+            let next = acquire(kind.rival_on(&rival, &day));
             queue_length(kind, &*kind.on(&rival, &day), 2).await;
             let connections = proxy.counters().connections();
             break_now(&proxy);
@@ -97,9 +99,11 @@ async fn holder_comes_through_a_break_and_nobody_else_gets_in() {
             hold.release().await.expect("it is released");
             let next = acquired(&day, next).await;
             next.release().await.expect("it is released");
-            assert_nothing_left(&server, &administrator, kind, &day).await;
+            assert_no_contender_left(&administrator, kind, &day).await;
         }
-    }
+    });
+    join_all(kinds).await;
+    assert_no_watch_left(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,7 +118,7 @@ async fn frozen_holder_knows_its_loss_before_the_next_one_holds() {
     let mut successions = Vec::new();
     for &kind in KINDS {
         let hold = kind.on(&victim, day).acquire().await.expect("it is free");
-        let next = acquire(kind.on(&rival, day));
+        let next = acquire(kind.rival_on(&rival, day));
         queue_length(kind, &*kind.on(&rival, day), 2).await;
         losses.push(tokio::spawn(async move {
             let reason = hold.lost().await;
@@ -172,7 +176,7 @@ async fn frozen_contender_is_forgotten_with_its_session_and_told_so() {
     let mut holds = Vec::new();
     for &kind in KINDS {
         let first = kind
-            .on(&rival, "waiting")
+            .rival_on(&rival, "waiting")
             .acquire()
             .await
             .expect("it is free");
@@ -181,7 +185,7 @@ async fn frozen_contender_is_forgotten_with_its_session_and_told_so() {
         queue_length(kind, &*kind.on(&rival, "waiting"), 2).await;
 
         let first = kind
-            .on(&rival, "entering")
+            .rival_on(&rival, "entering")
             .acquire()
             .await
             .expect("it is free");
@@ -211,7 +215,7 @@ async fn frozen_contender_is_forgotten_with_its_session_and_told_so() {
         );
     }
     for &kind in KINDS {
-        let next = acquire(kind.on(&rival, "entering"));
+        let next = acquire(kind.rival_on(&rival, "entering"));
         let next = acquired("the queue is free again", next).await;
         holds.push((kind, "entering", next));
     }

@@ -30,8 +30,8 @@ async fn holder_at_a_follower_that_is_cut_off_is_suspended_then_lost_before_the_
     let mut successions = Vec::new();
     for &kind in KINDS {
         let hold = kind.on(&victim, day).acquire().await.expect("it is free");
-        let next = acquire(kind.on(&rival, day));
-        queue_length(kind, &*kind.on(&rival, day), 2).await;
+        let next = acquire(kind.rival_on(&rival, day));
+        queue_length(kind, &*kind.rival_on(&rival, day), 2).await;
         losses.push(tokio::spawn(async move {
             let held_first = hold.state() == HoldState::Held;
             eventually("it is suspended", || async {

@@ -48,7 +48,7 @@ async fn hold_dropped_by_a_panicking_task_is_released_at_once() {
     let task = tokio::spawn(async move {
         let _holds = holds;
         // Waits for itself, so that a waiter is dropped on the way as well.
-        let waiters = KINDS.iter().map(|kind| kind.on(&waiting, "panic"));
+        let waiters = KINDS.iter().map(|kind| kind.rival_on(&waiting, "panic"));
         for waiter in waiters {
             let early = waiter.acquire_timeout(Duration::from_millis(50)).await;
             assert!(early.is_err());
@@ -77,7 +77,7 @@ fn shut_down(connect_string: &str) {
         let session = session(connect_string, SHORT).await;
         let holds = hold_all(&session, "task").await;
         for &kind in KINDS {
-            acquire(kind.on(&session, "task"));
+            acquire(kind.rival_on(&session, "task"));
             queue_length(kind, &*kind.on(&session, "task"), 2).await;
         }
         tokio::spawn(async move {
@@ -98,7 +98,7 @@ fn shut_down(connect_string: &str) {
         let holds = hold_all(&session, "elsewhere").await;
         let mut waiters = Vec::new();
         for &kind in KINDS {
-            let waiter = kind.on(&session, "elsewhere");
+            let waiter = kind.rival_on(&session, "elsewhere");
             waiters.push(third.spawn(async move { waiter.acquire().await }));
             queue_length(kind, &*kind.on(&session, "elsewhere"), 2).await;
         }

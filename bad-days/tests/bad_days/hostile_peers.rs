@@ -138,7 +138,7 @@ async fn garbage_after_a_good_handshake_is_an_error_in_time_and_no_spin() {
         let opened = in_time("the handshake", opening).await;
         let was_opened = opened.is_ok();
         if let Ok(session) = opened {
-            for kind in KINDS {
+            let attempts = KINDS.iter().map(async |kind| {
                 let recipe = kind.on(&session, "garbage");
                 // Whatever comes of it: it comes in time.
                 let acquiring = recipe.acquire_timeout(DEADLINE);
@@ -147,7 +147,8 @@ async fn garbage_after_a_good_handshake_is_an_error_in_time_and_no_spin() {
                 }
                 let _ = tokio::time::timeout(DEADLINE, recipe.try_acquire()).await;
                 let _ = tokio::time::timeout(DEADLINE, recipe.contenders()).await;
-            }
+            });
+            join_all(attempts).await;
             in_time("the close", session.close()).await;
         }
         let heard = heard.load(Ordering::Relaxed);
@@ -190,12 +191,13 @@ async fn garbled_replies_of_a_true_server_are_errors_in_time_and_bar_nobody_else
                     garbled(reply, &mut dice.lock().expect("no panic within"))
                 }));
             }
-            for kind in KINDS {
+            let attempts = KINDS.iter().map(async |kind| {
                 let recipe = kind.on(&victim, &format!("garbled-{seed}"));
                 if let Ok(hold) = recipe.acquire_timeout(DEADLINE).await {
                     let _ = tokio::time::timeout(DEADLINE, hold.release()).await;
                 }
-            }
+            });
+            join_all(attempts).await;
             let sent = proxy.counters().requests();
             assert!(sent < REQUESTS, "seed {seed}: {sent} requests");
         }
@@ -206,7 +208,7 @@ async fn garbled_replies_of_a_true_server_are_errors_in_time_and_bar_nobody_else
     for &kind in KINDS {
         for seed in 0..SEEDS / 2 {
             let day = format!("garbled-{seed}");
-            let hold = acquired(&day, acquire(kind.on(&rival, &day))).await;
+            let hold = acquired(&day, acquire(kind.rival_on(&rival, &day))).await;
             hold.release().await.expect("it is released");
             assert_nothing_left(&server, &administrator, kind, &day).await;
         }

@@ -1,13 +1,15 @@
 //! Requests and replies that are lost on the way.
 
-use zookeeper_recipes_core::{Recipe, Session};
+use futures_util::future::join_all;
+use zookeeper_client::Client;
+use zookeeper_recipes_core::{Recipe, Session, WaitStrategy};
 use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::{Breakage, Direction, Fault, Operation, Proxy, Strikes};
 
 use crate::kinds::{KINDS, Kind};
 use crate::support::{
-    LONG, acquire, acquired, administrator, assert_nothing_left, creates, in_time, proxy,
-    queue_length, server, session,
+    LONG, acquire, acquired, administrator, assert_no_contender_left, assert_no_watch_left,
+    creates, in_time, proxy, queue_length, server, session, waits_in_earnest,
 };
 
 /// Loses a request, or its reply, of an operation on what begins with a path.
@@ -37,21 +39,64 @@ const LOSSES: &[(&str, Loss)] = &[
     }),
 ];
 
-/// One who meets the faults and one who does not, at the same recipe.
-struct Day {
+/// What all kinds share.
+struct Town {
+    server: Server,
+    administrator: Client,
+    rival: Session,
+}
+
+/// One kind, with a way to the server of its own, so that the kinds can meet their faults side by
+/// side.
+struct Place<'a> {
+    town: &'a Town,
     kind: Kind,
+    proxy: Proxy,
+    victim: Session,
+}
+
+/// One who meets the faults and one who does not, at the same recipe.
+struct Day<'a> {
+    place: &'a Place<'a>,
     name: String,
     victim: Box<dyn Recipe>,
     rival: Box<dyn Recipe>,
 }
 
-impl Day {
+impl Town {
+    async fn new() -> Town {
+        let server = server().await;
+        Town {
+            administrator: administrator(&server).await,
+            rival: session(&server.connect_string(), LONG).await,
+            server,
+        }
+    }
+
+    /// Has all kinds do the same, and sees that none has left a watch.
+    async fn each_kind(&self, work: impl AsyncFn(&Place<'_>)) {
+        let kinds = KINDS.iter().map(async |&kind| {
+            let proxy = proxy(&self.server).await;
+            let place = Place {
+                town: self,
+                kind,
+                victim: session(&proxy.connect_string(), LONG).await,
+                proxy,
+            };
+            work(&place).await;
+        });
+        join_all(kinds).await;
+        assert_no_watch_left(&self.server).await;
+    }
+}
+
+impl Place<'_> {
     /// The directory is there when this returns, so that creates are those of contenders.
-    async fn begin(kind: Kind, name: String, victim: &Session, rival: &Session) -> Day {
+    async fn day(&self, name: String) -> Day<'_> {
         let day = Day {
-            kind,
-            victim: kind.on(victim, &name),
-            rival: kind.on(rival, &name),
+            place: self,
+            victim: self.kind.on(&self.victim, &name),
+            rival: self.kind.rival_on(&self.town.rival, &name),
             name,
         };
         let hold = in_time("the first", day.rival.acquire())
@@ -60,128 +105,166 @@ impl Day {
         hold.release().await.expect("it is released");
         day
     }
-}
 
-struct Place {
-    server: Server,
-    proxy: Proxy,
-    victim: Session,
-    rival: Session,
-    administrator: zookeeper_client::Client,
-}
-
-impl Place {
-    async fn new() -> Place {
-        let server = server().await;
-        let proxy = proxy(&server).await;
-        Place {
-            victim: session(&proxy.connect_string(), LONG).await,
-            rival: session(&server.connect_string(), LONG).await,
-            administrator: administrator(&server).await,
-            proxy,
-            server,
+    /// What whoever comes first sends.
+    fn operations(&self) -> &'static [Operation] {
+        match self.kind.single_node {
+            true => &[Operation::Create],
+            false => &[Operation::Create, Operation::GetChildren],
         }
     }
 
-    /// Makes a fault strike the victim, and once more or twice where the name says so.
-    fn strike(&self, day: &Day, operation: Operation, loss: Loss) -> Vec<Strikes> {
-        let directory = day.kind.directory(&day.name);
-        let times = if day.name.ends_with("three-times") {
+    /// What whoever has to wait sends besides.
+    fn operations_of_waiter(&self) -> &'static [Operation] {
+        match self.kind.strategy {
+            WaitStrategy::Predecessor => &[Operation::GetData],
+            _ => &[],
+        }
+    }
+}
+
+impl Day<'_> {
+    /// Makes a fault strike the victim, and twice more where the name says so.
+    fn strike(&self, operation: Operation, loss: Loss) -> Vec<Strikes> {
+        let directory = self.place.kind.directory(&self.name);
+        let times = if self.name.ends_with("three-times") {
             3
         } else {
             1
         };
         (0..times)
-            .map(|_| self.proxy.fault(loss(operation, &directory)))
+            .map(|_| self.place.proxy.fault(loss(operation, &directory)))
             .collect()
     }
 
-    async fn assert_all_well(&self, day: &Day, strikes: &[Strikes], acquisitions: i32) {
+    async fn all_have_struck(&self, strikes: &[Strikes]) {
+        let all = strikes.iter().map(Strikes::first);
+        in_time(&self.name, join_all(all)).await;
+    }
+
+    async fn queue_length(&self, length: usize) {
+        queue_length(self.place.kind, &*self.rival, length).await;
+    }
+
+    /// Waits until the victim waits for the znode of this path to go.
+    async fn waits_in_earnest(&self, path: &str) {
+        let Place {
+            town, kind, proxy, ..
+        } = self.place;
+        waits_in_earnest(*kind, &town.server, proxy, path).await;
+    }
+
+    async fn assert_all_well(&self, strikes: &[Strikes], acquisitions: i32) {
         for strikes in strikes {
-            assert_eq!(strikes.count(), 1, "{}: the fault has struck", day.name);
+            assert_eq!(strikes.count(), 1, "{}: the fault has struck", self.name);
         }
-        assert_nothing_left(&self.server, &self.administrator, day.kind, &day.name).await;
-        let creates = creates(&self.administrator, day.kind, &day.name).await;
+        let Place { town, kind, .. } = self.place;
+        assert_no_contender_left(&town.administrator, *kind, &self.name).await;
+        let creates = creates(&town.administrator, *kind, &self.name).await;
         assert_eq!(
             creates, acquisitions,
             "{}: one znode for each acquisition, never two",
-            day.name
+            self.name
         );
-    }
-}
-
-fn operations(kind: Kind) -> &'static [Operation] {
-    match kind.single_node {
-        true => &[Operation::Create],
-        false => &[Operation::Create, Operation::GetChildren],
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn first_comer_holds_with_one_znode_whatever_is_lost_on_the_way_in() {
-    let place = Place::new().await;
-    for &kind in KINDS {
-        for &operation in operations(kind) {
+    let first_comer = async |place: &Place<'_>| {
+        for &operation in place.operations() {
             for (loss_name, loss) in LOSSES {
-                let name = format!("first-{operation}-{loss_name}");
-                let day = Day::begin(kind, name, &place.victim, &place.rival).await;
-                let strikes = place.strike(&day, operation, *loss);
+                let day = place.day(format!("first-{operation}-{loss_name}")).await;
+                let strikes = day.strike(operation, *loss);
                 let hold = in_time(&day.name, day.victim.acquire())
                     .await
                     .unwrap_or_else(|error| panic!("{}: {error}", day.name));
                 assert!(hold.is_held(), "{}", day.name);
-                queue_length(kind, &*day.rival, 1).await;
+                day.queue_length(1).await;
                 let second = day.rival.try_acquire().await.expect("an answer");
                 assert!(second.is_none(), "{}: held twice", day.name);
                 hold.release().await.expect("it is released");
-                place.assert_all_well(&day, &strikes, 2).await;
+                day.assert_all_well(&strikes, 2).await;
             }
         }
-    }
+    };
+    Town::new().await.each_kind(first_comer).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waiter_gets_its_turn_and_not_sooner_whatever_is_lost_on_the_way_in() {
-    let place = Place::new().await;
-    for &kind in KINDS {
-        for &operation in operations(kind).iter().chain(&[Operation::GetData]) {
+    let waiter = async |place: &Place<'_>| {
+        let operations = place.operations().iter();
+        for &operation in operations.chain(place.operations_of_waiter()) {
             for (loss_name, loss) in LOSSES {
-                let name = format!("second-{operation}-{loss_name}");
-                let day = Day::begin(kind, name, &place.victim, &place.rival).await;
+                let day = place.day(format!("second-{operation}-{loss_name}")).await;
                 let first = day.rival.acquire().await.expect("nobody is before it");
-                let strikes = place.strike(&day, operation, *loss);
-                let waiter = acquire(kind.on(&place.victim, &day.name));
-                queue_length(kind, &*day.rival, 2).await;
-                // Set only once it has been through the fault: then it waits in earnest.
-                crate::support::eventually("the victim watches", || async {
-                    let watches = place.server.watches().await.expect("an answer");
-                    watches.contains_key(first.path())
-                })
-                .await;
+                let strikes = day.strike(operation, *loss);
+                let waiter = acquire(place.kind.on(&place.victim, &day.name));
+                day.queue_length(2).await;
+                if !place.kind.single_node {
+                    // Which creates again only when the first one has gone.
+                    day.all_have_struck(&strikes).await;
+                }
+                day.waits_in_earnest(first.path()).await;
                 assert!(!waiter.is_finished(), "{}: held twice", day.name);
                 first.release().await.expect("it is released");
                 let hold = acquired(&day.name, waiter).await;
-                queue_length(kind, &*day.rival, 1).await;
+                day.queue_length(1).await;
                 hold.release().await.expect("it is released");
-                place.assert_all_well(&day, &strikes, 3).await;
+                day.assert_all_well(&strikes, 3).await;
             }
         }
-    }
+    };
+    Town::new().await.each_kind(waiter).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiter_keeps_its_place_whatever_is_lost_when_it_looks_again() {
+    let waiter = async |place: &Place<'_>| {
+        if place.kind.single_node {
+            // Has no queue to look at.
+            return;
+        }
+        for (loss_name, loss) in LOSSES {
+            let day = place.day(format!("third-{loss_name}")).await;
+            let first = day.rival.acquire().await.expect("nobody is before it");
+            let second = acquire(place.kind.rival_on(&place.town.rival, &day.name));
+            day.queue_length(2).await;
+            let contenders = day.rival.contenders().await.expect("an answer");
+            let path = format!("{}/{}", place.kind.path(&day.name), contenders[1].name);
+            let waiter = acquire(place.kind.on(&place.victim, &day.name));
+            day.queue_length(3).await;
+            day.waits_in_earnest(&path).await;
+
+            // Who goes without having held lets nobody in, so whoever waited has to look.
+            let strikes = day.strike(Operation::GetChildren, *loss);
+            second.abort();
+            day.queue_length(2).await;
+            day.all_have_struck(&strikes).await;
+            day.waits_in_earnest(first.path()).await;
+            assert!(!waiter.is_finished(), "{}: held twice", day.name);
+            first.release().await.expect("it is released");
+            let hold = acquired(&day.name, waiter).await;
+            day.queue_length(1).await;
+            hold.release().await.expect("it is released");
+            day.assert_all_well(&strikes, 4).await;
+        }
+    };
+    Town::new().await.each_kind(waiter).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn release_is_done_once_whatever_is_lost_and_takes_nothing_from_the_next_holder() {
-    let place = Place::new().await;
-    for &kind in KINDS {
+    let release = async |place: &Place<'_>| {
         for (loss_name, loss) in LOSSES {
-            let name = format!("release-{loss_name}");
-            let day = Day::begin(kind, name, &place.victim, &place.rival).await;
+            let day = place.day(format!("release-{loss_name}")).await;
             let hold = in_time(&day.name, day.victim.acquire())
                 .await
                 .unwrap_or_else(|error| panic!("{}: {error}", day.name));
-            let next = acquire(kind.on(&place.rival, &day.name));
-            queue_length(kind, &*day.rival, 2).await;
-            let strikes = place.strike(&day, Operation::Delete, *loss);
+            let next = acquire(place.kind.rival_on(&place.town.rival, &day.name));
+            day.queue_length(2).await;
+            let strikes = day.strike(Operation::Delete, *loss);
             in_time(&day.name, hold.release())
                 .await
                 .unwrap_or_else(|error| panic!("{}: {error}", day.name));
@@ -189,30 +272,33 @@ async fn release_is_done_once_whatever_is_lost_and_takes_nothing_from_the_next_h
             // What the victim still has under way has been answered when this has.
             day.victim.contenders().await.expect("an answer");
             assert!(next.is_held(), "{}: {:?}", day.name, next.state());
-            queue_length(kind, &*day.rival, 1).await;
+            day.queue_length(1).await;
             next.release().await.expect("it is released");
-            place.assert_all_well(&day, &strikes, 3).await;
+            day.assert_all_well(&strikes, 3).await;
         }
-    }
+    };
+    Town::new().await.each_kind(release).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn parents_are_made_and_the_recipe_held_whichever_create_is_lost() {
-    let place = Place::new().await;
-    for &kind in KINDS {
+    let first_comer = async |place: &Place<'_>| {
+        let Place {
+            town, kind, proxy, ..
+        } = place;
         for applied in [false, true] {
             // The contender's znode, its missing parents, and the contender's znode again.
-            let _ = Day::begin(kind, "parents".to_owned(), &place.victim, &place.rival).await;
-            let before = place.proxy.counters();
+            place.day("parents".to_owned()).await;
+            let before = proxy.counters();
             let undisturbed = kind.on(&place.victim, &format!("parents-0/{applied}"));
             let hold = undisturbed.acquire().await.expect("it is free");
             hold.release().await.expect("it is released");
-            let creates_sent = place.proxy.counters().since(&before).of(Operation::Create);
+            let creates_sent = proxy.counters().since(&before).of(Operation::Create);
             assert!(creates_sent.requests >= 3, "{creates_sent:?}");
             for nth in 1..=creates_sent.requests {
                 let name = format!("parents-{nth}/{applied}");
                 let occasion = Fault::on(Operation::Create).nth(nth);
-                let strikes = place.proxy.fault(match applied {
+                let strikes = proxy.fault(match applied {
                     true => occasion.reply_lost(),
                     false => occasion.request_lost(),
                 });
@@ -221,11 +307,12 @@ async fn parents_are_made_and_the_recipe_held_whichever_create_is_lost() {
                     .await
                     .unwrap_or_else(|error| panic!("{name}: {error}"));
                 hold.release().await.expect("it is released");
-                assert_nothing_left(&place.server, &place.administrator, kind, &name).await;
-                let creates = creates(&place.administrator, kind, &name).await;
+                assert_no_contender_left(&town.administrator, *kind, &name).await;
+                let creates = creates(&town.administrator, *kind, &name).await;
                 assert_eq!(creates, 1, "{name}");
                 assert_eq!(strikes.count(), 1, "{name}");
             }
         }
-    }
+    };
+    Town::new().await.each_kind(first_comer).await;
 }

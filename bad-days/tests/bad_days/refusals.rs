@@ -96,7 +96,7 @@ impl Victim {
     async fn live_through_refusals(self, rival: &Session, cases: &[(Kind, bool)]) {
         let mut firsts = Vec::new();
         for (kind, _) in cases.iter().filter(|(_, contended)| *contended) {
-            let recipe = kind.on(rival, &self.day(true));
+            let recipe = kind.rival_on(rival, &self.day(true));
             firsts.push(recipe.acquire().await.expect("it is free"));
         }
         let fault = Fault::on(self.operation).repeatedly().refused(self.code);
@@ -127,7 +127,7 @@ impl Victim {
         }
         for (kind, contended) in cases {
             let day = &days[usize::from(*contended)];
-            let hold = acquired(day, acquire(kind.on(rival, day))).await;
+            let hold = acquired(day, acquire(kind.rival_on(rival, day))).await;
             hold.release().await.expect("it is released");
         }
     }
@@ -161,12 +161,13 @@ async fn answer_that_never_changes_is_asked_for_ever_more_rarely() {
     let server = server().await;
     create(&administrator(&server).await, STORED).await;
     let rival = session(&server.connect_string(), LONG).await;
-    for (operation, code) in [
+    let answers = [
         (Operation::Create, MARSHALLING_ERROR),
         (Operation::Create, NODE_EXISTS),
         (Operation::GetData, MARSHALLING_ERROR),
         (Operation::GetData, NO_NODE),
-    ] {
+    ];
+    let attempts = answers.map(async |(operation, code)| {
         for &kind in KINDS {
             for contended in [false, true] {
                 // One after the other, so that one that spins has the time for it.
@@ -176,7 +177,8 @@ async fn answer_that_never_changes_is_asked_for_ever_more_rarely() {
                     .await;
             }
         }
-    }
+    });
+    join_all(attempts).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -115,8 +115,8 @@ async fn holder_that_was_stopped_knows_at_first_look_and_is_refused_everywhere()
     let rival = session(&server.connect_string(), LONG).await;
     let mut successions = Vec::new();
     for &kind in KINDS {
-        successions.push(acquire(kind.on(&rival, DAY)));
-        queue_length(kind, &*kind.on(&rival, DAY), 2).await;
+        successions.push(acquire(kind.rival_on(&rival, DAY)));
+        queue_length(kind, &*kind.rival_on(&rival, DAY), 2).await;
     }
 
     let id = i32::try_from(holder.id().expect("it lives")).expect("an id");

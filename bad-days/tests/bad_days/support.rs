@@ -1,10 +1,11 @@
 //! What the tests share.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use zookeeper_client::{Acls, Client, CreateMode};
-use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Recipe, Session};
-use zookeeper_recipes_testkit::proxy::Proxy;
+use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Recipe, Session, WaitStrategy};
+use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 use crate::kinds::Kind;
@@ -121,12 +122,41 @@ pub(crate) async fn creates(client: &Client, kind: Kind, day: &str) -> i32 {
     (stat.cversion + stat.num_children) / 2
 }
 
+/// Waits until whoever is connected through a proxy has seen that it is not its turn, and waits
+/// for the znode of this path to go.
+pub(crate) async fn waits_in_earnest(kind: Kind, server: &Server, proxy: &Proxy, path: &str) {
+    let lists = || proxy.counters().of(Operation::GetChildren).replies;
+    let before = lists();
+    eventually("it waits in earnest", || async {
+        let watches = server.watches().await.expect("an answer");
+        match kind.strategy {
+            WaitStrategy::Predecessor => watches.contains_key(path),
+            WaitStrategy::Parent => {
+                // Those on children are counted, and not listed.
+                let listed: usize = watches.values().map(BTreeSet::len).sum();
+                let monitor = server.monitor().await.expect("an answer");
+                monitor.watches > listed as u64
+            }
+            _ => lists() > before + 1,
+        }
+    })
+    .await;
+}
+
 /// Waits until no contender and no watch is left on the server.
 pub(crate) async fn assert_nothing_left(server: &Server, client: &Client, kind: Kind, day: &str) {
+    assert_no_contender_left(client, kind, day).await;
+    assert_no_watch_left(server).await;
+}
+
+pub(crate) async fn assert_no_contender_left(client: &Client, kind: Kind, day: &str) {
     eventually("no contender is left", || async {
         children(client, &kind.directory(day)).await.is_empty()
     })
     .await;
+}
+
+pub(crate) async fn assert_no_watch_left(server: &Server) {
     eventually("no watch is left", || async {
         server.monitor().await.expect("the server answers").watches == 0
     })

@@ -17,6 +17,7 @@ use zookeeper_recipes_benches::Comparison;
 use zookeeper_recipes_benches::Overhead;
 use zookeeper_recipes_benches::progress::Progress;
 use zookeeper_recipes_benches::report::{Destination, Machine};
+use zookeeper_recipes_benches::wire::{Traffic, Wire};
 use zookeeper_recipes_benches::{SESSION_TIMEOUT, Testbed};
 
 /// What has not happened by then does not happen.
@@ -34,9 +35,6 @@ const ROUNDS_OF_MEMORY: usize = 5;
 /// How many waiters come together. When all of them do, what shows is the burst of the answers to
 /// their lists.
 const AT_A_TIME: usize = 20;
-
-/// Before the first measurement of memory, so that what any waiter needs is there.
-const FIRST_WAITERS: usize = 100;
 
 /// How to measure.
 #[derive(Clone, Debug, clap::Args)]
@@ -74,8 +72,9 @@ pub(crate) struct Plan {
     pub(crate) warm_up: Duration,
     /// How often in a round a writer goes and all readers come to hold.
     pub(crate) releases: usize,
-    /// How many waiters come between the two measurements of memory.
-    pub(crate) waiters: usize,
+    /// How many waiters come before the first measurement of memory, so that what any of them
+    /// needs is there, and how many between the two.
+    pub(crate) waiters: [usize; 2],
     /// In how many rounds how often something uncontended is measured beside its requests alone.
     pub(crate) beside_requests: (usize, u64),
 }
@@ -98,7 +97,7 @@ impl Options {
                 time: Duration::from_millis(200),
                 warm_up: Duration::from_millis(200),
                 releases: 1,
-                waiters: 100,
+                waiters: [20, 40],
                 beside_requests: (5, 10),
             },
             false => Plan {
@@ -107,7 +106,7 @@ impl Options {
                 time: seconds(self.seconds)?,
                 warm_up: seconds(self.warm_up)?,
                 releases: 5,
-                waiters: 1000,
+                waiters: [100, 1000],
                 beside_requests: (100, 100),
             },
         })
@@ -129,7 +128,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
     let mut bench = testbed.runtime().block_on(Bench::start(&testbed, &plan))?;
     testbed.runtime().block_on(async {
         bench.warm_up().await?;
-        bench.measure().await
+        bench.measure().await?;
+        bench.count().await
     })?;
     let beside_requests = match plan.rows.contains(&Row::Lock) {
         true => bench.beside_requests(),
@@ -141,6 +141,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
         missing: bench.missing,
         warm_up_turns: bench.warm_up_turns,
         figures: bench.figures,
+        passed: bench.passed,
         beside_requests,
     };
     bench.progress.finish();
@@ -155,7 +156,25 @@ struct Bench<'p> {
     missing: Vec<(Peer, String)>,
     warm_up_turns: Vec<(Peer, u64)>,
     figures: Figures,
+    passed: Vec<Passed>,
     progress: Progress,
+}
+
+/// What has passed between one of them and the server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passed {
+    pub(crate) row: Row,
+    pub(crate) peer: Peer,
+    pub(crate) traffic: Traffic,
+    /// For so many turns.
+    pub(crate) turns: u64,
+}
+
+impl Passed {
+    /// What comes to one turn of so much.
+    pub(crate) fn for_a_turn(&self, count: u64) -> f64 {
+        count as f64 / self.turns as f64
+    }
 }
 
 impl Bench<'_> {
@@ -168,10 +187,11 @@ impl Bench<'_> {
             missing: Vec::new(),
             warm_up_turns: Vec::new(),
             figures: Figures::default(),
-            progress: Progress::of(2 * plan.rows.len() + 1),
+            passed: Vec::new(),
+            progress: Progress::of(2 * plan.rows.len() + 2),
         };
         for peer in Peer::ALL {
-            match driver(testbed, peer).await {
+            match driver(&testbed.server().connect_string(), peer).await {
                 Ok(driver) => {
                     bench.versions.push((peer, driver.version.clone()));
                     bench.drivers.push((peer, driver));
@@ -249,6 +269,41 @@ impl Bench<'_> {
         Ok(())
     }
 
+    /// Counts what passes on the wire, each in a new process.
+    async fn count(&mut self) -> anyhow::Result<()> {
+        self.progress.step("what passes on the wire".to_owned());
+        let wire = Wire::to(self.testbed.server()).await?;
+        for (peer, _) in &self.versions {
+            let mut driver = driver(&wire.connect_string(), *peer).await?;
+            for row in self.plan.rows.iter().filter(|row| peer.has(**row)) {
+                let path = format!("{}-counted", path(*peer, *row));
+                let mut last = None;
+                // The first time opens sessions and makes directories.
+                for _ in 0..2 {
+                    let before = wire.read();
+                    let done = match row.measure() {
+                        Measure::Turns { work, size } => {
+                            driver.run(work, &path, size, self.plan.time).await?
+                        }
+                        Measure::Readers { readers } => {
+                            until_all_hold(self.testbed, &mut driver, &path, readers).await?
+                        }
+                        Measure::Memory => break,
+                    };
+                    last = Some((before.until(&wire.read()), done.all_times));
+                }
+                self.passed.extend(last.map(|(traffic, turns)| Passed {
+                    row: *row,
+                    peer: *peer,
+                    traffic,
+                    turns,
+                }));
+            }
+            driver.end().await?;
+        }
+        Ok(())
+    }
+
     /// An uncontended lock beside its requests alone.
     fn beside_requests(&mut self) -> Vec<Overhead> {
         self.progress
@@ -286,8 +341,8 @@ impl Bench<'_> {
     }
 }
 
-async fn driver(testbed: &Testbed, peer: Peer) -> anyhow::Result<Driver> {
-    Driver::start(peer, &testbed.server().connect_string(), SESSION_TIMEOUT).await
+async fn driver(connect_string: &str, peer: Peer) -> anyhow::Result<Driver> {
+    Driver::start(peer, connect_string, SESSION_TIMEOUT).await
 }
 
 /// Lets readers wait for a writer, and the writer go.
@@ -313,10 +368,10 @@ async fn memory_of_a_waiter(
     peer: Peer,
     path: &str,
 ) -> anyhow::Result<Option<f64>> {
-    let mut driver = driver(testbed, peer).await?;
+    let mut driver = driver(&testbed.server().connect_string(), peer).await?;
     let mut sizes = Vec::new();
     let mut watches = 0;
-    for more in [FIRST_WAITERS, plan.waiters] {
+    for more in plan.waiters {
         for _ in 0..more / AT_A_TIME {
             driver.queue("waiters", path, AT_A_TIME).await?;
             // Each has one at least.
@@ -335,7 +390,7 @@ async fn memory_of_a_waiter(
         }
     }
     driver.end().await?;
-    Ok(Some((sizes[1] - sizes[0]) / plan.waiters as f64))
+    Ok(Some((sizes[1] - sizes[0]) / plan.waiters[1] as f64))
 }
 
 /// Waits until there are so many watches.

@@ -63,7 +63,7 @@ impl Library for OfClient {
         })
         .await?;
         match kind {
-            Kind::Lock | Kind::Shared => Ok(Arc::new(ClientLock {
+            Kind::Lock | Kind::Dropped | Kind::Shared => Ok(Arc::new(ClientLock {
                 client: client.clone(),
                 path: path.to_owned(),
             })),

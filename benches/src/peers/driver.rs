@@ -29,6 +29,8 @@ pub(crate) struct Driver {
 pub(crate) struct Done {
     pub(crate) took: Duration,
     pub(crate) times: u64,
+    /// With those before and after the measurement.
+    pub(crate) all_times: u64,
 }
 
 impl Driver {
@@ -128,10 +130,12 @@ impl Driver {
     async fn done(&mut self, patience: Duration) -> anyhow::Result<Done> {
         let answer = self.answer("done ", patience).await?;
         let done = || {
-            let (nanoseconds, times) = answer.split_once(' ')?;
+            let mut numbers = answer.split(' ').map(str::parse);
+            let mut number = || numbers.next()?.ok();
             Some(Done {
-                took: Duration::from_nanos(nanoseconds.parse().ok()?),
-                times: times.parse().ok()?,
+                took: Duration::from_nanos(number()?),
+                times: number()?,
+                all_times: number()?,
             })
         };
         done().with_context(|| format!("{}: {answer:?}", self.peer.name()))

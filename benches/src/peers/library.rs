@@ -25,6 +25,8 @@ const SESSIONS_OF_WAITERS: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Lock,
+    /// One whose release nobody waits for.
+    Dropped,
     /// One for all the tasks of a process.
     Shared,
     Read,
@@ -118,8 +120,8 @@ impl Worker {
             ["run", work, path, size, milliseconds] => {
                 let contenders = self.contenders(work, path, size.parse()?).await?;
                 let time = Duration::from_millis(milliseconds.parse()?);
-                let (took, turns) = run(contenders, time).await?;
-                Ok(format!("done {} {turns}", took.as_nanos()))
+                let (took, turns, all) = run(contenders, time).await?;
+                Ok(format!("done {} {turns} {all}", took.as_nanos()))
             }
             ["queue", work, path, waiters] => {
                 self.queue(work, path, waiters.parse()?).await?;
@@ -129,7 +131,7 @@ impl Worker {
                 let queue = self.queue.take().context("nobody waits")?;
                 let waiters = queue.waiting.len();
                 let took = queue.release().await?;
-                Ok(format!("done {} {waiters}", took.as_nanos()))
+                Ok(format!("done {} {waiters} {waiters}", took.as_nanos()))
             }
             // There is no heap of fixed size.
             ["memory"] => Ok("memory 0".to_owned()),
@@ -150,6 +152,7 @@ impl Worker {
             "read" => contenders.push(library.lock(Kind::Read, 0, path).await?),
             "write" => contenders.push(library.lock(Kind::Write, 0, path).await?),
             "semaphore" => contenders.push(library.lock(Kind::Semaphore, 0, path).await?),
+            "dropped" => contenders.push(library.lock(Kind::Dropped, 0, path).await?),
             "try" => {
                 if !self.holders.contains_key(path) {
                     let holder = library.lock(Kind::Lock, 1, path).await?;
@@ -234,8 +237,12 @@ impl Queue {
     }
 }
 
-/// How many turns they take in about this time, and how long it was.
-async fn run(contenders: Vec<Arc<dyn Lock>>, time: Duration) -> anyhow::Result<(Duration, u64)> {
+/// How long about this time was, how many turns they have taken in it, and how many altogether.
+async fn run(
+    contenders: Vec<Arc<dyn Lock>>,
+    time: Duration,
+) -> anyhow::Result<(Duration, u64, u64)> {
+    let first_turns = contenders.len() as u64;
     let taken = Arc::new(AtomicU64::new(0));
     let stopped = Arc::new(AtomicBool::new(false));
     let mut tasks = JoinSet::new();
@@ -270,7 +277,8 @@ async fn run(contenders: Vec<Arc<dyn Lock>>, time: Duration) -> anyhow::Result<(
     while let Some(ended) = tasks.join_next().await {
         ended??;
     }
-    measured
+    let (took, turns) = measured?;
+    Ok((took, turns, first_turns + taken.load(Ordering::Relaxed)))
 }
 
 /// The session of this number, opened by `open` with those before it unless it is there.

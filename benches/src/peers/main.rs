@@ -16,18 +16,19 @@
 //! | line | answer |
 //! |---|---|
 //! | at the start | `ready <name and version>` |
-//! | `run <work> <path> <size> <ms>` | `done <nanoseconds> <turns>` |
+//! | `run <work> <path> <size> <ms>` | `done <nanoseconds> <turns> <all turns>` |
 //! | `queue <work> <path> <waiters>` | `queued`, once they have begun to wait |
-//! | `release` | `done <nanoseconds> <waiters>` |
+//! | `release` | `done <nanoseconds> <waiters> <waiters>` |
 //! | `memory` | `memory <bytes>` in use on a heap of fixed size, after a collection; 0 where there is none such |
 //!
 //! `run` lets contenders take turns, each of which is an acquisition and the release of it, one
 //! after the other without rest. Each contender is a thread, or a task. Once each has had a turn,
-//! the turns of all of them are counted for that long.
+//! the turns of all of them are counted for that long; all turns are those before and after it, too.
 //!
 //! | work | contenders |
 //! |---|---|
 //! | `lock`, `read`, `write`, `semaphore` | one; of the semaphore it wants one of 5 permits |
+//! | `dropped` | one for a lock, which leaves the release to the background |
 //! | `try` | one, which tries for a lock that another session holds |
 //! | `contended` | so many for one lock, each in a session of its own |
 //! | `many` | so many in one session, each for a lock of its own |

@@ -25,6 +25,8 @@ pub(crate) struct Ours {
 
 struct OfRecipe(Box<dyn Recipe>);
 
+struct Dropped(ExclusiveLock);
+
 struct FailedTry(ExclusiveLock);
 
 impl Ours {
@@ -69,6 +71,7 @@ impl Library for Ours {
             Kind::Read => Box::new(SharedLock::new(session, path)?.read().clone()),
             Kind::Write => Box::new(SharedLock::new(session, path)?.write().clone()),
             Kind::Semaphore => Box::new(Semaphore::new(session, path, PERMITS)?),
+            Kind::Dropped => return Ok(Arc::new(Dropped(ExclusiveLock::new(session, path)?))),
             Kind::Try => return Ok(Arc::new(FailedTry(ExclusiveLock::new(session, path)?))),
         };
         Ok(Arc::new(OfRecipe(recipe)))
@@ -86,6 +89,18 @@ impl Lock for OfRecipe {
     async fn acquire(&self) -> anyhow::Result<Release> {
         let hold = self.0.acquire().await?;
         Ok(async move { Ok(hold.release().await?) }.boxed())
+    }
+}
+
+#[async_trait]
+impl Lock for Dropped {
+    async fn acquire(&self) -> anyhow::Result<Release> {
+        let hold = self.0.acquire().await?;
+        Ok(async move {
+            drop(hold);
+            Ok(())
+        }
+        .boxed())
     }
 }
 

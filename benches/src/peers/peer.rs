@@ -64,7 +64,9 @@ impl Peer {
     /// Whether it has such a thing at all.
     pub(crate) fn has(self, row: Row) -> bool {
         match self {
-            Peer::Ours | Peer::Curator | Peer::Kazoo => true,
+            Peer::Ours => true,
+            // Their releases are over when they return.
+            Peer::Curator | Peer::Kazoo => row != Row::Dropped,
             // Nothing but an exclusive lock, and no try for it.
             Peer::Client => !matches!(
                 row,

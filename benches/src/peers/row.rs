@@ -13,6 +13,8 @@ pub(crate) enum Row {
     Write,
     /// One contender for one of five permits.
     Semaphore,
+    /// One contender for a lock, which leaves the release to the background.
+    Dropped,
     /// A try for a lock that another session holds.
     Try,
     /// 2 sessions for one lock.
@@ -66,6 +68,7 @@ impl Row {
             Row::Read => "read lock, uncontended",
             Row::Write => "write lock, uncontended",
             Row::Semaphore => "semaphore of 5, uncontended",
+            Row::Dropped => "lock, uncontended, release not awaited",
             Row::Try => "failed try",
             Row::Contended2 => "lock, 2 sessions contend",
             Row::Contended10 => "lock, 10 sessions contend",
@@ -99,6 +102,7 @@ impl Row {
             Row::Read => turns("read", 1),
             Row::Write => turns("write", 1),
             Row::Semaphore => turns("semaphore", 1),
+            Row::Dropped => turns("dropped", 1),
             Row::Try => turns("try", 1),
             Row::Contended2 => turns("contended", 2),
             Row::Contended10 => turns("contended", 10),

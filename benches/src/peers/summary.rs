@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::bench::Plan;
+use crate::bench::{Passed, Plan};
 use crate::figures::Figures;
 use crate::ours::LOCAL_HANDOVERS;
 use crate::peer::Peer;
@@ -21,6 +21,8 @@ pub(crate) struct Summary<'p> {
     pub(crate) missing: Vec<(Peer, String)>,
     pub(crate) warm_up_turns: Vec<(Peer, u64)>,
     pub(crate) figures: Figures,
+    /// What has passed on the wire.
+    pub(crate) passed: Vec<Passed>,
     /// Uncontended acquisitions beside their requests alone.
     pub(crate) beside_requests: Vec<Overhead>,
 }
@@ -57,6 +59,17 @@ pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Resu
              trait that the recipes call it through.",
         );
         report.table("requests", &summary.requests());
+    }
+
+    if !summary.passed.is_empty() {
+        report.heading("What passes on the wire");
+        report.paragraph(
+            "Requests and bytes for each turn, an acquisition and its release; of the readers for \
+             each of them, with their part in the writer's. Counted by a proxy, apart from the \
+             measurement, over all turns from the first to the last.",
+        );
+        report.table("wire", &summary.wire());
+        report.data("wire-each", &summary.wire_each());
     }
 
     report.heading("How it is measured");
@@ -218,6 +231,61 @@ impl Summary<'_> {
         table
     }
 
+    fn wire(&self) -> Table {
+        let columns = |what: &'static str| {
+            let name = move |peer: Peer| Column::figures(format!("{what}: {}", peer.name()));
+            Peer::ALL.map(name)
+        };
+        let columns = [Column::text("work")]
+            .into_iter()
+            .chain(columns("requests"))
+            .chain(columns("bytes"));
+        let mut table = Table::new(columns);
+        for &row in &self.plan.rows {
+            let passed = |peer| {
+                let mut passed = self.passed.iter();
+                passed.find(move |passed| passed.row == row && passed.peer == peer)
+            };
+            let cells = |count: fn(&Passed) -> u64| {
+                Peer::ALL.map(|peer| Cell::figure(passed(peer).map(|of| of.for_a_turn(count(of)))))
+            };
+            if passed(Peer::Ours).is_some() {
+                let title = [Cell::from(row.title())].into_iter();
+                let requests = cells(|passed| passed.traffic.requests);
+                let bytes = cells(|passed| passed.traffic.bytes);
+                table.row(title.chain(requests).chain(bytes));
+            }
+        }
+        table
+    }
+
+    /// With the notifications, and what of the bytes is lists.
+    fn wire_each(&self) -> Table {
+        let mut table = Table::new([
+            Column::text("row"),
+            Column::text("library"),
+            Column::figures("turns"),
+            Column::figures("requests"),
+            Column::figures("notifications"),
+            Column::figures("bytes"),
+            Column::figures("bytes of lists"),
+        ]);
+        for passed in &self.passed {
+            let traffic = passed.traffic;
+            let for_a_turn = |count| Cell::Figure(passed.for_a_turn(count));
+            table.row([
+                Cell::Text(passed.row.name()),
+                passed.peer.name().into(),
+                Cell::Count(passed.turns),
+                for_a_turn(traffic.requests),
+                for_a_turn(traffic.notifications),
+                for_a_turn(traffic.bytes),
+                for_a_turn(traffic.list_bytes),
+            ]);
+        }
+        table
+    }
+
     /// Each round's figures.
     fn rounds(&self) -> Table {
         let columns = [
@@ -250,7 +318,7 @@ impl Summary<'_> {
             time,
             warm_up,
             releases,
-            waiters,
+            waiters: [first_waiters, waiters],
             ..
         } = self.plan;
         let turns = self
@@ -267,7 +335,9 @@ impl Summary<'_> {
              often, in the server and in Curator. Turns of the warm-up: {}.\n\
              - A turn is an acquisition and the release of it, awaited, for {time:?}; contenders \
              never rest, and each has had a turn before any is counted. Client::lock has no \
-             release to await: its deletion goes on in the background, and so does the next turn.\n\
+             release to await: its deletion goes on in the background while the next turn begins, \
+             so that it goes to the server together with the next creation. Ours does the same \
+             where the hold is dropped; the row in which the release is not awaited has both.\n\
              - A contender is a thread with Curator and kazoo, a task with ours and Client::lock, \
              on a worker for each core.\n\
              - A failed try is ours by `try_acquire`, Curator's by `acquire(0)`, kazoo's by \
@@ -280,7 +350,7 @@ impl Summary<'_> {
              handovers in a row, and have one each of Curator and kazoo, which are slower when \
              shared (all are woken by each release; they poll).\n\
              - The memory of a waiter: the growth of a new process by {waiters} more waiters for one \
-             lock, beyond the first, in four sessions, five times at most, a task or a thread each; they come by and \
+             lock, beyond the first {first_waiters}, in four sessions, five times at most, a task or a thread each; they come by and \
              by, so that no burst of answers is in it. Ours and \
              Client::lock: the resident set. kazoo: the resident set, after a collection. Curator: \
              the resident set outside the heap, which is of fixed size and touched at the start, \
