@@ -271,7 +271,7 @@ impl Passing {
             // Its creation and its look at the queue have been answered, and its watches are set.
             counts.requests >= before.requests + 2
                 && counts.unanswered == 0
-                && (counts.watches > before.watches || !watches)
+                && (counts.watches_set > before.watches_set || !watches)
         });
         within("joining", async { anyhow::Ok(waits.await) }).await?;
         let took = began.elapsed();

@@ -38,7 +38,7 @@ struct Arguments {
     handoffs: u32,
 
     /// For how many seconds to time handoffs for each figure, as long as there are a few.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 4)]
     seconds: u64,
 
     /// Only to see that it works: 2 and 5 contenders, few releases.
@@ -61,7 +61,7 @@ impl Arguments {
         Limits {
             least: if self.quick { 10 } else { 3 },
             most: if self.quick { 10 } else { 100 },
-            time: Duration::from_secs(3),
+            time: Duration::from_secs(2),
         }
     }
 
@@ -73,7 +73,7 @@ impl Arguments {
                 time: Duration::ZERO,
             },
             false => Limits {
-                least: self.handoffs.min(10) as usize,
+                least: self.handoffs.min(5) as usize,
                 most: self.handoffs as usize,
                 time: Duration::from_secs(self.seconds),
             },

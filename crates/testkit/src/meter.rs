@@ -52,6 +52,8 @@ pub struct Counts {
     pub probes: u64,
     /// Watches that are set, and have told nothing yet.
     pub watches: u64,
+    /// Watches that have ever been set.
+    pub watches_set: u64,
     /// Notifications of something that another session did.
     pub wake_ups: u64,
     /// Notifications that a znode of the session's own has been deleted: a watch that a waiter
@@ -73,6 +75,7 @@ impl Counts {
             unanswered: self.unanswered + other.unanswered,
             probes: self.probes + other.probes,
             watches: self.watches + other.watches,
+            watches_set: self.watches_set + other.watches_set,
             wake_ups: self.wake_ups + other.wake_ups,
             own: self.own + other.own,
         }
@@ -120,7 +123,10 @@ impl Meter {
     }
 
     fn watch(&self, watch: Watch, on_own_node: bool) -> Watch {
-        self.counts.send_modify(|counts| counts.watches += 1);
+        self.counts.send_modify(|counts| {
+            counts.watches += 1;
+            counts.watches_set += 1;
+        });
         let mut set = Set {
             meter: self.clone(),
             told: false,
