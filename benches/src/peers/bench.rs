@@ -11,6 +11,7 @@ use zookeeper_recipes_fleet::ProgramError;
 use crate::driver::{Done, Driver};
 use crate::figures::Figures;
 use crate::peer::Peer;
+use crate::processor::{Cost, Costs, processor_time};
 use crate::row::{Measure, Row};
 use crate::summary::{Summary, summarise};
 use zookeeper_recipes_benches::Comparison;
@@ -141,6 +142,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
         missing: bench.missing,
         warm_up_turns: bench.warm_up_turns,
         figures: bench.figures,
+        costs: bench.costs,
         passed: bench.passed,
         beside_requests,
     };
@@ -156,6 +158,7 @@ struct Bench<'p> {
     missing: Vec<(Peer, String)>,
     warm_up_turns: Vec<(Peer, u64)>,
     figures: Figures,
+    costs: Costs,
     passed: Vec<Passed>,
     progress: Progress,
 }
@@ -187,6 +190,7 @@ impl Bench<'_> {
             missing: Vec::new(),
             warm_up_turns: Vec::new(),
             figures: Figures::default(),
+            costs: Costs::default(),
             passed: Vec::new(),
             progress: Progress::of(2 * plan.rows.len() + 2),
         };
@@ -324,7 +328,20 @@ impl Bench<'_> {
         let path = path(*peer, row);
         match row.measure() {
             Measure::Turns { work, size } => {
+                let processes = [driver.process_id(), self.testbed.server().process_id()];
+                let times = || processes.map(|process| processor_time(process?));
+                let before = times();
                 let done = driver.run(work, &path, size, self.plan.time).await?;
+                if let ([Some(client), Some(server)], [Some(client_then), Some(server_then)]) =
+                    (times(), before)
+                {
+                    let cost = Cost {
+                        turns: done.all_times,
+                        client: client.saturating_sub(client_then),
+                        server: server.saturating_sub(server_then),
+                    };
+                    self.costs.add(row, *peer, cost);
+                }
                 Ok(Some(done.times as f64 / done.took.as_secs_f64()))
             }
             Measure::Readers { readers } => {

@@ -49,6 +49,7 @@ mod figures;
 mod library;
 mod ours;
 mod peer;
+mod processor;
 mod row;
 mod summary;
 mod target;

@@ -6,6 +6,7 @@ use crate::bench::{Passed, Plan};
 use crate::figures::Figures;
 use crate::ours::LOCAL_HANDOVERS;
 use crate::peer::Peer;
+use crate::processor::Costs;
 use crate::row::Row;
 use crate::target::{OVER_RAW_REQUESTS, Target};
 use zookeeper_recipes_benches::Overhead;
@@ -21,6 +22,8 @@ pub(crate) struct Summary<'p> {
     pub(crate) missing: Vec<(Peer, String)>,
     pub(crate) warm_up_turns: Vec<(Peer, u64)>,
     pub(crate) figures: Figures,
+    /// What turns have cost the processors.
+    pub(crate) costs: Costs,
     /// What has passed on the wire.
     pub(crate) passed: Vec<Passed>,
     /// Uncontended acquisitions beside their requests alone.
@@ -60,6 +63,13 @@ pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Resu
         );
         report.table("requests", &summary.requests());
     }
+
+    report.heading("What a turn costs the processors");
+    report.paragraph(
+        "Microseconds of processor time for a turn, of the library's process and of the server's, \
+         over all rounds. Nothing else that runs on the machine is in it.",
+    );
+    report.table("processors", &summary.processors());
 
     if !summary.passed.is_empty() {
         report.heading("What passes on the wire");
@@ -227,6 +237,27 @@ impl Summary<'_> {
                 Cell::Figure(overhead.to_client.median),
                 Cell::Figure(overhead.to_session.median),
             ]);
+        }
+        table
+    }
+
+    fn processors(&self) -> Table {
+        let columns = |what: &'static str| {
+            let name = move |peer: Peer| Column::figures(format!("{what}: {}", peer.name()));
+            Peer::ALL.map(name)
+        };
+        let columns = [Column::text("work")]
+            .into_iter()
+            .chain(columns("client"))
+            .chain(columns("server"));
+        let mut table = Table::new(columns);
+        for &row in &self.plan.rows {
+            let client = Peer::ALL.map(|peer| Cell::figure(self.costs.client(row, peer)));
+            let server = Peer::ALL.map(|peer| Cell::figure(self.costs.server(row, peer)));
+            if client.iter().any(|cell| *cell != Cell::Nothing) {
+                let title = [Cell::from(row.title())].into_iter();
+                table.row(title.chain(client).chain(server));
+            }
         }
         table
     }
