@@ -133,7 +133,7 @@ async fn garbage_after_a_good_handshake_is_an_error_in_time_and_no_spin() {
         });
         let options = ConnectOptions::new()
             .session_timeout(SESSION)
-            .connection_timeout(5 * DEADLINE);
+            .connection_timeout(LONG);
         let opening = Session::connect_with(&address, options);
         let opened = in_time("the handshake", opening).await;
         let was_opened = opened.is_ok();
@@ -163,7 +163,7 @@ async fn garbage_after_a_good_handshake_is_an_error_in_time_and_no_spin() {
         .filter(|attempt| *attempt.as_ref().expect("no panic"));
     assert!(
         opened.count() as u64 > SEEDS / 2,
-        "most handshakes are good"
+        "most handshakes are good in the end"
     );
 }
 

@@ -67,7 +67,7 @@ impl Contender {
         }
         // A session may still turn out to be over, but then the next attempt comes through.
         while !self.once_more().await {}
-        self.journal.doing(&self.who, "done");
+        self.journal.is_done(&self.who);
     }
 
     fn recipe(&mut self) -> (u64, Arc<dyn Recipe>) {
@@ -83,8 +83,10 @@ impl Contender {
 
     async fn once_more(&mut self) -> bool {
         let (weight, recipe) = self.recipe();
-        self.journal
-            .doing(&self.who, format!("last {:?}", self.session));
+        self.journal.is_about(
+            &self.who,
+            format!("acquiring once more in {:?}", self.session),
+        );
         let outcome = match recipe.acquire().await {
             Ok(hold) => {
                 let number = self.journal.granted(&self.who, weight, &hold);
@@ -103,7 +105,7 @@ impl Contender {
         let (weight, recipe) = self.recipe();
         let patience = Duration::from_millis(self.rng.u64(0..=8_000));
         self.journal
-            .doing(&self.who, format!("acquiring in {:?}", self.session));
+            .is_about(&self.who, format!("acquiring in {:?}", self.session));
         let result = match self.rng.u8(..8) {
             0 => recipe.acquire_timeout(patience).await.map(Some),
             1 => recipe.try_acquire().await,
@@ -127,7 +129,7 @@ impl Contender {
         let journal = self.journal.clone();
         let number = journal.granted(&self.who, weight, &hold);
         self.journal
-            .doing(&self.who, format!("holding {}", hold.path()));
+            .is_about(&self.who, format!("holding {}", hold.path()));
         let lost = tokio::select! {
             biased;
             reason = hold.lost() => Some(reason),
@@ -136,7 +138,7 @@ impl Contender {
         if let Some(reason) = lost {
             journal.announced(number, reason);
             self.journal
-                .doing(&self.who, format!("lost {}", hold.path()));
+                .is_about(&self.who, format!("lost {}", hold.path()));
             self.write(number, weight, &hold).await;
         }
         let token = hold.fencing_token();
@@ -150,7 +152,7 @@ impl Contender {
         };
         journal.letting_go(number);
         self.journal
-            .doing(&self.who, format!("letting go of {}", hold.path()));
+            .is_about(&self.who, format!("letting go of {}", hold.path()));
         past.gone = self.let_go(hold).await;
         // A few are enough.
         if self.past.len() < 3 {
@@ -237,7 +239,7 @@ impl Contender {
     /// left of the hold, and as one who does not look for it.
     async fn write_too_late(&mut self) {
         let Some(past) = self.past.pop() else { return };
-        self.journal.doing(&self.who, "late");
+        self.journal.is_about(&self.who, "writing too late");
         // Others come in between.
         sleep(Duration::from_millis(self.rng.u64(0..=50))).await;
         self.journal.stored(past.number, past.weight, past.token);

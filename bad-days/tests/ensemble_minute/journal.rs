@@ -47,6 +47,7 @@ pub(crate) struct Journal {
     path: NodePath,
     accepted: String,
     staying: AtomicUsize,
+    /// What each contender is about, for when it hangs.
     doing: Mutex<BTreeMap<String, String>>,
     record: Mutex<Record>,
 }
@@ -223,22 +224,23 @@ impl Journal {
         }
     }
 
-    pub(crate) fn doing(&self, who: &str, what: impl Into<String>) {
-        self.doing
-            .lock()
-            .unwrap()
-            .insert(who.to_owned(), what.into());
+    /// From here on somebody is about this.
+    pub(crate) fn is_about(&self, who: &str, what: impl Into<String>) {
+        let mut doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner);
+        doing.insert(who.to_owned(), what.into());
     }
 
+    /// Somebody has come to its end.
+    pub(crate) fn is_done(&self, who: &str) {
+        let mut doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner);
+        doing.remove(who);
+    }
+
+    /// What those are about who have not come to their end.
     pub(crate) fn unfinished(&self) -> String {
-        let doing = self.doing.lock().unwrap();
-        let mut text = String::new();
-        for (who, what) in &*doing {
-            if what != "done" {
-                text += &format!("  {who}: {what}\n");
-            }
-        }
-        text
+        let doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = doing.iter().map(|(who, what)| format!("  {who}: {what}\n"));
+        lines.collect()
     }
 
     /// Counts somebody who stays to the bitter end.
