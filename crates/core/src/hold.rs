@@ -392,8 +392,10 @@ impl Witness {
             live,
             server,
             path: self.node.path().to_owned(),
-            announces: self.node.is_announced(),
+            announces: self.node.is_written_by_owner_alone(),
         });
+        // Others may have come by now, and wait.
+        self.node.announce();
         self.tell(alarm).await;
     }
 

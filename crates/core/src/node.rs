@@ -14,8 +14,9 @@ use crate::error::{Refusal, ServerError};
 pub(crate) struct OwnNode {
     path: Arc<str>,
     shared_name: Option<SharedName>,
-    /// Whether its deletion is announced as a release.
-    announced: bool,
+    /// Where nobody but its owner can write to it: whether its deletion is announced as a release.
+    /// The clones share it.
+    announcement: Option<Arc<AtomicBool>>,
 }
 
 /// Where others create a znode of the same name, so that it must be looked at to tell whose it is.
@@ -34,15 +35,23 @@ impl OwnNode {
         OwnNode {
             path: path.into(),
             shared_name: None,
-            announced: false,
+            announcement: None,
         }
     }
 
-    /// The same, now that it is held alone, and nobody else can write to it: its deletion is the
-    /// release of a holder, and says so.
-    pub(crate) fn announced(mut self) -> OwnNode {
-        self.announced = true;
+    /// The same, held alone, to which nobody else can write, so that its deletion can say that it is
+    /// the release of a holder: from the beginning where `announced`, else from
+    /// [`announce`](Self::announce) on.
+    pub(crate) fn written_by_owner_alone(mut self, announced: bool) -> OwnNode {
+        self.announcement = Some(Arc::new(AtomicBool::new(announced)));
         self
+    }
+
+    /// Has its deletion announced from here on, if it can be.
+    pub(crate) fn announce(&self) {
+        if let Some(announced) = &self.announcement {
+            announced.store(true, Ordering::Relaxed);
+        }
     }
 
     /// A znode that others create by the same name, told apart by the data it begins with, and of
@@ -56,7 +65,7 @@ impl OwnNode {
         OwnNode {
             path: path.into(),
             shared_name: Some(shared_name),
-            announced: false,
+            announcement: None,
         }
     }
 
@@ -75,9 +84,9 @@ impl OwnNode {
         })
     }
 
-    /// Whether its deletion is announced, so that nobody but its owner should ever write to it.
-    pub(crate) fn is_announced(&self) -> bool {
-        self.announced
+    /// Whether nobody but its owner should ever write to it.
+    pub(crate) fn is_written_by_owner_alone(&self) -> bool {
+        self.announcement.is_some()
     }
 
     pub(crate) fn path(&self) -> &str {
@@ -91,7 +100,10 @@ impl OwnNode {
     /// that was dropped half-way.
     pub(crate) async fn remove(&self, server: &dyn ServerSession) -> Result<(), ServerError> {
         let mut backoff = Backoff::up_to(Duration::from_secs(1));
-        let mut announced = self.announced;
+        let mut announced = self
+            .announcement
+            .as_ref()
+            .is_some_and(|announced| announced.load(Ordering::Relaxed));
         loop {
             let doubtful = self
                 .shared_name

@@ -28,8 +28,8 @@ use crate::rule::{NoWriterBefore, NobodyBefore};
 /// # Requests
 ///
 /// Acquire, uncontended: a create and a list, sent together, and for the first writer in a session
-/// one more before. Release: a reader's a delete, a writer's one transaction. Downgrade: one
-/// transaction. A waiter sends two reads when it begins to wait, and nothing more when a writer that
+/// one more before. Release: a delete, or a writer's a transaction where somebody may be waiting.
+/// Downgrade: one transaction. A waiter sends two reads when it begins to wait, and nothing more when a writer that
 /// it waits for releases ([why that is enough](crate::core::docs::handoff)); a list when the one it
 /// waits on has gone otherwise. A failed [`try_acquire`](Recipe::try_acquire): a list.
 ///

@@ -12,6 +12,7 @@ use zookeeper_recipes_rwlock::{
     ConnectOptions, Error, Hold, LossReason, QueueOptions, Recipe, Session, SharedLock,
     WaitStrategy,
 };
+use zookeeper_recipes_testkit::proxy::Proxy;
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 const PATH: &str = "/locks/catalogue";
@@ -285,6 +286,41 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
     }
     within("the writer", writer).await??.release().await?;
     for hold in within("the readers behind it", waiting.join_all()).await {
+        hold?.release().await?;
+    }
+    assert_nothing_is_left(&server).await;
+    Ok(())
+}
+
+/// Counted between the readers and the server, over sessions that say nothing by themselves as long
+/// as the test runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_behind_a_writer_are_told_once_each_and_ask_nothing() -> Fallible {
+    const READERS: usize = 5;
+    let server = server().await;
+    let options = ConnectOptions::new().session_timeout(Duration::from_secs(6));
+    let first = Session::connect_with(&server.connect_string(), options).await?;
+    let writing = SharedLock::new(&first, PATH)?.write().acquire().await?;
+    let proxy = Proxy::start(&server.connect_string()).await?;
+    let mut readers = JoinSet::new();
+    for _ in 0..READERS {
+        let options = ConnectOptions::new().session_timeout(Duration::from_secs(60));
+        let session = Session::connect_with(&proxy.connect_string(), options).await?;
+        let lock = SharedLock::new(&session, PATH)?;
+        readers.spawn(async move { (lock.read().acquire().await, session) });
+    }
+    // Itself among them, as one watches who holds for a while.
+    eventually("all watch the writer", async || {
+        watchers(&server, writing.path()).await.len() == READERS + 1
+    })
+    .await;
+    let before = proxy.counters();
+    writing.release().await?;
+    let holds = within("the readers", readers.join_all()).await;
+    let counted = proxy.counters().since(&before);
+    assert_eq!(counted.requests(), 0, "{counted:?}");
+    assert_eq!(counted.notifications(), READERS as u64, "{counted:?}");
+    for (hold, _session) in holds {
         hold?.release().await?;
     }
     assert_nothing_is_left(&server).await;

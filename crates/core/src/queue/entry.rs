@@ -54,7 +54,8 @@ impl Entry {
         let token = FencingToken::from(node.stat.czxid);
         let mut own = OwnNode::unique(node.path.clone());
         if self.announces {
-            own = own.announced();
+            // Most often nobody is behind one that has not waited, and a mere deletion costs less.
+            own = own.written_by_owner_alone(alarm.is_some());
         }
         let grant = Grant::new(self.session.clone(), self.live.clone(), own, token, alarm).ok()?;
         self.given_up = true;

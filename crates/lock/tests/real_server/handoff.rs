@@ -39,12 +39,14 @@ async fn in_time<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, work).await.expect("in time")
 }
 
-/// Waits until somebody but the holder watches its znode.
+/// Waits until the holder watches its own znode, as one does who holds for a while, and so does
+/// somebody else.
 async fn watched(server: &Server, hold: &Hold) {
     eventually("it is watched", || async {
         let watches = server.watches().await.expect("the server answers");
-        let mut watchers = watches.get(hold.path()).into_iter().flatten();
-        watchers.any(|session| *session != hold.session_id().0)
+        watches
+            .get(hold.path())
+            .is_some_and(|sessions| sessions.len() == 2)
     })
     .await;
 }
@@ -82,7 +84,7 @@ impl Waiter {
 
 /// How often the next one lists the queue when a holder releases.
 async fn lists_at_a_handoff(server: &Server, options: QueueOptions) -> u64 {
-    let first = session_at(&server.connect_string(), QUIET).await;
+    let first = session(server).await;
     let lock = ExclusiveLock::with_options(&first, PATH, options.clone()).expect("a good path");
     let hold = lock.acquire().await.expect("it is acquired");
     let mut waiter = Waiter::behind(&hold, server, options).await;
@@ -99,6 +101,23 @@ async fn handoff_needs_a_list_only_where_no_release_is_announced() {
     assert_eq!(lists_at_a_handoff(&server, announced.clone()).await, 0);
     let plain = announced.announce_release(false);
     assert_eq!(lists_at_a_handoff(&server, plain).await, 1);
+}
+
+/// There was nobody to tell when it was acquired, and it has not been held for long.
+#[tokio::test(flavor = "multi_thread")]
+async fn brief_hold_that_nobody_waited_for_is_released_by_a_deletion() {
+    let server = server().await;
+    let proxy = Proxy::start(&server.connect_string())
+        .await
+        .expect("a proxy");
+    let session = session_at(&proxy.connect_string(), QUIET).await;
+    let lock = lock(&session);
+    let hold = lock.acquire().await.expect("it is acquired");
+    let before = proxy.counters();
+    hold.release().await.expect("it is released");
+    let counted = proxy.counters().since(&before);
+    assert_eq!(counted.of(Operation::Delete).requests, 1, "{counted:?}");
+    assert_eq!(counted.requests(), 1, "{counted:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

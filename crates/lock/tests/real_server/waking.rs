@@ -213,9 +213,9 @@ async fn next_holder_is_told_once_and_asks_nothing() {
         let mut waiting = Box::pin(next_lock.acquire());
         tokio::select! {
             _ = &mut waiting => panic!("two hold"),
-            () = eventually("the next one watches", || async {
+            () = eventually("both watch", || async {
                 let watches = server.watches().await.expect("the server answers");
-                watches.get(hold.path()).is_some_and(|sessions| sessions.len() == 1)
+                watches.get(hold.path()).is_some_and(|sessions| sessions.len() == 2)
             }) => {}
         }
         let before = proxy.counters();
