@@ -22,6 +22,8 @@ const SESSION: Duration = Duration::from_secs(2);
 const DEADLINE: Duration = Duration::from_secs(1);
 /// The number that a sign of life has instead of one of its own.
 const PING: [u8; 4] = (-2_i32).to_be_bytes();
+/// The kind of request that credentials are, which belong to the handshake.
+const AUTH: [u8; 4] = 100_i32.to_be_bytes();
 /// What a client may send, connections included, in the few seconds that it tries.
 const REQUESTS: u64 = 1500;
 
@@ -47,7 +49,8 @@ async fn speak(mut stream: TcpStream, mut dice: Rng, heard: Arc<AtomicU64>) -> s
             continue;
         }
         let xid = request.get(..4).unwrap_or(&[0; 4]).to_vec();
-        if xid == PING && dice.u8(..) >= 60 {
+        let greets = xid == PING || request.get(4..8) == Some(&AUTH);
+        if greets && dice.u8(..) >= 60 {
             let answer = [&xid[..], &[0; 12]].concat();
             stream.write_u32(answer.len() as u32).await?;
             stream.write_all(&answer).await?;
