@@ -1,0 +1,123 @@
+//! Handoff without a read: what a waiter may make of what it is told.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use zookeeper_recipes_core::{
+    ConnectOptions, Contender, Error, Hold, Queue, Recipe, Rule, Session, Verdict,
+};
+use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
+
+#[derive(Debug)]
+struct First;
+
+impl Rule for First {
+    fn label(&self) -> Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn holds_alone(&self, _: &str) -> bool {
+        true
+    }
+
+    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
+        match me {
+            0 => Verdict::Hold,
+            _ => Verdict::wait_on(me - 1),
+        }
+    }
+}
+
+const PATH: &str = "/locks/handoff";
+const SESSION_TIMEOUT: Duration = Duration::from_secs(12);
+
+async fn queue(simulation: &Simulation, process: &str) -> Queue {
+    let opened = Session::open(simulation.ensemble(process), ConnectOptions::new()).await;
+    Queue::new(&opened.expect("a session opens"), PATH, First).expect("a good path")
+}
+
+/// One that waits, alone behind a holder that will announce its release.
+struct Waiter {
+    simulation: Simulation,
+    hold: Hold,
+    waiting: JoinHandle<Result<Hold, Error>>,
+    /// The path of its znode.
+    own: String,
+}
+
+impl Waiter {
+    async fn new(seed: u64) -> Waiter {
+        let simulation = Simulation::new(SimulationOptions {
+            seed,
+            servers: 3,
+            session_timeout: SESSION_TIMEOUT,
+            // So that one can come back to a server that has yet to hear of the release.
+            follower_lag: Duration::from_millis(50)..=Duration::from_millis(400),
+            ..SimulationOptions::default()
+        });
+        let administrator = simulation.administrator();
+        let holder = queue(&simulation, "holder").await;
+        let waiter = queue(&simulation, "waiter").await;
+        let hold = holder.acquire().await.expect("nobody is before it");
+        let waiting = tokio::spawn({
+            let waiter = waiter.clone();
+            async move { waiter.acquire().await }
+        });
+        let watches = || {
+            let watches = administrator.watches();
+            let here = watches.iter().filter(|watch| watch.path.starts_with(PATH));
+            here.count()
+        };
+        // On the holder's znode both, as one watches who holds for a while, and the waiter on its
+        // own.
+        while watches() < 3 {
+            sleep(Duration::from_millis(10)).await;
+        }
+        let queue = waiter.contenders().await.expect("a look");
+        Waiter {
+            simulation,
+            hold,
+            waiting,
+            own: format!("{PATH}/{}", queue[1].name),
+        }
+    }
+
+    fn delete(&self) {
+        let administrator = self.simulation.administrator();
+        administrator.delete(&self.own).expect("it is deleted");
+    }
+
+    /// Whoever is behind it has moved up to the holder, and is let in by the release.
+    async fn assert_is_not_let_in(self, seed: u64) {
+        self.hold.release().await.expect("it is released");
+        let outcome = self.waiting.await.expect("no panic");
+        assert!(
+            matches!(outcome, Err(Error::ContenderDeleted { .. })),
+            "seed {seed}: {outcome:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiter_that_is_deleted_right_before_a_release_is_not_let_in_by_it() {
+    for seed in 0..200 {
+        let waiter = Waiter::new(seed).await;
+        waiter.delete();
+        waiter.assert_is_not_let_in(seed).await;
+    }
+}
+
+/// The holder releases as the waiter's connection is made anew: the server then tells it of both in
+/// any order.
+#[tokio::test(start_paused = true)]
+async fn waiter_that_is_deleted_while_cut_off_is_not_let_in_by_a_release() {
+    for seed in 0..500 {
+        let waiter = Waiter::new(seed).await;
+        waiter.simulation.process("waiter").disconnect();
+        waiter.delete();
+        sleep(Duration::from_millis(seed * 7 % 1_500)).await;
+        waiter.assert_is_not_let_in(seed).await;
+    }
+}
