@@ -205,7 +205,7 @@ impl<'a> Field<'a> {
                 writes
             }
         };
-        Passing::begin(
+        let mut passing = Passing::begin(
             &setting.way,
             setting.subject,
             &path,
@@ -213,7 +213,14 @@ impl<'a> Field<'a> {
             self.observing,
             writes,
         )
-        .await
+        .await?;
+        // Who has not waited may release in another way than all who come later: not measured.
+        let first = self.next_to_release(setting.way, &passing).await?;
+        passing.release(first).await?;
+        passing.settle().await?;
+        passing.join(first).await?;
+        passing.settle().await?;
+        Ok(passing)
     }
 
     /// Any of those who hold, once it has held long enough.
