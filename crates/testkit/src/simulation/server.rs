@@ -402,6 +402,10 @@ impl World {
             if index == interrupted_at {
                 self.catch_up(at, self.committed);
             }
+            // The end of its session may have been among them, which has taken its watches away.
+            if !self.connections.get(&id).is_some_and(|it| it.server_open) {
+                return;
+            }
             if let Some(event) = renew_watch(&mut self.servers[at], id, seen, path, *kind) {
                 self.notify(id, (*path).clone(), event);
             }
