@@ -27,14 +27,6 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often it is looked whether all contenders wait.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// The sums in which a server counts the notifications it sends.
-const NOTIFICATION_SUMS: [&str; 4] = [
-    "sum_node_created_watch_count",
-    "sum_node_deleted_watch_count",
-    "sum_node_changed_watch_count",
-    "sum_node_children_watch_count",
-];
-
 /// One way to wait for a lock.
 #[derive(Debug)]
 pub(crate) struct Way {
@@ -495,9 +487,7 @@ impl ServerReading {
         for monitor in monitors {
             reading.packets_received += monitor.packets_received;
             reading.questions += number;
-            for sum in NOTIFICATION_SUMS {
-                reading.notifications += monitor.number(sum)? as u64;
-            }
+            reading.notifications += monitor.notifications()?;
         }
         Some(reading)
     }

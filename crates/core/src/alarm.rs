@@ -52,6 +52,14 @@ impl Watched {
     pub(crate) fn was_written(&self, stat: &Stat) -> bool {
         self.announces && stat.version != 0
     }
+
+    fn gone_by(&self, event: Event) -> Option<Gone> {
+        match event {
+            Event::Deleted => Some(Gone::Deleted),
+            Event::DataChanged if self.announces => Some(Gone::Written),
+            _ => None,
+        }
+    }
 }
 
 impl Alarm {
@@ -96,16 +104,6 @@ impl Alarm {
             Some(_) => Standing::Gone,
             None if self.is_armed.load(Ordering::Relaxed) => Standing::Certain,
             None => Standing::Doubtful,
-        }
-    }
-}
-
-impl Watched {
-    fn gone_by(&self, event: Event) -> Option<Gone> {
-        match event {
-            Event::Deleted => Some(Gone::Deleted),
-            Event::DataChanged if self.announces => Some(Gone::Written),
-            _ => None,
         }
     }
 }

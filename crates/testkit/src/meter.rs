@@ -217,6 +217,10 @@ impl Ensemble for MeteredEnsemble {
     fn identity(&self) -> Identity {
         self.ensemble.identity()
     }
+
+    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        self.ensemble.task(work)
+    }
 }
 
 #[derive(Debug)]
