@@ -20,6 +20,7 @@ use crate::error::{Error, InvalidInput, Refusal, ServerError};
 use crate::live::LiveSession;
 use crate::local::LocalTurn;
 use crate::node::OwnNode;
+use crate::rule::Rule;
 use crate::session::Session;
 use crate::sync::lock;
 use crate::transaction::GuardedTransaction;
@@ -219,8 +220,9 @@ impl Hold {
     /// # Errors
     ///
     /// [`Error::InvalidInput`] when there are other clones of the hold, its znode has not the
-    /// label `from`, or has a number at the end of the count (2147483647), where the order is by
-    /// age and a new znode would be the youngest; [`Error::Lost`] when the hold has been lost, [`Error::Refused`] when the
+    /// label `from`, its rule does not [allow it](crate::Rule::may_be_exchanged), or it has a
+    /// number at the end of the count (2147483647), where the order is by age and a new znode would
+    /// be the youngest; [`Error::Lost`] when the hold has been lost, [`Error::Refused`] when the
     /// server would not create the new znode, [`Error::SessionOver`]. After an error, what was
     /// held is released.
     ///
@@ -364,6 +366,8 @@ pub(crate) struct Grant {
     session: Session,
     live: Arc<LiveSession>,
     node: OwnNode,
+    /// The rule of the queue, where it was granted in one.
+    rule: Option<Arc<dyn Rule>>,
     token: FencingToken,
     /// How often the session's lease had lapsed at the grant.
     lapses: u64,
@@ -452,12 +456,19 @@ impl Grant {
             session,
             live,
             node,
+            rule: None,
             token,
             lapses,
             fate,
             told,
             released: AtomicBool::new(false),
         })
+    }
+
+    /// The same, granted by this rule.
+    pub(crate) fn by(mut self, rule: Arc<dyn Rule>) -> Grant {
+        self.rule = Some(rule);
+        self
     }
 
     fn state(&self) -> HoldState {
@@ -543,7 +554,7 @@ impl Grant {
     }
 
     async fn exchange(
-        self,
+        mut self,
         from: &str,
         to: &str,
         data: &[u8],
@@ -565,6 +576,14 @@ impl Grant {
             let problem = format!("has not the label {from:?}");
             return Err(InvalidInput::new("hold", old, problem).into());
         };
+        if self
+            .rule
+            .as_ref()
+            .is_some_and(|rule| !rule.may_be_exchanged(from))
+        {
+            let problem = "is of a kind whose place in the queue no other takes";
+            return Err(InvalidInput::new("hold", old, problem).into());
+        }
         if contender.sequence().is_at_the_end() {
             // Ordered by `czxid`, the new znode would be behind those who wait.
             let problem = "has a number at the end of the count, which is no place in the queue";
@@ -641,7 +660,10 @@ impl Grant {
         let grant = Grant::new(self.session.clone(), live.clone(), node, self.token, None)
             .map_err(|_| lost(LossReason::LeaseElapsed))?;
         successor.node = None;
-        Ok(grant)
+        Ok(match self.rule.take() {
+            Some(rule) => grant.by(rule),
+            None => grant,
+        })
     }
 
     fn release_in_background(self, turn: Option<LocalTurn>) {

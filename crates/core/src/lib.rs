@@ -59,6 +59,7 @@
 
 mod alarm;
 mod all_of;
+mod alone;
 mod announcement;
 mod backoff;
 mod contender;

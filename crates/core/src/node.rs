@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::alone::{Alone, LastAlone};
 use crate::announcement;
 use crate::backoff::Backoff;
 use crate::ensemble::{ServerSession, SessionId, Stat};
@@ -17,6 +18,8 @@ pub(crate) struct OwnNode {
     /// Where nobody but its owner can write to it: whether its deletion is announced as a release.
     /// The clones share it.
     announcement: Option<Arc<AtomicBool>>,
+    /// Where its contender was alone in the queue: who is to know when it has gone.
+    last_alone: Option<(LastAlone, Alone)>,
 }
 
 /// Where others create a znode of the same name, so that it must be looked at to tell whose it is.
@@ -36,6 +39,7 @@ impl OwnNode {
             path: path.into(),
             shared_name: None,
             announcement: None,
+            last_alone: None,
         }
     }
 
@@ -44,6 +48,12 @@ impl OwnNode {
     /// [`announce`](Self::announce) on.
     pub(crate) fn written_by_owner_alone(mut self, announced: bool) -> OwnNode {
         self.announcement = Some(Arc::new(AtomicBool::new(announced)));
+        self
+    }
+
+    /// The same, of a contender that is alone in its queue.
+    pub(crate) fn alone(mut self, last: LastAlone, alone: Alone) -> OwnNode {
+        self.last_alone = Some((last, alone));
         self
     }
 
@@ -66,6 +76,7 @@ impl OwnNode {
             path: path.into(),
             shared_name: Some(shared_name),
             announcement: None,
+            last_alone: None,
         }
     }
 
@@ -99,6 +110,14 @@ impl OwnNode {
     /// Costs one request, plus two before each repetition where the name is shared; also of one
     /// that was dropped half-way.
     pub(crate) async fn remove(&self, server: &dyn ServerSession) -> Result<(), ServerError> {
+        self.delete(server).await?;
+        if let Some((last, alone)) = &self.last_alone {
+            last.has_gone(*alone);
+        }
+        Ok(())
+    }
+
+    async fn delete(&self, server: &dyn ServerSession) -> Result<(), ServerError> {
         let mut backoff = Backoff::up_to(Duration::from_secs(1));
         let mut announced = self
             .announcement

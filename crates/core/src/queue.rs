@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use crate::alone::LastAlone;
 use crate::directory::Directories;
 use crate::ensemble::{Acl, SessionEnd, SessionId};
 use crate::error::{Error, InvalidInput};
@@ -45,9 +46,10 @@ pub struct Queue {
 struct Shared {
     session: Session,
     directory: NodePath,
-    rule: Box<dyn Rule>,
+    rule: Arc<dyn Rule>,
     options: QueueOptions,
     local: Option<LocalQueue>,
+    last_alone: LastAlone,
 }
 
 /// What can be chosen about a [`Queue`].
@@ -210,7 +212,7 @@ impl Queue {
         }
         let local = options.local.map(LocalQueue::new);
         let session = session.clone();
-        let rule = Box::new(rule);
+        let rule = Arc::new(rule);
         Ok(Queue {
             shared: Arc::new(Shared {
                 session,
@@ -218,6 +220,7 @@ impl Queue {
                 rule,
                 options,
                 local,
+                last_alone: LastAlone::default(),
             }),
         })
     }

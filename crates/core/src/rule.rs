@@ -66,6 +66,19 @@ pub trait Rule: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether a hold by a contender with this label may be [exchanged](crate::Hold::exchange), so
+    /// that another contender takes its place in the queue.
+    ///
+    /// Where it may not, it is refused; and whoever waits on such a contender and has nobody else
+    /// to wait for holds as soon as that one's znode goes, whatever the reason, without another
+    /// look at the queue: see [`docs::handoff`](crate::docs::handoff). Where this is denied of a
+    /// label, it must be true of everyone who creates contenders with it.
+    ///
+    /// By default of all.
+    fn may_be_exchanged(&self, _label: &str) -> bool {
+        true
+    }
+
     /// The data that the directory is created with.
     fn directory_data(&self) -> Vec<u8> {
         Vec::new()

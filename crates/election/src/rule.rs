@@ -21,6 +21,10 @@ impl Rule for FirstInQueue {
         LABEL.into()
     }
 
+    fn may_be_exchanged(&self, _label: &str) -> bool {
+        false
+    }
+
     fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
         match me {
             0 => Verdict::Hold,

@@ -43,6 +43,11 @@ impl Rule for NoWriterBefore {
         label == WRITE
     }
 
+    fn may_be_exchanged(&self, label: &str) -> bool {
+        // A writer that downgrades leaves a reader in its place.
+        label == WRITE
+    }
+
     fn decide(&self, queue: &[Contender], me: usize) -> Verdict {
         let last_writer = queue
             .iter()
@@ -72,6 +77,10 @@ impl Rule for NobodyBefore {
     }
 
     fn holds_alone(&self, label: &str) -> bool {
+        label == WRITE
+    }
+
+    fn may_be_exchanged(&self, label: &str) -> bool {
         label == WRITE
     }
 

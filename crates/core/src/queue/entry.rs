@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::future::FutureExt;
 
 use crate::alarm::Alarm;
+use crate::alone::{Alone, LastAlone};
 use crate::backoff::Backoff;
 use crate::contender::Identity;
 use crate::ensemble::{Created, Node, ServerSession};
@@ -14,6 +15,7 @@ use crate::hold::{FencingToken, Grant};
 use crate::live::LiveSession;
 use crate::node::OwnNode;
 use crate::path::NodePath;
+use crate::rule::Rule;
 use crate::session::Session;
 
 /// A place in the queue. Dropped, it is given up in the background.
@@ -26,6 +28,10 @@ pub(super) struct Entry {
     pub(super) node: Option<Created>,
     /// Whether nobody else can write to the znode, and its name says so.
     pub(super) announces: bool,
+    /// Whether the number says that nobody else was in the queue when the znode was created.
+    pub(super) foretold: bool,
+    /// Known of a contender that is alone in the queue.
+    pub(super) alone: Option<Alone>,
     pub(super) given_up: bool,
 }
 
@@ -49,7 +55,12 @@ impl Entry {
 
     /// Turns the place in the queue into what is held; `None` where the session's lease has lapsed,
     /// so that it may be over already.
-    pub(super) fn grant(&mut self, alarm: Option<Alarm>) -> Option<Grant> {
+    pub(super) fn grant(
+        &mut self,
+        rule: &Arc<dyn Rule>,
+        last_alone: &LastAlone,
+        alarm: Option<Alarm>,
+    ) -> Option<Grant> {
         let node = self.node.as_ref()?;
         let token = FencingToken::from(node.stat.czxid);
         let mut own = OwnNode::unique(node.path.clone());
@@ -57,9 +68,12 @@ impl Entry {
             // Most often nobody is behind one that has not waited, and a mere deletion costs less.
             own = own.written_by_owner_alone(alarm.is_some());
         }
+        if let Some(alone) = self.alone {
+            own = own.alone(last_alone.clone(), alone);
+        }
         let grant = Grant::new(self.session.clone(), self.live.clone(), own, token, alarm).ok()?;
         self.given_up = true;
-        Some(grant)
+        Some(grant.by(rule.clone()))
     }
 }
 

@@ -53,8 +53,10 @@ fn may_happen() -> Backoff {
 
 enum Woken {
     OwnGone,
-    /// Somebody waited on has gone, or the directory's data has changed.
+    /// The directory's data has changed, or nothing more will be told of somebody waited on.
     Changed,
+    /// The znode of the contender with this name has gone.
+    Gone(String),
     /// Somebody has written to the znode of the contender with this name.
     Written(String),
 }
@@ -80,33 +82,44 @@ impl Vigil {
         self.watches
             .retain(|name, _| names.contains(&name.as_str()));
         loop {
-            if self.set_watches(visit, entry, &names).await? == Set::LookAgain {
-                self.look_again.wait().await;
-                return Ok(Waited::LookAgain);
+            match self.set_watches(visit, entry, &names).await? {
+                Set::All => self.look_again = may_happen(),
+                Set::Gone(name) if stands_alone(on, &name) => {
+                    return self.has_its_turn(visit, entry).await;
+                }
+                Set::Gone(_) | Set::LookAgain => {
+                    self.look_again.wait().await;
+                    return Ok(Waited::LookAgain);
+                }
             }
-            self.look_again = may_happen();
             match self.next().await {
                 Woken::OwnGone => return Err(visit.deleted(entry).await),
-                Woken::Changed => return Ok(Waited::LookAgain),
-                Woken::Written(name) => {
-                    let hands_over = |awaited: &Awaited| awaited.name == name && awaited.hands_over;
-                    if on.iter().any(hands_over) {
-                        return match self.look_at_own() {
-                            Standing::Certain => Ok(Waited::Handover),
-                            Standing::Doubtful => Ok(Waited::LookAgain),
-                            Standing::Gone => Err(visit.deleted(entry).await),
-                        };
-                    }
-                    // It says nothing about its going: watched anew, unless it has gone with it.
+                Woken::Gone(name) if stands_alone(on, &name) => {
+                    return self.has_its_turn(visit, entry).await;
                 }
+                Woken::Gone(_) | Woken::Changed => return Ok(Waited::LookAgain),
+                Woken::Written(name) if hands_over(on, &name) => {
+                    return self.has_its_turn(visit, entry).await;
+                }
+                // It says nothing about its going: watched anew, unless it has gone with it.
+                Woken::Written(_) => {}
             }
         }
     }
 
-    /// Whether one's own znode stands at the moment of an event that has just been seen.
+    /// Nobody is left before the waiter. It holds if its own znode stands for certain.
+    async fn has_its_turn(&mut self, visit: &Visit<'_>, entry: &Entry) -> Result<Waited, Error> {
+        match self.look_at_own() {
+            Standing::Certain => Ok(Waited::Handover),
+            Standing::Doubtful => Ok(Waited::LookAgain),
+            Standing::Gone => Err(visit.deleted(entry).await),
+        }
+    }
+
+    /// Whether one's own znode stands at the moment of what has just been seen of another.
     ///
-    /// What has happened to it before that event is known by now, if both were told over one
-    /// connection; after another it may be told later.
+    /// What has happened to it before that is known by now, if both were told over one connection;
+    /// after another it may be told later.
     fn look_at_own(&mut self) -> Standing {
         let same_connection = match &mut self.disconnected {
             Some(disconnected) => disconnected.now_or_never().is_none(),
@@ -187,18 +200,22 @@ impl Vigil {
                 Err(error) => return Err(visit.failed(error)),
             }
         }
+        let mut gone = None;
         for ((name, path), other) in other_paths.iter().zip(others) {
             match other.await {
                 Ok((_, _, watch)) => {
                     let watch = keeping(watch, part(&mut room, visit, path));
                     self.watches.insert((*name).to_owned(), watch);
                 }
-                Err(error) if error.is(Refusal::NoNode) => set = Set::LookAgain,
+                Err(error) if error.is(Refusal::NoNode) => gone = Some((*name).to_owned()),
                 Err(ServerError::OutcomeUnknown(_)) => set = Set::LookAgain,
                 Err(error) => return Err(visit.failed(error)),
             }
         }
-        Ok(set)
+        Ok(match (set, gone) {
+            (Set::All, Some(name)) => Set::Gone(name),
+            (set, _) => set,
+        })
     }
 
     fn reserve<'p>(
@@ -274,7 +291,8 @@ impl Vigil {
         self.watches.remove(&name);
         match event {
             Event::DataChanged | Event::Created | Event::ChildrenChanged => Woken::Written(name),
-            Event::Deleted | Event::SessionEnded(_) => Woken::Changed,
+            Event::Deleted => Woken::Gone(name),
+            Event::SessionEnded(_) => Woken::Changed,
         }
     }
 
@@ -345,10 +363,21 @@ impl Vigil {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+fn hands_over(on: &[Awaited], name: &str) -> bool {
+    on.iter()
+        .any(|awaited| awaited.name == name && awaited.hands_over)
+}
+
+fn stands_alone(on: &[Awaited], name: &str) -> bool {
+    on.iter()
+        .any(|awaited| awaited.name == name && awaited.stands_alone)
+}
+
 enum Set {
     /// All watches stand.
     All,
+    /// They do, except that the contender with this name has gone.
+    Gone(String),
     /// Something has changed meanwhile, or may have.
     LookAgain,
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use super::Shared;
 use super::entry::{Entry, own_nodes};
 use super::vigil::{Vigil, Waited};
+use crate::alarm::Alarm;
+use crate::alone::Alone;
 use crate::announcement::written_by_owner_alone;
 use crate::backoff::Backoff;
 use crate::contender::{Contender, Identity, order, ordered_by_czxid};
@@ -37,6 +39,8 @@ pub(super) struct Awaited {
     pub(super) name: String,
     /// Whether its release, if it says that it is one, is all that the waiter must know to hold.
     pub(super) hands_over: bool,
+    /// Whether its going, whatever the reason, is.
+    pub(super) stands_alone: bool,
 }
 
 impl<'a> Visit<'a> {
@@ -104,7 +108,8 @@ impl<'a> Visit<'a> {
         Ok(self.queue.rule.decide(&contenders, contenders.len() - 1) == Verdict::Hold)
     }
 
-    /// Creates the contender's znode, and lists the queue as it is after that.
+    /// Creates the contender's znode, and lists the queue as it is after that, unless the znode's
+    /// number says who is in it.
     pub(super) async fn enter(&self) -> Result<(Entry, Vec<String>), Error> {
         let options = &self.queue.options;
         let label = self.queue.rule.label();
@@ -115,8 +120,13 @@ impl<'a> Visit<'a> {
             identity: self.queue.session.ensemble().identity(),
             node: None,
             announces: false,
+            foretold: false,
+            alone: None,
             given_up: false,
         };
+        let last = self.queue.last_alone.get();
+        // As the time before. Where it comes otherwise, the list comes later.
+        let foreseen = last.is_some_and(|last| last.was_foretold);
         let most = Duration::from_secs(1);
         let (mut missing_again, mut unknown) = (Backoff::after(1, most), Backoff::up_to(most));
         loop {
@@ -134,11 +144,18 @@ impl<'a> Visit<'a> {
             let mode = CreateMode::EphemeralSequential;
             let create = self.server.create(&path, &options.data, mode, &acl);
             // Sent right behind the create, and answered after it: they see the new znode.
-            let after = self.ask_for_queue();
+            let after = match foreseen {
+                true => self.ask_for_directory(),
+                false => self.ask_for_queue(),
+            };
             let (created, after) = match create.await {
                 Ok(created) => {
                     self.live.answered(sent);
-                    (created, after)
+                    entry.foretold = last.is_some_and(|last| self.foretells(&last, &created));
+                    match foreseen && !entry.foretold {
+                        true => (created, self.ask_for_queue()),
+                        false => (created, after),
+                    }
                 }
                 Err(error) if error.is(Refusal::NoNode) => {
                     let missing = MissingDirectory {
@@ -170,7 +187,7 @@ impl<'a> Visit<'a> {
                 // The server has put the client into another session than it knows of.
                 return Err(self.failed(ServerError::SessionOver(SessionEnd::Expired)));
             }
-            let children = self.answered_queue(after).await?;
+            let children = self.answered_queue(after, entry.name()).await?;
             return Ok((entry, children));
         }
     }
@@ -200,27 +217,50 @@ impl<'a> Visit<'a> {
             .min_by_key(|node| node.stat.czxid))
     }
 
+    fn foretells(&self, last: &Alone, created: &Created) -> bool {
+        self.contender(created.path.rsplit('/').next().unwrap_or_default())
+            .is_some_and(|contender| last.foretells(contender.sequence(), created.stat.czxid))
+    }
+
+    fn contender(&self, name: &str) -> Option<Contender> {
+        Contender::parse(name, |label| self.queue.rule.counts(label))
+    }
+
     /// Sends for the names in the directory, and for its data where the rule wants it.
     fn ask_for_queue(&self) -> AskedForQueue<'_> {
-        let directory = self.queue.directory.as_str();
+        let names = self.server.list(self.queue.directory.as_str());
         AskedForQueue {
-            names: self.server.list(directory),
-            data: self
-                .queue
-                .rule
-                .reads_directory()
-                .then(|| self.server.get(directory)),
+            names: Some(names),
+            ..self.ask_for_directory()
         }
     }
 
-    /// Takes in the answers: the names, which are none where there is no directory. The rule has
-    /// learned the data then. Asks again as long as no answer comes.
-    async fn answered_queue(&self, asked: AskedForQueue<'_>) -> Result<Vec<String>, Error> {
+    /// Sends for the directory's data where the rule wants it.
+    fn ask_for_directory(&self) -> AskedForQueue<'_> {
+        let directory = self.queue.directory.as_str();
+        let reads = self.queue.rule.reads_directory();
+        AskedForQueue {
+            names: None,
+            data: reads.then(|| self.server.get(directory)),
+        }
+    }
+
+    /// Takes in the answers: the names, which are none where there is no directory, and are known
+    /// to be just this one where they were not asked for. The rule has learned the data then. Asks
+    /// for everything again as long as no answer comes.
+    async fn answered_queue(
+        &self,
+        asked: AskedForQueue<'_>,
+        only: Option<&str>,
+    ) -> Result<Vec<String>, Error> {
         let mut backoff = Backoff::up_to(Duration::from_secs(1));
         let mut asked = asked;
         loop {
             let answers = async {
-                let names = asked.names.await?;
+                let names = match asked.names {
+                    Some(names) => names.await?,
+                    None => only.map(str::to_owned).into_iter().collect(),
+                };
                 let data = match asked.data {
                     Some(data) => Some(data.await?.0),
                     None => None,
@@ -265,7 +305,7 @@ impl<'a> Visit<'a> {
     }
 
     pub(super) async fn list(&self) -> Result<Vec<String>, Error> {
-        self.answered_queue(self.ask_for_queue()).await
+        self.answered_queue(self.ask_for_queue(), None).await
     }
 
     /// The contenders among these children, first in the queue first.
@@ -273,7 +313,7 @@ impl<'a> Visit<'a> {
         let rule = &*self.queue.rule;
         let mut contenders: Vec<Contender> = children
             .iter()
-            .filter_map(|name| Contender::parse(name, |label| rule.counts(label)))
+            .filter_map(|name| self.contender(name))
             .collect();
         order(&mut contenders);
         let tied = ordered_by_czxid(&contenders);
@@ -323,7 +363,7 @@ impl<'a> Visit<'a> {
     }
 
     /// Asks the rule.
-    async fn look(&self, entry: &Entry, children: Vec<String>) -> Result<Look, Error> {
+    async fn look(&self, entry: &mut Entry, children: Vec<String>) -> Result<Look, Error> {
         let contenders = self.in_order(children).await?;
         let own = entry.name();
         let Some(me) = contenders
@@ -333,11 +373,22 @@ impl<'a> Visit<'a> {
             return Err(entry.deleted());
         };
         match self.queue.rule.decide(&contenders, me) {
-            Verdict::Hold => Ok(Look::Hold),
+            Verdict::Hold => {
+                entry.alone = match (contenders.as_slice(), &entry.node) {
+                    ([own], Some(node)) => Some(Alone {
+                        sequence: own.sequence(),
+                        czxid: node.stat.czxid,
+                        was_foretold: entry.foretold,
+                    }),
+                    _ => None,
+                };
+                Ok(Look::Hold)
+            }
             Verdict::Wait { on } if !on.is_empty() && on.iter().all(|&place| place < me) => {
                 let awaited = |place: usize| Awaited {
                     name: contenders[place].name().to_owned(),
                     hands_over: self.hands_over(&contenders[place..=me]),
+                    stands_alone: self.stands_alone(&contenders[..=me], place),
                 };
                 Ok(Look::Wait(on.into_iter().map(awaited).collect()))
             }
@@ -361,6 +412,16 @@ impl<'a> Visit<'a> {
             && rule.decide(rest, rest.len() - 1) == Verdict::Hold
     }
 
+    /// Whether the last of these holds when the one at this place has gone, even if nobody else has.
+    fn stands_alone(&self, contenders: &[Contender], place: usize) -> bool {
+        let rule = &self.queue.rule;
+        // With more before it than that one, this is seldom worth the work.
+        let only = matches!(contenders, [_, _]) && place == 0;
+        only && !rule.reads_directory()
+            && !rule.may_be_exchanged(contenders[place].label())
+            && rule.decide(&contenders[1..], 0) == Verdict::Hold
+    }
+
     fn rule_is_broken(&self, problem: &str) -> InvalidInput {
         InvalidInput::new("rule", format!("{:?}", self.queue.rule), problem)
     }
@@ -371,9 +432,9 @@ impl<'a> Visit<'a> {
         mut entry: Entry,
         children: Vec<String>,
     ) -> Result<Option<Grant>, Error> {
-        match self.look(&entry, children).await? {
+        match self.look(&mut entry, children).await? {
             // Not where the lease has lapsed this very moment: waiting would be acquiring.
-            Look::Hold => Ok(entry.grant(None)),
+            Look::Hold => Ok(self.grant(&mut entry, None)),
             Look::Wait(..) => Ok(None),
         }
     }
@@ -385,8 +446,8 @@ impl<'a> Visit<'a> {
     ) -> Result<Grant, Error> {
         let mut vigil = Vigil::default();
         loop {
-            match self.look(&entry, children).await? {
-                Look::Hold => match entry.grant(vigil.alarm.take()) {
+            match self.look(&mut entry, children).await? {
+                Look::Hold => match self.grant(&mut entry, vigil.alarm.take()) {
                     Some(grant) => return Ok(grant),
                     None => self.renew_lease().await?,
                 },
@@ -394,7 +455,7 @@ impl<'a> Visit<'a> {
                     WaitStrategy::Predecessor => {
                         if vigil.wait_on(self, &entry, &on).await? == Waited::Handover {
                             // Where the lease has lapsed, what holds on may have gone: look again.
-                            if let Some(grant) = entry.grant(vigil.alarm.take()) {
+                            if let Some(grant) = self.grant(&mut entry, vigil.alarm.take()) {
                                 return Ok(grant);
                             }
                         }
@@ -408,6 +469,10 @@ impl<'a> Visit<'a> {
             }
             children = self.list().await?;
         }
+    }
+
+    fn grant(&self, entry: &mut Entry, alarm: Option<Alarm>) -> Option<Grant> {
+        entry.grant(&self.queue.rule, &self.queue.last_alone, alarm)
     }
 
     /// Makes sure that the session lives before anything is granted in it.
@@ -432,6 +497,7 @@ impl<'a> Visit<'a> {
 
 /// Reads of the directory that have been sent.
 struct AskedForQueue<'a> {
-    names: Reply<'a, Vec<String>>,
+    /// `None` where they are known.
+    names: Option<Reply<'a, Vec<String>>>,
     data: Option<Reply<'a, Node>>,
 }

@@ -1,0 +1,101 @@
+//! Being alone in the queue, known without a look at it.
+//!
+//! Whoever held with nobody else in the queue and comes back is told by the number of its new znode
+//! whether anybody has come meanwhile: the numbers count the creations in the directory, of
+//! whatever kind. The number right after the last one means that nobody has, and who came before
+//! had gone by then. The argument is in [`docs::handoff`](crate::docs::handoff).
+
+use std::sync::{Arc, Mutex};
+
+use crate::contender::Sequence;
+use crate::sync::lock;
+
+/// A contender that held with nobody else in the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alone {
+    pub(crate) sequence: Sequence,
+    /// The transaction that created its znode.
+    pub(crate) czxid: i64,
+    /// Whether the one before it had told as much.
+    pub(crate) was_foretold: bool,
+}
+
+impl Alone {
+    /// Whether a contender created after this one had gone is alone when it comes, too.
+    ///
+    /// A directory that was deleted in between counts from zero again. To come back to this number
+    /// takes a transaction for each, so that it is the same directory where there were fewer.
+    pub(crate) fn foretells(&self, sequence: Sequence, czxid: i64) -> bool {
+        let number = self.sequence.get();
+        let same_leader = self.czxid >> 32 == czxid >> 32;
+        let transactions = czxid.checked_sub(self.czxid);
+        let fewer = 0..=i64::from(number);
+        // The last number of all is given out more than once.
+        sequence.get() < i32::MAX
+            && number.checked_add(1) == Some(sequence.get())
+            && same_leader
+            && transactions.is_some_and(|transactions| fewer.contains(&transactions))
+    }
+}
+
+/// The last contender of a queue that this process knows to have been alone, and gone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LastAlone(Arc<Mutex<Option<Alone>>>);
+
+impl LastAlone {
+    pub(crate) fn get(&self) -> Option<Alone> {
+        *lock(&self.0)
+    }
+
+    /// Its znode has gone for certain.
+    pub(crate) fn has_gone(&self, alone: Alone) {
+        *lock(&self.0) = Some(alone);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn foretold(number: i32, czxid: i64, next: i32, next_czxid: i64) -> bool {
+        let alone = Alone {
+            sequence: number.into(),
+            czxid,
+            was_foretold: false,
+        };
+        alone.foretells(next.into(), next_czxid)
+    }
+
+    #[test]
+    fn next_number_after_few_transactions_says_that_nobody_has_come() {
+        assert!(foretold(7, 100, 8, 102));
+        assert!(foretold(7, 100, 8, 107));
+    }
+
+    #[test]
+    fn another_number_says_nothing() {
+        for next in [i32::MIN, -1, 0, 6, 7, 9, i32::MAX] {
+            assert!(!foretold(7, 100, next, 102), "{next}");
+        }
+    }
+
+    #[test]
+    fn as_many_transactions_as_a_new_directory_needs_say_nothing() {
+        assert!(!foretold(7, 100, 8, 108));
+        assert!(!foretold(0, 100, 1, 102));
+        assert!(!foretold(1, 100, 2, 102));
+        assert!(foretold(2, 100, 3, 102));
+        // Another leader numbers its transactions otherwise, and an older one is no later.
+        assert!(!foretold(7, (1 << 32) - 1, 8, 1 << 32));
+        assert!(!foretold(7, i64::MIN, 8, i64::MAX));
+    }
+
+    #[test]
+    fn end_of_the_count_says_nothing() {
+        assert!(foretold(i32::MAX - 2, 100, i32::MAX - 1, 102));
+        assert!(!foretold(i32::MAX - 1, 100, i32::MAX, 102));
+        assert!(!foretold(i32::MAX, 100, i32::MIN, 102));
+        assert!(!foretold(-3, 100, -2, 102));
+        assert!(!foretold(-1, 100, 0, 102));
+    }
+}
