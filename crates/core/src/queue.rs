@@ -210,19 +210,36 @@ impl Queue {
                 "must not be zero",
             ));
         }
-        let local = options.local.map(LocalQueue::new);
-        let session = session.clone();
-        let rule = Arc::new(rule);
+        let shared = Shared {
+            session: session.clone(),
+            directory,
+            rule: Arc::new(rule),
+            local: options.local.map(LocalQueue::new),
+            options,
+            last_alone: LastAlone::default(),
+        };
         Ok(Queue {
-            shared: Arc::new(Shared {
-                session,
-                directory,
-                rule,
-                options,
-                local,
-                last_alone: LastAlone::default(),
-            }),
+            shared: Arc::new(shared),
         })
+    }
+
+    /// The same queue for contenders of another kind. Nothing is sent yet.
+    ///
+    /// The rules of one queue count the same contenders. What one of them has learned of who is in
+    /// the queue, the others know as well; within the process
+    /// ([`QueueOptions::local`]) each kind waits for itself.
+    pub fn by(&self, rule: impl Rule + 'static) -> Queue {
+        let shared = Shared {
+            session: self.shared.session.clone(),
+            directory: self.shared.directory.clone(),
+            rule: Arc::new(rule),
+            local: self.shared.options.local.map(LocalQueue::new),
+            options: self.shared.options.clone(),
+            last_alone: self.shared.last_alone.clone(),
+        };
+        Queue {
+            shared: Arc::new(shared),
+        }
     }
 
     /// The session that it stands on.

@@ -1,17 +1,28 @@
 //! Handoff without a read: what a waiter may make of what it is told.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use zookeeper_recipes_core::{
-    ConnectOptions, Contender, Error, Hold, Queue, Recipe, Rule, Session, Verdict,
+    ConnectOptions, Contender, Error, Hold, Queue, QueueOptions, Recipe, Rule, Session, Verdict,
 };
+use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
 
+/// What tells a waiter that nobody is left before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// That the holder says it releases.
+    ByTheRelease,
+    /// That the only one before it goes.
+    ByTheGoing,
+}
+
 #[derive(Debug)]
-struct First;
+struct First(Told);
 
 impl Rule for First {
     fn label(&self) -> Cow<'_, str> {
@@ -20,6 +31,10 @@ impl Rule for First {
 
     fn holds_alone(&self, _: &str) -> bool {
         true
+    }
+
+    fn may_be_exchanged(&self, _: &str) -> bool {
+        self.0 == Told::ByTheRelease
     }
 
     fn decide(&self, _: &[Contender], me: usize) -> Verdict {
@@ -33,14 +48,20 @@ impl Rule for First {
 const PATH: &str = "/locks/handoff";
 const SESSION_TIMEOUT: Duration = Duration::from_secs(12);
 
-async fn queue(simulation: &Simulation, process: &str) -> Queue {
-    let opened = Session::open(simulation.ensemble(process), ConnectOptions::new()).await;
-    Queue::new(&opened.expect("a session opens"), PATH, First).expect("a good path")
+async fn queue(simulation: &Simulation, process: &str, told: Told) -> (Queue, Meter) {
+    let meter = Meter::default();
+    let ensemble = MeteredEnsemble::new(simulation.ensemble(process), meter.clone());
+    let opened = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
+    let options = QueueOptions::new().announce_release(told == Told::ByTheRelease);
+    let session = opened.expect("a session opens");
+    let queue = Queue::with_options(&session, PATH, First(told), options);
+    (queue.expect("a good path"), meter)
 }
 
-/// One that waits, alone behind a holder that will announce its release.
+/// One that waits, alone behind a holder.
 struct Waiter {
     simulation: Simulation,
+    meter: Meter,
     hold: Hold,
     waiting: JoinHandle<Result<Hold, Error>>,
     /// The path of its znode.
@@ -48,7 +69,7 @@ struct Waiter {
 }
 
 impl Waiter {
-    async fn new(seed: u64) -> Waiter {
+    async fn new(seed: u64, told: Told) -> Waiter {
         let simulation = Simulation::new(SimulationOptions {
             seed,
             servers: 3,
@@ -58,8 +79,8 @@ impl Waiter {
             ..SimulationOptions::default()
         });
         let administrator = simulation.administrator();
-        let holder = queue(&simulation, "holder").await;
-        let waiter = queue(&simulation, "waiter").await;
+        let (holder, _) = queue(&simulation, "holder", told).await;
+        let (waiter, meter) = queue(&simulation, "waiter", told).await;
         let hold = holder.acquire().await.expect("nobody is before it");
         let waiting = tokio::spawn({
             let waiter = waiter.clone();
@@ -78,6 +99,7 @@ impl Waiter {
         let queue = waiter.contenders().await.expect("a look");
         Waiter {
             simulation,
+            meter,
             hold,
             waiting,
             own: format!("{PATH}/{}", queue[1].name),
@@ -100,10 +122,30 @@ impl Waiter {
     }
 }
 
+fn each(seeds: u64) -> impl Iterator<Item = (u64, Told)> {
+    (0..seeds).flat_map(|seed| [(seed, Told::ByTheRelease), (seed, Told::ByTheGoing)])
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiter_alone_behind_a_holder_is_let_in_without_asking() {
+    for (seed, told) in each(20) {
+        let waiter = Waiter::new(seed, told).await;
+        let before = waiter.meter.read().requests;
+        waiter.hold.release().await.expect("it is released");
+        let hold = waiter.waiting.await.expect("no panic").expect("its turn");
+        assert_eq!(
+            waiter.meter.read().requests,
+            before,
+            "seed {seed}: {told:?}"
+        );
+        hold.release().await.expect("it is released");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn waiter_that_is_deleted_right_before_a_release_is_not_let_in_by_it() {
-    for seed in 0..200 {
-        let waiter = Waiter::new(seed).await;
+    for (seed, told) in each(200) {
+        let waiter = Waiter::new(seed, told).await;
         waiter.delete();
         waiter.assert_is_not_let_in(seed).await;
     }
@@ -113,8 +155,8 @@ async fn waiter_that_is_deleted_right_before_a_release_is_not_let_in_by_it() {
 /// any order.
 #[tokio::test(start_paused = true)]
 async fn waiter_that_is_deleted_while_cut_off_is_not_let_in_by_a_release() {
-    for seed in 0..500 {
-        let waiter = Waiter::new(seed).await;
+    for (seed, told) in each(500) {
+        let waiter = Waiter::new(seed, told).await;
         waiter.simulation.process("waiter").disconnect();
         waiter.delete();
         sleep(Duration::from_millis(seed * 7 % 1_500)).await;

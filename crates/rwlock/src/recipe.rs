@@ -107,8 +107,8 @@ impl SharedLock {
             ));
         }
         let path = path.as_ref();
-        let read = Queue::with_options(session, path, NoWriterBefore, options.clone())?;
-        let write = Queue::with_options(session, path, NobodyBefore, options)?;
+        let read = Queue::with_options(session, path, NoWriterBefore, options)?;
+        let write = read.by(NobodyBefore);
         Ok(SharedLock {
             read: ReadLock { queue: read },
             write: WriteLock { queue: write },

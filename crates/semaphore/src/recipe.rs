@@ -115,15 +115,13 @@ impl Semaphore {
             ));
         }
         let path = NodePath::new(path.as_ref())?;
-        let agreement = Agreement::new(path, permits)?;
+        let agreement = Arc::new(Agreement::new(path.clone(), permits)?);
+        let rule = WithinPermits::by(&agreement, 1)?;
         let one = Permits {
-            session: session.clone(),
-            options: Arc::new(options),
-            agreement: Arc::new(agreement),
+            queue: Queue::with_options(session, path, rule, options)?,
+            agreement,
             weight: 1,
         };
-        // What is wrong about the options is said now.
-        one.queue()?;
         Ok(Semaphore { one })
     }
 
@@ -241,7 +239,7 @@ impl Semaphore {
         let agreement = &self.one.agreement;
         let path = agreement.path();
         loop {
-            let server = self.one.session.server(path).await?;
+            let server = self.one.queue.session().server(path).await?;
             let at = |error| Error::at(path.as_str(), server.id(), error);
             // A server that lags behind would let nobody write what it has not yet seen.
             let synced = server.sync(path.as_str());
@@ -302,8 +300,7 @@ impl Semaphore {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Permits {
-    session: Session,
-    options: Arc<QueueOptions>,
+    queue: Queue,
     agreement: Arc<Agreement>,
     weight: u32,
 }
@@ -320,9 +317,7 @@ impl Permits {
 
     /// The queue of one attempt: an attempt decides by what itself has read.
     fn queue(&self) -> Result<Queue, InvalidInput> {
-        let path = self.agreement.path().as_str();
-        let options = QueueOptions::clone(&self.options);
-        Queue::with_options(&self.session, path, self.rule()?, options)
+        Ok(self.queue.by(self.rule()?))
     }
 }
 

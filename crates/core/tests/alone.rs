@@ -1,0 +1,134 @@
+//! Coming back to a queue in which one was alone: what the number of one's znode says.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+use zookeeper_recipes_core::{
+    ConnectOptions, Contender, CreateMode, Hold, Queue, Recipe, Rule, Session, Verdict,
+};
+use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
+use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
+
+#[derive(Debug)]
+struct First;
+
+impl Rule for First {
+    fn label(&self) -> Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
+        match me {
+            0 => Verdict::Hold,
+            _ => Verdict::wait_on(me - 1),
+        }
+    }
+}
+
+const PATH: &str = "/locks/alone";
+
+async fn queue(simulation: &Simulation, process: &str) -> (Queue, Meter) {
+    let meter = Meter::default();
+    let ensemble = MeteredEnsemble::new(simulation.ensemble(process), meter.clone());
+    let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
+    let queue = Queue::new(&session.expect("a session opens"), PATH, First);
+    (queue.expect("a good path"), meter)
+}
+
+async fn hold(queue: &Queue) -> Hold {
+    queue.acquire().await.expect("nobody is before it")
+}
+
+/// Holds and releases until no list is asked for.
+async fn settle(queue: &Queue, meter: &Meter) -> i32 {
+    loop {
+        let before = meter.read().requests;
+        let hold = hold(queue).await;
+        let number = number(&hold);
+        hold.release().await.expect("it is released");
+        match meter.read().requests - before {
+            2 => return number,
+            requests => assert!(requests < 10 && number < 10, "{requests} for {number}"),
+        }
+    }
+}
+
+fn number(hold: &Hold) -> i32 {
+    let name = hold.path().rsplit('/').next().unwrap_or_default();
+    let contender = Contender::parse(name, |label| label == "lock-");
+    contender.expect("a contender").sequence().get()
+}
+
+async fn must_wait(queue: &Queue) {
+    let waited = timeout(Duration::from_secs(3), queue.acquire()).await;
+    assert!(waited.is_err(), "it holds beside another: {waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_back_to_an_empty_queue_creates_and_deletes_and_asks_nothing() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (queue, meter) = queue(&simulation, "one").await;
+    settle(&queue, &meter).await;
+    let before = meter.read().requests;
+    for _ in 0..100 {
+        hold(&queue).await.release().await.expect("it is released");
+    }
+    assert_eq!(meter.read().requests - before, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_back_after_another_has_come_waits_for_it() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (queue_one, meter) = queue(&simulation, "one").await;
+    let (queue_two, _) = queue(&simulation, "two").await;
+    settle(&queue_one, &meter).await;
+    let rival = hold(&queue_two).await;
+    must_wait(&queue_one).await;
+    rival.release().await.expect("it is released");
+    hold(&queue_one).await.release().await.expect("released");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_back_with_a_hold_of_its_own_left_waits_for_it() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (queue, meter) = queue(&simulation, "one").await;
+    settle(&queue, &meter).await;
+    let held = hold(&queue).await;
+    must_wait(&queue).await;
+    held.release().await.expect("it is released");
+}
+
+/// The number that comes next is the one that would come next in the old directory, and another
+/// holds in the new one.
+#[tokio::test(start_paused = true)]
+async fn directory_that_is_made_anew_and_counts_as_far_is_not_taken_for_the_old_one() {
+    for more in 0..20 {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let administrator = simulation.administrator();
+        let (queue_one, meter) = queue(&simulation, "one").await;
+        let (queue_two, _) = queue(&simulation, "two").await;
+        settle(&queue_one, &meter).await;
+        for _ in 0..more {
+            hold(&queue_one).await.release().await.expect("released");
+        }
+        let last = settle(&queue_one, &meter).await;
+
+        administrator.delete(PATH).expect("it is empty");
+        administrator
+            .create(PATH, b"", CreateMode::Container)
+            .expect("it is created");
+        for _ in 0..last {
+            let path = format!("{PATH}/somebody-");
+            let created = administrator.create(&path, b"", CreateMode::PersistentSequential);
+            administrator
+                .delete(&created.expect("it is created"))
+                .expect("it is deleted");
+        }
+        let rival = hold(&queue_two).await;
+        assert_eq!(number(&rival), last);
+        must_wait(&queue_one).await;
+        rival.release().await.expect("it is released");
+    }
+}
