@@ -151,6 +151,38 @@ async fn waiter_that_is_deleted_right_before_a_release_is_not_let_in_by_it() {
     }
 }
 
+/// The one before it goes, too, so that the waiter finds nobody there as it sets its watches.
+#[tokio::test(start_paused = true)]
+async fn waiter_that_is_deleted_as_it_begins_to_watch_is_not_let_in_by_anothers_going() {
+    for seed in 0..1_000 {
+        let simulation = Simulation::new(SimulationOptions {
+            seed,
+            session_timeout: SESSION_TIMEOUT,
+            ..SimulationOptions::default()
+        });
+        let administrator = simulation.administrator();
+        let (holder, _) = queue(&simulation, "holder", Told::ByTheGoing).await;
+        let (waiter, _) = queue(&simulation, "waiter", Told::ByTheGoing).await;
+        let hold = holder.acquire().await.expect("nobody is before it");
+        let waiting = tokio::spawn(async move { waiter.acquire().await });
+        let own = loop {
+            let children = administrator.children(PATH);
+            match children.iter().find(|child| !hold.path().ends_with(*child)) {
+                Some(own) => break format!("{PATH}/{own}"),
+                None => sleep(Duration::from_micros(10)).await,
+            }
+        };
+        sleep(Duration::from_micros(seed * 10)).await;
+        administrator.delete(&own).expect("it is deleted");
+        administrator.delete(hold.path()).expect("it is deleted");
+        let outcome = waiting.await.expect("no panic");
+        assert!(
+            matches!(outcome, Err(Error::ContenderDeleted { .. })),
+            "seed {seed}: {outcome:?}"
+        );
+    }
+}
+
 /// The holder releases as the waiter's connection is made anew: the server then tells it of both in
 /// any order.
 #[tokio::test(start_paused = true)]
