@@ -43,8 +43,8 @@ impl RawClient {
         create.await.expect(ANSWERED);
     }
 
-    /// What a queue sends: a create and a list, together; then a delete.
-    pub(crate) async fn queue(&self, directory: &str) {
+    /// What a newcomer to a queue sends: a create and a list, together; then a delete.
+    pub(crate) async fn newcomer(&self, directory: &str) {
         let path = format!("{directory}/{CONTENDER}");
         let create = self
             .client
@@ -56,17 +56,26 @@ impl RawClient {
         self.client.delete(&path, None).await.expect(ANSWERED);
     }
 
-    /// What a semaphore sends: a create, a list and a read of the directory, together; then a
-    /// delete.
-    pub(crate) async fn semaphore(&self, directory: &str) {
+    /// What one sends who comes back to a queue that was empty: a create, then a delete.
+    pub(crate) async fn again(&self, directory: &str) {
         let path = format!("{directory}/{CONTENDER}");
         let create = self
             .client
             .create(&path, b"", &open(CreateMode::EphemeralSequential));
-        let list = self.client.list_children(directory);
+        let (_, sequence) = create.await.expect(ANSWERED);
+        let path = format!("{path}{sequence}");
+        self.client.delete(&path, None).await.expect(ANSWERED);
+    }
+
+    /// What one sends who comes back to a semaphore that nobody used: a create and a read of the
+    /// directory, together; then a delete.
+    pub(crate) async fn semaphore_again(&self, directory: &str) {
+        let path = format!("{directory}/{CONTENDER}");
+        let create = self
+            .client
+            .create(&path, b"", &open(CreateMode::EphemeralSequential));
         let read = self.client.get_data(directory);
         let (_, sequence) = create.await.expect(ANSWERED);
-        assert_eq!(list.await.expect(ANSWERED).len(), 1);
         read.await.expect(ANSWERED);
         let path = format!("{path}{sequence}");
         self.client.delete(&path, None).await.expect(ANSWERED);
@@ -98,8 +107,8 @@ impl RawSession {
         }
     }
 
-    /// What a queue sends: a create and a list, together; then a delete.
-    pub(crate) async fn queue(&self, directory: &str) {
+    /// What a newcomer to a queue sends: a create and a list, together; then a delete.
+    pub(crate) async fn newcomer(&self, directory: &str) {
         let path = format!("{directory}/{CONTENDER}");
         let create = self
             .server
@@ -110,17 +119,25 @@ impl RawSession {
         self.server.delete(&created.path).await.expect(ANSWERED);
     }
 
-    /// What a semaphore sends: a create, a list and a read of the directory, together; then a
-    /// delete.
-    pub(crate) async fn semaphore(&self, directory: &str) {
+    /// What one sends who comes back to a queue that was empty: a create, then a delete.
+    pub(crate) async fn again(&self, directory: &str) {
         let path = format!("{directory}/{CONTENDER}");
         let create = self
             .server
             .create(&path, b"", CreateMode::EphemeralSequential, &self.acl);
-        let list = self.server.list(directory);
+        let created = create.await.expect(ANSWERED);
+        self.server.delete(&created.path).await.expect(ANSWERED);
+    }
+
+    /// What one sends who comes back to a semaphore that nobody used: a create and a read of the
+    /// directory, together; then a delete.
+    pub(crate) async fn semaphore_again(&self, directory: &str) {
+        let path = format!("{directory}/{CONTENDER}");
+        let create = self
+            .server
+            .create(&path, b"", CreateMode::EphemeralSequential, &self.acl);
         let read = self.server.get(directory);
         let created = create.await.expect(ANSWERED);
-        assert_eq!(list.await.expect(ANSWERED).len(), 1);
         read.await.expect(ANSWERED);
         self.server.delete(&created.path).await.expect(ANSWERED);
     }

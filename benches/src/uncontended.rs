@@ -48,10 +48,7 @@ impl Work {
         let recipe = Arc::new(recipe);
         Work::new(name, move || {
             let recipe = recipe.clone();
-            async move {
-                let hold = recipe.acquire().await.expect("nobody else wants it");
-                hold.release().await.expect("it has been held until now");
-            }
+            async move { turn(&*recipe).await }
         })
     }
 
@@ -65,6 +62,11 @@ impl fmt::Debug for Work {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("Work").field(&self.name).finish()
     }
+}
+
+async fn turn(recipe: &impl Recipe) {
+    let hold = recipe.acquire().await.expect("nobody else wants it");
+    hold.release().await.expect("it has been held until now");
 }
 
 /// The recipes that send the same requests, and these requests alone; all over one connection.
@@ -95,20 +97,43 @@ impl Comparison {
             directory.into()
         };
 
-        let shared = SharedLock::new(&session, directory()).expect(GOOD_PATH);
-        let of_queues = Comparison {
+        let of_newcomers = Comparison {
             by_client: {
                 let (raw, directory) = (by_client.clone(), made(""));
                 Work::new("create + list, delete: by client", move || {
                     let (raw, directory) = (raw.clone(), directory.clone());
-                    async move { raw.queue(&directory).await }
+                    async move { raw.newcomer(&directory).await }
                 })
             },
             by_session: {
                 let (raw, directory) = (by_session.clone(), made(""));
                 Work::new("create + list, delete: by session", move || {
                     let (raw, directory) = (raw.clone(), directory.clone());
-                    async move { raw.queue(&directory).await }
+                    async move { raw.newcomer(&directory).await }
+                })
+            },
+            recipes: vec![{
+                let (session, directory) = (session.clone(), made(""));
+                Work::new("exclusive lock, made anew each time", move || {
+                    let lock = ExclusiveLock::new(&session, &*directory).expect(GOOD_PATH);
+                    async move { turn(&lock).await }
+                })
+            }],
+        };
+        let shared = SharedLock::new(&session, directory()).expect(GOOD_PATH);
+        let of_queues = Comparison {
+            by_client: {
+                let (raw, directory) = (by_client.clone(), made(""));
+                Work::new("sequential create, delete: by client", move || {
+                    let (raw, directory) = (raw.clone(), directory.clone());
+                    async move { raw.again(&directory).await }
+                })
+            },
+            by_session: {
+                let (raw, directory) = (by_session.clone(), made(""));
+                Work::new("sequential create, delete: by session", move || {
+                    let (raw, directory) = (raw.clone(), directory.clone());
+                    async move { raw.again(&directory).await }
                 })
             },
             recipes: vec![
@@ -117,7 +142,10 @@ impl Comparison {
                     ExclusiveLock::new(&session, directory()).expect(GOOD_PATH),
                 ),
                 Work::of_recipe("read lock", shared.read().clone()),
-                Work::of_recipe("write lock", shared.write().clone()),
+                Work::of_recipe("write lock", {
+                    let shared = SharedLock::new(&session, directory()).expect(GOOD_PATH);
+                    shared.write().clone()
+                }),
                 Work::of_recipe(
                     "leadership",
                     LeaderElection::new(&session, directory(), "node-7").expect(GOOD_PATH),
@@ -127,16 +155,16 @@ impl Comparison {
         let of_semaphores = Comparison {
             by_client: {
                 let (raw, directory) = (by_client.clone(), made("5"));
-                Work::new("create + list + get, delete: by client", move || {
+                Work::new("create + get, delete: by client", move || {
                     let (raw, directory) = (raw.clone(), directory.clone());
-                    async move { raw.semaphore(&directory).await }
+                    async move { raw.semaphore_again(&directory).await }
                 })
             },
             by_session: {
                 let (raw, directory) = (by_session.clone(), made("5"));
-                Work::new("create + list + get, delete: by session", move || {
+                Work::new("create + get, delete: by session", move || {
                     let (raw, directory) = (raw.clone(), directory.clone());
-                    async move { raw.semaphore(&directory).await }
+                    async move { raw.semaphore_again(&directory).await }
                 })
             },
             recipes: vec![Work::of_recipe(
@@ -164,7 +192,7 @@ impl Comparison {
                 SingleNodeLock::new(&session, directory()).expect(GOOD_PATH),
             )],
         };
-        vec![of_queues, of_semaphores, of_single_nodes]
+        vec![of_newcomers, of_queues, of_semaphores, of_single_nodes]
     }
 
     /// The requests both ways, and the recipes.

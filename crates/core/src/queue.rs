@@ -33,11 +33,12 @@ use visit::Visit;
 /// `Queue`. Cheap to clone; the clones are one.
 ///
 /// Acquiring without contention costs two requests, sent together (the creation of the contender's
-/// znode, a list of the directory), and releasing one (the deletion). Whoever has to wait sends
-/// two more, together (a watch on its own znode, one on that of each contender it waits on), and
-/// one (a list) each time one of those goes, unless it went by a release that
-/// [said so](crate::docs::handoff). For that the first contender of each session costs a request
-/// more.
+/// znode, a list of the directory), and releasing one (the deletion). Once the clones of a queue
+/// have been alone in it a few times, acquiring costs one (the creation). Whoever has to wait
+/// sends two more, together (a watch on its own znode, one on that of each contender it waits on),
+/// and one (a list) each time one of those goes, unless it was the only one, or went by a release
+/// that said so. For that the first contender of each session costs a request more. See
+/// [`docs::handoff`](crate::docs::handoff).
 #[derive(Clone)]
 pub struct Queue {
     shared: Arc<Shared>,
@@ -126,7 +127,7 @@ impl QueueOptions {
     /// where the rule and the ensemble allow it: see [`docs::handoff`](crate::docs::handoff).
     ///
     /// Costs one request for each session. Without it the next holder lists the queue, once for
-    /// each release. Turn it off where others queue here that are woken by nothing but the deletion
+    /// each release, unless it had nobody else before it. Turn it off where others queue here that are woken by nothing but the deletion
     /// of a znode.
     pub fn announce_release(mut self, announce: bool) -> QueueOptions {
         self.announces_release = announce;

@@ -16,9 +16,10 @@ use crate::rule::FirstInQueue;
 /// # Requests
 ///
 /// Acquire, uncontended: a create and a list, sent together, and the first time in a session one
-/// more before. Release: a delete, or a transaction where somebody may be waiting. A waiter sends two reads when it begins to wait, and
-/// nothing more when the holder releases ([why that is enough](crate::core::docs::handoff)); a list
-/// when the one before it has gone otherwise. A failed
+/// more before; soon a create alone, where nobody else comes in between ([why that is
+/// enough](crate::core::docs::handoff)). Release: a delete, or a transaction where somebody may be
+/// waiting. A waiter sends two reads when it begins to wait, and nothing more when the holder
+/// releases; a list when the one before it, and not the only one, has gone otherwise. A failed
 /// [`try_acquire`](crate::Recipe::try_acquire): a list, or nothing where another task of the
 /// process has the lock.
 ///
