@@ -1,4 +1,4 @@
-//! Handoff without a read: only where nobody but the owner of a znode can write to it.
+//! Holding without a read: only where it is certain that nobody else does.
 
 use std::future::Future;
 use std::time::Duration;
@@ -39,13 +39,13 @@ async fn in_time<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, work).await.expect("in time")
 }
 
-/// Waits until the holder watches its own znode, as one does who holds for a while, and so does
-/// somebody else.
-async fn watched(server: &Server, hold: &Hold) {
+/// Waits until the owner of a znode watches it, as one does who waits or holds for a while, and so
+/// does somebody else.
+async fn watched(server: &Server, path: &str) {
     eventually("it is watched", || async {
         let watches = server.watches().await.expect("the server answers");
         watches
-            .get(hold.path())
+            .get(path)
             .is_some_and(|sessions| sessions.len() == 2)
     })
     .await;
@@ -58,15 +58,15 @@ struct Waiter {
 }
 
 impl Waiter {
-    /// Waits for `holder`, which nobody else does.
-    async fn behind(holder: &Hold, server: &Server, options: QueueOptions) -> Waiter {
+    /// Waits for the owner of the znode at this path, which nobody else does.
+    async fn behind(path: &str, server: &Server, options: QueueOptions) -> Waiter {
         let proxy = Proxy::start(&server.connect_string())
             .await
             .expect("a proxy");
         let session = session_at(&proxy.connect_string(), QUIET).await;
         let lock = ExclusiveLock::with_options(&session, PATH, options).expect("a good path");
         let waiting = tokio::spawn(async move { lock.acquire().await });
-        watched(server, holder).await;
+        watched(server, path).await;
         Waiter { proxy, waiting }
     }
 
@@ -82,15 +82,22 @@ impl Waiter {
     }
 }
 
-/// How often the next one lists the queue when a holder releases.
+/// How often one that came third lists the queue when it is its turn.
 async fn lists_at_a_handoff(server: &Server, options: QueueOptions) -> u64 {
-    let first = session(server).await;
-    let lock = ExclusiveLock::with_options(&first, PATH, options.clone()).expect("a good path");
-    let hold = lock.acquire().await.expect("it is acquired");
-    let mut waiter = Waiter::behind(&hold, server, options).await;
-    let release = async { hold.release().await.expect("it is released") };
-    let (next, counted) = waiter.let_in_by(release).await;
-    next.release().await.expect("it is released");
+    let session = session(server).await;
+    let lock = ExclusiveLock::with_options(&session, PATH, options.clone()).expect("a good path");
+    let first = lock.acquire().await.expect("it is acquired");
+    let mut second = Waiter::behind(first.path(), server, options.clone()).await;
+    let second_path = {
+        let queue = lock.contenders().await.expect("a look");
+        format!("{PATH}/{}", queue[1].name)
+    };
+    let mut third = Waiter::behind(&second_path, server, options).await;
+    let release = async { first.release().await.expect("it is released") };
+    let (second, _) = second.let_in_by(release).await;
+    let release = async { second.release().await.expect("it is released") };
+    let (hold, counted) = third.let_in_by(release).await;
+    hold.release().await.expect("it is released");
     counted.of(Operation::GetChildren).requests
 }
 
@@ -101,6 +108,66 @@ async fn handoff_needs_a_list_only_where_no_release_is_announced() {
     assert_eq!(lists_at_a_handoff(&server, announced.clone()).await, 0);
     let plain = announced.announce_release(false);
     assert_eq!(lists_at_a_handoff(&server, plain).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handoff_from_the_only_one_before_needs_no_list_though_nothing_is_announced() {
+    let server = server().await;
+    let plain = QueueOptions::new().announce_release(false);
+    let session = session(&server).await;
+    let lock = ExclusiveLock::with_options(&session, PATH, plain.clone()).expect("a good path");
+    let hold = lock.acquire().await.expect("it is acquired");
+    let mut waiter = Waiter::behind(hold.path(), &server, plain).await;
+    let release = async { hold.release().await.expect("it is released") };
+    let (hold, counted) = waiter.let_in_by(release).await;
+    assert_eq!(counted.requests(), 0, "{counted:?}");
+    hold.release().await.expect("it is released");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_who_comes_back_to_a_lock_that_nobody_wanted_asks_nothing() {
+    let server = server().await;
+    let proxy = Proxy::start(&server.connect_string())
+        .await
+        .expect("a proxy");
+    let lock = lock(&session_at(&proxy.connect_string(), QUIET).await);
+    let turn = async || {
+        let before = proxy.counters();
+        let hold = lock.acquire().await.expect("it is acquired");
+        hold.release().await.expect("it is released");
+        proxy.counters().since(&before)
+    };
+    for _ in 0..5 {
+        turn().await;
+    }
+    for _ in 0..10 {
+        let counted = turn().await;
+        assert_eq!(counted.requests(), 2, "{counted:?}");
+        assert_eq!(counted.of(Operation::Delete).requests, 1, "{counted:?}");
+        assert_eq!(counted.of(Operation::GetChildren).requests, 0);
+    }
+    // Somebody else has come meanwhile.
+    let other = session(&server).await;
+    let hold = ExclusiveLock::new(&other, PATH).expect("a good path");
+    let hold = hold.acquire().await.expect("it is acquired");
+    let before = proxy.counters();
+    let waiting = tokio::spawn({
+        let lock = lock.clone();
+        async move { lock.acquire().await }
+    });
+    watched(&server, hold.path()).await;
+    assert!(!waiting.is_finished());
+    let counted = proxy.counters().since(&before);
+    assert_eq!(counted.of(Operation::GetChildren).requests, 1);
+    hold.release().await.expect("it is released");
+    in_time(waiting)
+        .await
+        .expect("no panic")
+        .expect("its turn")
+        .release()
+        .await
+        .expect("it is released");
+    assert_nothing_left(&server, PATH).await;
 }
 
 /// There was nobody to tell when it was acquired, and it has not been held for long.
@@ -157,7 +224,7 @@ async fn waiter_that_was_deleted_is_not_let_in_by_the_next_release() {
             let lock = lock(&second);
             async move { lock.acquire().await }
         });
-        watched(&server, &hold).await;
+        watched(&server, hold.path()).await;
         let mut names = children(&client, PATH).await;
         names.sort_by_key(|name| name[name.len() - 10..].to_owned());
         let last = tokio::spawn({
@@ -192,18 +259,19 @@ async fn server_that_checks_no_access_is_found_out_and_nobody_takes_a_strangers_
     let server = server_told("zookeeper.skipACL", "yes").await;
     let (first, client) = (session(&server).await, administrator(&server).await);
     let hold = lock(&first).acquire().await.expect("it is acquired");
-    let mut waiter = Waiter::behind(&hold, &server, QueueOptions::new()).await;
+    let mut waiter = Waiter::behind(hold.path(), &server, QueueOptions::new()).await;
     client
         .set_data(hold.path(), b"revoked", None)
         .await
         .expect("it is written");
-    watched(&server, &hold).await;
+    watched(&server, hold.path()).await;
     assert!(!waiter.waiting.is_finished());
     assert!(hold.is_held());
     let release = async { hold.release().await.expect("it is released") };
-    let (next, counted) = waiter.let_in_by(release).await;
-    assert_eq!(counted.of(Operation::GetChildren).requests, 1);
+    let (next, _) = waiter.let_in_by(release).await;
     next.release().await.expect("it is released");
+    let lists = lists_at_a_handoff(&server, QueueOptions::new()).await;
+    assert_eq!(lists, 1);
     assert_nothing_left(&server, PATH).await;
 }
 
@@ -289,7 +357,7 @@ async fn creators_list_without_credentials_is_refused_and_with_them_announces() 
         let lock = lock_of(&second);
         async move { lock.acquire().await }
     });
-    watched(&server, &hold).await;
+    watched(&server, hold.path()).await;
     hold.release().await.expect("it is released");
     let next = in_time(waiting).await.expect("no panic");
     next.expect("it is acquired")
