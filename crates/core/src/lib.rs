@@ -62,6 +62,7 @@ mod all_of;
 mod announcement;
 mod backoff;
 mod contender;
+mod deletions;
 mod directory;
 pub mod docs;
 pub mod ensemble;
