@@ -171,6 +171,30 @@ async fn more_than_go_in_the_first_transactions_go_in_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_turn_among_many_costs_little_more_than_two_requests() {
+    const LOCKS: usize = 200;
+    const TURNS: usize = 10;
+    let crowd = Crowd::new(0, LOCKS).await;
+    let kinds = [
+        RequestKind::Create,
+        RequestKind::List,
+        RequestKind::Delete,
+        RequestKind::Transact,
+    ];
+    let sent = || kinds.map(|kind| crowd.sent(kind)).iter().sum::<usize>();
+    let before = sent();
+    let turns = crowd.locks.iter().map(async |lock| {
+        for _ in 0..TURNS {
+            let hold = lock.acquire().await.expect("it is free");
+            hold.release().await.expect("it is released");
+        }
+    });
+    join_all(turns).await;
+    let in_hundred_turns = (sent() - before) * 100 / (LOCKS * TURNS);
+    assert!(in_hundred_turns <= 230, "{in_hundred_turns}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn few_releases_at_once_are_sent_one_by_one_and_without_delay() {
     let crowd = Crowd::new(0, ALONE).await;
     let kinds = [RequestKind::Delete, RequestKind::Transact];
