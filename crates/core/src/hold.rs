@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_core::Stream;
-use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
 use tokio::sync::watch;
 
@@ -251,9 +250,9 @@ impl Hold {
 
     /// Gives up this clone of the hold; the last one releases, and waits for the server's word.
     ///
-    /// One request: the deletion of the holder's znode. When its outcome is unknown it is repeated
-    /// until the server has answered or the session has ended. While other clones are alive,
-    /// nothing is sent.
+    /// One request: the deletion of the holder's znode, together with others where many go at once
+    /// in the session. When its outcome is unknown it is repeated until the server has answered or
+    /// the session has ended. While other clones are alive, nothing is sent.
     ///
     /// # Errors
     ///
@@ -448,7 +447,7 @@ impl Grant {
             fate: fate.clone(),
         };
         match alarm {
-            Some(alarm) => session.in_background(&live, |_| witness.tell(alarm).boxed()),
+            Some(alarm) => live.in_background(witness.tell(alarm)),
             // Most holds are over before it is worth a task and a request to watch them.
             None => live.watch_later(witness),
         }
@@ -537,10 +536,7 @@ impl Grant {
             return Err(lost(reason));
         }
         let remove = async {
-            let removed = match self.live.server() {
-                Ok(server) => self.node.remove(&*server).await,
-                Err(error) => Err(error),
-            };
+            let removed = self.node.remove(&self.live).await;
             removed.map_err(|error| Error::at(path, id, error))
         };
         let removed = self.live.during(path, remove).await;
@@ -723,14 +719,11 @@ pub(crate) fn give_up(
     node: OwnNode,
     turn: Option<LocalTurn>,
 ) {
-    let kept_open = session.clone();
-    session.in_background(live, move |server| {
-        async move {
-            if let Err(ServerError::Refused(refusal)) = node.remove(&*server).await {
-                tracing::warn!(path = node.path(), %refusal, "a znode was not released");
-            }
-            drop((turn, kept_open));
+    let (kept_open, own_live) = (session.clone(), live.clone());
+    live.in_background(async move {
+        if let Err(ServerError::Refused(refusal)) = node.remove(&own_live).await {
+            tracing::warn!(path = node.path(), %refusal, "a znode was not released");
         }
-        .boxed()
+        drop((turn, kept_open));
     });
 }

@@ -63,6 +63,7 @@ mod alone;
 mod announcement;
 mod backoff;
 mod contender;
+mod deletions;
 mod directory;
 pub mod docs;
 pub mod ensemble;

@@ -4,10 +4,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::FutureExt;
+use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, watch};
 
 use crate::announcement;
 use crate::contender::Identity;
+use crate::deletions::Deletions;
 use crate::ensemble::{AuthId, Ensemble, ServerSession, SessionEnd, SessionId};
 use crate::error::{Error, ServerError};
 use crate::hold::{HoldState, LossReason, Witness};
@@ -22,10 +25,12 @@ pub(crate) struct LiveSession {
     id: SessionId,
     timeout: Duration,
     ensemble: Arc<dyn Ensemble>,
+    runtime: Handle,
     server: Mutex<Option<Arc<dyn ServerSession>>>,
     lease: Mutex<Lease>,
     condition: watch::Sender<Condition>,
     watch_room: WatchRoom,
+    deletions: Deletions,
     /// Whether the session's own identity keeps others from writing.
     is_believed: OnceCell<bool>,
     /// Those who are to watch a holder's znode, where the hold lasts.
@@ -51,12 +56,14 @@ pub(crate) enum Contact {
 }
 
 impl LiveSession {
-    /// `asked_at` is when the session was asked for, by the ensemble's clock.
+    /// `asked_at` is when the session was asked for, by the ensemble's clock; `runtime` is where it
+    /// does what it does by itself.
     pub(crate) fn new(
         ensemble: Arc<dyn Ensemble>,
         server: Arc<dyn ServerSession>,
         margin: Duration,
         asked_at: Duration,
+        runtime: Handle,
     ) -> LiveSession {
         let timeout = server.timeout();
         let condition = Condition {
@@ -66,11 +73,13 @@ impl LiveSession {
         };
         LiveSession {
             watch_room: WatchRoom::new(ensemble.chroot()),
+            deletions: Deletions::default(),
             is_believed: OnceCell::new(),
             witnesses: Mutex::default(),
             id: server.id(),
             timeout,
             ensemble,
+            runtime,
             server: Mutex::new(Some(server)),
             lease: Mutex::new(Lease::new(asked_at, timeout, margin)),
             condition: watch::Sender::new(condition),
@@ -84,6 +93,11 @@ impl LiveSession {
     /// The room for what is watched in the session.
     pub(crate) fn watch_room(&self) -> &WatchRoom {
         &self.watch_room
+    }
+
+    /// The deletions that are under way in the session.
+    pub(crate) fn deletions(&self) -> &Deletions {
+        &self.deletions
     }
 
     pub(crate) fn timeout(&self) -> Duration {
@@ -237,6 +251,24 @@ impl LiveSession {
                 return SessionEnd::Closed;
             }
         }
+    }
+
+    /// Does something in the session's own time, also when the caller has gone, until it is done
+    /// or the session has ended. Works on any thread, inside or outside a runtime.
+    pub(crate) fn in_background(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
+        if self.has_ended() {
+            return;
+        }
+        let live = self.clone();
+        let until_the_end = async move {
+            tokio::select! {
+                biased;
+                () = work => {}
+                _ = live.ended() => {}
+            }
+        };
+        self.runtime
+            .spawn(self.ensemble.task(until_the_end.boxed()));
     }
 
     /// Runs what must not outlast the session.

@@ -7,8 +7,10 @@ use std::time::Duration;
 use crate::alone::{Alone, LastAlone};
 use crate::announcement;
 use crate::backoff::Backoff;
+use crate::deletions;
 use crate::ensemble::{ServerSession, SessionId, Stat};
 use crate::error::{Refusal, ServerError};
+use crate::live::LiveSession;
 
 /// A znode that this process created in a session.
 #[derive(Clone, Debug)]
@@ -107,17 +109,18 @@ impl OwnNode {
     /// Deletes the znode, again and again while the outcome is unknown, until the server's word or
     /// the session's end. That it is not there is success.
     ///
-    /// Costs one request, plus two before each repetition where the name is shared; also of one
-    /// that was dropped half-way.
-    pub(crate) async fn remove(&self, server: &dyn ServerSession) -> Result<(), ServerError> {
-        self.delete(server).await?;
+    /// Costs one request, or a share of one where many znodes are deleted at once; plus two before
+    /// each repetition where the name is shared, also of one that was dropped half-way.
+    pub(crate) async fn remove(&self, live: &Arc<LiveSession>) -> Result<(), ServerError> {
+        self.delete(live).await?;
         if let Some((last, alone)) = &self.last_alone {
             last.has_gone(*alone);
         }
         Ok(())
     }
 
-    async fn delete(&self, server: &dyn ServerSession) -> Result<(), ServerError> {
+    async fn delete(&self, live: &Arc<LiveSession>) -> Result<(), ServerError> {
+        let server = &*live.server()?;
         let mut backoff = Backoff::up_to(Duration::from_secs(1));
         let mut announced = self
             .announcement
@@ -131,7 +134,9 @@ impl OwnNode {
             let result = match doubtful {
                 true => self.remove_if_own(server).await,
                 false if announced => announcement::release(server, &self.path).await,
-                false => server.delete(&self.path).await,
+                // Sent twice, it might be another's that is deleted.
+                false if self.shared_name.is_some() => server.delete(&self.path).await,
+                false => deletions::delete(live, server, &self.path).await,
             };
             match result {
                 Ok(()) => return Ok(()),

@@ -55,7 +55,6 @@ struct Shared {
     state: watch::Receiver<SessionState>,
     /// Dropped with the last handle, which the supervisor takes as a wish to close.
     close: watch::Sender<bool>,
-    runtime: Handle,
 }
 
 #[derive(Clone)]
@@ -160,15 +159,13 @@ impl Session {
             state: state_sender,
             closing,
         };
-        let runtime = Handle::current();
-        runtime.spawn(ensemble.task(supervisor.run(live).boxed()));
+        tokio::spawn(ensemble.task(supervisor.run(live).boxed()));
         Ok(Session {
             shared: Arc::new(Shared {
                 ensemble,
                 current,
                 state,
                 close,
-                runtime,
             }),
         })
     }
@@ -276,33 +273,6 @@ impl Session {
             }
         }
     }
-
-    /// Does something in the session's own time, also when the caller has gone, until it is done
-    /// or the session has ended. Works on any thread, inside or outside a runtime.
-    pub(crate) fn in_background(
-        &self,
-        live: &Arc<LiveSession>,
-        work: impl FnOnce(Arc<dyn ServerSession>) -> BoxFuture<'static, ()>,
-    ) {
-        // Without a server side the session is over, and the server has let go by itself.
-        let Ok(server) = live.server() else { return };
-        let work = during(live, work(server));
-        let task = self.shared.ensemble.task(work);
-        self.shared.runtime.spawn(task);
-    }
-}
-
-/// Work that ends with the session at the latest.
-fn during(live: &Arc<LiveSession>, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
-    let live = live.clone();
-    async move {
-        tokio::select! {
-            biased;
-            () = work => {}
-            _ = live.ended() => {}
-        }
-    }
-    .boxed()
 }
 
 impl fmt::Debug for Session {
@@ -369,6 +339,7 @@ async fn open(
         server,
         margin,
         asked_at,
+        Handle::current(),
     )))
 }
 
@@ -439,14 +410,6 @@ impl Supervisor {
         }
     }
 
-    /// Has the znodes watched of those who have been holding for a while.
-    fn watch_holders(&self, live: &Arc<LiveSession>, server: &Arc<dyn ServerSession>) {
-        for witness in live.take_witnesses() {
-            let watching = witness.watch(live.clone(), server.clone()).boxed();
-            tokio::spawn(self.ensemble.task(during(live, watching)));
-        }
-    }
-
     /// Keeps one ZooKeeper session until its end: probes it, and tells how it stands.
     async fn keep(&mut self, live: &Arc<LiveSession>) -> SessionEnd {
         let server = match live.server() {
@@ -499,7 +462,7 @@ impl Supervisor {
                         None => probe = weak.upgrade().map(|server| send_probe(live, server)),
                     }
                     if let Some(server) = weak.upgrade() {
-                        self.watch_holders(live, &server);
+                        watch_holders(live, &server);
                     }
                 }
                 () = lapse(live) => {}
@@ -528,6 +491,13 @@ impl Supervisor {
             }
         }
         end
+    }
+}
+
+/// Has the znodes watched of those who have been holding for a while.
+fn watch_holders(live: &Arc<LiveSession>, server: &Arc<dyn ServerSession>) {
+    for witness in live.take_witnesses() {
+        live.in_background(witness.watch(live.clone(), server.clone()));
     }
 }
 

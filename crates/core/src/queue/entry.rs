@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::FutureExt;
-
 use crate::alarm::Alarm;
 use crate::alone::{Alone, LastAlone};
 use crate::backoff::Backoff;
@@ -86,31 +84,30 @@ impl Drop for Entry {
         let (directory, identity) = (self.directory.clone(), self.identity);
         // Keeps the session open until the znode has gone.
         let session = self.session.clone();
-        self.session.in_background(&self.live, move |server| {
-            async move {
-                if let Err(error) = withdraw(&*server, node, &directory, &identity).await {
-                    tracing::warn!(%directory, %error, "a place in the queue was not given up");
-                }
-                drop(session);
+        let live = self.live.clone();
+        self.live.in_background(async move {
+            if let Err(error) = withdraw(&live, node, &directory, &identity).await {
+                tracing::warn!(%directory, %error, "a place in the queue was not given up");
             }
-            .boxed()
+            drop(session);
         });
     }
 }
 
 /// Deletes a contender's znode, also when it is not known whether it was created.
 async fn withdraw(
-    server: &dyn ServerSession,
+    live: &Arc<LiveSession>,
     node: Option<OwnNode>,
     directory: &NodePath,
     identity: &Identity,
 ) -> Result<(), ServerError> {
     if let Some(node) = node {
-        return node.remove(server).await;
+        return node.remove(live).await;
     }
+    let server = live.server()?;
     // Sent after the create and on the same session, so that it sees the znode if there is one.
-    for node in own_nodes(server, directory, identity).await? {
-        OwnNode::unique(node.path).remove(server).await?;
+    for node in own_nodes(&*server, directory, identity).await? {
+        OwnNode::unique(node.path).remove(live).await?;
     }
     Ok(())
 }

@@ -1,0 +1,599 @@
+//! Many znodes deleted at once over one session, most of it on a simulated ensemble.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt, join_all};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::ensemble::{Ensemble, ServerSession};
+use zookeeper_recipes_core::{
+    Acl, AuthId, ConnectOptions, Contender, CreateMode, Error, Hold, Identity, LossReason,
+    Permission, Queue, Recipe, Refusal, Rule, ServerError, Session, SingleNode, Verdict,
+    ZookeeperEnsemble,
+};
+use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
+use zookeeper_recipes_testkit::simulation::{
+    Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
+};
+use zookeeper_recipes_testkit::{Server, ServerOptions};
+
+#[derive(Debug)]
+struct First;
+
+impl Rule for First {
+    fn label(&self) -> Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn holds_alone(&self, _: &str) -> bool {
+        true
+    }
+
+    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
+        match me {
+            0 => Verdict::Hold,
+            _ => Verdict::wait_on(me - 1),
+        }
+    }
+}
+
+/// Longer than anything here may take: a test that gets there has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How many deletions of a session go alone at once.
+const ALONE: usize = 16;
+
+/// One session with many locks.
+struct Crowd {
+    simulation: Simulation,
+    session: Session,
+    locks: Vec<Queue>,
+}
+
+impl Crowd {
+    async fn new(seed: u64, locks: usize) -> Crowd {
+        let paths = (0..locks).map(|lock| format!("/locks/{lock}")).collect();
+        Crowd::of(seed, paths).await
+    }
+
+    async fn of(seed: u64, paths: Vec<String>) -> Crowd {
+        let simulation = Simulation::new(SimulationOptions {
+            seed,
+            trace_limit: 0,
+            ..SimulationOptions::default()
+        });
+        let ensemble = simulation.ensemble("a");
+        Crowd::on(simulation, ensemble, paths).await
+    }
+
+    async fn on(simulation: Simulation, ensemble: Arc<dyn Ensemble>, paths: Vec<String>) -> Crowd {
+        let session = Session::open(ensemble, ConnectOptions::new());
+        let session = session.await.expect("a session opens");
+        let lock = |path| Queue::new(&session, path, First).expect("a good path");
+        let locks = paths.into_iter().map(lock).collect();
+        let crowd = Crowd {
+            simulation,
+            session,
+            locks,
+        };
+        // The directories are made, and whatever is asked only once is.
+        for hold in crowd.acquire().await {
+            hold.release().await.expect("it is released");
+        }
+        crowd
+    }
+
+    async fn acquire(&self) -> Vec<Hold> {
+        let holds = join_all(self.locks.iter().map(|lock| lock.acquire()));
+        let holds = holds.await.into_iter();
+        holds.map(|hold| hold.expect("it is free")).collect()
+    }
+
+    fn sent(&self, kind: RequestKind) -> usize {
+        let sent = self.simulation.counters().requests(kind);
+        usize::try_from(sent).expect("a small number")
+    }
+
+    /// The znodes that go with their sessions.
+    fn standing(&self) -> Vec<String> {
+        let tree = self.simulation.administrator().tree().into_iter();
+        tree.filter(|znode| znode.stat.ephemeral_owner != 0)
+            .map(|znode| znode.path)
+            .collect()
+    }
+
+    /// Waits until no znode stands any more.
+    async fn assert_nothing_remains(&self) {
+        let gone = async {
+            while !self.standing().is_empty() {
+                sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let gone = timeout(PATIENCE, gone).await;
+        assert!(gone.is_ok(), "remain: {:?}", self.standing());
+    }
+
+    /// Waits until no znode stands any more, and not because the session has ended.
+    async fn assert_all_are_deleted(&self) {
+        let session = self.session.id();
+        self.assert_nothing_remains().await;
+        assert_eq!(self.session.id(), session);
+    }
+}
+
+fn release(holds: Vec<Hold>) -> Vec<JoinHandle<Result<(), Error>>> {
+    let release = |hold: Hold| tokio::spawn(hold.release());
+    holds.into_iter().map(release).collect()
+}
+
+async fn outcomes(releases: Vec<JoinHandle<Result<(), Error>>>) -> Vec<Result<(), Error>> {
+    let all = timeout(PATIENCE, join_all(releases));
+    let all = all.await.expect("none hangs").into_iter();
+    all.map(|outcome| outcome.expect("no panic")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_releases_at_once_go_together() {
+    let crowd = Crowd::new(0, 200).await;
+    let kinds = [
+        RequestKind::Create,
+        RequestKind::List,
+        RequestKind::Delete,
+        RequestKind::Transact,
+    ];
+    let before = kinds.map(|kind| crowd.sent(kind));
+    let holds = crowd.acquire().await;
+    for outcome in outcomes(release(holds)).await {
+        outcome.expect("it is released");
+    }
+    assert_eq!(crowd.standing(), [""; 0]);
+    let mut sent = kinds.map(|kind| crowd.sent(kind));
+    for (sent, before) in sent.iter_mut().zip(before) {
+        *sent -= before;
+    }
+    // The others are 184: two transactions of 64, and one of 56.
+    assert_eq!(sent, [200, 200, ALONE, 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_than_go_in_the_first_transactions_go_in_the_next() {
+    let crowd = Crowd::new(0, ALONE + 6 * 64).await;
+    let kinds = [RequestKind::Delete, RequestKind::Transact];
+    let [deletes, transactions] = kinds.map(|kind| crowd.sent(kind));
+    for outcome in outcomes(release(crowd.acquire().await)).await {
+        outcome.expect("it is released");
+    }
+    assert_eq!(crowd.standing(), [""; 0]);
+    let sent = [deletes + ALONE, transactions + 6];
+    assert_eq!(kinds.map(|kind| crowd.sent(kind)), sent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_among_many_costs_little_more_than_two_requests() {
+    const LOCKS: usize = 200;
+    const TURNS: usize = 10;
+    let crowd = Crowd::new(0, LOCKS).await;
+    let kinds = [
+        RequestKind::Create,
+        RequestKind::List,
+        RequestKind::Delete,
+        RequestKind::Transact,
+    ];
+    let sent = || kinds.map(|kind| crowd.sent(kind)).iter().sum::<usize>();
+    let before = sent();
+    let turns = crowd.locks.iter().map(async |lock| {
+        for _ in 0..TURNS {
+            let hold = lock.acquire().await.expect("it is free");
+            hold.release().await.expect("it is released");
+        }
+    });
+    join_all(turns).await;
+    let in_hundred_turns = (sent() - before) * 100 / (LOCKS * TURNS);
+    assert!(in_hundred_turns <= 230, "{in_hundred_turns}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn few_releases_at_once_are_sent_one_by_one_and_without_delay() {
+    let crowd = Crowd::new(0, ALONE).await;
+    let kinds = [RequestKind::Delete, RequestKind::Transact];
+    for round in 1..=3 {
+        let holds = crowd.acquire().await;
+        let [deletes, transactions] = kinds.map(|kind| crowd.sent(kind));
+        let mut releases: Vec<_> = holds
+            .into_iter()
+            .map(|hold| Box::pin(hold.release()))
+            .collect();
+        for release in &mut releases {
+            assert!(release.now_or_never().is_none(), "no answer has come");
+        }
+        let sent = [deletes + ALONE, transactions];
+        assert_eq!(kinds.map(|kind| crowd.sent(kind)), sent, "round {round}");
+        for outcome in join_all(releases).await {
+            outcome.expect("it is released");
+        }
+        assert_eq!(kinds.map(|kind| crowd.sent(kind)), sent, "round {round}");
+        assert_eq!(crowd.standing(), [""; 0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_release_too_many_is_a_request_of_its_own() {
+    let crowd = Crowd::new(0, ALONE + 1).await;
+    let kinds = [RequestKind::Delete, RequestKind::Transact];
+    let [deletes, transactions] = kinds.map(|kind| crowd.sent(kind));
+    for outcome in outcomes(release(crowd.acquire().await)).await {
+        outcome.expect("it is released");
+    }
+    let sent = [deletes + ALONE + 1, transactions];
+    assert_eq!(kinds.map(|kind| crowd.sent(kind)), sent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_paths_go_in_several_transactions() {
+    let name = |lock: usize| format!("/locks/{}{lock:02}", "a".repeat(8 * 1024));
+    let crowd = Crowd::of(0, (0..ALONE + 24).map(name).collect()).await;
+    let transactions = crowd.sent(RequestKind::Transact);
+    for outcome in outcomes(release(crowd.acquire().await)).await {
+        outcome.expect("it is released");
+    }
+    assert_eq!(crowd.sent(RequestKind::Transact), transactions + 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_among_many_succeeds_though_another_znode_was_deleted_by_hand() {
+    let crowd = Crowd::new(0, 200).await;
+    // One that goes alone, and one in each transaction.
+    for by_hand in [0, 20, 100, 199] {
+        let holds = crowd.acquire().await;
+        let deleted = crowd.simulation.administrator();
+        deleted.delete(holds[by_hand].path()).expect("it stands");
+        for outcome in outcomes(release(holds)).await {
+            // Nobody watches a hold that is so young.
+            outcome.expect("it is released");
+        }
+        assert_eq!(crowd.standing(), [""; 0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_among_many_that_is_refused_is_refused_alone() {
+    let crowd = Crowd::new(0, 100).await;
+    let administrator = crowd.simulation.administrator();
+    let closed = Permission::READ | Permission::CREATE;
+    let acl = [Acl::new(closed, AuthId::anyone())];
+    let mode = CreateMode::Persistent;
+    let directory = "/locks/closed";
+    let created = administrator.create_with_acl(directory, b"", mode, &acl);
+    created.expect("there is none");
+    let closed = Queue::new(&crowd.session, directory, First).expect("a good path");
+
+    let mut holds = crowd.acquire().await;
+    holds.insert(50, closed.acquire().await.expect("it is free"));
+    let standing = holds[50].path().to_owned();
+    for (at, outcome) in outcomes(release(holds)).await.into_iter().enumerate() {
+        match (at, outcome) {
+            (50, Err(Error::Refused { refusal, .. })) => assert_eq!(refusal, Refusal::NoAuth),
+            (50, outcome) => panic!("{outcome:?}"),
+            (_, outcome) => outcome.expect("it is released"),
+        }
+    }
+    assert_eq!(crowd.standing(), [standing]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_of_many_releases_is_done_whatever_is_lost() {
+    let late = Duration::from_secs(3);
+    let faults = [
+        FaultKind::RequestLost,
+        FaultKind::ReplyLost,
+        FaultKind::RequestLate(late),
+        FaultKind::ReplyLate(late),
+        FaultKind::Asleep(late),
+    ];
+    let requests = (1..=3)
+        .map(|nth| (RequestKind::Transact, nth))
+        .chain([1, 8, 16].map(|nth| (RequestKind::Delete, nth)));
+    for (kind, nth) in requests {
+        for fault in faults {
+            let case = format!("{fault:?} at {kind:?} {nth}");
+            let crowd = Crowd::new(nth, 200).await;
+            let holds = crowd.acquire().await;
+            let session = crowd.session.id();
+            let faults = crowd.simulation.faults();
+            faults.inject(Fault::new(fault).on(kind).nth(nth));
+            for outcome in outcomes(release(holds)).await {
+                outcome.unwrap_or_else(|error| panic!("{case}: {error}"));
+            }
+            assert_eq!(faults.waiting(), 0, "{case}: it has happened");
+            assert_eq!(crowd.standing(), [""; 0], "{case}");
+            assert_eq!(crowd.session.id(), session, "{case}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_releases_come_through_a_break_of_the_connection_at_any_moment() {
+    for at in 0..12 {
+        let crowd = Crowd::new(at, 200).await;
+        let holds = crowd.acquire().await;
+        let releases = release(holds);
+        sleep(Duration::from_millis(at)).await;
+        crowd.simulation.process("a").disconnect();
+        for outcome in outcomes(releases).await {
+            outcome.expect("it is released");
+        }
+        assert_eq!(crowd.standing(), [""; 0], "after {at} ms");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_releases_all_end_with_their_session() {
+    let requests = (1..=3)
+        .map(|nth| (RequestKind::Transact, nth))
+        .chain([1, 8, 16].map(|nth| (RequestKind::Delete, nth)));
+    for (kind, nth) in requests {
+        let crowd = Crowd::new(nth, 200).await;
+        let holds = crowd.acquire().await;
+        let faults = crowd.simulation.faults();
+        faults.inject(Fault::new(FaultKind::SessionExpired).on(kind).nth(nth));
+        let outcomes = outcomes(release(holds)).await;
+        let over = |outcome: &Result<(), Error>| match outcome {
+            Ok(()) => false,
+            Err(Error::SessionOver { .. }) => true,
+            Err(Error::Lost { reason, .. }) => matches!(reason, LossReason::Session(_)),
+            Err(error) => panic!("{error}"),
+        };
+        let over = outcomes.iter().filter(|outcome| over(outcome)).count();
+        assert!(over >= 56, "{over} at {kind:?} {nth}");
+        crowd.assert_nothing_remains().await;
+
+        // The next session begins anew.
+        for outcome in join_all(release(crowd.acquire().await)).await {
+            outcome.expect("no panic").expect("it is released");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_releases_all_end_when_the_session_is_closed() {
+    for at in 0..8 {
+        let crowd = Crowd::new(at, 200).await;
+        let releases = release(crowd.acquire().await);
+        sleep(Duration::from_millis(at)).await;
+        timeout(PATIENCE, crowd.session.clone().close())
+            .await
+            .expect("it closes");
+        outcomes(releases).await;
+        crowd.assert_nothing_remains().await;
+    }
+}
+
+/// What a seed draws, one after the other.
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut drawn = self.0;
+        drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (drawn ^ (drawn >> 31)) % end
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn releases_dropped_at_random_leave_nothing_and_hold_up_nobody() {
+    for seed in 0..40 {
+        let mut draws = Draws(seed);
+        let crowd = Crowd::new(seed, 100).await;
+        let holds = crowd.acquire().await;
+        let faults = crowd.simulation.faults();
+        for _ in 0..draws.below(4) {
+            let kinds = [FaultKind::RequestLost, FaultKind::ReplyLost];
+            let fault = Fault::new(kinds[draws.below(2) as usize]);
+            faults.inject(fault.under("/locks").nth(draws.below(20)));
+        }
+        let releases = holds.into_iter().map(|hold| {
+            let patience = match draws.below(4) {
+                0 => PATIENCE,
+                1 => Duration::ZERO,
+                _ => Duration::from_millis(draws.below(15)),
+            };
+            tokio::spawn(async move {
+                let outcome = timeout(patience, hold.release()).await;
+                match outcome {
+                    Ok(released) => released,
+                    Err(_) if patience < PATIENCE => Ok(()),
+                    Err(_) => panic!("it hangs"),
+                }
+            })
+        });
+        let releases = releases.collect();
+        for outcome in join_all::<Vec<_>>(releases).await {
+            let released = outcome.expect("no panic");
+            released.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        }
+        crowd.assert_all_are_deleted().await;
+        // Nobody is waited for any more.
+        for outcome in outcomes(release(crowd.acquire().await)).await {
+            outcome.expect("it is released");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn holds_dropped_all_at_once_leave_nothing() {
+    let crowd = Crowd::new(0, 200).await;
+    let holds = crowd.acquire().await;
+    let transactions = crowd.sent(RequestKind::Transact);
+    // As it is where the last handle goes, and the runtime is not this thread's.
+    let dropping = std::thread::spawn(move || drop(holds));
+    dropping.join().expect("no panic");
+    crowd.assert_all_are_deleted().await;
+    let sent = crowd.sent(RequestKind::Transact) - transactions;
+    assert!((3..=6).contains(&sent), "{sent} transactions");
+}
+
+#[tokio::test(start_paused = true)]
+async fn releases_that_nobody_polls_hold_up_no_other() {
+    let crowd = Crowd::new(0, 200).await;
+    let mut holds = crowd.acquire().await;
+    let others = holds.split_off(150);
+    let mut unpolled: Vec<_> = holds
+        .into_iter()
+        .map(|hold| Box::pin(hold.release()))
+        .collect();
+    for release in &mut unpolled {
+        assert!(release.now_or_never().is_none(), "no answer has come");
+    }
+    for outcome in outcomes(release(others)).await {
+        outcome.expect("it is released");
+    }
+    assert_eq!(crowd.standing(), [""; 0]);
+    for outcome in join_all(unpolled).await {
+        outcome.expect("it is released");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn znodes_of_names_that_others_use_are_deleted_one_by_one() {
+    let crowd = Crowd::new(0, 0).await;
+    let lock = |number| format!("/single/{number}");
+    let locks: Vec<_> = (0..100)
+        .map(|number| SingleNode::new(&crowd.session, lock(number)).expect("a good path"))
+        .collect();
+    let holds = join_all(locks.iter().map(|lock| lock.acquire())).await;
+    let holds = holds.into_iter().map(|hold| hold.expect("it is free"));
+    for outcome in outcomes(release(holds.collect())).await {
+        outcome.expect("it is released");
+    }
+    let kinds = [RequestKind::Delete, RequestKind::Transact];
+    assert_eq!(kinds.map(|kind| crowd.sent(kind)), [100, 0]);
+}
+
+/// One whose process has no time for its tasks any more, once it is told so.
+#[derive(Debug)]
+struct Taskless {
+    ensemble: Arc<dyn Ensemble>,
+    drops_tasks: Arc<AtomicBool>,
+}
+
+impl Ensemble for Taskless {
+    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+        self.ensemble.connect()
+    }
+
+    fn now(&self) -> Duration {
+        self.ensemble.now()
+    }
+
+    fn address(&self) -> String {
+        self.ensemble.address()
+    }
+
+    fn identity(&self) -> Identity {
+        self.ensemble.identity()
+    }
+
+    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        match self.drops_tasks.load(Ordering::Relaxed) {
+            true => std::future::ready(()).boxed(),
+            false => self.ensemble.task(work),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_releases_go_one_by_one_where_tasks_are_dropped() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let drops_tasks = Arc::new(AtomicBool::new(false));
+    let ensemble = Arc::new(Taskless {
+        ensemble: simulation.ensemble("a"),
+        drops_tasks: drops_tasks.clone(),
+    });
+    let paths = (0..100).map(|lock| format!("/locks/{lock}")).collect();
+    let crowd = Crowd::on(simulation, ensemble, paths).await;
+    let holds = crowd.acquire().await;
+    let deletes = crowd.sent(RequestKind::Delete);
+    drops_tasks.store(true, Ordering::Relaxed);
+    for outcome in outcomes(release(holds)).await {
+        outcome.expect("it is released");
+    }
+    assert_eq!(crowd.sent(RequestKind::Delete), deletes + 100);
+    assert_eq!(crowd.standing(), [""; 0]);
+}
+
+/// The session is of one runtime, those who release in it are of another.
+#[test]
+fn many_releases_all_end_when_the_runtime_of_the_session_shuts_down() {
+    let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
+    for at in 0..5 {
+        let (own, other) = (runtime(), runtime());
+        let simulation = other.block_on(async { Simulation::new(SimulationOptions::default()) });
+        let session = own
+            .block_on(Session::open(
+                simulation.ensemble("a"),
+                ConnectOptions::new(),
+            ))
+            .expect("a session opens");
+        let lock = |lock| format!("/locks/{lock}");
+        let lock = |path| Queue::new(&session, lock(path), First).expect("a good path");
+        let locks: Vec<_> = (0..100).map(lock).collect();
+        let holds = other.block_on(join_all(locks.iter().map(|lock| lock.acquire())));
+        let holds: Vec<_> = holds.into_iter().map(|hold| hold.expect("free")).collect();
+        let releases = other.block_on(async {
+            let releases = release(holds);
+            sleep(Duration::from_millis(at)).await;
+            releases
+        });
+        own.shutdown_background();
+        // Released, or told that the session is over.
+        other.block_on(outcomes(releases));
+    }
+}
+
+#[tokio::test]
+async fn many_releases_at_once_go_together_on_a_real_server() {
+    let server = Server::start(ServerOptions::new()).await;
+    let server = server.expect("a server starts");
+    let session = Session::connect(&server.connect_string()).await;
+    let session = session.expect("a session opens");
+    let chroot = "/app".parse().expect("a good path");
+    let by_hand = session.server(&chroot).await.expect("it is open");
+    let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
+    let created = by_hand.create("/app", b"", CreateMode::Persistent, &everyone);
+    created.await.expect("there is none");
+
+    // So that no holder is watched meanwhile, which takes a request, and changes the release.
+    let options = ConnectOptions::new().session_timeout(PATIENCE);
+    let address = format!("{}/app", server.connect_string());
+    let ensemble = ZookeeperEnsemble::new(&address, options.clone()).expect("a good address");
+    let meter = Meter::default();
+    let ensemble = MeteredEnsemble::new(Arc::new(ensemble), meter.clone());
+    let metered = Session::open(Arc::new(ensemble), options).await;
+    let metered = metered.expect("a session opens");
+
+    let lock = |lock| Queue::new(&metered, format!("/locks/{lock}"), First).expect("a good path");
+    let locks: Vec<_> = (0..200).map(lock).collect();
+    for deleted in [None, Some(100)] {
+        let holds = join_all(locks.iter().map(|lock| lock.acquire())).await;
+        let holds: Vec<_> = holds.into_iter().map(|hold| hold.expect("free")).collect();
+        if let Some(deleted) = deleted {
+            let path = format!("/app{}", holds[deleted].path());
+            by_hand.delete(&path).await.expect("it stands");
+        }
+        let before = meter.read().requests;
+        for outcome in outcomes(release(holds)).await {
+            outcome.expect("it is released");
+        }
+        let sent = meter.read().requests - before;
+        // Those that went with the one that was deleted by hand go once more.
+        let most = if deleted.is_some() { 120 } else { 50 };
+        assert!(sent <= most, "{sent} requests");
+        for lock in &locks {
+            assert_eq!(lock.contenders().await.expect("a look"), []);
+        }
+    }
+}
