@@ -112,13 +112,12 @@ async fn session_expires_through_any_member() {
     // The other one may not have heard of it yet.
     let again = async {
         loop {
-            let again = ensemble.members()[followers[1]].expire_session(session_id);
-            if let Err(error) = again.await {
-                return Err::<(), _>(error);
-            }
+            ensemble.members()[followers[1]]
+                .expire_session(session_id)
+                .await?;
         }
     };
-    let again = tokio::time::timeout(Duration::from_secs(30), again)
+    let again: Result<(), Error> = tokio::time::timeout(Duration::from_secs(30), again)
         .await
         .expect("both know in the end");
     assert!(

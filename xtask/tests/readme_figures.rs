@@ -1,0 +1,98 @@
+//! The figures of the README are those of the report that it links to.
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+fn root() -> &'static Path {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask)
+}
+
+/// The rows of the first table below a heading, without that of the headings.
+fn rows<'a>(text: &'a str, heading: &str) -> Vec<Vec<&'a str>> {
+    let below = text.split_once(&format!("\n{heading}\n"));
+    let lines = below.map_or("", |(_, below)| below).lines();
+    lines
+        .skip_while(|line| !line.starts_with('|'))
+        .take_while(|line| line.starts_with('|'))
+        .skip(2)
+        .map(|row| {
+            let cells = row.trim_matches('|').split('|');
+            cells.map(|cell| cell.trim().trim_matches('*')).collect()
+        })
+        .collect()
+}
+
+/// The report of this kind that the README links to.
+fn report(readme: &str, kind: &str) -> Result<String, Box<dyn Error>> {
+    let link = readme
+        .split(['(', ')'])
+        .find(|part| part.starts_with("benches/report/") && part.ends_with(kind));
+    let link = link.ok_or_else(|| format!("no link to {kind}"))?;
+    Ok(fs::read_to_string(root().join(link))?)
+}
+
+fn figure(cell: &str) -> Option<f64> {
+    let digits: String = cell.chars().filter(|char| *char != ',').collect();
+    digits.trim_end_matches(" ms").parse().ok()
+}
+
+/// Whether one is the other, rounded.
+fn is_alike(told: &str, found: &str) -> bool {
+    match (figure(told), figure(found)) {
+        (Some(told), Some(found)) => (told - found).abs() <= 0.01 * found.abs(),
+        _ => false,
+    }
+}
+
+#[test]
+fn figures_of_the_herd_are_those_of_the_report() -> Outcome {
+    let readme = fs::read_to_string(root().join("README.md"))?;
+    let report = report(&readme, "herd.md")?;
+    let found = rows(&report, "## Exclusive lock");
+    let told = rows(&readme, "## What a herd costs");
+    assert_eq!(told.len(), 8);
+    for row in told {
+        let [way, contenders, woken, requests, bytes, handoff] = row[..] else {
+            return Err(format!("{row:?}").into());
+        };
+        let way = match way {
+            "predecessor" => "predecessor (no read)",
+            "poll, every 100 ms" => "poll",
+            way => way,
+        };
+        let same = found
+            .iter()
+            .find(|found| found[0] == way && found[1] == contenders);
+        let same = same.ok_or_else(|| format!("{way}, {contenders}"))?;
+        for (told, place) in [(woken, 2), (requests, 4), (bytes, 5), (handoff, 7)] {
+            assert!(is_alike(told, same[place]), "{row:?}: {same:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn figures_beside_others_are_those_of_the_report() -> Outcome {
+    let readme = fs::read_to_string(root().join("README.md"))?;
+    let report = format!("\n{}", report(&readme, "peers.md")?);
+    let heading = "# The same work by these recipes, by Curator, by kazoo and by Client::lock";
+    let found = rows(&report, heading);
+    let told = rows(&readme, "## Measured beside others");
+    assert!(!told.is_empty());
+    for row in told {
+        let same = found.iter().find(|found| found[0] == row[0]);
+        let same = same.ok_or_else(|| row[0].to_owned())?;
+        let ratios = &same[same.len() - 3..];
+        for (told, found) in row[1..].iter().zip(ratios) {
+            assert!(
+                is_alike(told, found) || (told.is_empty() && *found == "–"),
+                "{row:?}: {same:?}"
+            );
+        }
+    }
+    Ok(())
+}
