@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
@@ -37,6 +37,44 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
         bail!("{} failed ({status})", line(command));
     }
     Ok(())
+}
+
+/// A command that runs beside others, in what time they leave. Dropped, it is killed.
+#[derive(Debug)]
+pub(crate) struct InBackground {
+    line: String,
+    child: Child,
+}
+
+impl InBackground {
+    /// Begins to run a command, with its output on ours.
+    pub(crate) fn begin(command: &Command) -> anyhow::Result<InBackground> {
+        let line = line(command);
+        let mut nice = Command::new("nice");
+        nice.args(["-n", "19"]).arg(command.get_program());
+        nice.args(command.get_args()).current_dir(root());
+        let child = nice.spawn();
+        let child = child.with_context(|| format!("cannot run {line}"))?;
+        Ok(InBackground { line, child })
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> anyhow::Result<()> {
+        let status = self.child.wait();
+        let status = status.with_context(|| format!("cannot wait for {}", self.line))?;
+        if !status.success() {
+            bail!("{} failed ({status})", self.line);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for InBackground {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// A command as one would type it.
@@ -96,4 +134,17 @@ pub(crate) fn packages() -> anyhow::Result<Vec<Package>> {
     let metadata: Metadata =
         serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata says")?;
     Ok(metadata.packages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_in_the_background_fails_as_it_would_in_front() {
+        let end = |name: &str| InBackground::begin(&Command::new(name)).map(InBackground::end);
+        assert!(matches!(end("true"), Ok(Ok(()))));
+        let failed = end("false").expect("it begins");
+        assert!(failed.is_err_and(|error| error.to_string().contains("false failed")));
+    }
 }

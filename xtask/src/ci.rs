@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::cargo::{cargo, packages, run as run_command};
+use crate::cargo::{InBackground, cargo, packages, run as run_command};
 use crate::{licences, simulate, test};
 
 /// Runs all checks, the quick ones first; the first that fails ends the run.
@@ -55,10 +55,14 @@ pub(crate) fn run() -> anyhow::Result<()> {
             }
         })?;
     }
+    // The tests wait for their servers half of the time.
+    let mut simulation = Some(simulate::begin_for_ci()?);
     step("tests".to_owned(), &mut || {
         test::run(&test::Arguments::default())
     })?;
-    step("simulation".to_owned(), &mut simulate::run_for_ci)?;
+    step("simulation".to_owned(), &mut || {
+        simulation.take().map_or(Ok(()), InBackground::end)
+    })?;
 
     println!();
     for (name, took) in &times {

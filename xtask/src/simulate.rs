@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::cargo::{cargo, root, run as run_command};
+use crate::cargo::{InBackground, cargo, root, run as run_command};
 
 const PACKAGE: &str = "zookeeper-recipes-simulate";
 
@@ -49,16 +49,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     run_command(&mut command(arguments))
 }
 
-/// Runs as many seeds as every change has to pass.
-pub(crate) fn run_for_ci() -> anyhow::Result<()> {
-    run_command(&mut cargo(&[
-        "run",
-        "--quiet",
-        "--release",
-        "--locked",
-        "--package",
-        PACKAGE,
-    ]))
+/// Begins to run as many seeds as every change has to pass, in what time others leave.
+pub(crate) fn begin_for_ci() -> anyhow::Result<InBackground> {
+    let arguments = ["run", "--quiet", "--release", "--locked", "--package"];
+    InBackground::begin(cargo(&arguments).arg(PACKAGE))
 }
 
 /// Optimised: a seed takes a tenth of the time.
