@@ -550,7 +550,7 @@ impl Grant {
     }
 
     async fn exchange(
-        mut self,
+        self,
         from: &str,
         to: &str,
         data: &[u8],
@@ -653,13 +653,11 @@ impl Grant {
         // The transaction has deleted the old znode.
         self.released.store(true, Ordering::Release);
         let node = OwnNode::unique(new);
-        let grant = Grant::new(self.session.clone(), live.clone(), node, self.token, None)
+        let mut grant = Grant::new(self.session.clone(), live.clone(), node, self.token, None)
             .map_err(|_| lost(LossReason::LeaseElapsed))?;
         successor.node = None;
-        Ok(match self.rule.take() {
-            Some(rule) => grant.by(rule),
-            None => grant,
-        })
+        grant.rule = self.rule.clone();
+        Ok(grant)
     }
 
     fn release_in_background(self, turn: Option<LocalTurn>) {
