@@ -1,33 +1,18 @@
 //! Several recipes as one, on a real server; and on a simulated one where it is about time.
 
-use std::borrow::Cow;
+mod support;
+
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zookeeper_recipes_core::{
-    AllOf, ConnectOptions, Contender, Error, LossReason, Queue, Recipe, Rule, Session, Verdict,
-};
+use zookeeper_recipes_core::{AllOf, ConnectOptions, Error, LossReason, Queue, Recipe, Session};
 use zookeeper_recipes_testkit::simulation::{Fault, FaultKind, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
+use support::First;
+
 /// Longer than anything here may take: a test that gets there has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-#[derive(Debug)]
-struct First;
-
-impl Rule for First {
-    fn label(&self) -> Cow<'_, str> {
-        "lock-".into()
-    }
-
-    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
-        match me {
-            0 => Verdict::Hold,
-            _ => Verdict::wait_on(me - 1),
-        }
-    }
-}
 
 async fn server() -> Server {
     Server::start(ServerOptions::new())

@@ -1,31 +1,16 @@
 //! Coming back to a queue in which one was alone: what the number of one's znode says.
 
-use std::borrow::Cow;
+mod support;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use zookeeper_recipes_core::{
-    ConnectOptions, Contender, CreateMode, Hold, Queue, Recipe, Rule, Session, Verdict,
-};
+use zookeeper_recipes_core::{ConnectOptions, Contender, CreateMode, Hold, Queue, Recipe, Session};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
 
-#[derive(Debug)]
-struct First;
-
-impl Rule for First {
-    fn label(&self) -> Cow<'_, str> {
-        "lock-".into()
-    }
-
-    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
-        match me {
-            0 => Verdict::Hold,
-            _ => Verdict::wait_on(me - 1),
-        }
-    }
-}
+use support::First;
 
 const PATH: &str = "/locks/alone";
 

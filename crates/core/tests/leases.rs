@@ -1,31 +1,16 @@
 //! Leases: what is held is lost before the ensemble lets go of it.
 
-use std::borrow::Cow;
+mod support;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use zookeeper_recipes_core::{
-    ConnectOptions, Contender, Hold, Queue, Recipe, Rule, Session, Verdict,
-};
+use zookeeper_recipes_core::{ConnectOptions, Hold, Queue, Recipe, Session};
 use zookeeper_recipes_testkit::simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
 
-#[derive(Debug)]
-struct First;
-
-impl Rule for First {
-    fn label(&self) -> Cow<'_, str> {
-        "lock-".into()
-    }
-
-    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
-        match me {
-            0 => Verdict::Hold,
-            _ => Verdict::wait_on(me - 1),
-        }
-    }
-}
+use support::First;
 
 /// A process wakes, just before its session expires, on a follower that will tell the leader so
 /// too late.

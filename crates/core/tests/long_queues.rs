@@ -1,14 +1,16 @@
 //! Queues that are longer than what a server reads in one request.
 
-use std::borrow::Cow;
+mod support;
+
 use std::error::Error;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{
-    Acl, AuthId, Contender, CreateMode, Identity, NodePath, Operation, Permission, Queue, Recipe,
-    Rule, Session, Verdict,
+    Acl, AuthId, CreateMode, Identity, NodePath, Operation, Permission, Queue, Recipe, Session,
 };
 use zookeeper_recipes_testkit::{Server, ServerOptions};
+
+use support::First;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -16,22 +18,6 @@ const CONTENDERS: usize = 5_000;
 
 /// What a server reads in one request, unless it is told otherwise (`jute.maxbuffer`).
 const ONE_REQUEST: usize = 0xf_ffff;
-
-#[derive(Debug)]
-struct First;
-
-impl Rule for First {
-    fn label(&self) -> Cow<'_, str> {
-        "lock-".into()
-    }
-
-    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
-        match me {
-            0 => Verdict::Hold,
-            _ => Verdict::wait_on(me - 1),
-        }
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn contenders_of_a_long_queue_are_read_and_put_in_order() -> Result<(), Box<dyn Error>> {

@@ -1,32 +1,20 @@
 //! Sessions on real servers: their states, their end, and what outlives them.
 
+mod support;
+
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use zookeeper_recipes_core::{
-    AfterSessionLoss, ConnectOptions, Contender, CreateMode, Error, HoldState, LossReason, Queue,
-    QueueOptions, Recipe, Rule, Session, SessionEnd, SessionState, Verdict,
+    AfterSessionLoss, ConnectOptions, CreateMode, Error, HoldState, LossReason, Queue,
+    QueueOptions, Recipe, Session, SessionEnd, SessionState,
 };
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
+use support::First;
+
 /// Longer than anything here may take: a test that gets there has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-#[derive(Debug)]
-struct First;
-
-impl Rule for First {
-    fn label(&self) -> std::borrow::Cow<'_, str> {
-        "lock-".into()
-    }
-
-    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
-        match me {
-            0 => Verdict::Hold,
-            _ => Verdict::wait_on(me - 1),
-        }
-    }
-}
 
 async fn server() -> Server {
     Server::start(ServerOptions::new())
