@@ -31,6 +31,8 @@ pub(crate) struct Setting {
     /// Whether processes fall asleep, and then are late.
     pub(crate) sleeps: bool,
     pub(crate) longest_stay: Duration,
+    /// What the processes are told of the servers' tick.
+    pub(crate) tick: Duration,
 }
 
 impl Setting {

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
-use zookeeper_recipes_core::{Hold, SessionId};
+use zookeeper_recipes_core::{Hold, HoldState, LossReason};
 use zookeeper_recipes_election::{Leadership, RunError, StopWork};
 
 use crate::contender::{Contender, Setting, commit, guarded, options};
@@ -38,11 +38,10 @@ impl Contender<'_> {
             sleep_until(until).await;
             was_told.set(true);
         };
-        let led: RefCell<Vec<(String, SessionId)>> = RefCell::default();
+        let led: RefCell<Vec<Hold>> = RefCell::default();
         let rng = &mut self.rng;
         let work = async |leadership: Leadership| {
-            led.borrow_mut()
-                .push((leadership.path().to_owned(), leadership.session_id()));
+            led.borrow_mut().push((*leadership).clone());
             setting.ledger.count(|figures| figures.terms += 1);
             let holding = Holding::of_another(&setting.ledger, who, 1, &leadership);
             let number = holding.number();
@@ -81,8 +80,12 @@ impl Contender<'_> {
                 setting.ledger.violated(promise, text);
             }
         }
-        for (path, session) in led.into_inner() {
-            setting.ledger.resigned(who, self.session, (&path, session));
+        for hold in led.into_inner() {
+            // What was lost is given up in the background.
+            if hold.state() == HoldState::Lost(LossReason::Released) {
+                let led_in = (hold.path(), hold.session_id());
+                setting.ledger.resigned(who, self.session, led_in);
+            }
         }
     }
 }

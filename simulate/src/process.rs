@@ -66,7 +66,9 @@ pub(crate) async fn run(
 /// Opens a session, again and again until one opens.
 pub(crate) async fn open(setting: &Setting, name: &str, ensemble: &Arc<dyn Ensemble>) -> Session {
     loop {
-        let options = ConnectOptions::new().connection_timeout(Duration::from_secs(5));
+        let options = ConnectOptions::new()
+            .connection_timeout(Duration::from_secs(5))
+            .tick(setting.tick);
         match Session::open(ensemble.clone(), options).await {
             Ok(session) => return session,
             Err(error) => setting.ledger.failed(name, None, &error),

@@ -47,7 +47,6 @@ impl Schedule {
     pub(crate) fn draw(recipe: &RecipeUnderTest, seed: u64, trace_limit: usize) -> Schedule {
         let mut rng = Rng::with_seed(seed);
         let tick = milliseconds(rng.u64(500..=2_000));
-        // The default margin is made for ticks of at most a third of the session timeout.
         let session_timeout = tick * rng.u32(3..=5);
         let network = rng.u64(0..=20);
         let options = SimulationOptions {
@@ -57,7 +56,7 @@ impl Schedule {
             tick,
             network_delay: Duration::ZERO..=milliseconds(network),
             commit_delay: Duration::ZERO..=milliseconds(rng.u64(0..=20)),
-            follower_lag: Duration::ZERO..=milliseconds(rng.u64(0..=200)),
+            follower_lag: Duration::ZERO..=session_timeout / 100 * rng.u32(0..=4),
             container_interval: Duration::from_secs(rng.u64(5..=60)),
             trace_limit,
             ..SimulationOptions::default()

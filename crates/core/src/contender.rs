@@ -209,6 +209,9 @@ fn parse_sequence(text: &str) -> Option<Sequence> {
 pub struct Identity(Uuid);
 
 impl Identity {
+    /// The identity of no contender.
+    pub(crate) const NONE: Identity = Identity(Uuid::nil());
+
     /// A new identity, unlike any other.
     pub fn random() -> Identity {
         Identity(Uuid::new_v4())
@@ -311,4 +314,20 @@ pub fn ordered_by_czxid(ordered: &[Contender]) -> Vec<usize> {
                 || same(index, index + 1)
         })
         .collect()
+}
+
+/// The recipe that this znode contends for, of those whose labels are known and `are_others`.
+pub(crate) fn recipe_of(name: &str, are_others: impl Fn(&str) -> bool) -> Option<&'static str> {
+    let known = |label: &str| match label {
+        "lock-" | "__lock__" => Some("an exclusive lock"),
+        "__READ__" | "__WRIT__" | "__rlock__" => Some("a read/write lock"),
+        "latch-" => Some("a leader election"),
+        _ => {
+            let weight = label.strip_prefix("permit-")?.strip_suffix('-')?;
+            let is_number = weight.bytes().all(|byte| byte.is_ascii_digit());
+            (is_number && !weight.is_empty()).then_some("a semaphore")
+        }
+    };
+    let contender = Contender::parse(name, |label| known(label).is_some() && are_others(label))?;
+    known(contender.label())
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::backoff::Backoff;
 use crate::ensemble::{Acl, CreateMode, ServerSession};
 use crate::error::{Error, Refusal, ServerError};
+use crate::live::LiveSession;
 use crate::path::NodePath;
 
 /// Which kind of znode a missing directory, and whatever is missing above it, is created as.
@@ -31,12 +32,16 @@ pub(crate) struct MissingDirectory<'a> {
 impl MissingDirectory<'_> {
     /// Creates the directory and whatever is missing above it. That some of it is there already
     /// is success.
-    pub(crate) async fn create(self, server: &dyn ServerSession) -> Result<(), Error> {
+    pub(crate) async fn create(
+        self,
+        live: &LiveSession,
+        server: &dyn ServerSession,
+    ) -> Result<(), Error> {
         let mut mode = match self.kind {
             Directories::Container => CreateMode::Container,
             Directories::Persistent => CreateMode::Persistent,
         };
-        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        let mut unknown = UnknownCreates::default();
         // Each of the parents may be missing once.
         let parents = self.path.as_str().matches('/').count();
         let mut missing_again =
@@ -65,10 +70,54 @@ impl MissingDirectory<'_> {
                 Err(error) if error.is(Refusal::Unimplemented) && mode == CreateMode::Container => {
                     mode = CreateMode::Persistent;
                 }
-                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+                Err(ServerError::OutcomeUnknown(_)) => {
+                    let path = path.as_str();
+                    unknown.another(live, path).await?;
+                    // An older server of another kind closes the connection at such a request.
+                    if unknown.count > 2 {
+                        mode = CreateMode::Persistent;
+                    }
+                }
                 Err(error) => return Err(Error::at(path.as_str(), server.id(), error)),
             }
         }
+        Ok(())
+    }
+}
+
+/// Creates in a row of which no answer came.
+#[derive(Debug)]
+pub(crate) struct UnknownCreates {
+    count: u32,
+    backoff: Backoff,
+}
+
+impl Default for UnknownCreates {
+    fn default() -> UnknownCreates {
+        UnknownCreates {
+            count: 0,
+            backoff: Backoff::up_to(Duration::from_secs(1)),
+        }
+    }
+}
+
+impl UnknownCreates {
+    /// Waits before the next create.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] after eight creates in a session in which none was ever answered: some
+    /// servers close the connection at a request that they do not know.
+    pub(crate) async fn another(&mut self, live: &LiveSession, path: &str) -> Result<(), Error> {
+        const MOST: u32 = 8;
+        self.count += 1;
+        if self.count >= MOST && !live.has_created() {
+            let problem = "the connection breaks at each create: it may not know create2, \
+                           which ZooKeeper has since 3.5";
+            let refusal = Refusal::Other(problem.to_owned());
+            return Err(Error::at(path, live.id(), ServerError::Refused(refusal)));
+        }
+        self.backoff.wait().await;
         Ok(())
     }
 }

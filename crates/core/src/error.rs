@@ -97,8 +97,8 @@ impl fmt::Display for Refusal {
 /// What an attempt of a recipe came to, when it did not come to a hold.
 ///
 /// Three kinds want three answers: *this attempt failed* ([`InvalidInput`](Self::InvalidInput),
-/// [`Refused`](Self::Refused), [`DeadlineElapsed`](Self::DeadlineElapsed),
-/// [`ContenderDeleted`](Self::ContenderDeleted)), the session lives and one may try again; *the
+/// [`Refused`](Self::Refused), [`OtherRecipe`](Self::OtherRecipe),
+/// [`DeadlineElapsed`](Self::DeadlineElapsed), [`ContenderDeleted`](Self::ContenderDeleted)), the session lives and one may try again; *the
 /// session is over* ([`SessionOver`](Self::SessionOver), [`Connect`](Self::Connect)), all that
 /// was held in it is lost; *the outcome is unknown* ([`OutcomeUnknown`](Self::OutcomeUnknown)).
 /// Whatever the error, nothing is left in the queue: where the server could not be told at once,
@@ -139,6 +139,17 @@ pub enum Error {
         session: SessionId,
         /// What the server said.
         refusal: Refusal,
+    },
+
+    /// Another recipe queues at the same path: each would grant as if the other were not there.
+    #[error("{path}: {child} contends for {recipe} there: one path, one recipe")]
+    OtherRecipe {
+        /// The recipe's path.
+        path: String,
+        /// The contender of the other recipe.
+        child: String,
+        /// The other recipe.
+        recipe: &'static str,
     },
 
     /// The deadline passed before the recipe could be held.

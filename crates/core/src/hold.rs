@@ -21,6 +21,7 @@ use crate::local::LocalTurn;
 use crate::node::OwnNode;
 use crate::rule::Rule;
 use crate::session::Session;
+use crate::standing::Standing;
 use crate::sync::lock;
 use crate::transaction::GuardedTransaction;
 
@@ -107,6 +108,9 @@ pub enum LossReason {
 
 impl Hold {
     pub(crate) fn new(grant: Grant, turn: Option<LocalTurn>) -> Hold {
+        if let Some(turn) = &turn {
+            turn.held_by(grant.standing());
+        }
         Hold {
             holding: Arc::new(Holding {
                 grant: Some(grant),
@@ -159,7 +163,8 @@ impl Hold {
 
     /// Resolves when the hold is lost, before anyone else can hold.
     ///
-    /// "Before" is by the clock: it needs a runtime that gets to run. After a pause,
+    /// "Before" is by the clock of the runtime that it is awaited in: needs that runtime to run
+    /// and to have its time enabled, and not the session's. After a pause,
     /// [`is_held`](Self::is_held) is what to ask.
     ///
     /// # Cancel safety
@@ -178,7 +183,7 @@ impl Hold {
     /// # }
     /// ```
     pub async fn lost(&self) -> LossReason {
-        self.grant().lost().await
+        self.grant().standing().lost().await
     }
 
     /// The state now, and then each change.
@@ -190,7 +195,7 @@ impl Hold {
             if matches!(last, Some(HoldState::Lost(_))) {
                 return None;
             }
-            let state = hold.grant().changed_from(last).await;
+            let state = hold.grant().standing().changed_from(last).await;
             Some((state, (hold, Some(state))))
         })
         .boxed()
@@ -252,12 +257,13 @@ impl Hold {
     ///
     /// One request: the deletion of the holder's znode, together with others where many go at once
     /// in the session. When its outcome is unknown it is repeated until the server has answered or
-    /// the session has ended. While other clones are alive, nothing is sent.
+    /// the lease has run out. While other clones are alive, nothing is sent.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] when the hold had been lost before, so that what was done under it may not
-    /// have been protected to the end. [`Error::SessionOver`] when the session ended before the
+    /// [`Error::Lost`] at once when the hold is lost, so that what was done under it may not have
+    /// been protected to the end; and when it is lost before the server's word comes. The znode is
+    /// deleted in the background then. [`Error::SessionOver`] when the session ended before the
     /// server's word came. [`Error::Refused`] when the server would not delete the znode. In all
     /// these cases nothing more is to be done: the znode goes with the session at the latest.
     ///
@@ -287,13 +293,9 @@ impl Hold {
     /// Once polled, what is held is released whether or not one waits for it.
     pub async fn release_all(self) -> Result<(), Error> {
         let turn = lock(&self.holding.turn).take();
-        self.grant().fate.send_if_modified(|fate| {
-            let standing = *fate == Fate::Standing;
-            if standing {
-                *fate = Fate::Released;
-            }
-            standing
-        });
+        if self.is_held() {
+            Fate::Released.befall(&self.grant().fate);
+        }
         self.grant().release(turn).await
     }
 }
@@ -373,6 +375,8 @@ pub(crate) struct Grant {
     fate: watch::Sender<Fate>,
     /// Kept so that the alarm can tell whether anybody is left to be told.
     told: watch::Receiver<Fate>,
+    /// Its place in the session's list of grants.
+    number: u64,
     /// Whether the znode has been seen to, one way or another.
     released: AtomicBool,
 }
@@ -407,29 +411,37 @@ impl Witness {
             Gone::Deleted => Fate::Deleted,
             Gone::Written => Fate::Written,
         };
-        self.fate.send_if_modified(|now| {
-            // What is released is gone by that.
+        fate.befall(&self.fate);
+    }
+}
+
+/// What has become of a grant, apart from its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Standing,
+    Deleted,
+    Written,
+    /// The lease has lapsed, and the znode is being deleted for that.
+    Lapsed,
+    Released,
+}
+
+impl Fate {
+    /// What becomes of a grant first counts.
+    pub(crate) fn befall(self, grant: &watch::Sender<Fate>) {
+        grant.send_if_modified(|now| {
             let standing = *now == Fate::Standing;
             if standing {
-                *now = fate;
+                *now = self;
             }
             standing
         });
     }
 }
 
-/// What has become of a grant, apart from its session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Standing,
-    Deleted,
-    Written,
-    Released,
-}
-
 impl Grant {
-    /// Grants what `node` stands for, unless the lease has lapsed, so that the session may be over
-    /// already. The znode is given back in that case.
+    /// Grants what `node` stands for, unless the lease has lapsed or is sure to before it can be
+    /// renewed. The znode is given back in that case.
     pub(crate) fn new(
         session: Session,
         live: Arc<LiveSession>,
@@ -437,10 +449,9 @@ impl Grant {
         token: FencingToken,
         alarm: Option<Alarm>,
     ) -> Result<Grant, OwnNode> {
-        let (lapses, lapsed) = live.look_at_lease();
-        if lapsed {
+        let Some(lapses) = live.may_grant() else {
             return Err(node);
-        }
+        };
         let (fate, told) = watch::channel(Fate::Standing);
         let witness = Witness {
             node: node.clone(),
@@ -451,10 +462,12 @@ impl Grant {
             // Most holds are over before it is worth a task and a request to watch them.
             None => live.watch_later(witness),
         }
+        let number = live.grant(lapses, node.clone(), fate.clone());
         Ok(Grant {
             session,
             live,
             node,
+            number,
             rule: None,
             token,
             lapses,
@@ -470,47 +483,20 @@ impl Grant {
         self
     }
 
-    fn state(&self) -> HoldState {
-        let fate = *self.fate.borrow();
-        match fate {
-            Fate::Standing => self.live.standing(self.lapses),
-            Fate::Deleted => HoldState::Lost(LossReason::Deleted),
-            Fate::Written => HoldState::Lost(LossReason::Written),
-            Fate::Released => HoldState::Lost(LossReason::Released),
+    pub(crate) fn standing(&self) -> Standing {
+        Standing {
+            live: self.live.clone(),
+            lapses: self.lapses,
+            fate: self.told.clone(),
         }
+    }
+
+    fn state(&self) -> HoldState {
+        self.standing().state()
     }
 
     pub(crate) fn is_held(&self) -> bool {
-        !matches!(self.state(), HoldState::Lost(_))
-    }
-
-    async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
-        let mut condition = self.live.subscribe();
-        let mut fate = self.told.clone();
-        // Subscribed first: what changes from here on is not missed.
-        condition.mark_unchanged();
-        fate.mark_unchanged();
-        loop {
-            let state = self.state();
-            if Some(state) != last {
-                return state;
-            }
-            tokio::select! {
-                biased;
-                _ = fate.changed() => {}
-                _ = condition.changed() => {}
-            }
-        }
-    }
-
-    async fn lost(&self) -> LossReason {
-        let mut state = self.state();
-        loop {
-            if let HoldState::Lost(reason) = state {
-                return reason;
-            }
-            state = self.changed_from(Some(state)).await;
-        }
+        self.standing().is_held()
     }
 
     /// Releases, and hands on the turn only once the znode has gone.
@@ -529,24 +515,33 @@ impl Grant {
         }
         let before = match *self.fate.borrow() {
             Fate::Released => self.live.standing(self.lapses),
-            Fate::Standing | Fate::Deleted | Fate::Written => self.state(),
+            _ => self.state(),
         };
-        if let HoldState::Lost(reason @ (LossReason::Session(_) | LossReason::Deleted)) = before {
-            self.released.store(true, Ordering::Release);
+        if let HoldState::Lost(reason) = before {
             return Err(lost(reason));
         }
         let remove = async {
             let removed = self.node.remove(&self.live).await;
             removed.map_err(|error| Error::at(path, id, error))
         };
-        let removed = self.live.during(path, remove).await;
-        self.released.store(true, Ordering::Release);
+        let standing = self.standing();
+        let removed = tokio::select! {
+            biased;
+            removed = self.live.during(path, remove) => removed,
+            reason = standing.outlived() => {
+                self.fate.send_replace(Fate::Lapsed);
+                return Err(lost(reason));
+            }
+        };
+        self.settle();
         drop(unconfirmed.turn.take());
-        removed?;
-        match before {
-            HoldState::Lost(reason) => Err(lost(reason)),
-            HoldState::Held | HoldState::Suspended => Ok(()),
-        }
+        removed
+    }
+
+    /// Notes that its znode has been seen to. Whether it had been before.
+    fn settle(&self) -> bool {
+        self.live.ungrant(self.number);
+        self.released.swap(true, Ordering::AcqRel)
     }
 
     async fn exchange(
@@ -595,7 +590,7 @@ impl Grant {
         let mut successor = GivenUpUnlessKept {
             session: self.session.clone(),
             live: live.clone(),
-            node: Some(OwnNode::unique(new.clone())),
+            node: Some(OwnNode::unique(&live, &new)),
         };
         let exchange = async {
             let server = live.server().map_err(at)?;
@@ -651,8 +646,8 @@ impl Grant {
             return Err(lost(reason));
         }
         // The transaction has deleted the old znode.
-        self.released.store(true, Ordering::Release);
-        let node = OwnNode::unique(new);
+        self.settle();
+        let node = OwnNode::unique(&live, &new);
         let mut grant = Grant::new(self.session.clone(), live.clone(), node, self.token, None)
             .map_err(|_| lost(LossReason::LeaseElapsed))?;
         successor.node = None;
@@ -682,16 +677,20 @@ struct Unconfirmed<'a> {
 
 impl Drop for Unconfirmed<'_> {
     fn drop(&mut self) {
-        let Grant {
-            session,
-            live,
-            node,
-            released,
-            ..
-        } = self.grant;
-        if !released.swap(true, Ordering::AcqRel) {
-            give_up(session, live, node.clone(), self.turn.take());
+        let grant = self.grant;
+        let is_gone = *grant.fate.borrow() == Fate::Deleted;
+        if grant.settle() || is_gone {
+            return;
         }
+        if !grant.is_held() {
+            grant.node.doubt();
+        }
+        give_up(
+            &grant.session,
+            &grant.live,
+            grant.node.clone(),
+            self.turn.take(),
+        );
     }
 }
 

@@ -1,36 +1,106 @@
-//! The lease: until when, by our own clock, the server cannot have expired the session.
+//! The lease: until when, by this process's own clock, the server cannot have expired the session.
 //!
-//! The server expires a session when nothing has come from it for the session timeout. So from
-//! the *sending* of a request that was answered through the leader, the session is safe for that
-//! long, less a margin for the way the news takes to the leader. What the client library reports
-//! comes later than that (it declares expiry after 7/5 of the timeout), and after a pause of the
-//! process it comes too late altogether; a look at the clock does not.
+//! Why the rule is safe, and what its margin is made of: [`docs::lease`](crate::docs::lease).
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-/// A lease that has lapsed once stays lapsed for those who held under it, even if the session
-/// turns out to have survived and the lease is renewed: they are told apart by the count.
+/// The shortest tick that is assumed of servers whose tick is not told: ZooKeeper's own example.
+const USUAL_TICK: Duration = Duration::from_secs(2);
+
+/// How a lease is counted, given the session timeout and what is known of the servers' tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    timeout: Duration,
+    /// How long after an answer the leader has been told of the contact for certain.
+    told_after: Duration,
+    /// How long before the server could expire the session the lease ends.
+    margin: Duration,
+}
+
+impl Terms {
+    /// For servers with this tick.
+    pub(crate) fn told(timeout: Duration, tick: Duration) -> Terms {
+        Terms {
+            timeout,
+            told_after: tick / 2 + timeout / 40,
+            margin: tick + timeout / 40,
+        }
+    }
+
+    /// For servers whose tick is not told. If the server has raised the session timeout, its tick
+    /// is taken to be half of it; otherwise two seconds, or half of the session timeout.
+    pub(crate) fn untold(timeout: Duration, raised: bool) -> Terms {
+        let told_after = timeout / 4 + timeout / 40;
+        let longest = timeout / 2;
+        let tick = if raised {
+            longest
+        } else {
+            longest.min(USUAL_TICK)
+        };
+        let isolated = (tick * 3 / 2).saturating_sub(told_after) + timeout / 20;
+        Terms {
+            timeout,
+            told_after,
+            margin: isolated.max(timeout / 4),
+        }
+    }
+
+    /// How often the session speaks up, so that its lease is renewed before it runs out: at least
+    /// so often that its client sends no pings, and with as much time to spare as two probes take.
+    pub(crate) fn probe_interval(&self) -> Duration {
+        (self.spare() / 4).min(self.timeout / 10)
+    }
+
+    /// Whether the lease can be renewed before it runs out.
+    pub(crate) fn can_be_kept(&self) -> bool {
+        self.spare() > self.timeout / 10
+    }
+
+    fn spare(&self) -> Duration {
+        let counted = self.told_after + self.margin;
+        self.timeout.saturating_sub(counted)
+    }
+}
+
+/// A request that was answered through the leader.
+#[derive(Clone, Copy, Debug)]
+struct Contact {
+    sent: Duration,
+    answered: Duration,
+}
+
+/// A lease that has lapsed once stays lapsed for the holds granted before, even if it is renewed:
+/// the count of lapses tells them apart.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    timeout: Duration,
-    margin: Duration,
+    terms: Terms,
     valid_until: Duration,
     lapsed: bool,
     lapses: u64,
-    /// When the request was sent that was the first to be answered after the lapse.
-    first_answered: Option<Duration>,
+    /// Contacts over this connection of which the leader may not have been told yet, oldest first.
+    untold: VecDeque<Contact>,
+    /// Whether the connection is known to serve this very session.
+    proven: bool,
+    /// Until when the lease runs if the connection serves this very session.
+    if_proven: Duration,
+    /// The same, by the contacts before this connection alone.
+    carried_over: Duration,
 }
 
 impl Lease {
     /// The lease of a session that was asked for at `asked_at`.
-    pub(crate) fn new(asked_at: Duration, timeout: Duration, margin: Duration) -> Lease {
+    pub(crate) fn new(asked_at: Duration, terms: Terms) -> Lease {
+        let valid_until = asked_at + terms.timeout - terms.margin;
         Lease {
-            timeout,
-            margin,
-            valid_until: asked_at + timeout - margin,
+            terms,
+            valid_until,
             lapsed: false,
             lapses: 0,
-            first_answered: None,
+            untold: VecDeque::new(),
+            proven: true,
+            if_proven: valid_until,
+            carried_over: valid_until,
         }
     }
 
@@ -43,41 +113,77 @@ impl Lease {
         (self.lapses, self.lapsed)
     }
 
-    /// Takes in that a request sent at `sent` was answered through the leader.
+    /// Notes a request sent at `sent` and answered through the leader over this connection.
     ///
-    /// While the lease runs, that renews it; the clock is looked at first, so that a lapse in
-    /// between is not lost. Once it has lapsed, one answer is not enough: a follower tells the
-    /// leader only in its own time that the session has spoken, and until then the leader may
-    /// expire it. It takes another answer, to a request that was sent after the leader must have
-    /// been told of the first, and before that has become too old in its turn.
-    pub(crate) fn renew(&mut self, now: Duration, sent: Duration) {
-        self.look(now);
-        if self.lapsed && !self.is_second_answer(now, sent) {
-            return;
+    /// It renews the lease by the contacts before it of which the leader has been told by now.
+    pub(crate) fn answered(&mut self, now: Duration, sent: Duration) {
+        while let Some(contact) = self.untold.front() {
+            if contact.answered + self.terms.told_after > sent {
+                break;
+            }
+            self.if_proven = self.if_proven.max(self.until(contact.sent));
+            self.untold.pop_front();
         }
-        self.first_answered = None;
-        self.valid_until = self.valid_until.max(sent + self.timeout - self.margin);
-        self.lapsed = now >= self.valid_until;
+        // Contacts close together count as the first of them, so that they stay few.
+        let grain = self.terms.timeout / 100;
+        let is_apart = |last: &Contact| sent >= last.sent + grain;
+        if self.untold.back().is_none_or(is_apart) {
+            let answered = now;
+            self.untold.push_back(Contact { sent, answered });
+        }
+        self.renew(now);
     }
 
-    fn is_second_answer(&mut self, now: Duration, sent: Duration) -> bool {
-        // The rest of the margin is for the time between two probes.
-        let told_within = self.margin.saturating_sub(self.timeout / 6);
-        match self.first_answered {
-            Some(first) if now > first + self.timeout - told_within => {
-                self.first_answered = Some(sent);
-                false
-            }
-            Some(first) => sent >= first + self.margin,
-            None => {
-                self.first_answered = Some(sent);
-                false
-            }
+    /// Whether a hold granted now outlasts the time until the lease can be renewed.
+    pub(crate) fn may_grant(&self, now: Duration) -> bool {
+        self.proven && self.may_grant_if_proven(now)
+    }
+
+    /// The same, if the connection serves this very session.
+    pub(crate) fn may_grant_if_proven(&self, now: Duration) -> bool {
+        let told = self.untold.front().map_or(now, |contact| contact.answered);
+        let renewed = told + self.terms.told_after + self.terms.probe_interval();
+        self.valid_until.max(self.if_proven) > renewed.max(now)
+    }
+
+    /// Begins with another connection, which may serve another session until it is proven.
+    ///
+    /// A reconnect touches the session at the leader, and so tells it of all contacts before.
+    pub(crate) fn connected_anew(&mut self) {
+        if self.proven {
+            let last = self.untold.back().map(|last| self.until(last.sent));
+            self.carried_over = last.unwrap_or_default().max(self.valid_until);
         }
+        self.if_proven = self.carried_over;
+        self.untold.clear();
+        self.proven = false;
+    }
+
+    /// Takes the connection for one that serves this very session.
+    pub(crate) fn proved(&mut self, now: Duration) {
+        self.proven = true;
+        self.renew(now);
+    }
+
+    pub(crate) fn is_proven(&self) -> bool {
+        self.proven
     }
 
     pub(crate) fn valid_until(&self) -> Duration {
         self.valid_until
+    }
+
+    fn until(&self, contact: Duration) -> Duration {
+        contact + self.terms.timeout - self.terms.margin
+    }
+
+    fn renew(&mut self, now: Duration) {
+        // A lapse in between is counted first.
+        self.look(now);
+        if self.proven {
+            self.valid_until = self.valid_until.max(self.if_proven);
+            self.lapsed = now >= self.valid_until;
+        }
     }
 }
 
@@ -87,61 +193,117 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Runs for four seconds from the sending of a request.
+    /// Told within 1.25 s, and 2.25 s shorter than the session timeout of 10 s.
     fn lease() -> Lease {
-        Lease::new(Duration::ZERO, 6 * SECOND, 2 * SECOND)
+        Lease::new(Duration::ZERO, Terms::told(10 * SECOND, 2 * SECOND))
+    }
+
+    fn seconds(seconds: f64) -> Duration {
+        Duration::from_secs_f64(seconds)
     }
 
     #[test]
-    fn a_lease_lapses_once_its_time_has_come() {
+    fn lease_lapses_once_its_time_has_come() {
         let mut lease = lease();
-        assert_eq!(lease.look(3 * SECOND), (0, false));
-        assert_eq!(lease.look(4 * SECOND), (1, true));
-        assert_eq!(lease.look(9 * SECOND), (1, true));
+        assert_eq!(lease.look(seconds(7.7)), (0, false));
+        assert_eq!(lease.look(seconds(7.75)), (1, true));
+        assert_eq!(lease.look(20 * SECOND), (1, true));
     }
 
     #[test]
-    fn a_renewed_lease_does_not_hide_the_lapse() {
+    fn one_answer_renews_nothing() {
         let mut lease = lease();
-        lease.renew(6 * SECOND, 5 * SECOND);
-        lease.renew(8 * SECOND, 7 * SECOND);
-        assert_eq!(lease.look(8 * SECOND), (1, false));
+        lease.answered(5 * SECOND, 5 * SECOND);
+        assert_eq!(lease.valid_until(), seconds(7.75));
     }
 
     #[test]
-    fn a_lapsed_lease_is_renewed_once_the_leader_has_been_told() {
+    fn answer_to_a_later_request_renews_by_the_contact_before_it() {
         let mut lease = lease();
-        lease.renew(5 * SECOND, 5 * SECOND);
-        assert_eq!(lease.look(5 * SECOND), (1, true));
-        lease.renew(6 * SECOND, 6 * SECOND);
-        assert_eq!(lease.look(6 * SECOND), (1, true));
-        lease.renew(7 * SECOND, 7 * SECOND);
-        assert_eq!(lease.look(7 * SECOND), (1, false));
-        assert_eq!(lease.valid_until(), 11 * SECOND);
+        lease.answered(seconds(5.2), 5 * SECOND);
+        // The leader may not have been told of the first yet.
+        lease.answered(seconds(6.3), seconds(6.3));
+        assert_eq!(lease.valid_until(), seconds(7.75));
+        lease.answered(seconds(6.6), seconds(6.5));
+        assert_eq!(lease.valid_until(), seconds(12.75));
     }
 
     #[test]
-    fn answers_too_far_apart_do_not_renew_a_lapsed_lease() {
+    fn renewed_lease_does_not_hide_the_lapse() {
         let mut lease = lease();
-        lease.renew(5 * SECOND, 5 * SECOND);
-        lease.renew(11 * SECOND, 11 * SECOND);
-        assert_eq!(lease.look(11 * SECOND), (1, true));
-        lease.renew(13 * SECOND, 13 * SECOND);
-        assert_eq!(lease.look(13 * SECOND), (1, false));
+        lease.answered(8 * SECOND, 7 * SECOND);
+        lease.answered(10 * SECOND, 10 * SECOND);
+        assert_eq!(lease.look(10 * SECOND), (1, false));
+        assert_eq!(lease.valid_until(), seconds(14.75));
     }
 
     #[test]
-    fn an_answer_that_took_too_long_renews_nothing() {
+    fn older_answer_does_not_shorten_the_lease() {
         let mut lease = lease();
-        lease.renew(6 * SECOND, SECOND);
-        assert_eq!(lease.look(6 * SECOND), (1, true));
+        lease.answered(4 * SECOND, 4 * SECOND);
+        lease.answered(6 * SECOND, 6 * SECOND);
+        lease.answered(7 * SECOND, SECOND);
+        assert_eq!(lease.valid_until(), seconds(11.75));
     }
 
     #[test]
-    fn an_older_answer_does_not_shorten_the_lease() {
+    fn nothing_is_granted_that_is_lost_before_the_lease_can_be_renewed() {
         let mut lease = lease();
-        lease.renew(SECOND, SECOND);
-        lease.renew(2 * SECOND, Duration::ZERO);
-        assert_eq!(lease.look(4 * SECOND), (0, false));
+        assert!(lease.may_grant(5 * SECOND));
+        assert!(!lease.may_grant(6 * SECOND));
+        lease.answered(6 * SECOND, 6 * SECOND);
+        assert!(!lease.may_grant(7 * SECOND));
+        lease.answered(seconds(7.3), seconds(7.3));
+        assert!(lease.may_grant(seconds(7.3)));
+    }
+
+    #[test]
+    fn reconnect_renews_once_the_session_is_proven() {
+        let mut lease = lease();
+        lease.answered(5 * SECOND, 5 * SECOND);
+        lease.connected_anew();
+        assert!(!lease.is_proven());
+        assert_eq!(lease.valid_until(), seconds(7.75));
+        lease.proved(6 * SECOND);
+        assert_eq!(lease.valid_until(), seconds(12.75));
+    }
+
+    #[test]
+    fn answers_over_an_unproven_connection_count_once_it_is_proven() {
+        let mut lease = lease();
+        lease.connected_anew();
+        lease.answered(4 * SECOND, 4 * SECOND);
+        lease.answered(6 * SECOND, 6 * SECOND);
+        assert_eq!(lease.valid_until(), seconds(7.75));
+        lease.proved(6 * SECOND);
+        assert_eq!(lease.valid_until(), seconds(11.75));
+    }
+
+    #[test]
+    fn answers_over_a_connection_that_was_never_proven_count_for_nothing() {
+        let mut lease = lease();
+        lease.connected_anew();
+        lease.answered(4 * SECOND, 4 * SECOND);
+        lease.answered(6 * SECOND, 6 * SECOND);
+        lease.connected_anew();
+        lease.proved(7 * SECOND);
+        assert_eq!(lease.valid_until(), seconds(7.75));
+    }
+
+    #[test]
+    fn terms_cover_an_isolated_leader_for_the_tick_that_is_assumed() {
+        for timeout in (1..=60).map(|seconds| SECOND * seconds) {
+            let longest = timeout / 2;
+            for (terms, tick) in [
+                (Terms::told(timeout, longest), longest),
+                (Terms::told(timeout, timeout / 20), timeout / 20),
+                (Terms::untold(timeout, true), longest),
+                (Terms::untold(timeout, false), longest.min(USUAL_TICK)),
+            ] {
+                assert!(terms.told_after > tick / 2);
+                assert!(terms.margin + terms.told_after > tick * 3 / 2);
+                assert!(terms.can_be_kept(), "{terms:?}");
+            }
+        }
     }
 }

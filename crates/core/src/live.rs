@@ -1,20 +1,24 @@
 //! One ZooKeeper session, from its opening to its end.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use futures_util::future::FutureExt;
+use futures_util::future::{BoxFuture, FutureExt};
 use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, watch};
 
 use crate::announcement;
+use crate::backoff::Backoff;
 use crate::contender::Identity;
 use crate::deletions::Deletions;
 use crate::ensemble::{AuthId, Ensemble, ServerSession, SessionEnd, SessionId};
 use crate::error::{Error, ServerError};
-use crate::hold::{HoldState, LossReason, Witness};
-use crate::lease::Lease;
+use crate::hold::{Fate, HoldState, LossReason, Witness};
+use crate::lease::{Lease, Terms};
+use crate::node::OwnNode;
 use crate::sync::lock;
 use crate::watch_room::WatchRoom;
 
@@ -24,10 +28,11 @@ use crate::watch_room::WatchRoom;
 pub(crate) struct LiveSession {
     id: SessionId,
     timeout: Duration,
+    probe_interval: Duration,
     ensemble: Arc<dyn Ensemble>,
     runtime: Handle,
     server: Mutex<Option<Arc<dyn ServerSession>>>,
-    lease: Mutex<Lease>,
+    kept: Mutex<Kept>,
     condition: watch::Sender<Condition>,
     watch_room: WatchRoom,
     deletions: Deletions,
@@ -35,6 +40,66 @@ pub(crate) struct LiveSession {
     is_believed: OnceCell<bool>,
     /// Those who are to watch a holder's znode, where the hold lasts.
     witnesses: Mutex<Vec<Witness>>,
+    /// The paths of the znodes of this session, each with the number of those who keep it.
+    own_paths: Mutex<BTreeMap<Arc<str>, usize>>,
+    /// The znodes of the holds granted in this session and not yet released.
+    granted: Mutex<Granted>,
+    /// Whether a contender's znode was ever created in it.
+    has_created: AtomicBool,
+}
+
+/// The lease, and the connection whose answers renew it.
+struct Kept {
+    lease: Lease,
+    /// Ready when that connection has broken; `None` from then on.
+    broken: Option<BoxFuture<'static, ()>>,
+}
+
+impl Kept {
+    /// Whether every answer until now has come over this connection.
+    fn is_connected(&mut self) -> bool {
+        let broken = &mut self.broken;
+        if broken
+            .as_mut()
+            .is_some_and(|broken| broken.now_or_never().is_some())
+        {
+            *broken = None;
+        }
+        broken.is_some()
+    }
+}
+
+struct Grantee {
+    /// How often the lease had lapsed at the grant.
+    lapses: u64,
+    node: OwnNode,
+    fate: watch::Sender<Fate>,
+}
+
+/// Granted holds by number.
+#[derive(Default)]
+struct Granted {
+    next: u64,
+    holds: BTreeMap<u64, Grantee>,
+}
+
+/// An entry in the session's list of its own znodes, struck off when it is dropped.
+#[derive(Debug)]
+pub(crate) struct OwnPath {
+    live: Arc<LiveSession>,
+    path: Arc<str>,
+}
+
+impl Drop for OwnPath {
+    fn drop(&mut self) {
+        let mut paths = lock(&self.live.own_paths);
+        if let Some(keepers) = paths.get_mut(&self.path) {
+            *keepers -= 1;
+            if *keepers == 0 {
+                paths.remove(&self.path);
+            }
+        }
+    }
 }
 
 /// What is known of a session; each change wakes those who wait for one.
@@ -61,11 +126,15 @@ impl LiveSession {
     pub(crate) fn new(
         ensemble: Arc<dyn Ensemble>,
         server: Arc<dyn ServerSession>,
-        margin: Duration,
+        terms: Terms,
         asked_at: Duration,
         runtime: Handle,
     ) -> LiveSession {
         let timeout = server.timeout();
+        let kept = Mutex::new(Kept {
+            lease: Lease::new(asked_at, terms),
+            broken: Some(server.disconnected()),
+        });
         let condition = Condition {
             contact: Contact::Connected,
             reconnects: 0,
@@ -78,10 +147,14 @@ impl LiveSession {
             witnesses: Mutex::default(),
             id: server.id(),
             timeout,
+            probe_interval: terms.probe_interval(),
             ensemble,
             runtime,
             server: Mutex::new(Some(server)),
-            lease: Mutex::new(Lease::new(asked_at, timeout, margin)),
+            kept,
+            own_paths: Mutex::default(),
+            granted: Mutex::default(),
+            has_created: AtomicBool::new(false),
             condition: watch::Sender::new(condition),
         }
     }
@@ -106,7 +179,7 @@ impl LiveSession {
 
     /// How often the session speaks up by itself.
     pub(crate) fn probe_interval(&self) -> Duration {
-        self.timeout / 6
+        self.probe_interval
     }
 
     /// The server side.
@@ -145,6 +218,11 @@ impl LiveSession {
         self.ensemble.now()
     }
 
+    /// An identity for a znode that is about to be created.
+    pub(crate) fn identity(&self) -> Identity {
+        self.ensemble.identity()
+    }
+
     pub(crate) fn subscribe(&self) -> watch::Receiver<Condition> {
         self.condition.subscribe()
     }
@@ -153,26 +231,139 @@ impl LiveSession {
         *self.condition.borrow()
     }
 
-    /// Takes in that a request sent at `sent` was answered through the leader.
+    /// Notes that a request sent at `sent` was answered through the leader, just now.
     pub(crate) fn answered(&self, sent: Duration) {
-        let mut lease = lock(&self.lease);
-        let now = self.now();
-        lease.renew(now, sent);
-        let (lapses, _) = lease.look(now);
-        drop(lease);
-        self.publish_lapses(lapses);
+        let mut kept = lock(&self.kept);
+        // Over another connection, the answer may be one to another session.
+        if kept.is_connected() {
+            kept.lease.answered(self.now(), sent);
+        }
+        self.publish_lapses(kept);
+    }
+
+    /// Notes that an ephemeral znode created just now, asked for at `sent`, has this owner: which
+    /// session the connection serves.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::SessionOver`] if that is another session: the server has given this one up.
+    pub(crate) fn created(&self, sent: Duration, owner: i64) -> Result<(), ServerError> {
+        if owner != self.id.0 {
+            return Err(ServerError::SessionOver(SessionEnd::Expired));
+        }
+        self.has_created.store(true, Ordering::Relaxed);
+        let mut kept = lock(&self.kept);
+        if kept.is_connected() {
+            let now = self.now();
+            kept.lease.proved(now);
+            kept.lease.answered(now, sent);
+        }
+        self.publish_lapses(kept);
+        Ok(())
+    }
+
+    /// Whether a contender's znode was ever created in this session.
+    pub(crate) fn has_created(&self) -> bool {
+        self.has_created.load(Ordering::Relaxed)
+    }
+
+    /// Goes on with the connection that stands now, if it is another than before.
+    pub(crate) fn look_at_connection(&self, server: &dyn ServerSession) {
+        let mut kept = lock(&self.kept);
+        if !kept.is_connected() {
+            kept.broken = Some(server.disconnected());
+            if kept.is_connected() {
+                kept.lease.connected_anew();
+            }
+        }
+    }
+
+    /// Whether what this session holds or waits for hangs on a connection that is not proven.
+    pub(crate) fn must_be_proven(&self) -> bool {
+        let mut kept = lock(&self.kept);
+        !kept.lease.is_proven() && kept.is_connected() && !lock(&self.own_paths).is_empty()
+    }
+
+    /// Lists a znode of this session until the entry is dropped.
+    pub(crate) fn own(self: &Arc<Self>, path: Arc<str>) -> OwnPath {
+        *lock(&self.own_paths).entry(path.clone()).or_default() += 1;
+        OwnPath {
+            live: self.clone(),
+            path,
+        }
+    }
+
+    /// The znodes of this session.
+    pub(crate) fn own_paths(&self) -> Vec<Arc<str>> {
+        lock(&self.own_paths).keys().cloned().collect()
+    }
+
+    /// Lists the znode of a hold, granted when the lease had lapsed `lapses` times. Its number.
+    pub(crate) fn grant(&self, lapses: u64, node: OwnNode, fate: watch::Sender<Fate>) -> u64 {
+        let mut granted = lock(&self.granted);
+        granted.next += 1;
+        let number = granted.next;
+        let grantee = Grantee { lapses, node, fate };
+        granted.holds.insert(number, grantee);
+        number
+    }
+
+    /// Strikes a hold off the list: it is seen to.
+    pub(crate) fn ungrant(&self, number: u64) {
+        lock(&self.granted).holds.remove(&number);
+    }
+
+    /// The znodes of the holds that a lapse of the lease has cost, struck off the list.
+    pub(crate) fn take_lost(&self) -> Vec<OwnNode> {
+        let lapses = self.condition().lapses;
+        let mut lost = Vec::new();
+        lock(&self.granted).holds.retain(|_, grantee| {
+            let is_lost = grantee.lapses != lapses;
+            if is_lost {
+                Fate::Lapsed.befall(&grantee.fate);
+                lost.push(grantee.node.clone());
+            }
+            !is_lost
+        });
+        lost
     }
 
     /// Looks at the clock: how often the lease has lapsed, and whether it has now.
     pub(crate) fn look_at_lease(&self) -> (u64, bool) {
-        let (lapses, lapsed) = lock(&self.lease).look(self.now());
-        self.publish_lapses(lapses);
-        (lapses, lapsed)
+        self.publish_lapses(lock(&self.kept))
+    }
+
+    /// How often the lease has lapsed, if something can be granted under it now.
+    pub(crate) fn may_grant(&self) -> Option<u64> {
+        let may_grant = lock(&self.kept).lease.may_grant(self.now());
+        let (lapses, lapsed) = self.look_at_lease();
+        (may_grant && !lapsed).then_some(lapses)
+    }
+
+    /// Waits until the lease is such that something can be granted: no request if it is already.
+    pub(crate) async fn until_lease(
+        &self,
+        path: &str,
+        is_enough: fn(&Lease, Duration) -> bool,
+    ) -> Result<(), ServerError> {
+        let mut backoff = Backoff::up_to(self.probe_interval);
+        while !is_enough(&lock(&self.kept).lease, self.now()) {
+            let server = self.server()?;
+            let sent = self.now();
+            match server.sync(path).await {
+                Ok(()) => self.answered(sent),
+                Err(ServerError::OutcomeUnknown(_)) => {}
+                Err(error) => return Err(error),
+            }
+            drop(server);
+            backoff.wait().await;
+        }
+        Ok(())
     }
 
     /// How long the lease runs on; zero where it has lapsed.
     pub(crate) fn remaining(&self) -> Duration {
-        let valid_until = lock(&self.lease).valid_until();
+        let valid_until = lock(&self.kept).lease.valid_until();
         valid_until.saturating_sub(self.now())
     }
 
@@ -188,12 +379,15 @@ impl LiveSession {
         }
     }
 
-    fn publish_lapses(&self, lapses: u64) {
+    fn publish_lapses(&self, mut kept: MutexGuard<'_, Kept>) -> (u64, bool) {
+        let (lapses, lapsed) = kept.lease.look(self.now());
+        drop(kept);
         self.condition.send_if_modified(|condition| {
             let news = lapses > condition.lapses;
             condition.lapses = condition.lapses.max(lapses);
             news
         });
+        (lapses, lapsed)
     }
 
     /// Has a holder's znode watched from the next probe on, if it is held then.
@@ -234,6 +428,9 @@ impl LiveSession {
     pub(crate) fn end(&self, end: SessionEnd) {
         self.set_contact(Contact::Ended(end));
         lock(&self.server).take();
+        // Each of them keeps the session.
+        let granted = std::mem::take(&mut lock(&self.granted).holds);
+        drop(granted);
     }
 
     pub(crate) fn has_ended(&self) -> bool {

@@ -6,11 +6,12 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::hold::Grant;
+use crate::standing::Standing;
 use crate::sync::lock;
 
 /// The queue of one process for one lock.
@@ -22,11 +23,15 @@ pub(crate) struct LocalQueue {
 struct Shared {
     handovers_in_a_row: u32,
     state: Mutex<State>,
+    /// Tells the waiters how it stands with the hold that has the turn.
+    holder: watch::Sender<Option<Standing>>,
 }
 
 #[derive(Default)]
 struct State {
     taken: bool,
+    /// Tells a turn from one that was taken away.
+    turn: u64,
     waiters: VecDeque<oneshot::Sender<Turn>>,
 }
 
@@ -38,10 +43,11 @@ pub(crate) enum Turn {
     Granted(Grant, LocalTurn),
 }
 
-/// The front of the local queue. Dropped, it goes to the next one.
+/// The front of the local queue. Dropped, it goes to the next one, unless it was taken away.
 pub(crate) struct LocalTurn {
     /// `None` once it has been passed on.
     queue: Option<Arc<Shared>>,
+    number: u64,
     handovers: u32,
 }
 
@@ -51,19 +57,20 @@ impl LocalQueue {
             shared: Arc::new(Shared {
                 handovers_in_a_row,
                 state: Mutex::default(),
+                holder: watch::Sender::new(None),
             }),
         }
     }
 
-    /// Waits for one's turn.
+    /// Waits for one's turn. A hold that is lost keeps nobody waiting, dropped or not.
     ///
     /// Cancel safe: a turn that has come to a waiter that has gone goes on to the next.
     pub(crate) async fn turn(&self) -> Turn {
         loop {
-            let waiting = {
+            let mut waiting = {
                 let mut state = lock(&self.shared.state);
-                if !std::mem::replace(&mut state.taken, true) {
-                    return Turn::Enter(LocalTurn::new(self.shared.clone()));
+                if let Some(turn) = self.shared.take(&mut state) {
+                    return Turn::Enter(turn);
                 }
                 if state.waiters.len() == state.waiters.capacity() {
                     // Those who gave up would otherwise pile up behind a long hold.
@@ -73,28 +80,107 @@ impl LocalQueue {
                 state.waiters.push_back(sender);
                 receiver
             };
-            // The sender is dropped only together with the queue, which this task has a part of.
-            if let Ok(turn) = waiting.await {
-                return turn;
+            let mut holder = self.shared.holder.subscribe();
+            loop {
+                tokio::select! {
+                    biased;
+                    turn = &mut waiting => match turn {
+                        Ok(turn) => return turn,
+                        // The sender is dropped only together with the queue.
+                        Err(_) => break,
+                    },
+                    () = lost(&mut holder) => self.shared.pass_on_if_lost(),
+                }
             }
         }
     }
 
     /// The turn, if nobody has it.
     pub(crate) fn try_turn(&self) -> Option<LocalTurn> {
-        let mut state = lock(&self.shared.state);
-        if std::mem::replace(&mut state.taken, true) {
+        self.shared.take(&mut lock(&self.shared.state))
+    }
+}
+
+/// Resolves when the hold that has the turn is lost.
+async fn lost(holder: &mut watch::Receiver<Option<Standing>>) {
+    loop {
+        let standing = holder.borrow_and_update().clone();
+        let lost = async {
+            match standing {
+                Some(standing) => standing.lost().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            Ok(()) = holder.changed() => {}
+            _ = lost => return,
+        }
+    }
+}
+
+impl Shared {
+    fn holder_is_lost(&self) -> bool {
+        let holder = self.holder.borrow();
+        holder.as_ref().is_some_and(|holder| !holder.is_held())
+    }
+
+    /// The turn, if nobody has it whose hold is not lost, and nobody waits for it.
+    fn take(self: &Arc<Self>, state: &mut State) -> Option<LocalTurn> {
+        if state.taken && !(state.waiters.is_empty() && self.holder_is_lost()) {
             return None;
         }
-        Some(LocalTurn::new(self.shared.clone()))
+        Some(self.begin_turn(state))
+    }
+
+    /// Begins a turn; the one before, if it was not over, is taken away.
+    fn begin_turn(self: &Arc<Self>, state: &mut State) -> LocalTurn {
+        state.taken = true;
+        state.turn += 1;
+        self.holder.send_replace(None);
+        LocalTurn {
+            queue: Some(self.clone()),
+            number: state.turn,
+            handovers: 0,
+        }
+    }
+
+    /// Takes the turn away from a hold that is lost.
+    fn pass_on_if_lost(self: &Arc<Self>) {
+        let state = lock(&self.state);
+        if state.taken && self.holder_is_lost() {
+            self.pass_on(state);
+        }
+    }
+
+    /// Gives the next one its turn.
+    fn pass_on<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>) {
+        loop {
+            let Some(next) = state.waiters.pop_front() else {
+                state.taken = false;
+                self.holder.send_replace(None);
+                return;
+            };
+            let turn = self.begin_turn(&mut state);
+            drop(state);
+            match next.send(Turn::Enter(turn)) {
+                Ok(()) => return,
+                // Its waiter has gone: emptied, or dropping it would come back here, deeper.
+                Err(Turn::Enter(mut turn) | Turn::Granted(_, mut turn)) => turn.queue = None,
+            }
+            state = lock(&self.state);
+        }
     }
 }
 
 impl LocalTurn {
-    fn new(queue: Arc<Shared>) -> LocalTurn {
-        LocalTurn {
-            queue: Some(queue),
-            handovers: 0,
+    /// Says whose hold has the turn.
+    pub(crate) fn held_by(&self, standing: Standing) {
+        if let Some(queue) = &self.queue {
+            let state = lock(&queue.state);
+            if state.turn == self.number {
+                queue.holder.send_replace(Some(standing));
+            }
         }
     }
 
@@ -110,7 +196,11 @@ impl LocalTurn {
         self.handovers += 1;
         let mut turn = self;
         loop {
-            let next = lock(&queue.state).waiters.pop_front();
+            let next = {
+                let mut state = lock(&queue.state);
+                let is_current = state.turn == turn.number;
+                is_current.then(|| state.waiters.pop_front()).flatten()
+            };
             let Some(next) = next else {
                 return Some((grant, turn));
             };
@@ -129,18 +219,9 @@ impl Drop for LocalTurn {
         let Some(queue) = self.queue.take() else {
             return;
         };
-        loop {
-            let mut state = lock(&queue.state);
-            let Some(next) = state.waiters.pop_front() else {
-                state.taken = false;
-                return;
-            };
-            drop(state);
-            match next.send(Turn::Enter(LocalTurn::new(queue.clone()))) {
-                Ok(()) => return,
-                // Its waiter has gone: emptied, or dropping it would come back here, deeper.
-                Err(Turn::Enter(mut turn) | Turn::Granted(_, mut turn)) => turn.queue = None,
-            }
+        let state = lock(&queue.state);
+        if state.turn == self.number {
+            queue.pass_on(state);
         }
     }
 }

@@ -4,18 +4,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join_all;
+
 use crate::alone::{Alone, LastAlone};
 use crate::announcement;
 use crate::backoff::Backoff;
+use crate::contender::Identity;
 use crate::deletions;
-use crate::ensemble::{ServerSession, SessionId, Stat};
+use crate::ensemble::{Created, Node, ServerSession, SessionId, Stat};
 use crate::error::{Refusal, ServerError};
-use crate::live::LiveSession;
+use crate::live::{LiveSession, OwnPath};
 
 /// A znode that this process created in a session.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnNode {
     path: Arc<str>,
+    /// Lists it as one of its session's. The clones share it.
+    _listed: Arc<OwnPath>,
     shared_name: Option<SharedName>,
     /// Where nobody but its owner can write to it: whether its deletion is announced as a release.
     /// The clones share it.
@@ -32,13 +37,17 @@ struct SharedName {
     /// Whether it is not known that the znode is there: not that it was created, or not that it
     /// has not been deleted since. The clones share it.
     doubtful: Arc<AtomicBool>,
+    /// One deletion at a time: the second of two could be of the next holder's znode.
+    deleting: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl OwnNode {
     /// A znode whose name nobody else uses.
-    pub(crate) fn unique(path: String) -> OwnNode {
+    pub(crate) fn unique(live: &Arc<LiveSession>, path: &str) -> OwnNode {
+        let path: Arc<str> = path.into();
         OwnNode {
-            path: path.into(),
+            _listed: Arc::new(live.own(path.clone())),
+            path,
             shared_name: None,
             announcement: None,
             last_alone: None,
@@ -68,14 +77,17 @@ impl OwnNode {
 
     /// A znode that others create by the same name, told apart by the data it begins with, and of
     /// which it is not known whether it was created.
-    pub(crate) fn doubtful(path: &str, owner: SessionId, identity: &[u8]) -> OwnNode {
+    pub(crate) fn doubtful(live: &Arc<LiveSession>, path: &str, identity: &[u8]) -> OwnNode {
         let shared_name = SharedName {
-            owner,
+            owner: live.id(),
             identity: identity.into(),
             doubtful: Arc::new(AtomicBool::new(true)),
+            deleting: Arc::default(),
         };
+        let path: Arc<str> = path.into();
         OwnNode {
-            path: path.into(),
+            _listed: Arc::new(live.own(path.clone())),
+            path,
             shared_name: Some(shared_name),
             announcement: None,
             last_alone: None,
@@ -88,6 +100,13 @@ impl OwnNode {
             name.doubtful = Arc::new(AtomicBool::new(false));
         }
         self
+    }
+
+    /// Has it looked at before it is deleted: another may stand by its name.
+    pub(crate) fn doubt(&self) {
+        if let Some(name) = &self.shared_name {
+            name.doubtful.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Whether a znode found by this name is this one.
@@ -120,6 +139,10 @@ impl OwnNode {
     }
 
     async fn delete(&self, live: &Arc<LiveSession>) -> Result<(), ServerError> {
+        let _alone = match &self.shared_name {
+            Some(name) => Some(name.deleting.lock().await),
+            None => None,
+        };
         let server = &*live.server()?;
         let mut backoff = Backoff::up_to(Duration::from_secs(1));
         let mut announced = self
@@ -165,5 +188,85 @@ impl OwnNode {
         } else {
             Ok(())
         }
+    }
+}
+
+/// Deletes a znode of this identity, also when it is not known whether it was created.
+pub(crate) async fn withdraw(
+    live: &Arc<LiveSession>,
+    node: Option<OwnNode>,
+    directory: &str,
+    identity: &Identity,
+) -> Result<(), ServerError> {
+    if let Some(node) = node {
+        return node.remove(live).await;
+    }
+    let server = live.server()?;
+    // Sent after the create and on the same session, so that it sees the znode if there is one.
+    for node in own_nodes(&*server, directory, identity).await? {
+        OwnNode::unique(live, &node.path).remove(live).await?;
+    }
+    Ok(())
+}
+
+/// The znodes of this identity, after the server has caught up with its leader. The directory is
+/// empty for the root.
+pub(crate) async fn own_nodes(
+    server: &dyn ServerSession,
+    directory: &str,
+    identity: &Identity,
+) -> Result<Vec<Created>, ServerError> {
+    let prefix = identity.prefix();
+    let listed = if directory.is_empty() { "/" } else { directory };
+    let mut backoff = Backoff::up_to(Duration::from_secs(1));
+    loop {
+        let sync = server.sync(listed);
+        let list = server.list(listed);
+        let found = async {
+            sync.await?;
+            let paths: Vec<String> = list
+                .await?
+                .into_iter()
+                .filter(|name| name.starts_with(&prefix))
+                .map(|name| format!("{directory}/{name}"))
+                .collect();
+            if paths.is_empty() {
+                return Ok(Vec::new());
+            }
+            let nodes = server.get_each(&paths).await?;
+            let created =
+                |(path, node): (String, Option<Node>)| node.map(|(_, stat)| Created { path, stat });
+            Ok(paths.into_iter().zip(nodes).filter_map(created).collect())
+        };
+        match found.await {
+            Err(error) if ServerError::is(&error, Refusal::NoNode) => return Ok(Vec::new()),
+            Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+            found => return found,
+        }
+    }
+}
+
+/// Deletes the znodes at these paths, and of a path that ends with `-` those whose names begin so.
+///
+/// Once, for a session that is being closed: what cannot be deleted goes with it.
+pub(crate) async fn delete_all(server: &dyn ServerSession, paths: &[Arc<str>]) {
+    let deletions = paths.iter().map(|path| async move {
+        if !path.ends_with('-') {
+            return server.delete(path).await;
+        }
+        let (directory, prefix) = path.rsplit_once('/').unwrap_or_default();
+        for name in server.list(directory).await? {
+            if name.starts_with(prefix) {
+                server.delete(&format!("{directory}/{name}")).await?;
+            }
+        }
+        Ok(())
+    });
+    for error in join_all(deletions)
+        .await
+        .into_iter()
+        .filter_map(Result::err)
+    {
+        tracing::debug!(%error, "a znode was not deleted as its session was closed");
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::error::InvalidInput;
+
 /// How a session is opened and kept.
 ///
 /// ```
@@ -19,7 +21,7 @@ use std::time::Duration;
 pub struct ConnectOptions {
     pub(crate) session_timeout: Duration,
     pub(crate) connection_timeout: Duration,
-    pub(crate) lease_margin: Option<Duration>,
+    pub(crate) tick: Option<Duration>,
     auth: Vec<(String, Vec<u8>)>,
     #[cfg(feature = "tls")]
     tls: Option<zookeeper_client::TlsOptions>,
@@ -33,7 +35,7 @@ impl ConnectOptions {
         ConnectOptions {
             session_timeout: Duration::from_secs(10),
             connection_timeout: Duration::from_secs(10),
-            lease_margin: None,
+            tick: None,
             auth: Vec::new(),
             #[cfg(feature = "tls")]
             tls: None,
@@ -58,15 +60,15 @@ impl ConnectOptions {
         self
     }
 
-    /// How long before the server could expire the session a hold is declared lost.
+    /// The `tickTime` of the servers, if it is known.
     ///
-    /// By default a third of the session timeout. The server that a session is connected to tells
-    /// the leader once in half a tick that the session is alive, and the session itself speaks up
-    /// once in a sixth of its timeout; the margin must cover both. So the default is right where
-    /// the tick is at most a third of the session timeout; below that set it to half a tick plus
-    /// a sixth of the timeout.
-    pub fn lease_margin(mut self, margin: Duration) -> ConnectOptions {
-        self.lease_margin = Some(margin);
+    /// A hold is declared lost a margin before the server could expire its session; the longer the
+    /// tick, the longer that margin must be (see [`docs::lease`](crate::docs::lease)). Not told,
+    /// the tick is taken to be two seconds, or half of a session timeout shorter than four. Tell
+    /// it if the servers have a longer one, and if they have a shorter one and the session timeout
+    /// is below six seconds: holds then survive longer disturbances.
+    pub fn tick(mut self, tick: Duration) -> ConnectOptions {
+        self.tick = Some(tick);
         self
     }
 
@@ -93,6 +95,27 @@ impl ConnectOptions {
     pub fn sasl(mut self, options: impl Into<zookeeper_client::SaslOptions>) -> ConnectOptions {
         self.sasl = Some(options.into());
         self
+    }
+
+    /// Refuses what makes no sense, before anything is sent.
+    pub(crate) fn check(&self) -> Result<(), InvalidInput> {
+        const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
+        let given = format!("{:?}", self.session_timeout);
+        if self.session_timeout.is_zero() {
+            return Err(InvalidInput::new(
+                "session timeout",
+                given,
+                "must not be zero",
+            ));
+        }
+        if self.session_timeout > LONGEST {
+            let problem = format!("is longer than ZooKeeper can count, which is {LONGEST:?}");
+            return Err(InvalidInput::new("session timeout", given, problem));
+        }
+        if self.tick.is_some_and(|tick| tick.is_zero()) {
+            return Err(InvalidInput::new("tick", "0", "must not be zero"));
+        }
+        Ok(())
     }
 
     /// Whether the server is shown nothing that says who this is.
@@ -136,7 +159,7 @@ impl fmt::Debug for ConnectOptions {
             .debug_struct("ConnectOptions")
             .field("session_timeout", &self.session_timeout)
             .field("connection_timeout", &self.connection_timeout)
-            .field("lease_margin", &self.lease_margin)
+            .field("tick", &self.tick)
             .finish_non_exhaustive()
     }
 }

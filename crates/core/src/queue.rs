@@ -24,8 +24,8 @@ use crate::path::NodePath;
 use crate::recipe::{QueueEntry, Recipe};
 use crate::rule::{Rule, WaitStrategy};
 use crate::session::Session;
-use crate::transaction::open_acl;
-use visit::Visit;
+use crate::transaction::{check_acl, check_data, open_acl};
+use visit::{Visit, check_label};
 
 /// A queue of contenders under one directory, in which a [`Rule`] says who holds.
 ///
@@ -188,7 +188,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when the path is no [`NodePath`], the access control list is empty, or the
+    /// [`InvalidInput`] when the path is no [`NodePath`], the access control list is empty, the
+    /// data is longer than 1,000,000 bytes, the rule's label can be in no znode's name, or the
     /// interval to poll at is zero.
     pub fn with_options(
         session: &Session,
@@ -197,13 +198,9 @@ impl Queue {
         options: QueueOptions,
     ) -> Result<Queue, InvalidInput> {
         let directory = NodePath::new(path.as_ref())?;
-        if options.acl.is_empty() {
-            return Err(InvalidInput::new(
-                "access control list",
-                "[]",
-                "lets nobody in",
-            ));
-        }
+        check_acl(&options.acl)?;
+        check_data(&options.data)?;
+        check_label(&rule, &rule.label())?;
         if options.strategy == WaitStrategy::Poll(Duration::ZERO) {
             return Err(InvalidInput::new(
                 "interval to poll at",

@@ -1,19 +1,22 @@
 //! Sessions that outlive their sessions.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_core::Stream;
-use futures_util::future::{BoxFuture, FutureExt};
-use futures_util::stream::{self, StreamExt};
+use futures_util::future::FutureExt;
+use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::backoff::Backoff;
 use crate::ensemble::{ConnectionState, Ensemble, ServerSession, SessionEnd, SessionId};
 use crate::error::{Error, InvalidInput, Refusal, ServerError};
+use crate::keeper::Keeper;
+use crate::lease::Terms;
 use crate::live::{Contact, LiveSession};
+use crate::node::delete_all;
 use crate::options::ConnectOptions;
 use crate::path::NodePath;
 use crate::zookeeper::{ConnectedClient, ZookeeperEnsemble};
@@ -143,9 +146,7 @@ impl Session {
         ensemble: Arc<dyn Ensemble>,
         options: ConnectOptions,
     ) -> Result<Session, Error> {
-        if options.session_timeout.is_zero() {
-            return Err(InvalidInput::new("session timeout", "0", "must not be zero").into());
-        }
+        options.check()?;
         let live = open(&ensemble, &options)
             .await
             .map_err(|not_opened| not_opened.error)?;
@@ -321,26 +322,30 @@ async fn open(
         Ok(Err(error)) => return Err(failed(error.to_string(), None)),
         Err(_) => return Err(failed("no server answered".to_owned(), None)),
     };
-    let margin = options.lease_margin.unwrap_or(server.timeout() / 3);
-    // Less would leave no time between one probe's answer and the next.
-    if margin > server.timeout() / 2 {
-        let problem = format!(
-            "is more than half of the session timeout, {:?}",
-            server.timeout()
-        );
-        let error = InvalidInput::new("lease margin", format!("{margin:?}"), problem);
-        return Err(NotOpened {
-            error: error.into(),
-            last: None,
-        });
-    }
+    let terms = terms(options, server.timeout()).map_err(|error| NotOpened {
+        error: error.into(),
+        last: None,
+    })?;
     Ok(Arc::new(LiveSession::new(
         ensemble.clone(),
         server,
-        margin,
+        terms,
         asked_at,
         Handle::current(),
     )))
+}
+
+/// How the lease is counted in a session that was granted this timeout.
+fn terms(options: &ConnectOptions, granted: Duration) -> Result<Terms, InvalidInput> {
+    let Some(tick) = options.tick else {
+        return Ok(Terms::untold(granted, granted > options.session_timeout));
+    };
+    let terms = Terms::told(granted, tick);
+    if terms.can_be_kept() {
+        return Ok(terms);
+    }
+    let problem = format!("is more than half of the session timeout, {granted:?}");
+    Err(InvalidInput::new("tick", format!("{tick:?}"), problem))
 }
 
 /// The task behind a [`Session`].
@@ -360,12 +365,13 @@ impl Supervisor {
             let end = self.keep(&live).await;
             drop(kept);
             tracing::info!(session = %live.id(), %end, "ZooKeeper session over");
-            if end != SessionEnd::Expired {
+            // Servers that no longer take the session's own identity may take it without.
+            if !matches!(end, SessionEnd::Expired | SessionEnd::AuthenticationFailed) {
                 break end;
             }
             self.current.send_replace(Current::Opening);
             self.state.send_replace(SessionState::Reopening);
-            live = match self.reopen().await {
+            live = match self.reopen(end).await {
                 Ok(live) => live,
                 Err(end) => break end,
             };
@@ -376,7 +382,8 @@ impl Supervisor {
         self.state.send_replace(SessionState::Over(end));
     }
 
-    async fn reopen(&mut self) -> Result<Arc<LiveSession>, SessionEnd> {
+    /// Opens the next session, after one that came to this end.
+    async fn reopen(&mut self, before: SessionEnd) -> Result<Arc<LiveSession>, SessionEnd> {
         let mut backoff = Backoff::up_to(Duration::from_secs(5));
         loop {
             let attempt = async {
@@ -398,7 +405,7 @@ impl Supervisor {
                     last: Some(SessionEnd::Closed),
                     ..
                 }) => {
-                    return Err(SessionEnd::Expired);
+                    return Err(before);
                 }
                 Err(NotOpened {
                     last: Some(end), ..
@@ -410,7 +417,7 @@ impl Supervisor {
         }
     }
 
-    /// Keeps one ZooKeeper session until its end: probes it, and tells how it stands.
+    /// Keeps one ZooKeeper session until its end, and tells how it stands.
     async fn keep(&mut self, live: &Arc<LiveSession>) -> SessionEnd {
         let server = match live.server() {
             Ok(server) => server,
@@ -418,12 +425,7 @@ impl Supervisor {
             Err(_) => return live.ended().await,
         };
         let mut states = server.states();
-        let mut probe: Option<BoxFuture<'static, Result<Duration, ServerError>>> = None;
-        let mut ticks = tokio::time::interval(live.probe_interval());
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        // The first state is the one the session was opened with, no reconnect.
-        let mut opened = false;
-        let weak = Arc::downgrade(&server);
+        let mut keeper = Keeper::new(live, &server);
         drop(server);
         let end = loop {
             tokio::select! {
@@ -431,42 +433,14 @@ impl Supervisor {
                 () = closed(&mut self.closing) => break SessionEnd::Closed,
                 end = live.ended() => break end,
                 state = states.next() => match state {
-                    Some(ConnectionState::Connected) => {
-                        if std::mem::replace(&mut opened, true) {
-                            live.reconnected();
-                            live.set_contact(Contact::Connected);
-                            probe = weak.upgrade().map(|server| send_probe(live, server));
-                        }
-                    }
-                    Some(ConnectionState::Disconnected) => {
-                        opened = true;
-                        live.set_contact(Contact::Suspended);
-                    }
                     Some(ConnectionState::Ended(end)) => break end,
+                    Some(state) => keeper.connection_is(state),
                     None => break SessionEnd::Closed,
                 },
-                answer = answer(&mut probe) => {
-                    probe = None;
-                    let connected = weak
-                        .upgrade()
-                        .is_some_and(|server| server.state() == ConnectionState::Connected);
-                    if let (Ok(sent), true) = (answer, connected) {
-                        live.answered(sent);
-                        live.set_contact(Contact::Connected);
-                    }
-                }
-                _ = ticks.tick() => {
-                    match &probe {
-                        // The last one is overdue.
-                        Some(_) => live.set_contact(Contact::Suspended),
-                        None => probe = weak.upgrade().map(|server| send_probe(live, server)),
-                    }
-                    if let Some(server) = weak.upgrade() {
-                        watch_holders(live, &server);
-                    }
-                }
+                () = keeper.works() => {}
                 () = lapse(live) => {}
             }
+            give_up_lost(live);
             self.state.send_if_modified(|state| {
                 let now = match live.condition().contact {
                     Contact::Suspended => SessionState::Suspended(live.id()),
@@ -475,29 +449,63 @@ impl Supervisor {
                 std::mem::replace(state, now) != now
             });
         };
-        drop(probe);
+        let server = keeper.end();
+        let own_paths = live.own_paths();
         live.end(end);
         if end == SessionEnd::Closed {
-            // Once the last request has let go of the client, it tells the server and ends.
-            let told = async {
-                while let Some(state) = states.next().await {
-                    if matches!(state, ConnectionState::Ended(_)) {
-                        break;
-                    }
-                }
-            };
-            if tokio::time::timeout(live.timeout(), told).await.is_err() {
-                tracing::warn!(session = %live.id(), "the server was not told of the close");
-            }
+            close(live, server, &mut states, own_paths).await;
         }
         end
     }
 }
 
-/// Has the znodes watched of those who have been holding for a while.
-fn watch_holders(live: &Arc<LiveSession>, server: &Arc<dyn ServerSession>) {
-    for witness in live.take_witnesses() {
-        live.in_background(witness.watch(live.clone(), server.clone()));
+/// Deletes the znodes of the holds that a lapse of the lease has cost: one that is lost bars
+/// nobody, also if its owner keeps it.
+fn give_up_lost(live: &Arc<LiveSession>) {
+    for node in live.take_lost() {
+        node.doubt();
+        let own_live = live.clone();
+        live.in_background(async move {
+            if let Err(error) = node.remove(&own_live).await {
+                tracing::debug!(path = node.path(), %error, "a lost hold's znode was not deleted");
+            }
+        });
+    }
+}
+
+/// Waits until the server has been told that the session is closed, at most for its timeout.
+///
+/// It is told once nobody has the server side any more. An attempt that is parked half-way keeps
+/// it, and with it the session: then its znodes are deleted instead, one by one.
+async fn close(
+    live: &Arc<LiveSession>,
+    server: Weak<dyn ServerSession>,
+    states: &mut BoxStream<'static, ConnectionState>,
+    own_paths: Vec<Arc<str>>,
+) {
+    let told = async {
+        while let Some(state) = states.next().await {
+            if matches!(state, ConnectionState::Ended(_)) {
+                break;
+            }
+        }
+    };
+    let deleted = async {
+        tokio::time::sleep(live.probe_interval()).await;
+        match server.upgrade() {
+            Some(server) => delete_all(&*server, &own_paths).await,
+            None => std::future::pending().await,
+        }
+    };
+    let either = async {
+        tokio::select! {
+            biased;
+            () = told => {}
+            () = deleted => {}
+        }
+    };
+    if tokio::time::timeout(live.timeout(), either).await.is_err() {
+        tracing::warn!(session = %live.id(), "the server was not told of the close");
     }
 }
 
@@ -508,27 +516,6 @@ struct EndedUnlessKept(Arc<LiveSession>);
 impl Drop for EndedUnlessKept {
     fn drop(&mut self) {
         self.0.end(SessionEnd::Closed);
-    }
-}
-
-fn send_probe(
-    live: &Arc<LiveSession>,
-    server: Arc<dyn ServerSession>,
-) -> BoxFuture<'static, Result<Duration, ServerError>> {
-    let sent = live.now();
-    async move {
-        server.sync("/").await?;
-        Ok(sent)
-    }
-    .boxed()
-}
-
-async fn answer(
-    probe: &mut Option<BoxFuture<'static, Result<Duration, ServerError>>>,
-) -> Result<Duration, ServerError> {
-    match probe {
-        Some(probe) => probe.await,
-        None => std::future::pending().await,
     }
 }
 

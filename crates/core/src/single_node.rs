@@ -8,16 +8,17 @@ use async_trait::async_trait;
 
 use crate::backoff::Backoff;
 use crate::contender::Identity;
-use crate::directory::{Directories, MissingDirectory};
+use crate::directory::{Directories, MissingDirectory, UnknownCreates};
 use crate::ensemble::{Acl, CreateMode, Node, ServerSession, SessionId, Stat};
 use crate::error::{Error, InvalidInput, Refusal, ServerError};
 use crate::hold::{FencingToken, Grant, Hold, give_up};
+use crate::lease::Lease;
 use crate::live::LiveSession;
 use crate::node::OwnNode;
 use crate::path::NodePath;
 use crate::recipe::{QueueEntry, Recipe};
 use crate::session::Session;
-use crate::transaction::open_acl;
+use crate::transaction::{check_acl, check_data, open_acl};
 
 /// Everyone creates the same ephemeral znode; its creator holds; the others watch it.
 ///
@@ -93,25 +94,27 @@ impl SingleNode {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when the path is no [`NodePath`] or the access control list is empty.
+    /// [`InvalidInput`] when the path is no [`NodePath`], the access control list is empty, or the
+    /// data is longer than 1,000,000 bytes.
     pub fn with_options(
         session: &Session,
         path: impl AsRef<str>,
         options: SingleNodeOptions,
     ) -> Result<SingleNode, InvalidInput> {
         let path = NodePath::new(path.as_ref())?;
-        if options.acl.is_empty() {
-            return Err(InvalidInput::new(
-                "access control list",
-                "[]",
-                "lets nobody in",
-            ));
-        }
+        check_acl(&options.acl)?;
+        check_data(&options.data)?;
         Ok(SingleNode {
             session: session.clone(),
             path,
             options,
         })
+    }
+
+    /// Waits until a znode created now can be granted, so that nothing is created in vain.
+    async fn may_create(&self, live: &LiveSession) -> Result<(), ServerError> {
+        let path = self.path.as_str();
+        live.until_lease(path, Lease::may_grant_if_proven).await
     }
 
     /// Creates the znode, unless another's stands there. Asks again as long as no answer comes.
@@ -124,8 +127,8 @@ impl SingleNode {
         let failed = |error| Error::at(self.path.as_str(), live.id(), error);
         let mut data = claim.identity();
         data.extend_from_slice(&self.options.data);
-        let most = Duration::from_secs(1);
-        let (mut missing_again, mut unknown) = (Backoff::after(1, most), Backoff::up_to(most));
+        let mut missing_again = Backoff::after(1, Duration::from_secs(1));
+        let mut unknown = UnknownCreates::default();
         loop {
             let sent = live.now();
             match server
@@ -138,12 +141,13 @@ impl SingleNode {
                 .await
             {
                 Ok(created) => {
-                    live.answered(sent);
+                    let owner = created.stat.ephemeral_owner;
+                    live.created(sent, owner).map_err(failed)?;
                     return Ok(Created::Own(created.stat));
                 }
                 Err(error) if error.is(Refusal::NodeExists) => return Ok(Created::Taken),
                 Err(error) if error.is(Refusal::NoNode) => {
-                    self.create_parent(server).await?;
+                    self.create_parent(live, server).await?;
                     missing_again.wait().await;
                 }
                 Err(ServerError::OutcomeUnknown(_)) => {
@@ -153,7 +157,7 @@ impl SingleNode {
                             return Ok(Created::Own(stat));
                         }
                         Some(_) => return Ok(Created::Taken),
-                        None => unknown.wait().await,
+                        None => unknown.another(live, self.path.as_str()).await?,
                     }
                 }
                 Err(error) => return Err(failed(error)),
@@ -187,7 +191,11 @@ impl SingleNode {
         }
     }
 
-    async fn create_parent(&self, server: &dyn ServerSession) -> Result<(), Error> {
+    async fn create_parent(
+        &self,
+        live: &LiveSession,
+        server: &dyn ServerSession,
+    ) -> Result<(), Error> {
         let chroot = self.session.ensemble().chroot();
         let Some(parent) = self.path.parent() else {
             return Err(Error::MissingChroot {
@@ -201,7 +209,7 @@ impl SingleNode {
             acl: &self.options.acl,
             chroot,
         };
-        missing.create(server).await
+        missing.create(live, server).await
     }
 
     async fn acquire_in(&self, live: &Arc<LiveSession>) -> Result<Grant, Error> {
@@ -212,6 +220,7 @@ impl SingleNode {
         let may_happen = || Backoff::after(4, most);
         let (mut gone_again, mut backoff) = (may_happen(), Backoff::up_to(most));
         loop {
+            self.may_create(live).await.map_err(failed)?;
             let claim = Claim::new(&self.session, live, &self.path);
             match self.create(live, &*server, &claim).await? {
                 Created::Own(stat) => match claim.grant(&stat) {
@@ -247,6 +256,7 @@ impl SingleNode {
         {
             return Ok(None);
         }
+        self.may_create(live).await.map_err(failed)?;
         let claim = Claim::new(&self.session, live, &self.path);
         match self.create(live, &*server, &claim).await? {
             Created::Own(stat) => Ok(claim.grant(&stat)),
@@ -282,7 +292,7 @@ struct Claim {
 impl Claim {
     fn new(session: &Session, live: &Arc<LiveSession>, path: &NodePath) -> Claim {
         let identity = session.ensemble().identity();
-        let node = OwnNode::doubtful(path.as_str(), live.id(), identity.prefix().as_bytes());
+        let node = OwnNode::doubtful(live, path.as_str(), identity.prefix().as_bytes());
         Claim {
             session: session.clone(),
             live: live.clone(),

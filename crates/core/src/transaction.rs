@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use crate::ensemble::{Acl, CreateMode, Operation, Outcome};
-use crate::error::{Error, Refusal, ServerError};
+use crate::error::{Error, InvalidInput, Refusal, ServerError};
 use crate::hold::{Holding, LossReason};
 use crate::live::LiveSession;
 
@@ -97,6 +97,7 @@ impl GuardedTransaction {
     ///
     /// # Errors
     ///
+    /// [`Error::InvalidInput`] when it is longer than 1,000,000 bytes: nothing was sent.
     /// [`Error::Lost`] when the hold has been let go of or its znode stands no more,
     /// [`Error::Refused`] when the server refused an operation (with that one's path),
     /// [`Error::SessionOver`] when the session is over: nothing was written.
@@ -107,6 +108,8 @@ impl GuardedTransaction {
     /// Once polled, the transaction has been sent: dropped then, its outcome is unknown.
     pub async fn commit(self) -> Result<Vec<Outcome>, Error> {
         let id = self.live.id();
+        let sizes = self.operations.iter().map(operation_size);
+        check_size("transaction", sizes.sum())?;
         let holding = self.holding.upgrade();
         if holding.is_none_or(|holding| holding.is_released()) {
             return Err(Error::Lost {
@@ -156,4 +159,47 @@ fn operation_path(operation: &Operation) -> &str {
 /// Anyone may do anything: ZooKeeper's default.
 pub(crate) fn open_acl() -> Vec<Acl> {
     zookeeper_client::Acls::anyone_all().to_vec()
+}
+
+/// How many bytes of data one request may carry: a server ends the connection that a longer
+/// request comes on (`jute.maxbuffer`, by default 1 MiB with all that is around the data).
+const MOST_DATA: usize = 1_000_000;
+
+/// Refuses data that no server takes by default.
+pub(crate) fn check_data(data: &[u8]) -> Result<(), InvalidInput> {
+    check_size("data", data.len())
+}
+
+fn check_size(subject: &'static str, bytes: usize) -> Result<(), InvalidInput> {
+    let problem = "is longer than the 1,000,000 bytes that a server takes by default";
+    match bytes {
+        0..=MOST_DATA => Ok(()),
+        _ => Err(InvalidInput::new(
+            subject,
+            format!("of {bytes} bytes"),
+            problem,
+        )),
+    }
+}
+
+/// What an operation takes in a request, its list of access rights left out.
+fn operation_size(operation: &Operation) -> usize {
+    const HEAD: usize = 16;
+    let data = match operation {
+        Operation::Create { data, .. } | Operation::SetData { data, .. } => data.len(),
+        Operation::Check { .. } | Operation::Delete { .. } => 0,
+    };
+    HEAD + operation_path(operation).len() + data
+}
+
+/// Refuses an access control list that lets nobody in.
+pub(crate) fn check_acl(acl: &[Acl]) -> Result<(), InvalidInput> {
+    match acl {
+        [] => Err(InvalidInput::new(
+            "access control list",
+            "[]",
+            "lets nobody in",
+        )),
+        _ => Ok(()),
+    }
 }

@@ -44,6 +44,9 @@ impl ZookeeperEnsemble {
         options: ConnectOptions,
     ) -> Result<ZookeeperEnsemble, InvalidInput> {
         let refuse = |problem: &str| InvalidInput::new("connect string", connect_string, problem);
+        // The client would look up a host's name with the space before it.
+        let hosts = connect_string.split(',').map(str::trim);
+        let connect_string = &*hosts.collect::<Vec<_>>().join(",");
         // "tcp://host" has slashes of its own, which do not begin the chroot.
         let last_host = connect_string.rfind(',').map_or(0, |comma| comma + 1);
         let after_scheme = connect_string[last_host..]

@@ -284,7 +284,7 @@ async fn a_release_among_many_that_is_refused_is_refused_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn each_of_many_releases_is_done_whatever_is_lost() {
-    let late = Duration::from_secs(3);
+    let late = Duration::from_millis(2_500);
     let faults = [
         FaultKind::RequestLost,
         FaultKind::ReplyLost,

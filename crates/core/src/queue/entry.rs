@@ -1,17 +1,15 @@
 //! A place in the queue, and how it is given up.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::alarm::Alarm;
 use crate::alone::{Alone, LastAlone};
-use crate::backoff::Backoff;
 use crate::contender::Identity;
-use crate::ensemble::{Created, Node, ServerSession};
-use crate::error::{Error, Refusal, ServerError};
+use crate::ensemble::Created;
+use crate::error::Error;
 use crate::hold::{FencingToken, Grant};
-use crate::live::LiveSession;
-use crate::node::OwnNode;
+use crate::live::{LiveSession, OwnPath};
+use crate::node::{OwnNode, withdraw};
 use crate::path::NodePath;
 use crate::rule::Rule;
 use crate::session::Session;
@@ -24,6 +22,8 @@ pub(super) struct Entry {
     pub(super) identity: Identity,
     /// Unknown until the reply to the create has come.
     pub(super) node: Option<Created>,
+    /// Lists the znode as one of the session's, also before its name is known.
+    pub(super) listed: OwnPath,
     /// Whether nobody else can write to the znode, and its name says so.
     pub(super) announces: bool,
     /// Whether the number says that nobody else was in the queue when the znode was created.
@@ -61,7 +61,7 @@ impl Entry {
     ) -> Option<Grant> {
         let node = self.node.as_ref()?;
         let token = FencingToken::from(node.stat.czxid);
-        let mut own = OwnNode::unique(node.path.clone());
+        let mut own = OwnNode::unique(&self.live, &node.path);
         if self.announces {
             // Most often nobody is behind one that has not waited, and a mere deletion costs less.
             own = own.written_by_owner_alone(alarm.is_some());
@@ -80,69 +80,18 @@ impl Drop for Entry {
         if std::mem::replace(&mut self.given_up, true) {
             return;
         }
-        let node = self.node.take().map(|node| OwnNode::unique(node.path));
+        let node = self.node.take();
+        let node = node.map(|node| OwnNode::unique(&self.live, &node.path));
         let (directory, identity) = (self.directory.clone(), self.identity);
         // Keeps the session open until the znode has gone.
         let session = self.session.clone();
         let live = self.live.clone();
         self.live.in_background(async move {
-            if let Err(error) = withdraw(&live, node, &directory, &identity).await {
-                tracing::warn!(%directory, %error, "a place in the queue was not given up");
+            let directory = directory.as_str();
+            if let Err(error) = withdraw(&live, node, directory, &identity).await {
+                tracing::warn!(directory, %error, "a place in the queue was not given up");
             }
             drop(session);
         });
-    }
-}
-
-/// Deletes a contender's znode, also when it is not known whether it was created.
-async fn withdraw(
-    live: &Arc<LiveSession>,
-    node: Option<OwnNode>,
-    directory: &NodePath,
-    identity: &Identity,
-) -> Result<(), ServerError> {
-    if let Some(node) = node {
-        return node.remove(live).await;
-    }
-    let server = live.server()?;
-    // Sent after the create and on the same session, so that it sees the znode if there is one.
-    for node in own_nodes(&*server, directory, identity).await? {
-        OwnNode::unique(node.path).remove(live).await?;
-    }
-    Ok(())
-}
-
-/// The znodes of this identity, after the server has caught up with its leader.
-pub(super) async fn own_nodes(
-    server: &dyn ServerSession,
-    directory: &NodePath,
-    identity: &Identity,
-) -> Result<Vec<Created>, ServerError> {
-    let prefix = identity.prefix();
-    let mut backoff = Backoff::up_to(Duration::from_secs(1));
-    loop {
-        let sync = server.sync(directory.as_str());
-        let list = server.list(directory.as_str());
-        let found = async {
-            sync.await?;
-            let paths: Vec<String> = list
-                .await?
-                .into_iter()
-                .filter(|name| name.starts_with(&prefix))
-                .map(|name| format!("{directory}/{name}"))
-                .collect();
-            if paths.is_empty() {
-                return Ok(Vec::new());
-            }
-            let nodes = server.get_each(&paths).await?;
-            let created =
-                |(path, node): (String, Option<Node>)| node.map(|(_, stat)| Created { path, stat });
-            Ok(paths.into_iter().zip(nodes).filter_map(created).collect())
-        };
-        match found.await {
-            Err(error) if ServerError::is(&error, Refusal::NoNode) => return Ok(Vec::new()),
-            Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
-            found => return found,
-        }
     }
 }

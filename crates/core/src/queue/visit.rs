@@ -5,19 +5,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Shared;
-use super::entry::{Entry, own_nodes};
+use super::entry::Entry;
 use super::vigil::{Vigil, Waited};
 use crate::alarm::Alarm;
 use crate::alone::Alone;
 use crate::announcement::written_by_owner_alone;
 use crate::backoff::Backoff;
-use crate::contender::{Contender, Identity, order, ordered_by_czxid};
-use crate::directory::MissingDirectory;
-use crate::ensemble::{AuthId, CreateMode, Created, Node, Reply, ServerSession, SessionEnd};
+use crate::contender::{Contender, Identity, Sequence, order, ordered_by_czxid, recipe_of};
+use crate::directory::{MissingDirectory, UnknownCreates};
+use crate::ensemble::{AuthId, CreateMode, Created, Node, Reply, ServerSession};
 use crate::error::{Error, InvalidInput, Refusal, ServerError};
 use crate::hold::Grant;
-use crate::live::LiveSession;
-use crate::rule::{Verdict, WaitStrategy};
+use crate::lease::Lease;
+use crate::live::{LiveSession, OwnPath};
+use crate::node::own_nodes;
+use crate::path::NodePath;
+use crate::rule::{Rule, Verdict, WaitStrategy};
 
 /// One attempt, in one ZooKeeper session.
 pub(super) struct Visit<'a> {
@@ -91,19 +94,16 @@ impl<'a> Visit<'a> {
     /// Whether a contender that came now would hold at once. One read.
     pub(super) async fn could_win(&self) -> Result<bool, Error> {
         let children = self.list().await?;
+        self.refuse_other_recipes(&children)?;
         let mut contenders = self.in_order(children).await?;
         let next = contenders
             .last()
             .map_or(0.into(), |last| last.sequence().next());
-        let name = format!(
-            "{}{next}",
-            Identity::random().name(&self.queue.rule.label())
-        );
-        let Some(newcomer) = Contender::parse(&name, |label| self.queue.rule.counts(label)) else {
-            return Err(self
-                .rule_is_broken("does not count the contenders it creates")
-                .into());
-        };
+        let label = self.queue.rule.label();
+        check_label(&*self.queue.rule, &label)?;
+        let name = format!("{}{next}", Identity::random().name(&label));
+        let newcomer = self.contender(&name);
+        let newcomer = newcomer.ok_or_else(|| rule_is_broken(&*self.queue.rule, UNCOUNTED))?;
         contenders.push(newcomer);
         Ok(self.queue.rule.decide(&contenders, contenders.len() - 1) == Verdict::Hold)
     }
@@ -113,11 +113,14 @@ impl<'a> Visit<'a> {
     pub(super) async fn enter(&self) -> Result<(Entry, Vec<String>), Error> {
         let options = &self.queue.options;
         let label = self.queue.rule.label();
+        check_label(&*self.queue.rule, &label)?;
+        let identity = self.live.identity();
         let mut entry = Entry {
             session: self.queue.session.clone(),
             live: self.live.clone(),
             directory: self.queue.directory.clone(),
-            identity: self.queue.session.ensemble().identity(),
+            identity,
+            listed: self.list_own(&identity),
             node: None,
             announces: false,
             foretold: false,
@@ -127,13 +130,14 @@ impl<'a> Visit<'a> {
         let last = self.queue.last_alone.get();
         // As the time before. Where it comes otherwise, the list comes later.
         let foreseen = last.is_some_and(|last| last.was_foretold);
-        let most = Duration::from_secs(1);
-        let (mut missing_again, mut unknown) = (Backoff::after(1, most), Backoff::up_to(most));
+        let mut missing_again = Backoff::after(1, Duration::from_secs(1));
+        let mut unknown = UnknownCreates::default();
         loop {
             let owner = self.sole_writer(&entry.identity, &label).await;
             entry.announces = owner.is_some();
             if entry.announces {
                 entry.identity = entry.identity.announcing();
+                entry.listed = self.list_own(&entry.identity);
             }
             let acl = match owner {
                 Some(owner) => Cow::Owned(written_by_owner_alone(&options.acl, &owner)),
@@ -150,7 +154,9 @@ impl<'a> Visit<'a> {
             };
             let (created, after) = match create.await {
                 Ok(created) => {
-                    self.live.answered(sent);
+                    let owner = created.stat.ephemeral_owner;
+                    let proof = self.live.created(sent, owner);
+                    proof.map_err(|error| self.failed(error))?;
                     entry.foretold = last.is_some_and(|last| self.foretells(&last, &created));
                     match foreseen && !entry.foretold {
                         true => (created, self.ask_for_queue()),
@@ -165,7 +171,7 @@ impl<'a> Visit<'a> {
                         acl: &options.acl,
                         chroot: self.queue.session.ensemble().chroot(),
                     };
-                    missing.create(&*self.server).await?;
+                    missing.create(self.live, &*self.server).await?;
                     missing_again.wait().await;
                     continue;
                 }
@@ -174,22 +180,21 @@ impl<'a> Visit<'a> {
                     match self.find_own(&entry.identity).await? {
                         Some(created) => (created, self.ask_for_queue()),
                         None => {
-                            unknown.wait().await;
+                            unknown.another(self.live, &path).await?;
                             continue;
                         }
                     }
                 }
                 Err(error) => return Err(Error::at(path, self.live.id(), error)),
             };
-            let owner = created.stat.ephemeral_owner;
             entry.node = Some(created);
-            if owner != self.live.id().0 {
-                // The server has put the client into another session than it knows of.
-                return Err(self.failed(ServerError::SessionOver(SessionEnd::Expired)));
-            }
             let children = self.answered_queue(after, entry.name()).await?;
             return Ok((entry, children));
         }
+    }
+
+    fn list_own(&self, identity: &Identity) -> OwnPath {
+        self.live.own(self.child(&identity.prefix()).into())
     }
 
     /// Who alone may write to the znode of a contender that will announce its release, if it can.
@@ -208,7 +213,7 @@ impl<'a> Visit<'a> {
     /// it not be there then, it never will be: a request that was still under way on the old
     /// connection is refused once the session has moved to a new one.
     async fn find_own(&self, identity: &Identity) -> Result<Option<Created>, Error> {
-        let own = own_nodes(&*self.server, &self.queue.directory, identity)
+        let own = own_nodes(&*self.server, self.queue.directory.as_str(), identity)
             .await
             .map_err(|error| self.failed(error))?;
         Ok(own
@@ -364,6 +369,7 @@ impl<'a> Visit<'a> {
 
     /// Asks the rule.
     async fn look(&self, entry: &mut Entry, children: Vec<String>) -> Result<Look, Error> {
+        self.refuse_other_recipes(&children)?;
         let contenders = self.in_order(children).await?;
         let own = entry.name();
         let Some(me) = contenders
@@ -372,7 +378,8 @@ impl<'a> Visit<'a> {
         else {
             return Err(entry.deleted());
         };
-        match self.queue.rule.decide(&contenders, me) {
+        let rule = &*self.queue.rule;
+        match rule.decide(&contenders, me) {
             Verdict::Hold => {
                 entry.alone = match (contenders.as_slice(), &entry.node) {
                     ([own], Some(node)) => Some(Alone {
@@ -392,9 +399,11 @@ impl<'a> Visit<'a> {
                 };
                 Ok(Look::Wait(on.into_iter().map(awaited).collect()))
             }
-            Verdict::Wait { .. } => Err(self
-                .rule_is_broken("waits on nobody, or on somebody who is not before")
-                .into()),
+            Verdict::Wait { .. } => Err(rule_is_broken(
+                rule,
+                "waits on nobody, or on somebody who is not before",
+            )
+            .into()),
         }
     }
 
@@ -422,20 +431,38 @@ impl<'a> Visit<'a> {
             && rule.decide(&contenders[1..], 0) == Verdict::Hold
     }
 
-    fn rule_is_broken(&self, problem: &str) -> InvalidInput {
-        InvalidInput::new("rule", format!("{:?}", self.queue.rule), problem)
+    /// Where two recipes meet under one path, each grants as if the other were not there.
+    fn refuse_other_recipes(&self, children: &[String]) -> Result<(), Error> {
+        let rule = &*self.queue.rule;
+        let other = children.iter().find_map(|name| {
+            let recipe = recipe_of(name, |label| !rule.counts(label))?;
+            Some((name, recipe))
+        });
+        match other {
+            None => Ok(()),
+            Some((name, recipe)) => Err(Error::OtherRecipe {
+                path: self.queue.directory.to_string(),
+                child: name.clone(),
+                recipe,
+            }),
+        }
     }
 
     /// Holds if that is possible at once.
     pub(super) async fn take_turn(
         &self,
         mut entry: Entry,
-        children: Vec<String>,
+        mut children: Vec<String>,
     ) -> Result<Option<Grant>, Error> {
-        match self.look(&mut entry, children).await? {
-            // Not where the lease has lapsed this very moment: waiting would be acquiring.
-            Look::Hold => Ok(self.grant(&mut entry, None)),
-            Look::Wait(..) => Ok(None),
+        loop {
+            match self.look(&mut entry, children).await? {
+                Look::Hold => match self.grant(&mut entry, None) {
+                    Some(grant) => return Ok(Some(grant)),
+                    None => self.renew_lease().await?,
+                },
+                Look::Wait(..) => return Ok(None),
+            }
+            children = self.list().await?;
         }
     }
 
@@ -477,21 +504,9 @@ impl<'a> Visit<'a> {
 
     /// Makes sure that the session lives before anything is granted in it.
     async fn renew_lease(&self) -> Result<(), Error> {
-        let mut backoff = Backoff::up_to(Duration::from_secs(1));
-        loop {
-            let sent = self.live.now();
-            match self.server.sync(self.queue.directory.as_str()).await {
-                Ok(()) => {
-                    self.live.answered(sent);
-                    if !self.live.look_at_lease().1 {
-                        return Ok(());
-                    }
-                    backoff.wait().await;
-                }
-                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
-                Err(error) => return Err(self.failed(error)),
-            }
-        }
+        let path = self.queue.directory.as_str();
+        let renewed = self.live.until_lease(path, Lease::may_grant).await;
+        renewed.map_err(|error| self.failed(error))
     }
 }
 
@@ -500,4 +515,25 @@ struct AskedForQueue<'a> {
     /// `None` where they are known.
     names: Option<Reply<'a, Vec<String>>>,
     data: Option<Reply<'a, Node>>,
+}
+
+const UNCOUNTED: &str = "does not count the contenders it creates";
+
+fn rule_is_broken(rule: &dyn Rule, problem: &str) -> InvalidInput {
+    InvalidInput::new("rule", format!("{rule:?}"), problem)
+}
+
+/// Refuses a label that no znode's name can have, or that the rule itself does not count.
+pub(super) fn check_label(rule: &dyn Rule, label: &str) -> Result<(), InvalidInput> {
+    let name = format!("{}{}", Identity::NONE.name(label), Sequence::from(0));
+    if let Err(error) = NodePath::new(&format!("/{name}")) {
+        return Err(rule_is_broken(rule, &format!("has a bad label: {error}")));
+    }
+    if name.contains('/') {
+        return Err(rule_is_broken(rule, "has a label with '/' in it"));
+    }
+    match Contender::parse(&name, |label| rule.counts(label)) {
+        Some(_) => Ok(()),
+        None => Err(rule_is_broken(rule, UNCOUNTED)),
+    }
 }

@@ -49,10 +49,10 @@ async fn options_that_make_no_sense_are_refused() {
     ] {
         assert!(ExclusiveLock::with_options(&session, "/locks/a", options).is_err());
     }
-    let margin = ConnectOptions::new()
+    let tick = ConnectOptions::new()
         .session_timeout(Duration::from_secs(4))
-        .lease_margin(Duration::from_secs(3));
-    let error = Session::connect_with(&server.connect_string(), margin)
+        .tick(Duration::from_secs(3));
+    let error = Session::connect_with(&server.connect_string(), tick)
         .await
         .err();
     assert!(matches!(error, Some(Error::InvalidInput(_))), "{error:?}");

@@ -1,0 +1,69 @@
+//! The proof that a connection serves this very session.
+//!
+//! Some servers answer a reconnect with a new session, and the client takes it over in silence:
+//! ClickHouse Keeper does so at every reconnect. The znodes of the old session stand until its
+//! timeout, so reading one proves nothing. Creating an ephemeral znode does: the reply names the
+//! session that owns it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::ensemble::{CreateMode, ServerSession};
+use crate::error::ServerError;
+use crate::live::LiveSession;
+use crate::node::OwnNode;
+use crate::transaction::open_acl;
+
+/// What its name ends with. No recipe of ours counts it. Libraries that take every child for a
+/// contender of a lock find the last in the queue.
+const SUFFIX: &str = "session-lock-2147483647";
+
+/// Creates an ephemeral znode beside one of the session's own, deletes it, and looks at its owner.
+///
+/// Costs two requests, sent together; two more for each directory that refuses the znode. If no
+/// directory takes it, the lease runs out.
+///
+/// # Errors
+///
+/// [`ServerError::SessionOver`] if the connection serves another session.
+pub(crate) async fn prove(
+    live: Arc<LiveSession>,
+    server: Arc<dyn ServerSession>,
+) -> Result<(), ServerError> {
+    let paths = live.own_paths();
+    let directories: BTreeSet<&str> = paths.iter().map(|path| directory_of(path)).collect();
+    for directory in directories {
+        let path = format!("{directory}/{}", live.identity().name(SUFFIX));
+        let sent = live.now();
+        let create = server.create(&path, b"", CreateMode::Ephemeral, &open_acl());
+        let delete = server.delete(&path);
+        let (created, deleted) = (create.await, delete.await);
+        if !matches!(created, Err(ServerError::Refused(_))) && deleted.is_err() {
+            delete_later(&live, &path);
+        }
+        match created {
+            Ok(created) => return live.created(sent, created.stat.ephemeral_owner),
+            Err(ServerError::Refused(refusal)) => {
+                tracing::debug!(directory, %refusal, "no proof of the session here");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    tracing::warn!(session = %live.id(), "no directory takes the proof of the session");
+    Ok(())
+}
+
+fn delete_later(live: &Arc<LiveSession>, path: &str) {
+    let node = OwnNode::unique(live, path);
+    let own_live = live.clone();
+    live.in_background(async move {
+        if let Err(error) = node.remove(&own_live).await {
+            tracing::debug!(path = node.path(), %error, "the proof was not deleted");
+        }
+    });
+}
+
+/// Empty for a child of the root.
+fn directory_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(directory, _)| directory)
+}

@@ -1,0 +1,81 @@
+//! How it stands with a grant, asked without keeping it.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::hold::{Fate, HoldState, LossReason};
+use crate::live::LiveSession;
+
+/// Looks at a grant's session and at the fate of its znode. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Standing {
+    pub(crate) live: Arc<LiveSession>,
+    /// How often the session's lease had lapsed at the grant.
+    pub(crate) lapses: u64,
+    pub(crate) fate: watch::Receiver<Fate>,
+}
+
+impl Standing {
+    pub(crate) fn state(&self) -> HoldState {
+        let fate = *self.fate.borrow();
+        match fate {
+            Fate::Standing => self.live.standing(self.lapses),
+            Fate::Deleted => HoldState::Lost(LossReason::Deleted),
+            Fate::Written => HoldState::Lost(LossReason::Written),
+            Fate::Lapsed => HoldState::Lost(LossReason::LeaseElapsed),
+            Fate::Released => HoldState::Lost(LossReason::Released),
+        }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        !matches!(self.state(), HoldState::Lost(_))
+    }
+
+    /// Resolves with the first state that is not `last`.
+    ///
+    /// Sleeps in the caller's runtime until the lease runs out, so that it does not depend on the
+    /// session's.
+    pub(crate) async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
+        let mut condition = self.live.subscribe();
+        let mut fate = self.fate.clone();
+        // Subscribed first: what changes from here on is not missed.
+        condition.mark_unchanged();
+        fate.mark_unchanged();
+        loop {
+            let state = self.state();
+            if Some(state) != last {
+                return state;
+            }
+            let remaining = self.live.remaining();
+            tokio::select! {
+                biased;
+                Ok(()) = fate.changed() => {}
+                Ok(()) = condition.changed() => {}
+                () = tokio::time::sleep(remaining), if !remaining.is_zero() => {}
+                else => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Resolves when it is lost.
+    pub(crate) async fn lost(&self) -> LossReason {
+        let mut state = self.state();
+        loop {
+            if let HoldState::Lost(reason) = state {
+                return reason;
+            }
+            state = self.changed_from(Some(state)).await;
+        }
+    }
+
+    /// Resolves when the session's lease no longer covers it, whatever becomes of its znode.
+    pub(crate) async fn outlived(&self) -> LossReason {
+        let (_kept, fate) = watch::channel(Fate::Standing);
+        let session = Standing {
+            fate,
+            ..self.clone()
+        };
+        session.lost().await
+    }
+}
