@@ -46,12 +46,13 @@ impl Rule for First {
 }
 
 const PATH: &str = "/locks/handoff";
+const TICK: Duration = Duration::from_millis(500);
 const SESSION_TIMEOUT: Duration = Duration::from_secs(12);
 
 async fn queue(simulation: &Simulation, process: &str, told: Told) -> (Queue, Meter) {
     let meter = Meter::default();
     let ensemble = MeteredEnsemble::new(simulation.ensemble(process), meter.clone());
-    let opened = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
+    let opened = Session::open(Arc::new(ensemble), ConnectOptions::new().tick(TICK)).await;
     let options = QueueOptions::new().announce_release(told == Told::ByTheRelease);
     let session = opened.expect("a session opens");
     let queue = Queue::with_options(&session, PATH, First(told), options);
@@ -74,6 +75,7 @@ impl Waiter {
             seed,
             servers: 3,
             session_timeout: SESSION_TIMEOUT,
+            tick: TICK,
             // So that one can come back to a server that has yet to hear of the release.
             follower_lag: Duration::from_millis(50)..=Duration::from_millis(400),
             ..SimulationOptions::default()
@@ -158,6 +160,7 @@ async fn waiter_that_is_deleted_as_it_begins_to_watch_is_not_let_in_by_anothers_
         let simulation = Simulation::new(SimulationOptions {
             seed,
             session_timeout: SESSION_TIMEOUT,
+            tick: TICK,
             ..SimulationOptions::default()
         });
         let administrator = simulation.administrator();
