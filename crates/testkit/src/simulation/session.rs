@@ -17,7 +17,7 @@ use zookeeper_recipes_core::{Identity, Refusal, ServerError};
 
 use super::client::Settled;
 use super::request::{Answer, Request, outcome_unknown, refused};
-use super::world::{ClientId, ProcessId, Shared};
+use super::world::{ClientId, Process, ProcessId, Shared};
 
 /// The ensemble, as one process reaches it.
 #[derive(Debug)]
@@ -95,26 +95,29 @@ impl Ensemble for SimulatedEnsemble {
     fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
         let shared = Arc::clone(&self.shared);
         let process = self.process;
-        async move { while_awake(&shared, process, work).await }.boxed()
+        let stands_still = Process::is_still;
+        async move { unless(&shared, process, stands_still, work).await }.boxed()
     }
 }
 
-/// Runs a future that does not move while the process sleeps.
-pub(super) async fn while_awake<F: Future>(
+/// Runs a future that does not move while that is so of the process.
+pub(super) async fn unless<F: Future>(
     shared: &Shared,
     process: ProcessId,
+    stands_still: fn(&Process) -> bool,
     future: F,
 ) -> F::Output {
     let mut future = pin!(future);
     std::future::poll_fn(|context| {
-        let asleep = shared.with(|world| {
-            let asleep = world.is_asleep(process);
-            if asleep {
-                world.processes[process].wake_later(context.waker());
+        let stands_still = shared.with(|world| {
+            let process = &mut world.processes[process];
+            let stands_still = stands_still(process);
+            if stands_still {
+                process.wake_later(context.waker());
             }
-            asleep
+            stands_still
         });
-        if asleep {
+        if stands_still {
             Poll::Pending
         } else {
             future.as_mut().poll(context)
