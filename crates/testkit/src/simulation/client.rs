@@ -274,6 +274,7 @@ impl World {
         };
         client.in_flight.push_back(in_flight);
         let kind = request.kind();
+        self.count_request(process);
         let name = self.processes[process].name.clone();
         *self.counters.requests.entry(kind).or_default() += 1;
         *self

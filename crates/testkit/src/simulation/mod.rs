@@ -50,6 +50,7 @@ mod dice;
 mod faults;
 mod history;
 mod isolation;
+mod limits;
 mod process;
 mod proposal;
 mod quorum;
@@ -67,6 +68,7 @@ pub use administrator::{Administrator, StandingNode, StandingWatch};
 pub use counters::{Counters, RequestKind};
 pub use faults::{Fault, FaultKind, FaultRates, Way};
 pub use history::{Change, Committed};
+pub use limits::Limits;
 pub use trace::{Trace, TraceEntry, TraceKind};
 pub use watches::WatchKind;
 
@@ -105,6 +107,8 @@ pub struct SimulationOptions {
     pub container_interval: Duration,
     /// How many lines of trace are kept; with none nothing is recorded.
     pub trace_limit: usize,
+    /// The most that may happen.
+    pub limits: Limits,
 }
 
 impl SimulationOptions {
@@ -134,6 +138,7 @@ impl Default for SimulationOptions {
             forgets_sessions: false,
             container_interval: Duration::from_secs(60),
             trace_limit: 10_000,
+            limits: Limits::default(),
         }
     }
 }
@@ -198,6 +203,20 @@ impl Simulation {
     /// What has happened, to be read.
     pub fn trace(&self) -> Trace {
         self.shared.with(|world| world.recorder.snapshot())
+    }
+
+    /// Waits until more has happened than the [limits](SimulationOptions::limits) allow, and tells
+    /// what. The simulation goes on.
+    pub async fn exceeds_its_limits(&self) -> String {
+        let mut exceeded = self.shared.with(|world| world.gauge.exceeded());
+        loop {
+            if let Some(text) = exceeded.borrow_and_update().clone() {
+                return text;
+            }
+            if exceeded.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
     }
 
     /// Writes a line of the test's own into the trace.

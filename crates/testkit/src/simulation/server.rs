@@ -848,6 +848,7 @@ impl World {
                 self.effects.push(Box::new(move || observer(&committed)));
             }
             self.history.push(committed);
+            self.gauge.committed(self.history.len());
         };
         match &transaction.body {
             Body::Refused(_) => return,

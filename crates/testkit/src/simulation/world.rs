@@ -18,6 +18,7 @@ use super::counters::Counters;
 use super::faults::{FaultRates, Pending};
 use super::history::Committed;
 use super::isolation::Isolated;
+use super::limits::Gauge;
 use super::proposal::Outstanding;
 use super::request::{Downward, Upward};
 use super::server::{Connection, FromLeader, Server, SessionRecord, ToLeader};
@@ -45,6 +46,21 @@ pub(super) struct Process {
     /// Until when nothing that is sent to it arrives.
     pub(super) deaf_until: Duration,
     pub(super) wakers: Vec<Waker>,
+    /// How many requests it has sent in which second.
+    sent: (u64, u64),
+}
+
+/// What is sent is counted.
+impl World {
+    pub(super) fn count_request(&mut self, process: ProcessId) {
+        let second = self.now.as_secs();
+        let process = &mut self.processes[process];
+        if process.sent.0 != second {
+            process.sent = (second, 0);
+        }
+        process.sent.1 += 1;
+        self.gauge.sent(&process.name, process.sent.1);
+    }
 }
 
 impl Process {
@@ -217,6 +233,7 @@ pub(super) struct World {
 
     pub(super) faults: Pending,
     pub(super) rates: FaultRates,
+    pub(super) gauge: Gauge,
     pub(super) recorder: Recorder,
     pub(super) history: Vec<Committed>,
     pub(super) commit_observer: Option<CommitObserver>,
@@ -263,6 +280,7 @@ impl World {
             dice_armed: false,
             faults: Pending::default(),
             rates: FaultRates::default(),
+            gauge: Gauge::new(options.limits.clone()),
             recorder: Recorder::new(options.trace_limit),
             history: Vec::new(),
             commit_observer: None,
@@ -275,6 +293,7 @@ impl World {
         let at = whole_milliseconds(at.max(self.now) + Duration::from_nanos(999_999));
         self.sequence += 1;
         self.agenda.insert((at, self.sequence), action);
+        self.gauge.outstanding(self.agenda.len());
     }
 
     pub(super) fn after(&mut self, delay: Duration, action: Action) {
@@ -323,6 +342,7 @@ impl World {
             mute_until: Duration::ZERO,
             deaf_until: Duration::ZERO,
             wakers: Vec::new(),
+            sent: (0, 0),
         });
         self.processes.len() - 1
     }
@@ -382,6 +402,7 @@ impl World {
                 return Step::Wait(Some(at));
             }
             let action = entry.remove();
+            self.gauge.count(self.now);
             self.perform(action);
             if !self.effects.is_empty() {
                 return Step::Noticed;
@@ -488,6 +509,8 @@ impl Shared {
     /// Looks at the world or changes it, then lets the tasks know.
     pub(super) fn with<T>(&self, change: impl FnOnce(&mut World) -> T) -> T {
         let mut world = self.lock();
+        let now = world.now;
+        world.gauge.count(now);
         let result = change(&mut world);
         let effects = std::mem::take(&mut world.effects);
         drop(world);
