@@ -63,11 +63,15 @@ pub(crate) async fn run(
     }
 }
 
+/// How a process connects: as one that was told no more than the defaults say.
+fn connect_options() -> ConnectOptions {
+    ConnectOptions::new().connection_timeout(Duration::from_secs(5))
+}
+
 /// Opens a session, again and again until one opens.
 pub(crate) async fn open(setting: &Setting, name: &str, ensemble: &Arc<dyn Ensemble>) -> Session {
     loop {
-        let options = ConnectOptions::new().connection_timeout(Duration::from_secs(5));
-        match Session::open(ensemble.clone(), options).await {
+        match Session::open(ensemble.clone(), connect_options()).await {
             Ok(session) => return session,
             Err(error) => setting.ledger.failed(name, None, &error),
         }
