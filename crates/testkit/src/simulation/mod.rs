@@ -58,6 +58,7 @@ mod request;
 mod server;
 mod session;
 mod stalls;
+mod tasks;
 mod trace;
 mod transaction;
 mod tree;
@@ -72,8 +73,9 @@ pub use limits::Limits;
 pub use trace::{Trace, TraceEntry, TraceKind};
 pub use watches::WatchKind;
 
-use session::{SimulatedEnsemble, unless};
-use world::{Action, Process, ProcessId, Shared};
+use session::SimulatedEnsemble;
+use tasks::Kind;
+use world::{Action, ProcessId, Shared};
 
 /// How a simulation is to be.
 #[derive(Clone, Debug)]
@@ -326,7 +328,7 @@ impl SimulatedProcess {
 
     /// Runs a future as a task of this process: it does not move while the process sleeps.
     pub async fn while_awake<F: Future>(&self, future: F) -> F::Output {
-        unless(&self.shared, self.id, Process::is_asleep, future).await
+        tasks::run(&self.shared, self.id, Kind::Own, future).await
     }
 
     /// Has all that its sessions do in the background stand still for so long, and their clients,

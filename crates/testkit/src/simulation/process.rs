@@ -80,7 +80,8 @@ impl World {
 
     /// What stood still goes on, unless something else holds it up.
     fn move_on(&mut self, process: ProcessId) {
-        let mut wakers = std::mem::take(&mut self.processes[process].wakers);
+        let wakers = std::mem::take(&mut self.processes[process].wakers);
+        let mut wakers: Vec<_> = wakers.into_values().collect();
         // Which of its tasks goes on first is nobody's promise.
         self.rng.shuffle(&mut wakers);
         for waker in wakers {

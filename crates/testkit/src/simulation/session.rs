@@ -1,7 +1,7 @@
 //! The seam's two traits, on top of a simulation.
 
 use std::fmt;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -17,7 +17,8 @@ use zookeeper_recipes_core::{Identity, Refusal, ServerError};
 
 use super::client::Settled;
 use super::request::{Answer, Request, outcome_unknown, refused};
-use super::world::{ClientId, Process, ProcessId, Shared};
+use super::tasks::{self, Kind};
+use super::world::{ClientId, ProcessId, Shared};
 
 /// The ensemble, as one process reaches it.
 #[derive(Debug)]
@@ -95,35 +96,8 @@ impl Ensemble for SimulatedEnsemble {
     fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
         let shared = Arc::clone(&self.shared);
         let process = self.process;
-        let stands_still = Process::is_still;
-        async move { unless(&shared, process, stands_still, work).await }.boxed()
+        async move { tasks::run(&shared, process, Kind::Background, work).await }.boxed()
     }
-}
-
-/// Runs a future that does not move while that is so of the process.
-pub(super) async fn unless<F: Future>(
-    shared: &Shared,
-    process: ProcessId,
-    stands_still: fn(&Process) -> bool,
-    future: F,
-) -> F::Output {
-    let mut future = pin!(future);
-    std::future::poll_fn(|context| {
-        let stands_still = shared.with(|world| {
-            let process = &mut world.processes[process];
-            let stands_still = stands_still(process);
-            if stands_still {
-                process.wake_later(context.waker());
-            }
-            stands_still
-        });
-        if stands_still {
-            Poll::Pending
-        } else {
-            future.as_mut().poll(context)
-        }
-    })
-    .await
 }
 
 /// A session that is being opened: left to its timeout where nobody waits for it any more.

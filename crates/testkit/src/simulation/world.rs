@@ -22,6 +22,7 @@ use super::limits::Gauge;
 use super::proposal::Outstanding;
 use super::request::{Downward, Upward};
 use super::server::{Connection, FromLeader, Server, SessionRecord, ToLeader};
+use super::tasks::{TaskId, Turns};
 use super::trace::{Recorder, TraceEntry, TraceKind};
 use super::transaction::Transaction;
 use super::tree::Tree;
@@ -45,7 +46,8 @@ pub(super) struct Process {
     pub(super) mute_until: Duration,
     /// Until when nothing that is sent to it arrives.
     pub(super) deaf_until: Duration,
-    pub(super) wakers: Vec<Waker>,
+    /// The tasks that wait for it to go on.
+    pub(super) wakers: BTreeMap<TaskId, Waker>,
     /// How many requests it has sent in which second.
     sent: (u64, u64),
 }
@@ -75,13 +77,6 @@ impl Process {
     /// Whether its sessions and their clients stand still.
     pub(super) fn is_still(&self) -> bool {
         self.asleep_until.is_some() || self.blocked_until.is_some()
-    }
-
-    /// Has a task woken when the process wakes.
-    pub(super) fn wake_later(&mut self, waker: &Waker) {
-        if !self.wakers.iter().any(|known| known.will_wake(waker)) {
-            self.wakers.push(waker.clone());
-        }
     }
 }
 
@@ -233,6 +228,7 @@ pub(super) struct World {
 
     pub(super) faults: Pending,
     pub(super) rates: FaultRates,
+    pub(super) turns: Turns,
     pub(super) gauge: Gauge,
     pub(super) recorder: Recorder,
     pub(super) history: Vec<Committed>,
@@ -280,6 +276,7 @@ impl World {
             dice_armed: false,
             faults: Pending::default(),
             rates: FaultRates::default(),
+            turns: Turns::default(),
             gauge: Gauge::new(options.limits.clone()),
             recorder: Recorder::new(options.trace_limit),
             history: Vec::new(),
@@ -341,7 +338,7 @@ impl World {
             blocked_until: None,
             mute_until: Duration::ZERO,
             deaf_until: Duration::ZERO,
-            wakers: Vec::new(),
+            wakers: BTreeMap::new(),
             sent: (0, 0),
         });
         self.processes.len() - 1
@@ -393,6 +390,9 @@ impl World {
 
     /// Does what is due, up to the first thing that a task could notice.
     fn step(&mut self) -> Step {
+        if self.take_turn() {
+            return Step::Noticed;
+        }
         loop {
             let Some(entry) = self.agenda.first_entry() else {
                 return Step::Wait(None);
