@@ -92,7 +92,7 @@ async fn scenario(recipe: RecipeUnderTest, schedule: &Schedule, mut rng: Rng) ->
         quiet_from: Instant::now() + schedule.troubled,
         handovers: schedule.handovers,
         resizes: schedule.resizes,
-        sleeps: schedule.rates.asleep > 0.0,
+        sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),
         longest_stay: schedule.options.session_timeout * 2,
     };
     simulation.faults().set_rates(schedule.rates.clone());

@@ -240,6 +240,26 @@ mod a_leader_cut_off_from_its_followers {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn takes_no_request_of_a_session_from_where_it_was_before() {
+        for seed in 0..10 {
+            let simulation = servers(seed, 3);
+            let session = connect_to(&simulation, "a", 1).await;
+            simulation.faults().isolate_leader(GIVEN_UP - TICK);
+            let fault = Fault::new(FaultKind::RequestLost).on(RequestKind::List);
+            simulation.faults().inject(fault.reconnecting_to(0));
+            let created = session.create("/a", b"", CreateMode::Ephemeral, &everyone());
+            sleep(milliseconds(20)).await;
+            assert!(session.list("/").await.is_err());
+            assert!(created.await.is_err());
+            session.sync("/").await.unwrap();
+            assert_eq!(simulation.administrator().server_of(session.id()), Some(0));
+            assert_eq!(session.list("/").await.unwrap(), ["zookeeper"]);
+            sleep(GIVEN_UP).await;
+            assert_eq!(session.list("/").await.unwrap(), ["zookeeper"]);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn expires_no_session_though_its_clients_take_it_for_expired() {
         let simulation = servers(3, 3);
         let session = connect_to(&simulation, "a", 0).await;

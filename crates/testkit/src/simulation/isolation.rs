@@ -101,7 +101,7 @@ impl World {
                 connection,
                 session,
             } => {
-                let valid = self.touch_at_leader(server, session);
+                let valid = self.revalidate(server, session, server);
                 self.follow(server, FromLeader::Revalidated { connection, valid });
             }
             ToLeader::Sync { connection, id } if !isolated.waits && (deposed || committed) => {

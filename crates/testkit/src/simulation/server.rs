@@ -639,10 +639,7 @@ impl World {
                 connection,
                 session,
             } => {
-                let valid = self.touch_at_leader(self.leader, session);
-                if let (true, Some(record)) = (valid, self.sessions.get_mut(&session)) {
-                    record.owner = Some(server);
-                }
+                let valid = self.revalidate(self.leader, session, server);
                 let chance = self.rates.replaced;
                 if !valid && self.chance(chance) {
                     let identities = self.identities_on(connection);
@@ -1188,6 +1185,17 @@ impl World {
         if server != self.leader && !touched.is_empty() {
             self.forward(server, ToLeader::Touched(touched.into_iter().collect()));
         }
+    }
+
+    /// A session has come to a server: whether it lives. Requests that another server still passes
+    /// on are no longer its own.
+    pub(super) fn revalidate(&mut self, leader: usize, session: i64, server: usize) -> bool {
+        let lives = self.touch_at_leader(leader, session);
+        let sessions = self.sessions_of(leader);
+        if let (true, Some(record)) = (lives, sessions.and_then(|it| it.get_mut(&session))) {
+            record.owner = Some(server);
+        }
+        lives
     }
 
     pub(super) fn reap_containers_by_timer(&mut self) {
