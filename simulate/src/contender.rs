@@ -8,7 +8,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::time::Instant;
 use zookeeper_recipes_core::{
-    AfterSessionLoss, Error, GuardedTransaction, Hold, QueueOptions, Recipe, Session, WaitStrategy,
+    AfterSessionLoss, Error, GuardedTransaction, Hold, HoldState, QueueOptions, Recipe, Session,
+    WaitStrategy,
 };
 
 use crate::holding::Holding;
@@ -250,6 +251,11 @@ impl<'a> Contender<'a> {
                 reason = hold.lost() => Some(reason),
                 () = tokio::time::sleep_until(next) => None,
             };
+            if lost.is_none() && matches!(hold.state(), HoldState::Lost(_)) {
+                let text = format!("{}: {hold:?}", self.who);
+                let promise = "who waits for the loss of a hold is told in time";
+                self.setting.ledger.violated(promise, text);
+            }
             if lost.is_some() {
                 self.setting.ledger.count(|figures| figures.losses += 1);
                 if hold.is_held() {

@@ -103,7 +103,7 @@ async fn operate(
     }
 }
 
-fn end(simulation: &Simulation, setting: &Setting, session: SessionId) {
+pub(crate) fn end(simulation: &Simulation, setting: &Setting, session: SessionId) {
     setting.ledger.end_by_hand(session);
     setting.beside.end_by_hand(session);
     setting

@@ -13,6 +13,7 @@ mod invariants;
 mod leading;
 mod ledger;
 mod observer;
+mod pairs;
 mod process;
 mod recipe;
 mod resizing;

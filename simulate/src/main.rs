@@ -1,5 +1,6 @@
 //! `simulate`: runs seeds, or replays one.
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -28,6 +29,10 @@ struct Arguments {
     #[arg(long, default_value_t = 0)]
     first: u64,
 
+    /// Go on after a violation, and count how often each promise was broken first.
+    #[arg(long)]
+    all: bool,
+
     /// Replay this seed alone, and print its trace.
     #[arg(long)]
     seed: Option<u64>,
@@ -50,6 +55,7 @@ fn main() -> ExitCode {
     for recipe in recipes {
         clean &= match arguments.seed {
             Some(seed) => replay(recipe, seed, true),
+            None if arguments.all => survey(recipe, arguments.first, arguments.seeds),
             None => run_all(recipe, arguments.first, arguments.seeds),
         };
     }
@@ -107,6 +113,42 @@ fn run_all(recipe: RecipeUnderTest, first: u64, seeds: u64) -> bool {
     };
     replay(recipe, seed, false);
     false
+}
+
+/// Runs all seeds on all cores, and tells which promises they broke first.
+fn survey(recipe: RecipeUnderTest, first: u64, seeds: u64) -> bool {
+    let began = Instant::now();
+    let next = AtomicU64::new(first);
+    let broken: Mutex<BTreeMap<&'static str, Vec<u64>>> = Mutex::default();
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + seeds {
+                        return;
+                    }
+                    let report = run(recipe, seed, 0);
+                    if let (Some(violation), Ok(mut broken)) =
+                        (report.violations.first(), broken.lock())
+                    {
+                        broken.entry(violation.promise).or_default().push(seed);
+                    }
+                }
+            });
+        }
+    });
+    let took = began.elapsed();
+    let broken = broken.into_inner().unwrap_or_default();
+    let number: usize = broken.values().map(Vec::len).sum();
+    let name = recipe.name;
+    println!("{name}: {number} of {seeds} seeds break a promise, in {took:.1?}");
+    for (promise, seeds) in &broken {
+        let some = &seeds[..seeds.len().min(8)];
+        println!("{:>6} {promise}: seeds {some:?}", seeds.len());
+    }
+    broken.is_empty()
 }
 
 /// Runs one seed with its trace.

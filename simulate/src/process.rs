@@ -63,13 +63,17 @@ pub(crate) async fn run(
     }
 }
 
+/// How a process connects: it is told the servers' tick.
+fn connect_options(setting: &Setting) -> ConnectOptions {
+    ConnectOptions::new()
+        .connection_timeout(Duration::from_secs(5))
+        .tick(setting.tick)
+}
+
 /// Opens a session, again and again until one opens.
 pub(crate) async fn open(setting: &Setting, name: &str, ensemble: &Arc<dyn Ensemble>) -> Session {
     loop {
-        let options = ConnectOptions::new()
-            .connection_timeout(Duration::from_secs(5))
-            .tick(setting.tick);
-        match Session::open(ensemble.clone(), options).await {
+        match Session::open(ensemble.clone(), connect_options(setting)).await {
             Ok(session) => return session,
             Err(error) => setting.ledger.failed(name, None, &error),
         }

@@ -19,7 +19,7 @@ use crate::invariants::turn::Turns;
 use crate::ledger::{Figures, Findings, Ledger, Violation};
 use crate::recipe::{LOCK_BESIDE, PATH, RecipeUnderTest};
 use crate::schedule::Schedule;
-use crate::{interference, observer, process, resizing};
+use crate::{interference, observer, pairs, process, resizing};
 
 /// What came of a run.
 #[derive(Clone, Debug, Default)]
@@ -92,7 +92,7 @@ async fn scenario(recipe: RecipeUnderTest, schedule: &Schedule, mut rng: Rng) ->
         quiet_from: Instant::now() + schedule.troubled,
         handovers: schedule.handovers,
         resizes: schedule.resizes,
-        sleeps: schedule.rates.asleep > 0.0,
+        sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),
         longest_stay: schedule.options.session_timeout * 2,
         tick: schedule.options.tick,
     };
@@ -117,7 +117,9 @@ async fn scenario(recipe: RecipeUnderTest, schedule: &Schedule, mut rng: Rng) ->
         }
     }));
     let meddling = async {
-        interference::run(&simulation, &setting, schedule.interference, rng.fork()).await;
+        let others = interference::run(&simulation, &setting, schedule.interference, rng.fork());
+        let pairs = pairs::run(&simulation, &setting, schedule, rng.fork());
+        tokio::join!(biased; others, pairs);
         simulation.faults().stop();
         simulation.remark("from here on all is quiet");
     };
@@ -141,6 +143,10 @@ async fn scenario(recipe: RecipeUnderTest, schedule: &Schedule, mut rng: Rng) ->
     let sessions = tokio::select! {
         biased;
         sessions = contending => sessions,
+        text = simulation.exceeds_its_limits() => {
+            setting.ledger.violated("nothing goes on without end", text);
+            Vec::new()
+        }
         // Without any, there is nothing to wait for.
         _ = observers, if schedule.observers > 0 => Vec::new(),
     };

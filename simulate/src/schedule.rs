@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use zookeeper_recipes_testkit::simulation::{FaultRates, SimulationOptions};
+use zookeeper_recipes_testkit::simulation::{FaultRates, Limits, SimulationOptions};
 
+use crate::pairs;
 use crate::recipe::RecipeUnderTest;
 
 /// How a run is to be.
@@ -17,6 +18,8 @@ pub(crate) struct Schedule {
     pub(crate) troubled: Duration,
     pub(crate) rates: FaultRates,
     pub(crate) interference: Interference,
+    /// How long it takes at most from one pair of faults to the next.
+    pub(crate) between_pairs: Option<Duration>,
     /// How often in a row a lock is handed on within a process.
     pub(crate) handovers: Option<u32>,
     /// Whether it is changed how much can be held.
@@ -47,18 +50,27 @@ impl Schedule {
     pub(crate) fn draw(recipe: &RecipeUnderTest, seed: u64, trace_limit: usize) -> Schedule {
         let mut rng = Rng::with_seed(seed);
         let tick = milliseconds(rng.u64(500..=2_000));
-        let session_timeout = tick * rng.u32(3..=5);
+        let ticks = rng.u32(2..=10);
+        // In a session of two ticks nothing can be kept over a network that is slow for it.
+        let (tick, slow) = match ticks {
+            2 => (tick.max(milliseconds(1_500)), 0),
+            _ => (tick, rng.u32(0..=4)),
+        };
+        let session_timeout = tick * ticks;
         let network = rng.u64(0..=20);
         let options = SimulationOptions {
             seed: rng.u64(..),
-            servers: if rng.bool() { 3 } else { 1 },
+            servers: [1, 1, 3, 3, 3, 5][rng.usize(..6)],
+            sync_limit: rng.u32(2..=5),
+            forgets_sessions: rng.u8(..20) == 0,
             session_timeout,
             tick,
             network_delay: Duration::ZERO..=milliseconds(network),
             commit_delay: Duration::ZERO..=milliseconds(rng.u64(0..=20)),
-            follower_lag: Duration::ZERO..=session_timeout / 100 * rng.u32(0..=4),
+            follower_lag: Duration::ZERO..=session_timeout / 100 * slow,
             container_interval: Duration::from_secs(rng.u64(5..=60)),
             trace_limit,
+            limits: limits(),
             ..SimulationOptions::default()
         };
         let mut rate = |most: f64| match rng.u8(..3) {
@@ -74,6 +86,17 @@ impl Schedule {
             event_late: rate(0.3),
             late_by: session_timeout,
             disconnected: rate(0.3),
+            forgotten: rate(0.3),
+            replaced: rate(1.0),
+            blocked: rate(0.1),
+            blocked_for: session_timeout * 2,
+            one_way: rate(1.0),
+            isolated: rate(0.05),
+            isolated_for: options.tick * (options.sync_limit + 4),
+            stalled: rate(0.05),
+            stalled_for: session_timeout,
+            paused: rate(0.03),
+            paused_for: session_timeout,
             partitioned: rate(0.1),
             partitioned_for: session_timeout * 2,
             asleep: rate(0.1),
@@ -103,6 +126,7 @@ impl Schedule {
             troubled: milliseconds(rng.u64(5_000..=25_000)),
             rates,
             interference,
+            between_pairs: rng.bool().then(|| milliseconds(rng.u64(1_000..=8_000))),
             handovers: (recipe.hands_over() && rng.bool()).then(|| rng.u32(0..=2)),
             resizes: recipe.resizes && rng.bool(),
             observers: if recipe.elects { rng.usize(0..=2) } else { 0 },
@@ -122,8 +146,13 @@ impl Schedule {
             rates.late_by,
             rates.partitioned_for,
             rates.asleep_for,
+            rates.blocked_for,
             rates.cut_off_for,
+            rates.isolated_for,
+            rates.stalled_for,
+            rates.paused_for,
             rates.elected_within,
+            pairs::mend_within(&self.options),
         ]
         .into_iter()
         .max()
@@ -153,4 +182,15 @@ impl Schedule {
             + *options.follower_lag.end() * 2;
         round_trip * 8 + milliseconds(700)
     }
+}
+
+/// More than this happens only where something spins.
+fn limits() -> Limits {
+    let mut limits = Limits::default();
+    limits.at_one_instant = 200_000;
+    limits.requests_per_second = 5_000;
+    limits.changes = 1_000_000;
+    limits.outstanding = 1_000_000;
+    limits.wall_clock = Duration::from_secs(60);
+    limits
 }

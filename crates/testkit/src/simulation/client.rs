@@ -9,14 +9,15 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use zookeeper_recipes_core::ServerError;
 use zookeeper_recipes_core::ensemble::{
-    AuthId, ConnectionState, Event, SessionEnd, TransactionError,
+    AuthId, ConnectionState, Event, SessionEnd, SessionId, TransactionError,
 };
 
-use super::faults::{Fault, FaultKind};
+use super::faults::FaultKind;
+use super::quorum::ServerState;
 use super::request::{
     Answer, Arriving, Downward, Failure, Request, Upward, outcome_unknown, refused, session_over,
 };
-use super::server::{Connection, ServerState};
+use super::server::Connection;
 use super::session::SimulatedWatch;
 use super::trace::TraceKind;
 use super::watches::{ConnectionId, WatchKind};
@@ -74,7 +75,7 @@ pub(super) struct Client {
     pub(super) state: ConnectionState,
     states: watch::Sender<ConnectionState>,
     opened: Option<oneshot::Sender<Result<(), ServerError>>>,
-    connection: Option<ConnectionId>,
+    pub(super) connection: Option<ConnectionId>,
     /// Requests that wait for a connection.
     pending: VecDeque<(Request, Responder)>,
     in_flight: VecDeque<InFlight>,
@@ -83,11 +84,11 @@ pub(super) struct Client {
     last_sent: Duration,
     pinging: bool,
     timer_armed: bool,
-    timer_missed: bool,
-    reconnect_missed: bool,
+    pub(super) timer_missed: bool,
+    pub(super) reconnect_missed: bool,
     /// When it gives up the session, while it is not connected.
     deadline: Option<Duration>,
-    attempt: u64,
+    pub(super) attempt: u64,
     attempts: u64,
     hosts: Vec<usize>,
     next_host: usize,
@@ -225,12 +226,12 @@ impl World {
     }
 
     /// Sends what waits, where it can be sent.
-    fn flush(&mut self, id: ClientId) {
+    pub(super) fn flush(&mut self, id: ClientId) {
         loop {
             let Some(client) = self.clients.get_mut(&id) else {
                 return;
             };
-            if !client.is_ready() || self.processes[client.process].asleep_until.is_some() {
+            if !client.is_ready() || self.processes[client.process].is_still() {
                 return;
             }
             match client.pending.pop_front() {
@@ -273,6 +274,7 @@ impl World {
         };
         client.in_flight.push_back(in_flight);
         let kind = request.kind();
+        self.count_request(process);
         let name = self.processes[process].name.clone();
         *self.counters.requests.entry(kind).or_default() += 1;
         *self
@@ -286,7 +288,7 @@ impl World {
             self.trace_client(TraceKind::Request, id, || request.text());
         }
 
-        let session_id = zookeeper_recipes_core::ensemble::SessionId(session);
+        let session_id = SessionId(session);
         let mut faults = self.faults.take(&name, session_id, kind, &request.paths());
         if kind.is_asked_for() {
             self.roll_for_request(&mut faults);
@@ -297,6 +299,7 @@ impl World {
             lose_reply: false,
             delay_reply: Duration::ZERO,
             expire: false,
+            cut_off: None,
         };
         let mut late = Duration::ZERO;
         let mut lost = false;
@@ -312,6 +315,7 @@ impl World {
                 FaultKind::ReplyLate(by) => arriving.delay_reply += by,
                 FaultKind::SessionExpired => arriving.expire = true,
                 FaultKind::Asleep(duration) => sleep = Some(duration),
+                FaultKind::CutOff(duration) => arriving.cut_off = Some(duration),
             }
             if let (Some(server), Some(client)) = (fault.reconnect_to, self.clients.get_mut(&id)) {
                 client.preferred = Some(server % self.servers.len());
@@ -337,27 +341,6 @@ impl World {
         }
     }
 
-    fn roll_for_request(&mut self, faults: &mut Vec<Fault>) {
-        let rates = &self.rates;
-        let (lost, unanswered) = (rates.request_lost, rates.reply_lost);
-        let (request_late, reply_late, late_by) =
-            (rates.request_late, rates.reply_late, rates.late_by);
-        if self.chance(lost) {
-            faults.push(Fault::new(FaultKind::RequestLost));
-        }
-        if self.chance(unanswered) {
-            faults.push(Fault::new(FaultKind::ReplyLost));
-        }
-        if self.chance(request_late) {
-            let by = self.draw_up_to(late_by);
-            faults.push(Fault::new(FaultKind::RequestLate(by)));
-        }
-        if self.chance(reply_late) {
-            let by = self.draw_up_to(late_by);
-            faults.push(Fault::new(FaultKind::ReplyLate(by)));
-        }
-    }
-
     fn send_up(&mut self, id: ConnectionId, message: Upward, extra: Duration) {
         let delay = self.network_delay() + extra;
         let Some(connection) = self.connections.get_mut(&id) else {
@@ -369,7 +352,7 @@ impl World {
         let Some(client) = self.clients.get(&connection.client) else {
             return;
         };
-        let reachable = self.processes[client.process].partitioned_until;
+        let reachable = self.processes[client.process].mute_until;
         let at = (self.now + delay).max(connection.last_up).max(reachable);
         connection.last_up = at;
         self.schedule(
@@ -394,7 +377,7 @@ impl World {
         let Some(client) = self.clients.get(&connection.client) else {
             return;
         };
-        let asleep = self.processes[client.process].asleep_until.is_some();
+        let asleep = self.processes[client.process].is_still();
         if asleep || !connection.held_down.is_empty() {
             connection.held_down.push_back(message);
             return;
@@ -410,7 +393,7 @@ impl World {
         let Some(client) = self.clients.get(&connection.client) else {
             return;
         };
-        if self.processes[client.process].asleep_until.is_some() {
+        if self.processes[client.process].is_still() {
             return;
         }
         let Some(message) = connection.held_down.pop_front() else {
@@ -461,7 +444,7 @@ impl World {
         let Some(client) = self.clients.get_mut(&id) else {
             return;
         };
-        client.session = session;
+        let earlier = std::mem::replace(&mut client.session, session);
         client.last_heard = self.now;
         if !client
             .in_flight
@@ -472,7 +455,11 @@ impl World {
             client.attempts = 0;
         }
         let opened = client.opened.take();
-        self.trace_client(TraceKind::Connection, id, || "connected".to_owned());
+        self.trace_client(TraceKind::Connection, id, || match earlier {
+            0 => "connected".to_owned(),
+            earlier if earlier == session => "connected".to_owned(),
+            earlier => format!("connected, no longer in session {}", SessionId(earlier)),
+        });
         self.change_state(id, ConnectionState::Connected);
         if let Some(opened) = opened {
             self.send(opened, Ok(()));
@@ -678,7 +665,7 @@ impl World {
             client.unwatching.push((path, kind));
             return;
         }
-        if self.processes[client.process].asleep_until.is_some() {
+        if self.processes[client.process].is_still() {
             let (responder, _) = oneshot::channel();
             client
                 .pending
@@ -706,7 +693,7 @@ impl World {
     }
 
     /// The client's end of a connection is closed.
-    fn close_at_client(&mut self, id: ConnectionId) {
+    pub(super) fn close_at_client(&mut self, id: ConnectionId) {
         self.send_up(id, Upward::Close, Duration::ZERO);
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
@@ -729,7 +716,7 @@ impl World {
         let Some(found) = self.clients.get(&client) else {
             return;
         };
-        if self.processes[found.process].asleep_until.is_some() {
+        if self.processes[found.process].is_still() {
             connection.held_down.push_back(Downward::Close);
             return;
         }
@@ -738,7 +725,7 @@ impl World {
         }
     }
 
-    fn disconnect(&mut self, id: ClientId, cause: &'static str) {
+    pub(super) fn disconnect(&mut self, id: ClientId, cause: &'static str) {
         let Some(client) = self.clients.get_mut(&id) else {
             return;
         };
@@ -761,7 +748,7 @@ impl World {
             format!("disconnected: {cause}")
         });
         self.close_at_client(connection);
-        if self.now < self.processes[process].partitioned_until && self.rng.bool() {
+        if self.now < self.processes[process].mute_until && self.rng.bool() {
             // What was sent into the void is not sent again once it is mended. The server, which
             // hears nothing, gives the connection up by itself.
             if let Some(found) = self.connections.get_mut(&connection) {
@@ -848,7 +835,7 @@ impl World {
             return;
         }
         let process = &self.processes[client.process];
-        if process.asleep_until.is_some() {
+        if process.is_still() {
             client.reconnect_missed = true;
             return;
         }
@@ -860,7 +847,7 @@ impl World {
                 server
             }
         };
-        if self.now < process.partitioned_until {
+        if self.now < process.mute_until.max(process.deaf_until) {
             // Nobody answers the knock at all.
             let patience = self.options.session_timeout * 2 / 5;
             self.after(
@@ -947,7 +934,7 @@ impl World {
         if client.attempt != attempt || client.has_ended().is_some() {
             return;
         }
-        if self.processes[client.process].asleep_until.is_some() {
+        if self.processes[client.process].is_still() {
             client.reconnect_missed = true;
             return;
         }
@@ -1006,7 +993,7 @@ impl World {
         let Some(client) = self.clients.get_mut(&id) else {
             return;
         };
-        if self.processes[client.process].asleep_until.is_some() {
+        if self.processes[client.process].is_still() {
             client.timer_missed = true;
             return;
         }
@@ -1024,192 +1011,5 @@ impl World {
             self.transmit(id, Request::Ping, None);
         }
         self.arm_timer(id);
-    }
-}
-
-/// Processes that sleep, and that are cut off.
-impl World {
-    pub(super) fn fall_asleep(&mut self, process: ProcessId, duration: Duration) {
-        let until = self.now + duration;
-        let asleep_until = self.processes[process].asleep_until;
-        if asleep_until.is_some_and(|earlier| earlier >= until) {
-            return;
-        }
-        self.trace(TraceKind::Fault, Some(process), 0, || {
-            format!("asleep for {duration:?}")
-        });
-        self.processes[process].asleep_until = Some(until);
-        self.schedule(until, Action::Wake { process, at: until });
-    }
-
-    pub(super) fn wake_now(&mut self, process: ProcessId) {
-        let found = &self.processes[process];
-        if let Some(until) = found.asleep_until.filter(|_| !found.is_dead()) {
-            self.wake(process, until);
-        }
-    }
-
-    pub(super) fn kill(&mut self, process: ProcessId) {
-        self.trace(TraceKind::Fault, Some(process), 0, || "killed".to_owned());
-        let connections: Vec<ConnectionId> = self
-            .clients
-            .values_mut()
-            .filter(|client| client.process == process)
-            .filter_map(|client| client.connection.take())
-            .collect();
-        for connection in connections {
-            self.close_at_client(connection);
-        }
-        self.processes[process].asleep_until = Some(Duration::MAX);
-    }
-
-    pub(super) fn wake(&mut self, process: ProcessId, at: Duration) {
-        if self.processes[process].asleep_until != Some(at) {
-            return;
-        }
-        self.trace(TraceKind::Fault, Some(process), 0, || "awake".to_owned());
-        self.processes[process].asleep_until = None;
-        let mut wakers = std::mem::take(&mut self.processes[process].wakers);
-        // Which of its tasks goes on first is nobody's promise.
-        self.rng.shuffle(&mut wakers);
-        for waker in wakers {
-            self.effect(move || waker.wake());
-        }
-        let clients: Vec<ClientId> = self
-            .clients
-            .iter()
-            .filter(|(_, client)| client.process == process)
-            .map(|(id, _)| *id)
-            .collect();
-        for id in clients {
-            // Whether its timers or its sockets come first is nobody's promise.
-            let timers_first = self.rng.bool();
-            let Some(client) = self.clients.get_mut(&id) else {
-                continue;
-            };
-            let timer = std::mem::take(&mut client.timer_missed);
-            let reconnect = std::mem::take(&mut client.reconnect_missed);
-            let attempt = client.attempt;
-            let connection = client.connection;
-            if timer && timers_first {
-                self.client_timer(id);
-            }
-            if let Some(connection) = connection {
-                self.after(Duration::ZERO, Action::Release { connection });
-            }
-            if timer && !timers_first {
-                self.after(Duration::ZERO, Action::ClientTimer { client: id });
-            }
-            if reconnect {
-                self.after(
-                    Duration::ZERO,
-                    Action::AttemptFailed {
-                        client: id,
-                        attempt,
-                    },
-                );
-            }
-            self.flush(id);
-        }
-    }
-
-    /// Nothing passes between a process and the servers for a while.
-    pub(super) fn partition(&mut self, process: ProcessId, duration: Duration) {
-        let until = self.now + duration;
-        self.trace(TraceKind::Fault, Some(process), 0, || {
-            format!("cut off from all servers for {duration:?}")
-        });
-        let found = &mut self.processes[process];
-        found.partitioned_until = found.partitioned_until.max(until);
-    }
-
-    /// Rolls the dice for what can go wrong as time goes by.
-    pub(super) fn roll_dice(&mut self) {
-        const INTERVAL: Duration = Duration::from_millis(50);
-        if !self.rates.any_per_second() {
-            self.dice_armed = false;
-            return;
-        }
-        let rates = self.rates.clone();
-        let within = INTERVAL.as_secs_f64();
-        for process in 0..self.processes.len() {
-            if self.chance(rates.asleep * within) {
-                let duration = self.draw_up_to(rates.asleep_for);
-                self.fall_asleep(process, duration);
-            }
-            if self.chance(rates.partitioned * within) {
-                let duration = self.draw_up_to(rates.partitioned_for);
-                self.partition(process, duration);
-            }
-        }
-        let clients: Vec<(i64, Option<ConnectionId>)> = self
-            .clients
-            .values()
-            .map(|client| (client.session, client.connection))
-            .collect();
-        for (session, connection) in clients {
-            if self.chance(rates.disconnected * within) {
-                if let Some(connection) = connection {
-                    self.cut(connection);
-                }
-            }
-            if self.chance(rates.expired * within) {
-                self.expire(session);
-            }
-        }
-        for server in 0..self.servers.len() {
-            if self.chance(rates.cut_off * within) {
-                let duration = self.draw_up_to(rates.cut_off_for);
-                self.cut_off(server, duration);
-            }
-        }
-        if self.chance(rates.elected * within) && self.servers.len() > 1 {
-            let server = self.rng.usize(0..self.servers.len());
-            let duration = self.draw_up_to(rates.elected_within);
-            self.elect(server, duration);
-        }
-        self.after(INTERVAL, Action::RollDice);
-    }
-
-    /// Breaks a connection under whatever is in flight on it: what has been sent may or may not
-    /// still arrive.
-    pub(super) fn cut(&mut self, connection: ConnectionId) {
-        let arrives = self.rng.bool();
-        let Some(found) = self.connections.get_mut(&connection) else {
-            return;
-        };
-        let client = found.client;
-        found.down_broken = true;
-        if arrives {
-            // Only the way back is gone: what the client has sent is still under way.
-            self.trace_client(TraceKind::Fault, client, || {
-                "the connection is cut".to_owned()
-            });
-            let asleep = self
-                .clients
-                .get(&client)
-                .is_some_and(|it| self.is_asleep(it.process));
-            if asleep {
-                if let Some(found) = self.connections.get_mut(&connection) {
-                    found.held_down.push_back(Downward::Close);
-                }
-            } else if self
-                .clients
-                .get(&client)
-                .is_some_and(|it| it.connection == Some(connection))
-            {
-                self.disconnect(client, "the connection was cut");
-            }
-        } else {
-            found.up_broken = true;
-            self.trace_client(TraceKind::Fault, client, || {
-                "the connection is cut, with what was under way".to_owned()
-            });
-            self.break_connection(connection, "the connection was cut");
-        }
-    }
-
-    pub(super) fn connection_of(&self, id: ClientId) -> Option<ConnectionId> {
-        self.clients.get(&id)?.connection
     }
 }

@@ -6,6 +6,17 @@ use zookeeper_recipes_core::ensemble::SessionId;
 
 use super::counters::RequestKind;
 
+/// Which way a cut goes: what is cut off can no longer be told of, no longer tell, or neither.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Nothing passes.
+    Both,
+    /// Nothing passes from clients to servers, or from a follower to its leader.
+    Up,
+    /// Nothing passes from servers to clients, or from a leader to its follower.
+    Down,
+}
+
 /// What goes wrong with one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -22,6 +33,10 @@ pub enum FaultKind {
     SessionExpired,
     /// The process falls asleep for this long, just after the request was sent.
     Asleep(Duration),
+    /// The server is cut off from the others for this long, just after it has answered: as by
+    /// [`cut_off_from_leader`](super::Faults::cut_off_from_leader) where it follows, as by
+    /// [`isolate_leader`](super::Faults::isolate_leader) where it leads.
+    CutOff(Duration),
 }
 
 /// One thing to go wrong, once, with one request.
@@ -196,6 +211,15 @@ pub struct FaultRates {
     pub disconnected: f64,
     /// Per second and session: the server expires it.
     pub expired: f64,
+    /// Per reconnect: it is answered with a new session, though the old one may live on.
+    pub forgotten: f64,
+    /// Per reconnect to a session that is over: it is answered with a new session.
+    pub replaced: f64,
+    /// Per second and process: what its sessions do in the background stands still, and so do
+    /// their clients, for up to [`blocked_for`](Self::blocked_for).
+    pub blocked: f64,
+    /// How long the sessions of a process can stand still.
+    pub blocked_for: Duration,
     /// Per second and process: it is cut off from all servers, for up to
     /// [`partitioned_for`](Self::partitioned_for).
     pub partitioned: f64,
@@ -210,6 +234,22 @@ pub struct FaultRates {
     pub cut_off: f64,
     /// How long a follower can be cut off.
     pub cut_off_for: Duration,
+    /// Per cut of a process or a follower: it goes one way only, whichever.
+    pub one_way: f64,
+    /// Per second: the leader is cut off from all its followers, for up to
+    /// [`isolated_for`](Self::isolated_for).
+    pub isolated: f64,
+    /// How long a leader can be cut off.
+    pub isolated_for: Duration,
+    /// Per second: nothing is committed for up to [`stalled_for`](Self::stalled_for).
+    pub stalled: f64,
+    /// How long commits can stall.
+    pub stalled_for: Duration,
+    /// Per second and server: it stands still for up to [`paused_for`](Self::paused_for), but not
+    /// so long that the others give it up.
+    pub paused: f64,
+    /// How long a server can stand still.
+    pub paused_for: Duration,
     /// Per second: the leader falls and another is elected.
     pub elected: f64,
     /// How long an election can take.
@@ -224,7 +264,11 @@ impl FaultRates {
             self.expired,
             self.partitioned,
             self.asleep,
+            self.blocked,
             self.cut_off,
+            self.isolated,
+            self.stalled,
+            self.paused,
             self.elected,
         ]
         .iter()

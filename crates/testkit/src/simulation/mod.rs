@@ -46,12 +46,19 @@ use zookeeper_recipes_core::ensemble::{AuthId, Ensemble, SessionId};
 mod administrator;
 mod client;
 mod counters;
+mod dice;
 mod faults;
 mod history;
+mod isolation;
+mod limits;
+mod process;
 mod proposal;
+mod quorum;
 mod request;
 mod server;
 mod session;
+mod stalls;
+mod tasks;
 mod trace;
 mod transaction;
 mod tree;
@@ -60,12 +67,14 @@ mod world;
 
 pub use administrator::{Administrator, StandingNode, StandingWatch};
 pub use counters::{Counters, RequestKind};
-pub use faults::{Fault, FaultKind, FaultRates};
+pub use faults::{Fault, FaultKind, FaultRates, Way};
 pub use history::{Change, Committed};
+pub use limits::Limits;
 pub use trace::{Trace, TraceEntry, TraceKind};
 pub use watches::WatchKind;
 
-use session::{SimulatedEnsemble, while_awake};
+use session::SimulatedEnsemble;
+use tasks::Kind;
 use world::{Action, ProcessId, Shared};
 
 /// How a simulation is to be.
@@ -92,10 +101,16 @@ pub struct SimulationOptions {
     /// (ZOOKEEPER-4026), and before 3.8.4, or between 3.9.0 and 3.9.1, an exists asks for no
     /// permission.
     pub version: (u32, u32, u32),
+    /// Whether the servers answer every reconnect with a new session, as ClickHouse Keeper does.
+    /// The client takes it over in silence: its requests go on in the new session, and the znodes
+    /// of the old one stand until that has expired.
+    pub forgets_sessions: bool,
     /// How often the leader reaps empty containers.
     pub container_interval: Duration,
     /// How many lines of trace are kept; with none nothing is recorded.
     pub trace_limit: usize,
+    /// The most that may happen.
+    pub limits: Limits,
 }
 
 impl SimulationOptions {
@@ -122,8 +137,10 @@ impl Default for SimulationOptions {
             commit_delay: milliseconds(0)..=milliseconds(2),
             follower_lag: milliseconds(0)..=milliseconds(5),
             version: (3, 8, 4),
+            forgets_sessions: false,
             container_interval: Duration::from_secs(60),
             trace_limit: 10_000,
+            limits: Limits::default(),
         }
     }
 }
@@ -188,6 +205,20 @@ impl Simulation {
     /// What has happened, to be read.
     pub fn trace(&self) -> Trace {
         self.shared.with(|world| world.recorder.snapshot())
+    }
+
+    /// Waits until more has happened than the [limits](SimulationOptions::limits) allow, and tells
+    /// what. The simulation goes on.
+    pub async fn exceeds_its_limits(&self) -> String {
+        let mut exceeded = self.shared.with(|world| world.gauge.exceeded());
+        loop {
+            if let Some(text) = exceeded.borrow_and_update().clone() {
+                return text;
+            }
+            if exceeded.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
     }
 
     /// Writes a line of the test's own into the trace.
@@ -291,18 +322,32 @@ impl SimulatedProcess {
 
     /// Whether it sleeps, or has been killed.
     pub fn is_asleep(&self) -> bool {
-        self.shared.with(|world| world.is_asleep(self.id))
+        self.shared
+            .with(|world| world.processes[self.id].is_asleep())
     }
 
     /// Runs a future as a task of this process: it does not move while the process sleeps.
     pub async fn while_awake<F: Future>(&self, future: F) -> F::Output {
-        while_awake(&self.shared, self.id, future).await
+        tasks::run(&self.shared, self.id, Kind::Own, future).await
+    }
+
+    /// Has all that its sessions do in the background stand still for so long, and their clients,
+    /// while the process's own tasks go on: the runtime that the sessions were opened in is
+    /// blocked, and the tasks run in another.
+    pub fn block_sessions(&self, duration: Duration) {
+        self.shared.with(|world| world.block(self.id, duration));
     }
 
     /// Cuts it off from all servers: what is sent arrives late or, where the connection is given
     /// up meanwhile, perhaps never.
     pub fn partition(&self, duration: Duration) {
-        self.shared.with(|world| world.partition(self.id, duration));
+        self.partition_one_way(Way::Both, duration);
+    }
+
+    /// Cuts it off from all servers, one way: what it sends does not arrive, or what is sent to it.
+    pub fn partition_one_way(&self, way: Way, duration: Duration) {
+        self.shared
+            .with(|world| world.partition(self.id, way, duration));
     }
 
     /// Breaks the connections of all its sessions. What is in flight may or may not arrive.
@@ -371,12 +416,47 @@ impl Faults {
         });
     }
 
+    /// Has the next reconnect of a session answered with a new session, though the old one may
+    /// live on: see [`forgets_sessions`](SimulationOptions::forgets_sessions).
+    pub fn forget(&self, session: SessionId) {
+        self.shared.with(|world| world.forgotten.insert(session.0));
+    }
+
     /// Cuts a follower off from the leader. It goes on answering reads and pings; writes and
     /// syncs hang, until it is back or gives up its leader after
     /// [`sync_limit`](SimulationOptions::sync_limit) ticks. With no quorum left nothing is
     /// committed. Nothing happens where the server is the leader.
     pub fn cut_off_from_leader(&self, server: usize, duration: Duration) {
-        self.shared.with(|world| world.cut_off(server, duration));
+        self.cut_off_one_way(server, Way::Both, duration);
+    }
+
+    /// Cuts a follower off from the leader, one way: nothing that it sends arrives, or nothing
+    /// that is sent to it. The leader gives it up all the same.
+    pub fn cut_off_one_way(&self, server: usize, way: Way, duration: Duration) {
+        self.shared
+            .with(|world| world.cut_off(server, way, duration));
+    }
+
+    /// Cuts the leader off from all its followers, of which there must be two at least. It goes on
+    /// answering reads, pings and syncs of its own clients, and tells them that their sessions
+    /// live, until it notices that it has no quorum: within
+    /// [`sync_limit`](SimulationOptions::sync_limit) ticks and one. Meanwhile the followers give it
+    /// up and elect another. Nothing happens where one is cut off already.
+    pub fn isolate_leader(&self, duration: Duration) {
+        self.shared.with(|world| world.isolate(duration));
+    }
+
+    /// Has nothing committed for so long, as where all servers wait for their disks. Reads, pings,
+    /// and syncs behind which nothing waits to be committed are answered.
+    pub fn stall_commits(&self, duration: Duration) {
+        self.shared.with(|world| world.stall(duration));
+    }
+
+    /// Has a server stand still for so long, but for less than the time after which the other
+    /// servers give it up: what is sent to it waits.
+    pub fn pause_server(&self, server: usize, duration: Duration) {
+        self.shared
+            .with(|world| world.pause_server(server, duration));
     }
 
     /// The leader falls, every connection with it; after a while `server` leads.

@@ -266,6 +266,8 @@ pub(super) struct Arriving {
     pub(super) lose_reply: bool,
     pub(super) delay_reply: std::time::Duration,
     pub(super) expire: bool,
+    /// For how long the server is cut off from the others once it has answered.
+    pub(super) cut_off: Option<std::time::Duration>,
 }
 
 /// From a server to a client, on one connection, in order.

@@ -9,8 +9,10 @@ use zookeeper_recipes_core::ensemble::{
     AuthId, Created, Event, Operation, Outcome, Permission, SessionEnd, SessionId, Stat,
 };
 
+use super::faults::Way;
 use super::history::{Change, Committed};
 use super::proposal::{Proposal, Writer, permit};
+use super::quorum::ServerState;
 use super::request::{Answer, Arriving, Downward, Failure, Request, Upward};
 use super::trace::TraceKind;
 use super::transaction::{Body, Transaction};
@@ -20,17 +22,6 @@ use super::world::{Action, ClientId, World};
 
 /// The wall clock's time at which every simulation begins, in milliseconds since 1970.
 const EPOCH: i64 = 1_700_000_000_000;
-
-/// How a server stands to its leader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ServerState {
-    /// It has its leader.
-    Serving,
-    /// It is cut off from its leader and does not know it yet.
-    CutOff,
-    /// It has no leader, and serves nobody.
-    Down,
-}
 
 #[derive(Debug)]
 pub(super) struct Server {
@@ -42,14 +33,16 @@ pub(super) struct Server {
     /// Which cut this is, so that the end of an earlier one is not taken for its end.
     pub(super) cut: u64,
     /// The term whose leader it followed as it was cut off.
-    followed: u64,
+    pub(super) followed: u64,
     /// The index of the first transaction not yet applied.
     applied: u64,
     last_up: Duration,
     last_down: Duration,
-    held_up: VecDeque<ToLeader>,
-    held_down: VecDeque<FromLeader>,
-    touched: BTreeSet<i64>,
+    pub(super) held_up: VecDeque<ToLeader>,
+    pub(super) held_down: VecDeque<FromLeader>,
+    pub(super) touched: BTreeSet<i64>,
+    /// What has come for it since it was paused.
+    pub(super) paused: Option<Vec<Action>>,
 }
 
 impl Server {
@@ -67,6 +60,7 @@ impl Server {
             held_up: VecDeque::new(),
             held_down: VecDeque::new(),
             touched: BTreeSet::new(),
+            paused: None,
         }
     }
 }
@@ -117,12 +111,12 @@ pub(super) enum FromLeader {
 }
 
 /// A session, as the leader knows it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SessionRecord {
-    expires: Duration,
+    pub(super) expires: Duration,
     /// The server through which it came last.
-    owner: Option<usize>,
-    closing: bool,
+    pub(super) owner: Option<usize>,
+    pub(super) closing: bool,
 }
 
 /// A connection between a client and a server.
@@ -179,23 +173,14 @@ impl World {
         if !connection.server_open || connection.deaf {
             return;
         }
-        let (server, client) = (connection.server, connection.client);
+        let server = connection.server;
         match message {
             Upward::Close => self.close_at_server(id, false),
-            Upward::Connect { session: None, .. } => {
-                let identities = self
-                    .clients
-                    .get(&client)
-                    .map(|it| it.identities.clone())
-                    .unwrap_or_default();
-                self.forward(
-                    server,
-                    ToLeader::Open {
-                        connection: id,
-                        identities,
-                    },
-                );
-            }
+            Upward::Connect { session: None, .. } => self.open(id, server),
+            Upward::Connect {
+                session: Some(session),
+                ..
+            } if self.forgets(session) => self.open(id, server),
             Upward::Connect {
                 session: Some(session),
                 seen,
@@ -240,6 +225,32 @@ impl World {
                 }
             }
         }
+    }
+
+    fn open(&mut self, connection: ConnectionId, server: usize) {
+        let identities = self.identities_on(connection);
+        self.forward(
+            server,
+            ToLeader::Open {
+                connection,
+                identities,
+            },
+        );
+    }
+
+    /// What the client on a connection authenticates as.
+    fn identities_on(&self, connection: ConnectionId) -> Vec<AuthId> {
+        self.connections
+            .get(&connection)
+            .and_then(|it| self.clients.get(&it.client))
+            .map(|it| it.identities.clone())
+            .unwrap_or_default()
+    }
+
+    /// Whether a session that comes back is given a new one, dead or alive.
+    fn forgets(&mut self, session: i64) -> bool {
+        let chance = self.rates.forgotten;
+        self.options.forgets_sessions || self.forgotten.remove(&session) || self.chance(chance)
     }
 
     /// A request on a connection whose session is settled.
@@ -293,11 +304,9 @@ impl World {
             return;
         };
         let (server, session) = (connection.server, connection.session);
-        let expired_here = server == self.leader
-            && self
-                .sessions
-                .get(&session)
-                .is_none_or(|record| record.closing);
+        let expired_here = self
+            .sessions_of(server)
+            .is_some_and(|sessions| sessions.get(&session).is_none_or(|record| record.closing));
         let result = if expired_here {
             Err(Failure::SessionExpired)
         } else {
@@ -399,7 +408,7 @@ impl World {
         self.rng.shuffle(renewed);
         let interrupted_at = self.rng.usize(..=2 * renewed.len());
         for (index, (path, kind)) in renewed.iter().enumerate() {
-            if index == interrupted_at {
+            if index == interrupted_at && self.servers[at].state == ServerState::Serving {
                 self.catch_up(at, self.committed);
             }
             // The end of its session may have been among them, which has taken its watches away.
@@ -436,7 +445,8 @@ impl World {
             self.close_at_server(id, true);
             return;
         }
-        let zxid = self.servers[connection.server].tree.zxid;
+        let server = connection.server;
+        let zxid = self.servers[server].tree.zxid;
         let expired = result == Err(Failure::SessionExpired);
         let delay = arriving.delay_reply;
         self.send_down(
@@ -450,6 +460,9 @@ impl World {
         );
         if expired {
             self.close_at_server(id, true);
+        }
+        if let Some(duration) = arriving.cut_off {
+            self.cut_off_or_isolate(server, duration);
         }
     }
 
@@ -506,7 +519,7 @@ impl World {
         let Some(client) = self.clients.get(&connection.client) else {
             return;
         };
-        let reachable = self.processes[client.process].partitioned_until;
+        let reachable = self.processes[client.process].deaf_until;
         let at = (self.now + delay).max(connection.last_down).max(reachable);
         connection.last_down = at;
         self.schedule(
@@ -592,17 +605,18 @@ impl World {
     }
 
     pub(super) fn reach_leader(&mut self, term: u64, server: usize, message: ToLeader) {
-        if term != self.term {
-            return;
-        }
         match self.servers[server].state {
+            ServerState::Isolated => self.lead_alone(server, message),
+            _ if term != self.term => {}
             ServerState::Down => {}
-            ServerState::CutOff => self.servers[server].held_up.push_back(message),
-            ServerState::Serving => self.lead(server, message),
+            ServerState::CutOff(Way::Both | Way::Up) => {
+                self.servers[server].held_up.push_back(message);
+            }
+            ServerState::Serving | ServerState::CutOff(Way::Down) => self.lead(server, message),
         }
     }
 
-    fn lead(&mut self, server: usize, message: ToLeader) {
+    pub(super) fn lead(&mut self, server: usize, message: ToLeader) {
         match message {
             ToLeader::Open {
                 connection,
@@ -625,15 +639,18 @@ impl World {
                 connection,
                 session,
             } => {
-                let expires = self.expiry();
-                let valid = match self.sessions.get_mut(&session) {
-                    Some(record) if !record.closing => {
-                        record.expires = expires;
-                        record.owner = Some(server);
-                        true
-                    }
-                    _ => false,
-                };
+                let valid = self.revalidate(self.leader, session, server);
+                let chance = self.rates.replaced;
+                if !valid && self.chance(chance) {
+                    let identities = self.identities_on(connection);
+                    return self.lead(
+                        server,
+                        ToLeader::Open {
+                            connection,
+                            identities,
+                        },
+                    );
+                }
                 self.tell(server, FromLeader::Revalidated { connection, valid });
             }
             ToLeader::Write {
@@ -671,7 +688,7 @@ impl World {
             }
             ToLeader::Touched(sessions) => {
                 for session in sessions {
-                    self.touch_at_leader(session);
+                    self.touch_at_leader(self.leader, session);
                 }
             }
         }
@@ -777,7 +794,7 @@ impl World {
 
     /// Commits all up to this transaction.
     pub(super) fn commit(&mut self, index: u64) {
-        if !self.has_quorum() {
+        if !self.has_quorum() || self.now < self.stalled_until {
             self.commits_held = true;
             return;
         }
@@ -828,6 +845,7 @@ impl World {
                 self.effects.push(Box::new(move || observer(&committed)));
             }
             self.history.push(committed);
+            self.gauge.committed(self.history.len());
         };
         match &transaction.body {
             Body::Refused(_) => return,
@@ -889,13 +907,15 @@ impl World {
             return;
         }
         match self.servers[server].state {
-            ServerState::Down => {}
-            ServerState::CutOff => self.servers[server].held_down.push_back(message),
-            ServerState::Serving => self.follow(server, message),
+            ServerState::Down | ServerState::Isolated => {}
+            ServerState::CutOff(Way::Both | Way::Down) => {
+                self.servers[server].held_down.push_back(message);
+            }
+            ServerState::Serving | ServerState::CutOff(Way::Up) => self.follow(server, message),
         }
     }
 
-    fn follow(&mut self, server: usize, message: FromLeader) {
+    pub(super) fn follow(&mut self, server: usize, message: FromLeader) {
         match message {
             FromLeader::Commit { index } => self.catch_up(server, index + 1),
             FromLeader::Synced { connection, id } => {
@@ -920,7 +940,7 @@ impl World {
     }
 
     /// A server applies what it has not yet applied, up to this index.
-    fn catch_up(&mut self, server: usize, end: u64) {
+    pub(super) fn catch_up(&mut self, server: usize, end: u64) {
         while self.servers[server].applied < end {
             let index = self.servers[server].applied;
             self.servers[server].applied += 1;
@@ -1066,27 +1086,33 @@ impl World {
 /// Sessions, and what is done by the clock.
 impl World {
     /// When a session touched now expires: after its timeout, rounded up to the next tick.
-    fn expiry(&self) -> Duration {
+    pub(super) fn expiry(&self) -> Duration {
         let tick = self.options.tick.as_millis().max(1) as u64;
         let end = (self.now + self.options.session_timeout).as_millis() as u64;
         Duration::from_millis((end / tick + 1) * tick)
     }
 
     fn touch(&mut self, server: usize, session: i64) {
-        if server == self.leader {
-            self.touch_at_leader(session);
+        if self.sessions_of(server).is_some() {
+            self.touch_at_leader(server, session);
         } else {
             self.servers[server].touched.insert(session);
         }
     }
 
-    fn touch_at_leader(&mut self, session: i64) {
+    /// A server that leads, or thinks that it does, gives a session its whole timeout. Whether the
+    /// session lives.
+    pub(super) fn touch_at_leader(&mut self, server: usize, session: i64) -> bool {
         let expires = self.expiry();
-        if let Some(record) = self.sessions.get_mut(&session) {
-            if !record.closing {
-                record.expires = expires;
-            }
+        let record = self
+            .sessions_of(server)
+            .and_then(|sessions| sessions.get_mut(&session))
+            .filter(|record| !record.closing);
+        let lives = record.is_some();
+        if let Some(record) = record {
+            record.expires = expires;
         }
+        lives
     }
 
     fn arm_timers(&mut self) {
@@ -1115,6 +1141,7 @@ impl World {
                 self.expire(session);
             }
         }
+        self.expire_alone();
         if self.sessions.is_empty() {
             // Nothing more to watch over: a paused clock shall be able to come to rest.
             self.timers_armed = false;
@@ -1138,17 +1165,37 @@ impl World {
 
     pub(super) fn touch_sessions(&mut self) {
         for server in 0..self.servers.len() {
-            if server != self.leader && self.servers[server].state != ServerState::Down {
-                let touched = std::mem::take(&mut self.servers[server].touched);
-                let touched: Vec<i64> = touched.into_iter().collect();
-                if !touched.is_empty() {
-                    self.forward(server, ToLeader::Touched(touched));
-                }
+            let found = &self.servers[server];
+            let hears_pings = match found.state {
+                ServerState::Serving | ServerState::CutOff(Way::Up) => true,
+                ServerState::CutOff(_) | ServerState::Isolated | ServerState::Down => false,
+            };
+            if hears_pings && found.paused.is_none() {
+                self.answer_ping(server);
             }
         }
         if self.timers_armed {
             self.after(self.options.tick / 2, Action::TouchSessions);
         }
+    }
+
+    /// A follower tells its leader which sessions it has heard of since the last ping.
+    pub(super) fn answer_ping(&mut self, server: usize) {
+        let touched = std::mem::take(&mut self.servers[server].touched);
+        if server != self.leader && !touched.is_empty() {
+            self.forward(server, ToLeader::Touched(touched.into_iter().collect()));
+        }
+    }
+
+    /// A session has come to a server: whether it lives. Requests that another server still passes
+    /// on are no longer its own.
+    pub(super) fn revalidate(&mut self, leader: usize, session: i64, server: usize) -> bool {
+        let lives = self.touch_at_leader(leader, session);
+        let sessions = self.sessions_of(leader);
+        if let (true, Some(record)) = (lives, sessions.and_then(|it| it.get_mut(&session))) {
+            record.owner = Some(server);
+        }
+        lives
     }
 
     pub(super) fn reap_containers_by_timer(&mut self) {
@@ -1186,165 +1233,12 @@ impl World {
     }
 }
 
-/// Servers that lose each other.
-impl World {
-    /// Cuts a follower off from the leader for a while.
-    pub(super) fn cut_off(&mut self, server: usize, duration: Duration) {
-        if server == self.leader || self.servers[server].state != ServerState::Serving {
-            return;
-        }
-        self.trace(TraceKind::Fault, None, 0, || {
-            format!("server {server} is cut off from the leader for {duration:?}")
-        });
-        let cut_off = &mut self.servers[server];
-        cut_off.state = ServerState::CutOff;
-        cut_off.linked = false;
-        cut_off.cut += 1;
-        cut_off.followed = self.term;
-        let cut = cut_off.cut;
-        let patience = self.options.tick * self.options.sync_limit;
-        self.after(patience, Action::GiveUpLeader { server, cut });
-        self.after(duration, Action::RejoinLeader { server, cut });
-    }
-
-    pub(super) fn give_up_leader(&mut self, server: usize, cut: u64) {
-        if self.servers[server].cut != cut || self.servers[server].state != ServerState::CutOff {
-            return;
-        }
-        self.trace(TraceKind::Fault, None, 0, || {
-            format!("server {server} gives up its leader and serves nobody")
-        });
-        self.stop(server);
-        if !self.could_have_quorum() && self.servers[self.leader].state != ServerState::Down {
-            self.trace(TraceKind::Fault, None, 0, || {
-                "the leader has lost its quorum: it serves nobody".to_owned()
-            });
-            for each in 0..self.servers.len() {
-                if self.servers[each].linked {
-                    self.stop(each);
-                }
-            }
-        }
-    }
-
-    pub(super) fn rejoin_leader(&mut self, server: usize, cut: u64) {
-        if self.servers[server].cut != cut {
-            return;
-        }
-        self.trace(TraceKind::Fault, None, 0, || {
-            format!("server {server} is no longer cut off from the leader")
-        });
-        self.servers[server].linked = true;
-        if self.servers[self.leader].state == ServerState::Down {
-            self.stop(server);
-            if self.could_have_quorum() {
-                let (term, leader) = (self.term, self.leader);
-                self.elected(term, leader);
-            }
-            return;
-        }
-        if self.servers[server].followed != self.term {
-            // The leader that it followed has gone, and with it what it was to pass on.
-            self.stop(server);
-        }
-        let before = std::mem::replace(&mut self.servers[server].state, ServerState::Serving);
-        if before == ServerState::Down {
-            let end = self.committed;
-            self.catch_up(server, end);
-        } else {
-            let up = std::mem::take(&mut self.servers[server].held_up);
-            let down = std::mem::take(&mut self.servers[server].held_down);
-            for message in up {
-                self.lead(server, message);
-            }
-            for message in down {
-                self.follow(server, message);
-            }
-        }
-        self.commit_held();
-    }
-
-    fn could_have_quorum(&self) -> bool {
-        self.servers.iter().filter(|server| server.linked).count() > self.servers.len() / 2
-    }
-
-    fn commit_held(&mut self) {
-        if std::mem::take(&mut self.commits_held) && self.log_end() > 0 {
-            let last = self.log_end() - 1;
-            self.commit(last);
-        }
-    }
-
-    /// A server stops serving: its connections end, and what it had not passed on is gone.
-    fn stop(&mut self, server: usize) {
-        let stopped = &mut self.servers[server];
-        stopped.state = ServerState::Down;
-        stopped.held_up.clear();
-        stopped.held_down.clear();
-        stopped.touched.clear();
-        let connections: Vec<ConnectionId> = self
-            .connections
-            .iter()
-            .filter(|(_, it)| it.server == server)
-            .map(|(id, _)| *id)
-            .collect();
-        for id in connections {
-            self.close_at_server(id, true);
-        }
-    }
-
-    /// The leader falls; after a while `server` leads, and has all the others. What was proposed
-    /// is kept, what was not is gone.
-    pub(super) fn elect(&mut self, server: usize, duration: Duration) {
-        self.trace(TraceKind::Fault, None, 0, || {
-            format!("the leader falls; server {server} will lead in {duration:?}")
-        });
-        for each in 0..self.servers.len() {
-            self.stop(each);
-            self.servers[each].linked = true;
-            self.servers[each].cut += 1;
-        }
-        self.term += 1;
-        let term = self.term;
-        self.after(duration, Action::Elected { term, server });
-    }
-
-    pub(super) fn elected(&mut self, term: u64, server: usize) {
-        if term != self.term {
-            return;
-        }
-        self.term += 1;
-        self.leader = server;
-        self.epoch += 1;
-        self.proposals = 0;
-        self.syncs.clear();
-        self.trace(TraceKind::Fault, None, 0, || {
-            format!("server {server} leads")
-        });
-        // A new leader has heard of nobody yet, and gives every session its whole timeout.
-        let expires = self.expiry();
-        for record in self.sessions.values_mut() {
-            record.expires = expires;
-            record.owner = None;
-        }
-        for each in &mut self.servers {
-            if each.linked {
-                each.state = ServerState::Serving;
-            }
-        }
-        self.commits_held = true;
-        self.commit_held();
-        let end = self.committed;
-        for each in 0..self.servers.len() {
-            if self.servers[each].state == ServerState::Serving {
-                self.catch_up(each, end);
-            }
-        }
-    }
-}
-
 /// Applies a transaction to a tree, telling each edit and what came of it.
-fn apply(tree: &mut Tree, transaction: &Transaction, mut done: impl FnMut(&Edit, Applied)) {
+pub(super) fn apply(
+    tree: &mut Tree,
+    transaction: &Transaction,
+    mut done: impl FnMut(&Edit, Applied),
+) {
     let zxid = transaction.zxid;
     let time = EPOCH + transaction.proposed.as_millis() as i64;
     match &transaction.body {

@@ -1,7 +1,7 @@
 //! The seam's two traits, on top of a simulation.
 
 use std::fmt;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -17,6 +17,7 @@ use zookeeper_recipes_core::{Identity, Refusal, ServerError};
 
 use super::client::Settled;
 use super::request::{Answer, Request, outcome_unknown, refused};
+use super::tasks::{self, Kind};
 use super::world::{ClientId, ProcessId, Shared};
 
 /// The ensemble, as one process reaches it.
@@ -95,32 +96,8 @@ impl Ensemble for SimulatedEnsemble {
     fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
         let shared = Arc::clone(&self.shared);
         let process = self.process;
-        async move { while_awake(&shared, process, work).await }.boxed()
+        async move { tasks::run(&shared, process, Kind::Background, work).await }.boxed()
     }
-}
-
-/// Runs a future that does not move while the process sleeps.
-pub(super) async fn while_awake<F: Future>(
-    shared: &Shared,
-    process: ProcessId,
-    future: F,
-) -> F::Output {
-    let mut future = pin!(future);
-    std::future::poll_fn(|context| {
-        let asleep = shared.with(|world| {
-            let asleep = world.is_asleep(process);
-            if asleep {
-                world.processes[process].wake_later(context.waker());
-            }
-            asleep
-        });
-        if asleep {
-            Poll::Pending
-        } else {
-            future.as_mut().poll(context)
-        }
-    })
-    .await
 }
 
 /// A session that is being opened: left to its timeout where nobody waits for it any more.

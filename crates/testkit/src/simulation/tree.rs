@@ -118,7 +118,7 @@ pub(super) struct Applied {
 }
 
 /// One server's copy of the tree.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tree {
     nodes: BTreeMap<String, Znode>,
     /// The last transaction applied.

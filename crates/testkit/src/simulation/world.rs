@@ -1,6 +1,6 @@
 //! The state of a simulation, and the agenda that moves it on.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -17,9 +17,12 @@ use super::client::Client;
 use super::counters::Counters;
 use super::faults::{FaultRates, Pending};
 use super::history::Committed;
+use super::isolation::Isolated;
+use super::limits::Gauge;
 use super::proposal::Outstanding;
 use super::request::{Downward, Upward};
 use super::server::{Connection, FromLeader, Server, SessionRecord, ToLeader};
+use super::tasks::{TaskId, Turns};
 use super::trace::{Recorder, TraceEntry, TraceKind};
 use super::transaction::Transaction;
 use super::tree::Tree;
@@ -37,8 +40,29 @@ pub(super) struct Process {
     pub(super) name: String,
     /// Where it has been killed, for ever.
     pub(super) asleep_until: Option<Duration>,
-    pub(super) partitioned_until: Duration,
-    pub(super) wakers: Vec<Waker>,
+    /// Until when its sessions and their clients stand still, while its own tasks go on.
+    pub(super) blocked_until: Option<Duration>,
+    /// Until when nothing that it sends arrives.
+    pub(super) mute_until: Duration,
+    /// Until when nothing that is sent to it arrives.
+    pub(super) deaf_until: Duration,
+    /// The tasks that wait for it to go on.
+    pub(super) wakers: BTreeMap<TaskId, Waker>,
+    /// How many requests it has sent in which second.
+    sent: (u64, u64),
+}
+
+/// What is sent is counted.
+impl World {
+    pub(super) fn count_request(&mut self, process: ProcessId) {
+        let second = self.now.as_secs();
+        let process = &mut self.processes[process];
+        if process.sent.0 != second {
+            process.sent = (second, 0);
+        }
+        process.sent.1 += 1;
+        self.gauge.sent(&process.name, process.sent.1);
+    }
 }
 
 impl Process {
@@ -46,11 +70,13 @@ impl Process {
         self.asleep_until == Some(Duration::MAX)
     }
 
-    /// Has a task woken when the process wakes.
-    pub(super) fn wake_later(&mut self, waker: &Waker) {
-        if !self.wakers.iter().any(|known| known.will_wake(waker)) {
-            self.wakers.push(waker.clone());
-        }
+    pub(super) fn is_asleep(&self) -> bool {
+        self.asleep_until.is_some()
+    }
+
+    /// Whether its sessions and their clients stand still.
+    pub(super) fn is_still(&self) -> bool {
+        self.asleep_until.is_some() || self.blocked_until.is_some()
     }
 }
 
@@ -102,12 +128,22 @@ pub(super) enum Action {
         process: ProcessId,
         at: Duration,
     },
+    Unblock {
+        process: ProcessId,
+        at: Duration,
+    },
     /// The leader looks for sessions that it has not heard of for too long.
     ExpireSessions,
     /// The followers tell the leader which sessions they have heard of.
     TouchSessions,
     ReapContainers,
     RollDice,
+    /// Commits that have stalled go on.
+    EndStall,
+    /// A paused server goes on.
+    Resume {
+        server: usize,
+    },
     /// A follower has been cut off for so long that it stops serving.
     GiveUpLeader {
         server: usize,
@@ -120,6 +156,18 @@ pub(super) enum Action {
     Elected {
         term: u64,
         server: usize,
+    },
+    /// The followers of an isolated leader have heard nothing of it for too long.
+    FollowersGiveUp {
+        cut: u64,
+    },
+    /// An isolated leader notices that it is alone.
+    StepDown {
+        cut: u64,
+    },
+    EndIsolation {
+        server: usize,
+        cut: u64,
     },
 }
 
@@ -147,6 +195,10 @@ pub(super) struct World {
 
     pub(super) servers: Vec<Server>,
     pub(super) leader: usize,
+    /// A leader that is cut off from all the others.
+    pub(super) isolated: Option<Isolated>,
+    /// Whether it is settled who will lead next, and when.
+    pub(super) electing: bool,
     /// Grows with each election. Messages of an earlier term are void.
     pub(super) term: u64,
     pub(super) epoch: i64,
@@ -159,17 +211,25 @@ pub(super) struct World {
     pub(super) log_start: u64,
     pub(super) committed: u64,
     pub(super) last_commit: Duration,
-    /// Commits that wait for a quorum.
+    /// Commits that wait for a quorum, or for the end of a stall.
     pub(super) commits_held: bool,
+    /// Until when nothing is committed.
+    pub(super) stalled_until: Duration,
+    /// How many servers stand still.
+    pub(super) paused: usize,
     pub(super) sessions: BTreeMap<i64, SessionRecord>,
     pub(super) next_session: i64,
     pub(super) identities: BTreeMap<i64, Vec<AuthId>>,
+    /// The sessions whose next reconnect is answered with another session.
+    pub(super) forgotten: BTreeSet<i64>,
     pub(super) syncs: Vec<(u64, usize, ConnectionId, u64)>,
     pub(super) timers_armed: bool,
     pub(super) dice_armed: bool,
 
     pub(super) faults: Pending,
     pub(super) rates: FaultRates,
+    pub(super) turns: Turns,
+    pub(super) gauge: Gauge,
     pub(super) recorder: Recorder,
     pub(super) history: Vec<Committed>,
     pub(super) commit_observer: Option<CommitObserver>,
@@ -193,6 +253,8 @@ impl World {
             next_connection: 1,
             servers: (0..count).map(|_| Server::new()).collect(),
             leader: 0,
+            isolated: None,
+            electing: false,
             term: 1,
             epoch: 1,
             proposals: 0,
@@ -203,14 +265,19 @@ impl World {
             committed: 0,
             last_commit: Duration::ZERO,
             commits_held: false,
+            stalled_until: Duration::ZERO,
+            paused: 0,
             sessions: BTreeMap::new(),
             next_session: 1,
             identities: BTreeMap::new(),
+            forgotten: BTreeSet::new(),
             syncs: Vec::new(),
             timers_armed: false,
             dice_armed: false,
             faults: Pending::default(),
             rates: FaultRates::default(),
+            turns: Turns::default(),
+            gauge: Gauge::new(options.limits.clone()),
             recorder: Recorder::new(options.trace_limit),
             history: Vec::new(),
             commit_observer: None,
@@ -223,6 +290,7 @@ impl World {
         let at = whole_milliseconds(at.max(self.now) + Duration::from_nanos(999_999));
         self.sequence += 1;
         self.agenda.insert((at, self.sequence), action);
+        self.gauge.outstanding(self.agenda.len());
     }
 
     pub(super) fn after(&mut self, delay: Duration, action: Action) {
@@ -267,14 +335,13 @@ impl World {
         self.processes.push(Process {
             name: name.to_owned(),
             asleep_until: None,
-            partitioned_until: Duration::ZERO,
-            wakers: Vec::new(),
+            blocked_until: None,
+            mute_until: Duration::ZERO,
+            deaf_until: Duration::ZERO,
+            wakers: BTreeMap::new(),
+            sent: (0, 0),
         });
         self.processes.len() - 1
-    }
-
-    pub(super) fn is_asleep(&self, process: ProcessId) -> bool {
-        self.processes[process].asleep_until.is_some()
     }
 
     pub(super) fn trace(
@@ -323,6 +390,9 @@ impl World {
 
     /// Does what is due, up to the first thing that a task could notice.
     fn step(&mut self) -> Step {
+        if self.take_turn() {
+            return Step::Noticed;
+        }
         loop {
             let Some(entry) = self.agenda.first_entry() else {
                 return Step::Wait(None);
@@ -332,6 +402,7 @@ impl World {
                 return Step::Wait(Some(at));
             }
             let action = entry.remove();
+            self.gauge.count(self.now);
             self.perform(action);
             if !self.effects.is_empty() {
                 return Step::Noticed;
@@ -339,7 +410,14 @@ impl World {
         }
     }
 
-    fn perform(&mut self, action: Action) {
+    pub(super) fn perform(&mut self, action: Action) {
+        let action = match self.paused {
+            0 => action,
+            _ => match self.hold_back(action) {
+                Some(action) => action,
+                None => return,
+            },
+        };
         match action {
             Action::ToServer {
                 connection,
@@ -368,13 +446,19 @@ impl World {
             Action::Reconnect { client, attempt } => self.reconnect(client, attempt),
             Action::AttemptFailed { client, attempt } => self.attempt_failed(client, attempt),
             Action::Wake { process, at } => self.wake(process, at),
+            Action::Unblock { process, at } => self.unblock(process, at),
             Action::ExpireSessions => self.expire_sessions(),
             Action::TouchSessions => self.touch_sessions(),
             Action::ReapContainers => self.reap_containers_by_timer(),
             Action::RollDice => self.roll_dice(),
+            Action::EndStall => self.commit_held(),
+            Action::Resume { server } => self.resume_server(server),
             Action::GiveUpLeader { server, cut } => self.give_up_leader(server, cut),
             Action::RejoinLeader { server, cut } => self.rejoin_leader(server, cut),
             Action::Elected { term, server } => self.elected(term, server),
+            Action::FollowersGiveUp { cut } => self.followers_give_up(cut),
+            Action::StepDown { cut } => self.step_down(cut),
+            Action::EndIsolation { server, cut } => self.end_isolation(server, cut),
         }
     }
 }
@@ -425,6 +509,8 @@ impl Shared {
     /// Looks at the world or changes it, then lets the tasks know.
     pub(super) fn with<T>(&self, change: impl FnOnce(&mut World) -> T) -> T {
         let mut world = self.lock();
+        let now = world.now;
+        world.gauge.count(now);
         let result = change(&mut world);
         let effects = std::mem::take(&mut world.effects);
         drop(world);

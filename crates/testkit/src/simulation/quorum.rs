@@ -1,0 +1,196 @@
+//! Servers that lose each other: followers cut off, leaders that fall, elections.
+
+use std::time::Duration;
+
+use super::faults::Way;
+use super::trace::TraceKind;
+use super::watches::ConnectionId;
+use super::world::{Action, World};
+
+/// How a server stands to its leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ServerState {
+    /// It has its leader.
+    Serving,
+    /// It is cut off from its leader and does not know it yet.
+    CutOff(Way),
+    /// It leads, cut off from all its followers, and does not know it yet.
+    Isolated,
+    /// It has no leader, and serves nobody.
+    Down,
+}
+
+/// Servers that lose each other.
+impl World {
+    /// Cuts a follower off from the leader for a while.
+    pub(super) fn cut_off(&mut self, server: usize, way: Way, duration: Duration) {
+        if server == self.leader || self.servers[server].state != ServerState::Serving {
+            return;
+        }
+        self.trace(TraceKind::Fault, None, 0, || {
+            format!("server {server} is cut off from the leader, {way:?}, for {duration:?}")
+        });
+        let cut_off = &mut self.servers[server];
+        cut_off.state = ServerState::CutOff(way);
+        cut_off.linked = false;
+        cut_off.cut += 1;
+        cut_off.followed = self.term;
+        let cut = cut_off.cut;
+        let patience = self.options.tick * self.options.sync_limit;
+        self.after(patience, Action::GiveUpLeader { server, cut });
+        self.after(duration, Action::RejoinLeader { server, cut });
+    }
+
+    /// Cuts a server off from the others, whatever it is to them.
+    pub(super) fn cut_off_or_isolate(&mut self, server: usize, duration: Duration) {
+        if server == self.leader {
+            self.isolate(duration);
+        } else {
+            self.cut_off(server, Way::Both, duration);
+        }
+    }
+
+    pub(super) fn give_up_leader(&mut self, server: usize, cut: u64) {
+        let found = &self.servers[server];
+        if found.cut != cut || !matches!(found.state, ServerState::CutOff(_)) {
+            return;
+        }
+        self.trace(TraceKind::Fault, None, 0, || {
+            format!("server {server} gives up its leader and serves nobody")
+        });
+        self.stop(server);
+        if !self.could_have_quorum() && self.servers[self.leader].state != ServerState::Down {
+            self.trace(TraceKind::Fault, None, 0, || {
+                "the leader has lost its quorum: it serves nobody".to_owned()
+            });
+            for each in 0..self.servers.len() {
+                if self.servers[each].linked {
+                    self.stop(each);
+                }
+            }
+        }
+    }
+
+    pub(super) fn rejoin_leader(&mut self, server: usize, cut: u64) {
+        if self.servers[server].cut != cut {
+            return;
+        }
+        self.trace(TraceKind::Fault, None, 0, || {
+            format!("server {server} is no longer cut off from the leader")
+        });
+        self.servers[server].linked = true;
+        if self.electing || self.servers[self.leader].state == ServerState::Down {
+            self.stop(server);
+            if !self.electing && self.could_have_quorum() {
+                let (term, leader) = (self.term, self.leader);
+                self.elected(term, leader);
+            }
+            return;
+        }
+        if self.servers[server].followed != self.term {
+            // The leader that it followed has gone, and with it what it was to pass on.
+            self.stop(server);
+        }
+        let before = std::mem::replace(&mut self.servers[server].state, ServerState::Serving);
+        if before == ServerState::Down {
+            let end = self.committed;
+            self.catch_up(server, end);
+        } else {
+            self.pass_on(server);
+        }
+        self.commit_held();
+    }
+
+    /// What a server and its leader could not tell each other arrives.
+    pub(super) fn pass_on(&mut self, server: usize) {
+        let up = std::mem::take(&mut self.servers[server].held_up);
+        let down = std::mem::take(&mut self.servers[server].held_down);
+        for message in up {
+            self.lead(server, message);
+        }
+        for message in down {
+            self.follow(server, message);
+        }
+    }
+
+    fn could_have_quorum(&self) -> bool {
+        self.servers.iter().filter(|server| server.linked).count() > self.servers.len() / 2
+    }
+
+    pub(super) fn commit_held(&mut self) {
+        if std::mem::take(&mut self.commits_held) && self.log_end() > 0 {
+            let last = self.log_end() - 1;
+            self.commit(last);
+        }
+    }
+
+    /// A server stops serving: its connections end, and what it had not passed on is gone.
+    pub(super) fn stop(&mut self, server: usize) {
+        let stopped = &mut self.servers[server];
+        stopped.state = ServerState::Down;
+        stopped.held_up.clear();
+        stopped.held_down.clear();
+        stopped.touched.clear();
+        let connections: Vec<ConnectionId> = self
+            .connections
+            .iter()
+            .filter(|(_, it)| it.server == server)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in connections {
+            self.close_at_server(id, true);
+        }
+    }
+
+    /// The leader falls; after a while `server` leads, and has all the others. What was proposed
+    /// is kept, what was not is gone.
+    pub(super) fn elect(&mut self, server: usize, duration: Duration) {
+        self.trace(TraceKind::Fault, None, 0, || {
+            format!("the leader falls; server {server} will lead in {duration:?}")
+        });
+        self.forget_isolated();
+        for each in 0..self.servers.len() {
+            self.stop(each);
+            self.servers[each].linked = true;
+            self.servers[each].cut += 1;
+        }
+        self.electing = true;
+        self.term += 1;
+        let term = self.term;
+        self.after(duration, Action::Elected { term, server });
+    }
+
+    pub(super) fn elected(&mut self, term: u64, server: usize) {
+        if term != self.term {
+            return;
+        }
+        self.term += 1;
+        self.electing = false;
+        self.leader = server;
+        self.epoch += 1;
+        self.proposals = 0;
+        self.syncs.clear();
+        self.trace(TraceKind::Fault, None, 0, || {
+            format!("server {server} leads")
+        });
+        // A new leader has heard of nobody yet, and gives every session its whole timeout.
+        let expires = self.expiry();
+        for record in self.sessions.values_mut() {
+            record.expires = expires;
+            record.owner = None;
+        }
+        for each in &mut self.servers {
+            if each.linked {
+                each.state = ServerState::Serving;
+            }
+        }
+        self.commits_held = true;
+        self.commit_held();
+        let end = self.committed;
+        for each in 0..self.servers.len() {
+            if self.servers[each].state == ServerState::Serving {
+                self.catch_up(each, end);
+            }
+        }
+    }
+}

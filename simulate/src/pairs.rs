@@ -1,0 +1,265 @@
+//! Faults that belong together: what one leaves open, the next one hits.
+//!
+//! Chance alone brings them too seldom. Each pair has its moments drawn as parts of the session
+//! timeout and of the tick.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+use tokio::time::{sleep, sleep_until};
+use zookeeper_recipes_testkit::simulation::{
+    Fault, FaultKind, RequestKind, SimulatedProcess, Simulation, SimulationOptions, Way,
+};
+
+use crate::contender::Setting;
+use crate::interference;
+use crate::schedule::Schedule;
+
+/// Has pairs happen, one after the other, until the quiet begins.
+pub(crate) async fn run(
+    simulation: &Simulation,
+    setting: &Setting,
+    schedule: &Schedule,
+    mut rng: Rng,
+) {
+    let Some(pause) = schedule.between_pairs else {
+        return;
+    };
+    let pairs = async {
+        loop {
+            sleep(rng.u32(1..=8) * pause / 8).await;
+            let process = format!("p{}", rng.usize(..schedule.processes));
+            let pair = Pair {
+                simulation,
+                setting,
+                options: &schedule.options,
+                process: simulation.process(&process),
+                rng: &mut rng,
+            };
+            pair.happen().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = sleep_until(setting.quiet_from) => {}
+        () = pairs => {}
+    }
+}
+
+/// How long what a pair has begun may last.
+pub(crate) fn mend_within(options: &SimulationOptions) -> Duration {
+    options.session_timeout * 3
+}
+
+struct Pair<'a> {
+    simulation: &'a Simulation,
+    setting: &'a Setting,
+    options: &'a SimulationOptions,
+    process: SimulatedProcess,
+    rng: &'a mut Rng,
+}
+
+impl Pair<'_> {
+    async fn happen(mut self) {
+        let kinds: [(&str, u32); 13] = [
+            ("paused, then its server is cut off", 3),
+            ("its server is cut off, then paused", 2),
+            ("paused twice", 1),
+            ("expired, then back at a server that lags behind", 1),
+            ("asleep while the leader is alone", 2),
+            ("its connection breaks twice", 1),
+            ("a create unanswered, then asleep", 1),
+            ("blocked, then unheard", 1),
+            ("commits stall, then the leader falls", 1),
+            ("its server stands still, then is cut off", 2),
+            ("an answer late, then its server is cut off", 1),
+            ("forgotten, then asleep", 1),
+            ("cut off, then forgotten", 1),
+        ];
+        let total: u32 = kinds.iter().map(|(_, weight)| weight).sum();
+        let mut drawn = self.rng.u32(..total);
+        let found = kinds.iter().position(|(_, weight)| {
+            let found = drawn < *weight;
+            drawn = drawn.saturating_sub(*weight);
+            found
+        });
+        let kind = found.unwrap_or(0);
+        let (name, text) = (self.process.name(), kinds[kind].0);
+        self.setting.ledger.remark(format!("a pair: {name} {text}"));
+        match kind {
+            0 => self.paused_then_cut_off().await,
+            1 => self.cut_off_then_paused(),
+            2 => self.paused_twice().await,
+            3 => self.expired_then_behind().await,
+            4 => self.asleep_beside_a_lonely_leader().await,
+            5 => self.broken_twice(),
+            6 => self.created_then_asleep(),
+            7 => self.blocked_then_unheard().await,
+            8 => self.stalled_then_elected().await,
+            9 => self.server_paused_then_cut_off().await,
+            10 => self.answered_late_then_cut_off(),
+            11 => self.forgotten_then_asleep().await,
+            _ => self.cut_off_then_forgotten().await,
+        }
+    }
+
+    /// Between so many hundredths of the session timeout.
+    fn part(&mut self, from: u32, to: u32) -> Duration {
+        self.options.session_timeout * self.rng.u32(from..=to) / 100
+    }
+
+    /// Up to half a tick, now and then nothing.
+    fn moment(&mut self) -> Duration {
+        self.options.tick * self.rng.u32(..=50).saturating_sub(5) / 100
+    }
+
+    /// The next probe of the process, or the next but one.
+    fn on_a_probe(&mut self, kind: FaultKind, nth: u64) {
+        let fault = Fault::new(kind).of_process(self.process.name());
+        let fault = fault.on(RequestKind::Sync).nth(nth);
+        self.simulation.faults().inject(fault);
+    }
+
+    fn server(&mut self) -> usize {
+        self.rng.usize(..self.options.servers)
+    }
+
+    /// A session that contends just now.
+    fn session(&mut self) -> Option<zookeeper_recipes_core::SessionId> {
+        let contenders = self.setting.ledger.contenders();
+        self.rng.choice(&contenders).and_then(|(_, owner)| *owner)
+    }
+
+    async fn paused_then_cut_off(&mut self) {
+        let asleep = self.part(15, 75);
+        self.process.sleep(asleep);
+        sleep(asleep).await;
+        let (nth, cut) = (self.rng.u64(1..=2), self.part(50, 300));
+        self.on_a_probe(FaultKind::CutOff(cut), nth);
+    }
+
+    fn cut_off_then_paused(&mut self) {
+        let (nth, cut, asleep) = (self.rng.u64(1..=2), self.part(50, 300), self.part(15, 120));
+        self.on_a_probe(FaultKind::CutOff(cut), nth);
+        let after = self.rng.u64(0..=1);
+        self.on_a_probe(FaultKind::Asleep(asleep), nth + after);
+    }
+
+    async fn paused_twice(&mut self) {
+        for _ in 0..2 {
+            let asleep = self.part(20, 70);
+            self.process.sleep(asleep);
+            let awake = self.part(1, 40);
+            sleep(asleep + awake).await;
+        }
+    }
+
+    async fn expired_then_behind(&mut self) {
+        let (server, cut) = (self.server(), self.part(5, 60));
+        let way = [Way::Both, Way::Up, Way::Down][self.rng.usize(..3)];
+        self.simulation.faults().cut_off_one_way(server, way, cut);
+        sleep(self.moment()).await;
+        if let Some(session) = self.session() {
+            interference::end(self.simulation, self.setting, session);
+            self.simulation.faults().disconnect(session);
+        }
+    }
+
+    async fn asleep_beside_a_lonely_leader(&mut self) {
+        let alone = self.options.tick * (self.options.sync_limit + self.rng.u32(..=4));
+        let alone = alone.min(mend_within(self.options));
+        let asleep = self.part(20, 150);
+        let sleeps_first = self.rng.bool();
+        if sleeps_first {
+            self.process.sleep(asleep);
+            sleep(self.moment()).await;
+        }
+        self.simulation.faults().isolate_leader(alone);
+        if !sleeps_first {
+            sleep(alone * self.rng.u32(..=100) / 100).await;
+            self.process.sleep(asleep);
+        }
+    }
+
+    fn broken_twice(&mut self) {
+        let kinds = [FaultKind::RequestLost, FaultKind::ReplyLost];
+        for nth in 1..=2 {
+            let fault = Fault::new(kinds[self.rng.usize(..2)])
+                .of_process(self.process.name())
+                .nth(nth)
+                .reconnecting_to(self.server());
+            self.simulation.faults().inject(fault);
+        }
+        if self.rng.bool() {
+            let fault = Fault::new(kinds[self.rng.usize(..2)])
+                .of_process(self.process.name())
+                .on(RequestKind::SetWatches);
+            self.simulation.faults().inject(fault);
+        }
+    }
+
+    fn created_then_asleep(&mut self) {
+        let asleep = self.part(20, 150);
+        for kind in [FaultKind::ReplyLost, FaultKind::Asleep(asleep)] {
+            let fault = Fault::new(kind)
+                .of_process(self.process.name())
+                .on(RequestKind::Create);
+            self.simulation.faults().inject(fault);
+        }
+    }
+
+    async fn blocked_then_unheard(&mut self) {
+        let (blocked, cut) = (self.part(20, 150), self.part(10, 150));
+        self.process.block_sessions(blocked);
+        sleep(blocked * self.rng.u32(..=100) / 100).await;
+        let way = [Way::Both, Way::Up, Way::Down][self.rng.usize(..3)];
+        self.process.partition_one_way(way, cut);
+    }
+
+    async fn stalled_then_elected(&mut self) {
+        let stalled = self.part(5, 100);
+        self.simulation.faults().stall_commits(stalled);
+        sleep(stalled * self.rng.u32(..=100) / 100).await;
+        if self.options.servers > 1 {
+            let (server, within) = (self.server(), self.moment());
+            self.simulation.faults().elect(server, within);
+        }
+    }
+
+    async fn server_paused_then_cut_off(&mut self) {
+        let (server, paused, cut) = (self.server(), self.part(10, 100), self.part(50, 300));
+        self.simulation.faults().pause_server(server, paused);
+        let nth = self.rng.u64(1..=3);
+        self.on_a_probe(FaultKind::CutOff(cut), nth);
+        if self.rng.bool() {
+            sleep(paused).await;
+            sleep(self.moment()).await;
+            self.simulation.faults().cut_off_from_leader(server, cut);
+        }
+    }
+
+    fn answered_late_then_cut_off(&mut self) {
+        let (late, cut) = (self.part(5, 39), self.part(50, 300));
+        let after = self.rng.u64(0..=1);
+        self.on_a_probe(FaultKind::ReplyLate(late), 1);
+        self.on_a_probe(FaultKind::CutOff(cut), 1 + after);
+    }
+
+    async fn forgotten_then_asleep(&mut self) {
+        let asleep = self.part(10, 150);
+        if let Some(session) = self.session() {
+            self.simulation.faults().forget(session);
+            self.simulation.faults().disconnect(session);
+            sleep(self.moment()).await;
+            self.process.sleep(asleep);
+        }
+    }
+
+    async fn cut_off_then_forgotten(&mut self) {
+        let cut = self.part(40, 160);
+        if let Some(session) = self.session() {
+            self.simulation.faults().forget(session);
+        }
+        self.process.partition(cut);
+    }
+}
