@@ -1,0 +1,51 @@
+//! What the servers and the client know at a moment.
+
+use super::{Age, Contact};
+
+/// What the client is connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Connection {
+    /// Nothing.
+    None,
+    /// A member that reaches no leader: answers on their way arrive, and nothing else comes.
+    Silent,
+    /// The isolated leader, or a follower that was cut off with it.
+    Isolated,
+    /// The leader itself.
+    Leader,
+    /// A follower.
+    Follower {
+        /// The leader's last ping to it.
+        since_ping: Age,
+        /// Pings on their way to it.
+        pings: u8,
+        /// It has heard of the session since it last answered a ping.
+        heard: bool,
+    },
+}
+
+/// Whether the client goes by its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Accepted {
+    /// Not before the proof of the reconnect has been answered.
+    No,
+    /// The answer is on its way.
+    ProofServed,
+    /// It does.
+    Yes,
+}
+
+/// A moment of the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    /// The last touch at the leader that has a quorum; `None` if there is no such leader.
+    pub touched: Option<Age>,
+    /// Since when a leader has been cut off from its followers, and still answers.
+    pub isolated: Option<Age>,
+    /// What the client is connected to.
+    pub connection: Connection,
+    /// Whether the client goes by its connection.
+    pub accepted: Accepted,
+    /// The contact that the client's lease counts from, or may soon.
+    pub contact: Contact,
+}

@@ -1,0 +1,3 @@
+//! Models of what the recipes stand on, for `stateright` to check exhaustively.
+
+pub mod lease;

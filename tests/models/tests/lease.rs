@@ -1,0 +1,247 @@
+//! The rules of the lease, each over all schedules of the model.
+//!
+//! The rule of the library is clean for every T from 2 to 20 ticks. Each rule that lacks a part of
+//! it is broken, so each part is needed.
+
+use std::ops::RangeInclusive;
+
+use stateright::{Checker, HasDiscoveries, Model};
+use zookeeper_recipes_models::lease::{
+    CountedFrom, LeaseModel, Proof, Rule, Servers, WaitFrom, schedule,
+};
+
+/// In ticks.
+const TIMEOUTS: RangeInclusive<u16> = 2..=20;
+
+/// A schedule in which the lease runs while a leader may expire the session.
+fn violation(model: LeaseModel) -> Option<String> {
+    let checker = model
+        .checker()
+        .finish_when(HasDiscoveries::AllOf([LeaseModel::SAFE].into()))
+        .spawn_bfs()
+        .join();
+    println!("{} states of {model:?}", checker.unique_state_count());
+    let found = checker.discovery(LeaseModel::SAFE);
+    if found.is_none() {
+        for seen in LeaseModel::SEEN {
+            assert!(checker.discovery(seen).is_some(), "not seen: {seen}");
+        }
+    }
+    found.map(|path| schedule(&model, path))
+}
+
+/// Looks for a schedule with clocks that are right, pings in time, and rounding for the better, so
+/// that nothing but the rule is to blame.
+fn assert_broken(servers: Servers, rule: Rule) -> String {
+    let servers = Servers {
+        jitter: 0,
+        ..servers
+    };
+    let rule = Rule {
+        lease: rule.lease - rule.lease.div_ceil(50) - 1,
+        wait: if rule.wait == 0 { 0 } else { rule.wait + 1 },
+        ..rule
+    };
+    let Some(schedule) = violation(LeaseModel { servers, rule }) else {
+        panic!("no schedule breaks {rule:?} on {servers:?}");
+    };
+    println!("{schedule}");
+    schedule
+}
+
+fn assert_clean((servers, rule): (Servers, Rule)) {
+    if let Some(schedule) = violation(LeaseModel { servers, rule }) {
+        panic!("{rule:?} on {servers:?} is broken by\n{schedule}");
+    }
+}
+
+/// Servers and rule in the coarsest unit that leaves the rule room after all rounding.
+///
+/// T is given in eighths of a tick.
+fn coarsest(eighths: u16, rule: impl Fn(&Servers) -> Rule) -> Option<(Servers, Rule)> {
+    (2..=32)
+        .map(|half_a_tick| 2 * half_a_tick)
+        .filter(|tick| eighths * tick % 8 == 0)
+        .map(|tick| Servers::new(eighths * tick / 8, tick))
+        .map(|servers| (servers, rule(&servers)))
+        .find(|(servers, rule)| servers.leave_room_to(rule))
+}
+
+/// T is five ticks, and the tick is told.
+fn told() -> (Servers, Rule) {
+    coarsest(5 * 8, Rule::tick_told).expect("a unit fine enough")
+}
+
+/// The tick may be longer than 2 s, which is taken for it; these are short against T.
+fn longer_than_assumed(servers: &Servers) -> Rule {
+    Rule::tick_assumed(servers, 0)
+}
+
+#[test]
+fn the_rule_is_clean_if_the_tick_is_told() {
+    for timeout in TIMEOUTS {
+        assert_clean(coarsest(8 * timeout, Rule::tick_told).expect("a unit fine enough"));
+    }
+}
+
+/// A timeout that the server has raised is two ticks, and half of it is the tick that is assumed.
+#[test]
+fn the_rule_is_clean_if_the_tick_is_as_assumed() {
+    let rule = |servers: &Servers| Rule::tick_assumed(servers, servers.tick);
+    for timeout in TIMEOUTS {
+        assert_clean(coarsest(8 * timeout, rule).expect("a unit fine enough"));
+    }
+}
+
+/// At three ticks there is no room for pings that are late.
+#[test]
+fn the_rule_is_clean_from_three_ticks_on_if_the_tick_is_longer_than_assumed() {
+    let servers = Servers {
+        jitter: 0,
+        ..Servers::new(96, 32)
+    };
+    assert_clean((servers, longer_than_assumed(&servers)));
+    for eighths in [25, 26, 28]
+        .into_iter()
+        .chain((4..=20).map(|timeout| 8 * timeout))
+    {
+        assert_clean(coarsest(eighths, longer_than_assumed).expect("a unit fine enough"));
+    }
+}
+
+#[test]
+fn below_three_ticks_an_isolated_leader_breaks_it_if_the_tick_is_longer_than_assumed() {
+    for eighths in 2 * 8..3 * 8 {
+        assert!(coarsest(eighths, longer_than_assumed).is_none());
+    }
+    for eighths in [16, 20, 22] {
+        let servers = Servers::new(4 * eighths, 32);
+        let schedule = assert_broken(servers, longer_than_assumed(&servers));
+        assert!(schedule.contains("Isolate"));
+    }
+}
+
+#[test]
+fn one_answer_is_not_enough() {
+    let (servers, _) = told();
+    let schedule = assert_broken(servers, Rule::one_answer(&servers));
+    assert!(!schedule.contains("Isolate"));
+}
+
+#[test]
+fn counted_from_the_answer_it_is_broken() {
+    let (servers, rule) = told();
+    let counted_from = CountedFrom::Answer;
+    assert_broken(
+        servers,
+        Rule {
+            counted_from,
+            ..rule
+        },
+    );
+}
+
+#[test]
+fn without_the_wait_it_is_broken() {
+    let (servers, rule) = told();
+    assert_broken(servers, Rule { wait: 0, ..rule });
+}
+
+#[test]
+fn with_the_wait_from_the_sending_it_is_broken() {
+    let (servers, rule) = told();
+    let wait_from = WaitFrom::Sending;
+    assert_broken(servers, Rule { wait_from, ..rule });
+}
+
+#[test]
+fn with_a_reconnect_proved_by_a_sync_it_is_broken() {
+    let (servers, rule) = told();
+    let proof = Proof::Sync;
+    assert_broken(servers, Rule { proof, ..rule });
+}
+
+#[test]
+fn with_a_margin_of_half_a_tick_an_isolated_leader_breaks_it() {
+    let (servers, rule) = told();
+    let lease = servers.timeout - servers.tick / 2;
+    let schedule = assert_broken(servers, Rule { lease, ..rule });
+    assert!(schedule.contains("Isolate"));
+}
+
+#[test]
+fn packets_that_reach_a_leader_for_half_a_tick_longer_break_it() {
+    let (servers, rule) = told();
+    let late_packets = servers.tick / 2;
+    let schedule = assert_broken(
+        Servers {
+            late_packets,
+            ..servers
+        },
+        rule,
+    );
+    assert!(schedule.contains("Isolate"));
+}
+
+#[test]
+fn a_ping_that_is_late_on_its_way_breaks_it_unless_a_third_answer_follows() {
+    for timeout in [5, 20] {
+        let (servers, rule) = coarsest(8 * timeout, Rule::tick_told).expect("a unit fine enough");
+        let servers = Servers {
+            pings_under_way: 2,
+            ..servers
+        };
+        assert_broken(servers, rule);
+        assert_clean((servers, Rule { answers: 3, ..rule }));
+    }
+}
+
+/// What the model leaves out makes no difference.
+#[test]
+fn without_its_reductions_the_model_judges_the_same() {
+    let servers = Servers {
+        jitter: 0,
+        ..Servers::new(24, 8)
+    };
+    let clean = Rule {
+        wait: 5,
+        lease: 12,
+        ..Rule::tick_told(&servers)
+    };
+    let rules = [
+        (true, clean),
+        (false, Rule { wait: 0, ..clean }),
+        (false, Rule { lease: 18, ..clean }),
+        (
+            false,
+            Rule {
+                wait_from: WaitFrom::Sending,
+                ..clean
+            },
+        ),
+        (
+            false,
+            Rule {
+                counted_from: CountedFrom::Answer,
+                ..clean
+            },
+        ),
+        (
+            false,
+            Rule {
+                proof: Proof::Sync,
+                ..clean
+            },
+        ),
+    ];
+    for (is_clean, rule) in rules {
+        for unreduced in [false, true] {
+            let servers = Servers {
+                unreduced,
+                ..servers
+            };
+            let found = violation(LeaseModel { servers, rule });
+            assert_eq!(found.is_none(), is_clean, "{rule:?} on {servers:?}");
+        }
+    }
+}
