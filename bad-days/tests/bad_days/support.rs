@@ -1,10 +1,13 @@
 //! What the tests share.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use tokio::task::JoinHandle;
 use zookeeper_client::{Acls, Client, CreateMode};
-use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Recipe, Session, WaitStrategy};
+use zookeeper_recipes_core::{
+    ConnectOptions, Error, Hold, LossReason, Recipe, Session, WaitStrategy,
+};
 use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
@@ -91,7 +94,7 @@ pub(crate) async fn queue_length(kind: Kind, recipe: &dyn Recipe, length: usize)
     .await;
 }
 
-pub(crate) type Acquiring = tokio::task::JoinHandle<Result<Hold, Error>>;
+pub(crate) type Acquiring = JoinHandle<Result<Hold, Error>>;
 
 pub(crate) fn acquire(recipe: Box<dyn Recipe>) -> Acquiring {
     tokio::spawn(async move { recipe.acquire().await })
@@ -102,6 +105,67 @@ pub(crate) async fn acquired(what: &str, acquiring: Acquiring) -> Hold {
         .await
         .expect("no panic")
         .unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+/// A hold that is to be lost, and an attempt that waits for its end.
+pub(crate) struct Succession {
+    what: String,
+    loss: JoinHandle<(Instant, LossReason, Hold)>,
+    grant: JoinHandle<(Instant, Hold)>,
+}
+
+/// A hold that was lost, and the next one, which came later.
+pub(crate) struct Succeeded {
+    pub(crate) granted_at: Instant,
+    pub(crate) reason: LossReason,
+    pub(crate) lost: Hold,
+    pub(crate) next: Hold,
+}
+
+impl Succession {
+    /// Waits for the loss and for the grant in the runtime that this is called in.
+    pub(crate) fn begin(what: impl Into<String>, hold: Hold, next: Acquiring) -> Succession {
+        Succession {
+            what: what.into(),
+            loss: tokio::spawn(async move {
+                let reason = hold.lost().await;
+                (Instant::now(), reason, hold)
+            }),
+            grant: tokio::spawn(async move {
+                let next = next.await.expect("no panic").expect("it is acquired");
+                (Instant::now(), next)
+            }),
+        }
+    }
+
+    /// Waits until the next one holds.
+    pub(crate) async fn granted(&self) {
+        let what = format!("{}: the next one", self.what);
+        eventually(&what, || async { self.grant.is_finished() }).await;
+    }
+
+    /// The loss must be told before the next one holds.
+    pub(crate) async fn in_order(self) -> Succeeded {
+        let what = self.what;
+        let grant = in_time(&format!("{what}: the next one"), self.grant).await;
+        let (granted_at, next) = grant.expect("no panic");
+        let loss = in_time(&format!("{what}: the loss"), self.loss).await;
+        let (lost_at, reason, lost) = loss.expect("no panic");
+        assert!(
+            lost_at < granted_at,
+            "{what}: the loss ({reason}) is told {:?} after the next one holds",
+            lost_at - granted_at
+        );
+        assert!(!lost.is_held(), "{what}: what is lost stays lost");
+        assert!(next.is_held(), "{what}: {:?}", next.state());
+        assert!(lost.fencing_token() < next.fencing_token(), "{what}");
+        Succeeded {
+            granted_at,
+            reason,
+            lost,
+            next,
+        }
+    }
 }
 
 pub(crate) async fn children(client: &Client, path: &str) -> Vec<String> {
