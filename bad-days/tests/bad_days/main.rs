@@ -1,5 +1,6 @@
 //! What the recipes promise, on the days when everything breaks.
 
+mod blocked_runtimes;
 mod broken_connections;
 mod cut_off_follower;
 mod dropped_holds;

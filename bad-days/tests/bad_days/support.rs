@@ -1,6 +1,7 @@
 //! What the tests share.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
@@ -61,6 +62,26 @@ pub(crate) async fn create(client: &Client, path: &str) {
         .expect("a znode can be created");
 }
 
+/// A number that the environment may give.
+pub(crate) fn number(variable: &str) -> Option<u64> {
+    let value = std::env::var(variable).ok()?;
+    let number = value.parse();
+    Some(number.unwrap_or_else(|_| panic!("{variable} is {value:?}, which is no number")))
+}
+
+/// Does work in a thread with a runtime of its own, which it may block.
+pub(crate) fn in_own_runtime<T: Send + 'static>(
+    work: impl AsyncFnOnce() -> T + Send + 'static,
+) -> std::thread::JoinHandle<T> {
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(work())
+    })
+}
+
 /// Waits for something that must not hang.
 pub(crate) async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, work).await {
@@ -110,21 +131,25 @@ pub(crate) async fn acquired(what: &str, acquiring: Acquiring) -> Hold {
 /// A hold that is to be lost, and an attempt that waits for its end.
 pub(crate) struct Succession {
     what: String,
-    loss: JoinHandle<(Instant, LossReason, Hold)>,
+    loss: JoinHandle<(Instant, LossReason, Arc<Hold>)>,
     grant: JoinHandle<(Instant, Hold)>,
 }
 
 /// A hold that was lost, and the next one, which came later.
 pub(crate) struct Succeeded {
     pub(crate) granted_at: Instant,
-    pub(crate) reason: LossReason,
-    pub(crate) lost: Hold,
+    pub(crate) lost: Arc<Hold>,
     pub(crate) next: Hold,
 }
 
 impl Succession {
     /// Waits for the loss and for the grant in the runtime that this is called in.
-    pub(crate) fn begin(what: impl Into<String>, hold: Hold, next: Acquiring) -> Succession {
+    pub(crate) fn begin(
+        what: impl Into<String>,
+        hold: impl Into<Arc<Hold>>,
+        next: Acquiring,
+    ) -> Succession {
+        let hold = hold.into();
         Succession {
             what: what.into(),
             loss: tokio::spawn(async move {
@@ -161,7 +186,6 @@ impl Succession {
         assert!(lost.fencing_token() < next.fencing_token(), "{what}");
         Succeeded {
             granted_at,
-            reason,
             lost,
             next,
         }
