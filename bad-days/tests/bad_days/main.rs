@@ -6,6 +6,7 @@ mod cut_off_follower;
 mod dropped_holds;
 mod end_of_the_count;
 mod hostile_peers;
+mod isolated_leader;
 mod kinds;
 mod lost_replies;
 mod other_servers;
