@@ -3,7 +3,7 @@
 //! Some answer a reconnect with a new session, and some close the connection at a request that they
 //! do not know. A proxy makes a real server do the same.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures_util::future::join_all;
 use tokio::time::timeout;
@@ -15,6 +15,7 @@ use crate::kinds::{KINDS, Kind};
 use crate::support::{
     LATE, LONG, SHORT, Succession, TICK, acquire, administrator, assert_no_contender_left,
     eventually, in_time, proxy, queue_length, server, session, waits_in_earnest,
+    works_with_each_kind,
 };
 
 const CREATE: i32 = 15;
@@ -41,27 +42,6 @@ async fn proxy_forgetting_sessions(server: &Server) -> Proxy {
     let each = Fault::on(Operation::Connect).repeatedly();
     proxy.fault(each.session_forgotten());
     proxy
-}
-
-/// Each kind can be acquired and released within this time, though the session may have to be
-/// opened anew for that.
-async fn works_with_each_kind(session: &Session, day: &str, most: Duration) {
-    for &kind in KINDS {
-        let acquiring = async {
-            loop {
-                match kind.on(session, day).acquire().await {
-                    Err(Error::SessionOver { .. }) => {}
-                    acquired => return acquired,
-                }
-            }
-        };
-        let Ok(acquired) = timeout(most, acquiring).await else {
-            panic!("{} {day}: not acquired within {most:?}", kind.name);
-        };
-        let hold = acquired.unwrap_or_else(|error| panic!("{} {day}: {error}", kind.name));
-        assert!(hold.is_held(), "{} {day}: {:?}", kind.name, hold.state());
-        hold.release().await.expect("it is released");
-    }
 }
 
 /// Has each kind held in one session and waited for in another.

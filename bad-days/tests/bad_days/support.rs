@@ -12,7 +12,7 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
-use crate::kinds::Kind;
+use crate::kinds::{KINDS, Kind};
 
 pub(crate) const TICK: Duration = Duration::from_millis(500);
 /// For tests that wait for a session's expiry.
@@ -126,6 +126,27 @@ pub(crate) async fn acquired(what: &str, acquiring: Acquiring) -> Hold {
         .await
         .expect("no panic")
         .unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+/// Each kind can be acquired and released within this time, though the session may have to be
+/// opened anew for that.
+pub(crate) async fn works_with_each_kind(session: &Session, day: &str, most: Duration) {
+    for &kind in KINDS {
+        let acquiring = async {
+            loop {
+                match kind.on(session, day).acquire().await {
+                    Err(Error::SessionOver { .. }) => {}
+                    acquired => return acquired,
+                }
+            }
+        };
+        let Ok(acquired) = tokio::time::timeout(most, acquiring).await else {
+            panic!("{} {day}: not acquired within {most:?}", kind.name);
+        };
+        let hold = acquired.unwrap_or_else(|error| panic!("{} {day}: {error}", kind.name));
+        assert!(hold.is_held(), "{} {day}: {:?}", kind.name, hold.state());
+        hold.release().await.expect("it is released");
+    }
 }
 
 /// A hold that is to be lost, and an attempt that waits for its end.
