@@ -2,6 +2,7 @@
 
 mod blocked_runtimes;
 mod broken_connections;
+mod changed_servers;
 mod closed_sessions;
 mod cut_off_follower;
 mod dropped_holds;
