@@ -1,5 +1,6 @@
 //! What the recipes promise, on the days when everything breaks.
 
+mod bad_input;
 mod blocked_runtimes;
 mod broken_connections;
 mod changed_servers;
