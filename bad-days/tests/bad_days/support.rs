@@ -1,14 +1,18 @@
 //! What the tests share.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use tokio::task::JoinHandle;
 use zookeeper_client::{Acls, Client, CreateMode};
-use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Recipe, Session, WaitStrategy};
+use zookeeper_recipes_core::{
+    ConnectOptions, Error, Hold, LossReason, Recipe, Session, WaitStrategy,
+};
 use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
-use crate::kinds::Kind;
+use crate::kinds::{KINDS, Kind};
 
 pub(crate) const TICK: Duration = Duration::from_millis(500);
 /// For tests that wait for a session's expiry.
@@ -58,6 +62,26 @@ pub(crate) async fn create(client: &Client, path: &str) {
         .expect("a znode can be created");
 }
 
+/// A number that the environment may give.
+pub(crate) fn number(variable: &str) -> Option<u64> {
+    let value = std::env::var(variable).ok()?;
+    let number = value.parse();
+    Some(number.unwrap_or_else(|_| panic!("{variable} is {value:?}, which is no number")))
+}
+
+/// Does work in a thread with a runtime of its own, which it may block.
+pub(crate) fn in_own_runtime<T: Send + 'static>(
+    work: impl AsyncFnOnce() -> T + Send + 'static,
+) -> std::thread::JoinHandle<T> {
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(work())
+    })
+}
+
 /// Waits for something that must not hang.
 pub(crate) async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, work).await {
@@ -91,7 +115,7 @@ pub(crate) async fn queue_length(kind: Kind, recipe: &dyn Recipe, length: usize)
     .await;
 }
 
-pub(crate) type Acquiring = tokio::task::JoinHandle<Result<Hold, Error>>;
+pub(crate) type Acquiring = JoinHandle<Result<Hold, Error>>;
 
 pub(crate) fn acquire(recipe: Box<dyn Recipe>) -> Acquiring {
     tokio::spawn(async move { recipe.acquire().await })
@@ -102,6 +126,91 @@ pub(crate) async fn acquired(what: &str, acquiring: Acquiring) -> Hold {
         .await
         .expect("no panic")
         .unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+/// Each kind can be acquired and released within this time, though the session may have to be
+/// opened anew for that.
+pub(crate) async fn works_with_each_kind(session: &Session, day: &str, most: Duration) {
+    for &kind in KINDS {
+        let acquiring = async {
+            loop {
+                match kind.on(session, day).acquire().await {
+                    Err(Error::SessionOver { .. }) => {}
+                    acquired => return acquired,
+                }
+            }
+        };
+        let Ok(acquired) = tokio::time::timeout(most, acquiring).await else {
+            panic!("{} {day}: not acquired within {most:?}", kind.name);
+        };
+        let hold = acquired.unwrap_or_else(|error| panic!("{} {day}: {error}", kind.name));
+        assert!(hold.is_held(), "{} {day}: {:?}", kind.name, hold.state());
+        hold.release().await.expect("it is released");
+    }
+}
+
+/// A hold that is to be lost, and an attempt that waits for its end.
+pub(crate) struct Succession {
+    what: String,
+    loss: JoinHandle<(Instant, LossReason, Arc<Hold>)>,
+    grant: JoinHandle<(Instant, Hold)>,
+}
+
+/// A hold that was lost, and the next one, which came later.
+pub(crate) struct Succeeded {
+    pub(crate) granted_at: Instant,
+    pub(crate) lost: Arc<Hold>,
+    pub(crate) next: Hold,
+}
+
+impl Succession {
+    /// Waits for the loss and for the grant in the runtime that this is called in.
+    pub(crate) fn begin(
+        what: impl Into<String>,
+        hold: impl Into<Arc<Hold>>,
+        next: Acquiring,
+    ) -> Succession {
+        let hold = hold.into();
+        Succession {
+            what: what.into(),
+            loss: tokio::spawn(async move {
+                let reason = hold.lost().await;
+                (Instant::now(), reason, hold)
+            }),
+            grant: tokio::spawn(async move {
+                let next = next.await.expect("no panic").expect("it is acquired");
+                (Instant::now(), next)
+            }),
+        }
+    }
+
+    /// Waits until the next one holds.
+    pub(crate) async fn granted(&self) {
+        let what = format!("{}: the next one", self.what);
+        eventually(&what, || async { self.grant.is_finished() }).await;
+    }
+
+    /// The loss must be told before the next one holds.
+    pub(crate) async fn in_order(self) -> Succeeded {
+        let what = self.what;
+        let grant = in_time(&format!("{what}: the next one"), self.grant).await;
+        let (granted_at, next) = grant.expect("no panic");
+        let loss = in_time(&format!("{what}: the loss"), self.loss).await;
+        let (lost_at, reason, lost) = loss.expect("no panic");
+        assert!(
+            lost_at < granted_at,
+            "{what}: the loss ({reason}) is told {:?} after the next one holds",
+            lost_at - granted_at
+        );
+        assert!(!lost.is_held(), "{what}: what is lost stays lost");
+        assert!(next.is_held(), "{what}: {:?}", next.state());
+        assert!(lost.fencing_token() < next.fencing_token(), "{what}");
+        Succeeded {
+            granted_at,
+            lost,
+            next,
+        }
+    }
 }
 
 pub(crate) async fn children(client: &Client, path: &str) -> Vec<String> {

@@ -126,7 +126,8 @@ impl Ensemble {
                 lines.push((format!("server.{}", other + 1), line.unwrap_or_else(direct)));
             }
             let mut server = Server::prepare(options.clone(), free_port()?)?;
-            server.configure(&lines, Some(member + 1))?;
+            server.join(lines, member + 1)?;
+            server.configure()?;
             server.launch()?;
             members.push(server);
         }
@@ -226,6 +227,24 @@ impl Ensemble {
         let partitions = self.partitions.as_ref().ok_or(Error::NoPartitions)?;
         partitions.heal(member);
         Ok(())
+    }
+
+    /// Sets a line of a member's `zoo.cfg`: see [`Server::set_configuration`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DataDirectory`].
+    ///
+    /// # Panics
+    ///
+    /// When there is no member with this index.
+    pub fn set_configuration(
+        &mut self,
+        member: usize,
+        key: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Result<(), Error> {
+        self.members[member].set_configuration(key, value)
     }
 
     /// Starts a member again, with its data and on its ports, after stopping it when it runs; and

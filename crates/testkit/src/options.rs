@@ -108,10 +108,12 @@ impl ServerOptions {
         self.system_property("zookeeper.extendedTypesEnabled", "true")
     }
 
-    /// A line of `zoo.cfg`. It goes before the line of the same key that would be there otherwise.
+    /// A line of `zoo.cfg`. It replaces the line of the same key that would be there otherwise.
     #[must_use]
     pub fn configuration(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.configuration.push((key.into(), value.into()));
+        let key = key.into();
+        self.configuration.retain(|(given, _)| *given != key);
+        self.configuration.push((key, value.into()));
         self
     }
 

@@ -77,6 +77,8 @@ pub struct Server {
     installation: Installation,
     options: ServerOptions,
     port: u16,
+    /// The `server.N` lines of its `zoo.cfg`.
+    members: Vec<(String, String)>,
 }
 
 impl Server {
@@ -91,7 +93,7 @@ impl Server {
         let mut tries = 1;
         loop {
             let mut server = Self::prepare(options.clone(), free_port()?)?;
-            server.configure(&[], None)?;
+            server.configure()?;
             server.launch()?;
             match server.wait_until_serving().await {
                 Ok(()) => return Ok(server),
@@ -118,23 +120,41 @@ impl Server {
             installation,
             options,
             port,
+            members: Vec::new(),
         })
     }
 
-    /// Writes `zoo.cfg`, and for the member of an ensemble its number.
-    pub(crate) fn configure(
-        &self,
-        members: &[(String, String)],
-        number: Option<usize>,
+    /// Makes it member `number` of the ensemble whose `server.N` lines these are.
+    pub(crate) fn join(
+        &mut self,
+        members: Vec<(String, String)>,
+        number: usize,
     ) -> Result<(), Error> {
+        self.members = members;
+        let myid = self.directory.data().join("myid");
+        self.directory.write(&myid, &number.to_string())
+    }
+
+    /// Writes `zoo.cfg`.
+    pub(crate) fn configure(&self) -> Result<(), Error> {
+        let members = &self.members;
         let zoo_cfg = self.options.zoo_cfg(&self.directory, self.port, members);
         self.directory
-            .write(&self.directory.configuration(), &zoo_cfg)?;
-        if let Some(number) = number {
-            let myid = self.directory.data().join("myid");
-            self.directory.write(&myid, &number.to_string())?;
-        }
-        Ok(())
+            .write(&self.directory.configuration(), &zoo_cfg)
+    }
+
+    /// Sets a line of `zoo.cfg`, which takes effect when the server is [restarted](Self::restart).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DataDirectory`].
+    pub fn set_configuration(
+        &mut self,
+        key: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Result<(), Error> {
+        self.options = self.options.clone().configuration(key, value);
+        self.configure()
     }
 
     /// Starts the process without waiting for anything.

@@ -172,3 +172,22 @@ async fn members_without_proxies_between_them_cannot_be_isolated() {
         .expect("an ensemble");
     assert!(matches!(ensemble.isolate(0), Err(Error::NoPartitions)));
 }
+
+#[tokio::test]
+async fn member_is_still_one_with_another_line_in_its_configuration() {
+    let mut ensemble = ensemble().await;
+    let follower = ensemble.followers().await.expect("followers")[0];
+    ensemble
+        .set_configuration(follower, "maxSessionTimeout", "3000")
+        .expect("it is written");
+    ensemble.restart(follower).await.expect("a restart");
+    let member = &ensemble.members()[follower];
+    let status = member.status().await.expect("a status");
+    assert_eq!(status.mode, Mode::Follower);
+    let client = Client::connector()
+        .with_session_timeout(Duration::from_secs(20))
+        .connect(&member.connect_string())
+        .await
+        .expect("a client");
+    assert_eq!(client.session_timeout(), Duration::from_secs(3));
+}

@@ -392,3 +392,17 @@ fn server_outlives_the_runtime_it_was_started_on() {
         server.restart().await.expect("a restart");
     });
 }
+
+#[tokio::test]
+async fn line_of_the_configuration_takes_effect_with_the_next_restart() {
+    let mut server = server().await;
+    let granted = async |server: &Server| client(server).await.session_timeout();
+    assert_eq!(granted(&server).await, Duration::from_secs(20));
+    for timeout in [7, 3] {
+        server
+            .set_configuration("maxSessionTimeout", format!("{timeout}000"))
+            .expect("it is written");
+        server.restart().await.expect("a restart");
+        assert_eq!(granted(&server).await, Duration::from_secs(timeout));
+    }
+}

@@ -249,20 +249,16 @@ impl Connection {
                 }
             };
             let request = if std::mem::take(&mut first) {
-                Some(Request {
-                    xid: 0,
-                    operation: Operation::Connect,
-                    paths: Vec::new(),
-                })
+                Some(Request::of(Operation::Connect))
             } else {
                 Request::parse(&bytes)
             };
             let strike = {
                 let mut state = self.shared.state();
                 state.counters.bytes_to_server += bytes.len() as u64;
-                request.as_ref().and_then(|request| {
-                    state.request(request.operation, &request.paths, bytes.len())
-                })
+                request
+                    .as_ref()
+                    .and_then(|request| state.request(request, bytes.len()))
             };
             let mut frame = self.bytes(bytes);
             let mut pending = request.map(|request| Pending {
@@ -275,6 +271,12 @@ impl Connection {
                 match strike.effect.clone() {
                     Effect::AtReply(_) | Effect::ReplyReplaced(_) => pending.strike = Some(strike),
                     Effect::Refused(code) => pending.refusal = Some((code, strike)),
+                    Effect::RequestReplaced(replace) => {
+                        if let Item::Bytes { bytes, .. } = &mut frame {
+                            *bytes = replace(bytes);
+                        }
+                        strike.dealt();
+                    }
                     Effect::AtRequest(Breakage::Delay(delay)) => {
                         if let Item::Bytes { due, .. } = &mut frame {
                             *due += delay;
@@ -430,7 +432,7 @@ impl Connection {
                         }
                         strike.dealt();
                     }
-                    Effect::AtRequest(_) | Effect::Refused(_) => {}
+                    Effect::AtRequest(_) | Effect::RequestReplaced(_) | Effect::Refused(_) => {}
                 }
             }
             if to_client.send(frame).await.is_err() {
@@ -451,8 +453,10 @@ impl Connection {
         conversation.last_zxid = conversation.last_zxid.max(header.zxid);
         if header.xid == NOTIFICATION {
             state.counters.reply(Operation::Notification, bytes.len());
-            let path = frame::notified_path(bytes).into_iter().collect::<Vec<_>>();
-            return state.strike(Operation::Notification, &path);
+            return state.strike(&Request {
+                paths: frame::notified_path(bytes).into_iter().collect(),
+                ..Request::of(Operation::Notification)
+            });
         }
         let place = conversation
             .pending

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::frame::{self, Request};
 use super::operation::Operation;
 
 /// A way through a connection.
@@ -58,6 +59,7 @@ pub struct Fault {
 #[must_use = "an occasion is no fault until it is said what happens on it"]
 pub struct Occasion {
     operation: Option<Operation>,
+    code: Option<i32>,
     prefix: Option<String>,
     nth: u64,
     repeatedly: bool,
@@ -70,6 +72,7 @@ pub(super) enum Effect {
     AtRequest(Breakage),
     AtReply(Breakage),
     Refused(i32),
+    RequestReplaced(Replace),
     ReplyReplaced(Replace),
 }
 
@@ -84,10 +87,22 @@ impl Fault {
         }
     }
 
+    /// On the next request with this operation code of the protocol, alone or in a transaction.
+    ///
+    /// The codes tell apart what counts as one [`Operation`]: `create2` is 15, `createContainer`
+    /// is 19. A handshake has none.
+    pub fn on_code(code: i32) -> Occasion {
+        Occasion {
+            code: Some(code),
+            ..Fault::on_any()
+        }
+    }
+
     /// On the next request, whichever, signs of life and handshakes included.
     pub fn on_any() -> Occasion {
         Occasion {
             operation: None,
+            code: None,
             prefix: None,
             nth: 1,
             repeatedly: false,
@@ -157,6 +172,26 @@ impl Occasion {
         self.causes(Effect::Refused(code))
     }
 
+    /// The server gets what `replace` makes of the request: all bytes of the frame in, its length
+    /// in front, and any bytes at all out.
+    ///
+    /// The reply is passed on as the reply to what the client sent.
+    pub fn request_replaced(
+        self,
+        replace: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Fault {
+        self.causes(Effect::RequestReplaced(Arc::new(replace)))
+    }
+
+    /// A handshake asks for a new session, although its client has one.
+    ///
+    /// The server answers with a new session, and the old one lives on until it expires: what
+    /// ClickHouse Keeper does at every reconnect. For [`Operation::Connect`]; a first handshake
+    /// asks for a new session by itself.
+    pub fn session_forgotten(self) -> Fault {
+        self.request_replaced(frame::without_session)
+    }
+
     /// The client gets what `replace` makes of the reply: all bytes of the frame in, its length in
     /// front, and any bytes at all out.
     pub fn reply_replaced(
@@ -173,12 +208,14 @@ impl Occasion {
         }
     }
 
-    fn fits(&self, operation: Operation, paths: &[String]) -> bool {
-        self.operation.is_none_or(|wanted| wanted == operation)
-            && self
-                .prefix
-                .as_ref()
-                .is_none_or(|prefix| paths.iter().any(|path| path.starts_with(prefix)))
+    fn fits(&self, request: &Request) -> bool {
+        self.operation
+            .is_none_or(|wanted| wanted == request.operation)
+            && self.code.is_none_or(|code| request.codes.contains(&code))
+            && self.prefix.as_ref().is_none_or(|prefix| {
+                let mut paths = request.paths.iter();
+                paths.any(|path| path.starts_with(prefix))
+            })
     }
 }
 
@@ -188,6 +225,7 @@ impl fmt::Debug for Effect {
             Effect::AtRequest(breakage) => write!(formatter, "AtRequest({breakage:?})"),
             Effect::AtReply(breakage) => write!(formatter, "AtReply({breakage:?})"),
             Effect::Refused(code) => write!(formatter, "Refused({code})"),
+            Effect::RequestReplaced(_) => formatter.write_str("RequestReplaced"),
             Effect::ReplyReplaced(_) => formatter.write_str("ReplyReplaced"),
         }
     }
@@ -257,9 +295,9 @@ impl Armed {
 
     /// Takes note of a request, and says whether this is the one; not where another fault strikes
     /// it already.
-    pub(super) fn sees(&mut self, operation: Operation, paths: &[String], struck: bool) -> bool {
+    pub(super) fn sees(&mut self, request: &Request, struck: bool) -> bool {
         let occasion = &self.fault.occasion;
-        if self.over || !occasion.fits(operation, paths) {
+        if self.over || !occasion.fits(request) {
             return false;
         }
         let now = self.seen + 1 >= occasion.nth;

@@ -53,15 +53,29 @@ pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Re
 pub(super) struct Request {
     pub(super) xid: i32,
     pub(super) operation: Operation,
+    /// The operation code, and those of the operations in a transaction.
+    pub(super) codes: Vec<i32>,
     pub(super) paths: Vec<String>,
 }
 
 impl Request {
+    /// What has no header that would say more.
+    pub(super) fn of(operation: Operation) -> Request {
+        Request {
+            xid: 0,
+            operation,
+            codes: Vec::new(),
+            paths: Vec::new(),
+        }
+    }
+
     /// Reads a frame that is not the first of its connection.
     pub(super) fn parse(frame: &[u8]) -> Option<Request> {
         let mut cursor = Cursor(frame.get(LENGTH..)?);
         let xid = cursor.int()?;
-        let operation = Operation::from_code(cursor.int()?);
+        let code = cursor.int()?;
+        let operation = Operation::from_code(code);
+        let mut codes = vec![code];
         let paths = match operation {
             Operation::Create
             | Operation::Delete
@@ -74,12 +88,18 @@ impl Request {
             | Operation::Sync
             | Operation::AddWatch
             | Operation::RemoveWatches => cursor.string().into_iter().collect(),
-            Operation::Multi | Operation::MultiRead => paths_of_transaction(&mut cursor),
+            Operation::Multi | Operation::MultiRead => {
+                let parts = std::iter::from_fn(|| next_operation(&mut cursor));
+                let (inner, paths): (Vec<i32>, Vec<String>) = parts.unzip();
+                codes.extend(inner);
+                paths
+            }
             _ => Vec::new(),
         };
         Some(Request {
             xid,
             operation,
+            codes,
             paths,
         })
     }
@@ -117,16 +137,27 @@ pub(super) fn notified_path(frame: &[u8]) -> Option<String> {
     Cursor(frame.get(LENGTH + 16 + 8..)?).string()
 }
 
-fn paths_of_transaction(cursor: &mut Cursor<'_>) -> Vec<String> {
-    let mut paths = Vec::new();
-    while let Some(path) = next_path(cursor) {
-        paths.push(path);
+/// A handshake with no session id and no password in it.
+///
+/// The password keeps its length, since the server answers with one as long.
+pub(super) fn without_session(handshake: &[u8]) -> Vec<u8> {
+    // The length, the protocol's version, the last zxid seen and the timeout.
+    const ID: usize = LENGTH + 4 + 8 + 4;
+    const PASSWORD: usize = ID + 8 + 4;
+    let mut frame = handshake.to_vec();
+    if let Some(id) = frame.get_mut(ID..ID + 8) {
+        id.fill(0);
     }
-    paths
+    let mut cursor = Cursor(handshake.get(PASSWORD - 4..).unwrap_or_default());
+    if let Some(password) = cursor.buffer() {
+        frame[PASSWORD..PASSWORD + password.len()].fill(0);
+    }
+    frame
 }
 
-/// `None` at the end, and at what is not known here.
-fn next_path(cursor: &mut Cursor<'_>) -> Option<String> {
+/// The code and the path of a transaction's next operation: `None` at the end, and at what is not
+/// known here.
+fn next_operation(cursor: &mut Cursor<'_>) -> Option<(i32, String)> {
     const CHECK: i32 = 13;
     let code = cursor.int()?;
     let done = cursor.byte()? != 0;
@@ -161,7 +192,7 @@ fn next_path(cursor: &mut Cursor<'_>) -> Option<String> {
         }
         _ => {}
     }
-    Some(path)
+    Some((code, path))
 }
 
 /// Reads the values of ZooKeeper's serialization one after the other.
@@ -247,7 +278,26 @@ mod tests {
         ]);
         let request = Request::parse(&frame).expect("a request");
         assert_eq!((request.xid, request.operation), (7, Operation::Multi));
+        assert_eq!(request.codes, [14, 13, 15, 5, 2]);
         assert_eq!(request.paths, ["/checked", "/created", "/set", "/deleted"]);
+    }
+
+    #[test]
+    fn handshake_without_its_session_is_a_first_one() {
+        let handshake = |id: i64, password: [u8; 16]| {
+            framed(&[
+                &[0; 4],
+                &77_i64.to_be_bytes(),
+                &6000_i32.to_be_bytes(),
+                &id.to_be_bytes(),
+                &16_i32.to_be_bytes(),
+                &password,
+                &[1],
+            ])
+        };
+        let first = handshake(0, [0; 16]);
+        assert_eq!(without_session(&handshake(0x77, [9; 16])), first);
+        assert_eq!(without_session(&first), first);
     }
 
     #[test]
@@ -261,6 +311,7 @@ mod tests {
             let _ = Request::parse(&frame[..length]);
             let _ = ReplyHeader::parse(&frame[..length]);
             let _ = notified_path(&frame[..length]);
+            let _ = without_session(&frame[..length]);
         }
         let endless = [&frame[..12], &[0x7f, 0xff, 0xff, 0xff]].concat();
         assert_eq!(Request::parse(&endless).expect("a request").paths, [""; 0]);

@@ -37,6 +37,21 @@
 //! | late | [`Breakage::Delay`] | [`Proxy::delay`] |
 //! | none | `Fault::on(Operation::Connect)` | [`Proxy::refuse_connections`] |
 //!
+//! # Servers that are not Apache's
+//!
+//! Some servers that speak ZooKeeper's protocol close the connection at a request that they do not
+//! know, or answer a reconnect with a new session. With a proxy in front of it, a real server does
+//! the same:
+//!
+//! ```
+//! # use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
+//! # fn like_an_old_keeper(proxy: &Proxy) {
+//! const CREATE_CONTAINER: i32 = 19;
+//! proxy.fault(Fault::on_code(CREATE_CONTAINER).repeatedly().request_lost());
+//! proxy.fault(Fault::on(Operation::Connect).repeatedly().session_forgotten());
+//! # }
+//! ```
+//!
 //! A fault at a request strikes the connection that the request came on; its client may well
 //! connect again.
 
@@ -62,6 +77,7 @@ pub use operation::Operation;
 
 use connection::{Connection, Ending, Link};
 use fault::{Armed, Strike};
+use frame::Request;
 
 /// How long to wait before accepting again after that failed.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(10);
@@ -318,15 +334,15 @@ impl State {
     }
 
     /// Counts a request, and finds what is to go wrong at it.
-    fn request(&mut self, operation: Operation, paths: &[String], bytes: usize) -> Option<Strike> {
-        self.counters.request(operation, bytes);
-        self.strike(operation, paths)
+    fn request(&mut self, request: &Request, bytes: usize) -> Option<Strike> {
+        self.counters.request(request.operation, bytes);
+        self.strike(request)
     }
 
-    fn strike(&mut self, operation: Operation, paths: &[String]) -> Option<Strike> {
+    fn strike(&mut self, request: &Request) -> Option<Strike> {
         let mut first = None;
         for armed in &mut self.faults {
-            if armed.sees(operation, paths, first.is_some()) {
+            if armed.sees(request, first.is_some()) {
                 first = Some(armed.strike.clone());
             }
         }
