@@ -81,9 +81,12 @@ mod recipe;
 mod rule;
 mod session;
 mod single_node;
+mod sweep;
 mod sync;
 mod transaction;
 mod watch_room;
+#[doc(hidden)]
+pub mod watching;
 mod zookeeper;
 
 pub use all_of::{AllHold, AllOf};

@@ -15,6 +15,7 @@ use crate::ensemble::{AuthId, Ensemble, ServerSession, SessionEnd, SessionId};
 use crate::error::{Error, ServerError};
 use crate::hold::{HoldState, LossReason, Witness};
 use crate::lease::Lease;
+use crate::sweep::Sweep;
 use crate::sync::lock;
 use crate::watch_room::WatchRoom;
 
@@ -30,6 +31,7 @@ pub(crate) struct LiveSession {
     lease: Mutex<Lease>,
     condition: watch::Sender<Condition>,
     watch_room: WatchRoom,
+    sweep: Sweep,
     deletions: Deletions,
     /// Whether the session's own identity keeps others from writing.
     is_believed: OnceCell<bool>,
@@ -73,6 +75,7 @@ impl LiveSession {
         };
         LiveSession {
             watch_room: WatchRoom::new(ensemble.chroot()),
+            sweep: Sweep::default(),
             deletions: Deletions::default(),
             is_believed: OnceCell::new(),
             witnesses: Mutex::default(),
@@ -93,6 +96,11 @@ impl LiveSession {
     /// The room for what is watched in the session.
     pub(crate) fn watch_room(&self) -> &WatchRoom {
         &self.watch_room
+    }
+
+    /// The znodes that are looked at for want of room.
+    pub(crate) fn sweep(&self) -> &Sweep {
+        &self.sweep
     }
 
     /// The deletions that are under way in the session.

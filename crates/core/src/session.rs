@@ -16,6 +16,8 @@ use crate::error::{Error, InvalidInput, Refusal, ServerError};
 use crate::live::{Contact, LiveSession};
 use crate::options::ConnectOptions;
 use crate::path::NodePath;
+use crate::watch_room::Purpose;
+use crate::watching::Watching;
 use crate::zookeeper::{ConnectedClient, ZookeeperEnsemble};
 
 /// What all recipes of a process stand on: a connection to an ensemble that is kept for good.
@@ -244,6 +246,21 @@ impl Session {
             // Where it has just ended, the next one is waited for.
             if let Ok(server) = self.live(path.as_str()).await?.server() {
                 return Ok(server);
+            }
+        }
+    }
+
+    /// The present ZooKeeper session's server side, for an observer: see [`Watching`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`server`](Self::server).
+    #[doc(hidden)]
+    pub async fn observing(&self, path: &NodePath) -> Result<Watching, Error> {
+        loop {
+            let live = self.live(path.as_str()).await?;
+            if let Ok(server) = live.server() {
+                return Ok(Watching::new(live, server, Purpose::Observe));
             }
         }
     }
