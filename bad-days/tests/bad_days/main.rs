@@ -7,6 +7,7 @@ mod end_of_the_count;
 mod hostile_peers;
 mod kinds;
 mod lost_replies;
+mod many_watches;
 mod refusals;
 mod stopped_process;
 mod support;
