@@ -12,6 +12,7 @@ mod hostile_peers;
 mod isolated_leader;
 mod kinds;
 mod lost_replies;
+mod many_watches;
 mod other_servers;
 mod refusals;
 mod stopped_process;

@@ -1,23 +1,34 @@
 //! The alarm: tells when one's own znode has gone.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::{BoxFuture, FutureExt};
 
+use crate::backoff::Backoff;
 use crate::ensemble::{Event, ServerSession, Stat, Watch};
 use crate::error::{Refusal, ServerError};
 use crate::live::LiveSession;
-use crate::watch_room::Reserved;
+use crate::node::OwnNode;
+use crate::sweep::{self, Seen, Urgency};
+use crate::sync::lock;
+use crate::watch_room::{Kind, Purpose, Reserved};
 
 /// A watch on one's own znode that survives other people's writes to its data.
 ///
 /// Resolves when the znode stands for its owner no more, and never otherwise: the end of the
 /// session is told by the session.
 pub(crate) struct Alarm {
-    gone: BoxFuture<'static, Gone>,
+    watched: Arc<Watched>,
+    watching: BoxFuture<'static, Gone>,
+    /// What the watching came to.
+    gone: Option<Gone>,
     is_armed: Arc<AtomicBool>,
+    room: Room,
 }
+
+/// The room of the watch that is set, or about to be; shared with the watching.
+type Room = Arc<Mutex<Option<Reserved>>>;
 
 /// How a znode came to stand for its owner no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,21 +53,23 @@ pub(crate) enum Standing {
 pub(crate) struct Watched {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) server: Arc<dyn ServerSession>,
-    pub(crate) path: String,
-    /// Whether nobody but its owner should be able to write to it.
-    pub(crate) announces: bool,
+    pub(crate) node: OwnNode,
 }
 
 impl Watched {
-    /// Whether this is how a znode looks that was written to and should not have been.
-    pub(crate) fn was_written(&self, stat: &Stat) -> bool {
-        self.announces && stat.version != 0
+    /// Whether a znode that is found there is one's own no more, and how.
+    pub(crate) fn gone(&self, stat: &Stat) -> Option<Gone> {
+        if !self.node.is_still(stat) {
+            return Some(Gone::Deleted);
+        }
+        let was_written = self.node.is_written_by_owner_alone() && stat.version != 0;
+        was_written.then_some(Gone::Written)
     }
 
     fn gone_by(&self, event: Event) -> Option<Gone> {
         match event {
             Event::Deleted => Some(Gone::Deleted),
-            Event::DataChanged if self.announces => Some(Gone::Written),
+            Event::DataChanged if self.node.is_written_by_owner_alone() => Some(Gone::Written),
             _ => None,
         }
     }
@@ -65,37 +78,38 @@ impl Watched {
 impl Alarm {
     /// Goes on from a watch that has just been set.
     pub(crate) fn armed(watched: Watched, watch: Watch, room: Option<Reserved>) -> Alarm {
-        let is_armed = Arc::new(AtomicBool::new(true));
-        let armed = is_armed.clone();
-        let gone = async move {
-            let event = watch.await;
-            armed.store(false, Ordering::Relaxed);
-            match watched.gone_by(event) {
-                Some(gone) => gone,
-                None => keep_watching(watched, room, &armed).await,
-            }
-        };
-        Alarm {
-            gone: gone.boxed(),
-            is_armed,
-        }
+        Alarm::begin(Arc::new(watched), Some(watch), room)
     }
 
     /// Sets the watch first, once it is polled.
     pub(crate) fn unarmed(watched: Watched) -> Alarm {
-        let is_armed = Arc::new(AtomicBool::new(false));
-        let armed = is_armed.clone();
+        Alarm::begin(Arc::new(watched), None, None)
+    }
+
+    fn begin(watched: Arc<Watched>, watch: Option<Watch>, room: Option<Reserved>) -> Alarm {
+        let is_armed = Arc::new(AtomicBool::new(watch.is_some()));
+        let room = Arc::new(Mutex::new(room));
+        let watching = keep_watching(watched.clone(), watch, room.clone(), is_armed.clone());
         Alarm {
-            gone: async move { keep_watching(watched, None, &armed).await }.boxed(),
+            watched,
+            watching: watching.boxed(),
+            gone: None,
             is_armed,
+            room,
         }
     }
 
     /// Resolves when the znode stands for its owner no more.
     ///
-    /// Cancel safe: may be dropped and called again, until it has resolved.
+    /// Cancel safe: may be dropped and called again.
     pub(crate) async fn gone(&mut self) -> Gone {
-        (&mut self.gone).await
+        if self.gone.is_none() {
+            self.gone = Some((&mut self.watching).await);
+        }
+        match self.gone {
+            Some(gone) => gone,
+            None => std::future::pending().await,
+        }
     }
 
     /// What can be told of the znode from all that the session has heard until now.
@@ -106,52 +120,73 @@ impl Alarm {
             None => Standing::Doubtful,
         }
     }
+
+    /// Resolves when the znode of a hold stands for its owner no more.
+    ///
+    /// A hold that lasts leaves the room of those who wait to them.
+    pub(crate) async fn gone_from_hold(mut self) -> Gone {
+        let lasts = tokio::time::sleep(self.watched.live.probe_interval());
+        tokio::select! {
+            biased;
+            gone = self.gone() => return gone,
+            () = lasts => {}
+        }
+        let may_stay = lock(&self.room)
+            .as_mut()
+            .is_none_or(|room| room.pass_to(Purpose::Loss));
+        if !may_stay && self.look() != Standing::Gone {
+            self = Alarm::begin(self.watched, None, None);
+        }
+        self.gone().await
+    }
 }
 
 async fn keep_watching(
-    watched: Watched,
-    mut room: Option<Reserved>,
-    is_armed: &AtomicBool,
+    watched: Arc<Watched>,
+    mut watch: Option<Watch>,
+    room: Room,
+    is_armed: Arc<AtomicBool>,
 ) -> Gone {
-    let Watched {
-        live, server, path, ..
-    } = &watched;
+    let Watched { live, server, node } = &*watched;
+    let mut backoff = Backoff::up_to(live.timeout());
     loop {
-        let reserved = match room.take() {
-            Some(reserved) => reserved,
-            None => {
-                let wanted = live.watch_room().bytes(path);
-                tokio::select! {
-                    biased;
-                    reserved = live.watch_room().reserve(wanted) => reserved,
-                    gone = look_until_gone(&watched) => return gone,
-                }
+        if let Some(watch) = watch.take() {
+            let event = watch.await;
+            is_armed.store(false, Ordering::Relaxed);
+            if let Some(gone) = watched.gone_by(event) {
+                return gone;
             }
-        };
-        match server.get_and_watch(path).await {
-            Ok((_, stat, _)) if watched.was_written(&stat) => return Gone::Written,
-            Ok((_, _, watch)) => {
-                is_armed.store(true, Ordering::Relaxed);
-                let event = watch.await;
-                is_armed.store(false, Ordering::Relaxed);
-                if let Some(gone) = watched.gone_by(event) {
+            if let Event::SessionEnded(_) = event {
+                return std::future::pending().await;
+            }
+        }
+        if lock(&room).is_none() {
+            let wanted = [(Kind::Data, node.path())];
+            let reserved = tokio::select! {
+                biased;
+                reserved = live.watch_room().reserve(Purpose::Loss, &wanted) => reserved,
+                gone = look_until_gone(&watched) => return gone,
+            };
+            *lock(&room) = Some(reserved);
+        }
+        match server.get_and_watch(node.path()).await {
+            Ok((_, stat, set)) => {
+                if let Some(gone) = watched.gone(&stat) {
                     return gone;
                 }
-                if let Event::SessionEnded(_) = event {
-                    return std::future::pending().await;
-                }
-                room = Some(reserved);
+                is_armed.store(true, Ordering::Relaxed);
+                watch = Some(set);
+                backoff = Backoff::up_to(live.timeout());
             }
             Err(error) if error.is(Refusal::NoNode) => return Gone::Deleted,
             // The request waits for the connection by itself, so this does not spin.
-            Err(ServerError::OutcomeUnknown(_)) => {
-                tokio::time::sleep(crate::backoff::FIRST).await;
-                room = Some(reserved);
-            }
-            // Whoever may not read its own znode learns of its loss from the session alone.
+            Err(ServerError::OutcomeUnknown(_)) => tokio::time::sleep(crate::backoff::FIRST).await,
+            // The server may change its mind: until then only the session tells of the loss.
             Err(ServerError::Refused(refusal)) => {
-                tracing::warn!(%path, %refusal, "no watch on one's own znode");
-                return std::future::pending().await;
+                if backoff.is_new() {
+                    tracing::warn!(path = node.path(), %refusal, "no watch on one's own znode");
+                }
+                backoff.wait().await;
             }
             Err(ServerError::SessionOver(_)) => return std::future::pending().await,
         }
@@ -160,12 +195,13 @@ async fn keep_watching(
 
 /// Looks from time to time whether the znode is there, until it is not.
 async fn look_until_gone(watched: &Watched) -> Gone {
-    loop {
-        tokio::time::sleep(watched.live.probe_interval()).await;
-        match watched.server.get(&watched.path).await {
-            Ok((_, stat)) if watched.was_written(&stat) => return Gone::Written,
-            Err(error) if error.is(Refusal::NoNode) => return Gone::Deleted,
-            _ => {}
-        }
-    }
+    let Watched { live, node, .. } = watched;
+    let mut look = sweep::look_at(live, node.path(), Urgency::Other);
+    look.until(|seen| match seen {
+        Seen::Gone => Some(Gone::Deleted),
+        Seen::There(there) => watched.gone(&there.1),
+        // To be asked again in the next sweep.
+        Seen::Refused(_) => None,
+    })
+    .await
 }

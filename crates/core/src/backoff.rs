@@ -31,6 +31,11 @@ impl Backoff {
         }
     }
 
+    /// Whether it has not waited yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.next == FIRST.min(self.most)
+    }
+
     /// Waits for as long as it is this time.
     ///
     /// Cancel safe; a wait that was cut short counts.

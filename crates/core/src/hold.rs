@@ -398,16 +398,15 @@ impl Witness {
         let alarm = Alarm::unarmed(Watched {
             live,
             server,
-            path: self.node.path().to_owned(),
-            announces: self.node.is_written_by_owner_alone(),
+            node: self.node.clone(),
         });
         // Others may have come by now, and wait.
         self.node.announce();
         self.tell(alarm).await;
     }
 
-    async fn tell(self, mut alarm: Alarm) {
-        let fate = match alarm.gone().await {
+    async fn tell(self, alarm: Alarm) {
+        let fate = match alarm.gone_from_hold().await {
             Gone::Deleted => Fate::Deleted,
             Gone::Written => Fate::Written,
         };

@@ -84,9 +84,12 @@ mod rule;
 mod session;
 mod single_node;
 mod standing;
+mod sweep;
 mod sync;
 mod transaction;
 mod watch_room;
+#[doc(hidden)]
+pub mod watching;
 mod zookeeper;
 
 pub use all_of::{AllHold, AllOf};

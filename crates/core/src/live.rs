@@ -19,6 +19,7 @@ use crate::error::{Error, ServerError};
 use crate::hold::{Fate, HoldState, LossReason, Witness};
 use crate::lease::{Lease, Terms};
 use crate::node::OwnNode;
+use crate::sweep::Sweep;
 use crate::sync::lock;
 use crate::watch_room::WatchRoom;
 
@@ -35,6 +36,7 @@ pub(crate) struct LiveSession {
     kept: Mutex<Kept>,
     condition: watch::Sender<Condition>,
     watch_room: WatchRoom,
+    sweep: Sweep,
     deletions: Deletions,
     /// Whether the session's own identity keeps others from writing.
     is_believed: OnceCell<bool>,
@@ -142,6 +144,7 @@ impl LiveSession {
         };
         LiveSession {
             watch_room: WatchRoom::new(ensemble.chroot()),
+            sweep: Sweep::default(),
             deletions: Deletions::default(),
             is_believed: OnceCell::new(),
             witnesses: Mutex::default(),
@@ -166,6 +169,11 @@ impl LiveSession {
     /// The room for what is watched in the session.
     pub(crate) fn watch_room(&self) -> &WatchRoom {
         &self.watch_room
+    }
+
+    /// The znodes that are looked at for want of room.
+    pub(crate) fn sweep(&self) -> &Sweep {
+        &self.sweep
     }
 
     /// The deletions that are under way in the session.

@@ -34,6 +34,8 @@ pub(crate) struct OwnNode {
 struct SharedName {
     owner: SessionId,
     identity: Arc<[u8]>,
+    /// By which transaction it was created, once that is known.
+    czxid: Option<i64>,
     /// Whether it is not known that the znode is there: not that it was created, or not that it
     /// has not been deleted since. The clones share it.
     doubtful: Arc<AtomicBool>,
@@ -81,6 +83,7 @@ impl OwnNode {
         let shared_name = SharedName {
             owner: live.id(),
             identity: identity.into(),
+            czxid: None,
             doubtful: Arc::new(AtomicBool::new(true)),
             deleting: Arc::default(),
         };
@@ -94,9 +97,10 @@ impl OwnNode {
         }
     }
 
-    /// The same, now that it is known to be there.
-    pub(crate) fn certain(mut self) -> OwnNode {
+    /// The same, now that it is known to be there, created by this transaction.
+    pub(crate) fn certain(mut self, czxid: i64) -> OwnNode {
         if let Some(name) = &mut self.shared_name {
+            name.czxid = Some(czxid);
             name.doubtful = Arc::new(AtomicBool::new(false));
         }
         self
@@ -114,6 +118,13 @@ impl OwnNode {
         self.shared_name.as_ref().is_none_or(|name| {
             stat.ephemeral_owner == name.owner.0 && data.starts_with(&name.identity)
         })
+    }
+
+    /// Whether a znode found by this name is this one, whatever was written to it since.
+    pub(crate) fn is_still(&self, stat: &Stat) -> bool {
+        let is_other = |czxid| czxid != stat.czxid;
+        let name = self.shared_name.as_ref();
+        !name.and_then(|name| name.czxid).is_some_and(is_other)
     }
 
     /// Whether nobody but its owner should ever write to it.

@@ -5,6 +5,7 @@
 //! or [`Hold`].
 
 mod entry;
+mod unwatched;
 mod vigil;
 mod visit;
 

@@ -19,6 +19,8 @@ use crate::live::{Contact, LiveSession};
 use crate::node::delete_all;
 use crate::options::ConnectOptions;
 use crate::path::NodePath;
+use crate::watch_room::Purpose;
+use crate::watching::Watching;
 use crate::zookeeper::{ConnectedClient, ZookeeperEnsemble};
 
 /// What all recipes of a process stand on: a connection to an ensemble that is kept for good.
@@ -30,8 +32,10 @@ use crate::zookeeper::{ConnectedClient, ZookeeperEnsemble};
 /// Cheap to clone; the clones are one. The session is closed when the last clone has gone, holds
 /// included, or by [`close`](Self::close).
 ///
-/// While it is connected, a session sends one `sync` in each sixth of its timeout, however many
-/// recipes use it: the answer is what [`Hold::is_held`](crate::Hold::is_held) stands on.
+/// While it is connected, a session sends one `sync` in each tenth of its timeout, however many
+/// recipes use it, or more often if the servers' tick leaves little time for it. The answers are
+/// what [`Hold::is_held`](crate::Hold::is_held) stands on. After a reconnect it creates and deletes
+/// one ephemeral znode beside one of its own, to make sure that the server still knows it.
 ///
 /// ```
 /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -212,8 +216,10 @@ impl Session {
     /// Closes the session and waits until the server has been told.
     ///
     /// All that is held or waited for in it is let go: holds are lost with
-    /// [`SessionEnd::Closed`], attempts fail. Where no server answers, it waits for at most the
-    /// session timeout, after which the server ends the session by itself.
+    /// [`SessionEnd::Closed`], attempts fail. If an attempt is not polled, its znode and those of
+    /// the holds are deleted one by one, and the server keeps the session until the attempt is
+    /// polled or dropped. If no server answers, it waits for at most the session timeout, after
+    /// which the server ends the session by itself.
     ///
     /// # Cancel safety
     ///
@@ -245,6 +251,21 @@ impl Session {
             // Where it has just ended, the next one is waited for.
             if let Ok(server) = self.live(path.as_str()).await?.server() {
                 return Ok(server);
+            }
+        }
+    }
+
+    /// The present ZooKeeper session's server side, for an observer: see [`Watching`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`server`](Self::server).
+    #[doc(hidden)]
+    pub async fn observing(&self, path: &NodePath) -> Result<Watching, Error> {
+        loop {
+            let live = self.live(path.as_str()).await?;
+            if let Ok(server) = live.server() {
+                return Ok(Watching::new(live, server, Purpose::Observe));
             }
         }
     }

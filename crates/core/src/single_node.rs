@@ -19,6 +19,8 @@ use crate::path::NodePath;
 use crate::recipe::{QueueEntry, Recipe};
 use crate::session::Session;
 use crate::transaction::{check_acl, check_data, open_acl};
+use crate::watch_room::Purpose;
+use crate::watching::Watching;
 
 /// Everyone creates the same ephemeral znode; its creator holds; the others watch it.
 ///
@@ -215,6 +217,7 @@ impl SingleNode {
     async fn acquire_in(&self, live: &Arc<LiveSession>) -> Result<Grant, Error> {
         let failed = |error| Error::at(self.path.as_str(), live.id(), error);
         let server = live.server().map_err(failed)?;
+        let watching = Watching::new(live.clone(), server.clone(), Purpose::Wait);
         let most = Duration::from_secs(1);
         // That others come and go between the create and the read may happen a few times in a row.
         let may_happen = || Backoff::after(4, most);
@@ -230,7 +233,7 @@ impl SingleNode {
                 },
                 Created::Taken => {
                     claim.nothing_created();
-                    match server.get_and_watch(self.path.as_str()).await {
+                    match watching.get_and_watch(self.path.as_str()).await {
                         // Whatever has happened to it, the next step is to try again.
                         Ok((_, _, watch)) => {
                             watch.await;
@@ -315,7 +318,7 @@ impl Claim {
             return None;
         }
         let token = FencingToken::from(stat.czxid);
-        let node = self.node.clone().certain();
+        let node = self.node.clone().certain(stat.czxid);
         let grant = Grant::new(self.session.clone(), self.live.clone(), node, token, None).ok()?;
         self.settled = true;
         Some(grant)

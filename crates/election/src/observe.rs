@@ -2,7 +2,8 @@
 
 use futures_core::Stream;
 use futures_util::stream::{self, StreamExt};
-use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
+use zookeeper_recipes_core::ensemble::Watch;
+use zookeeper_recipes_core::watching::Watching;
 use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError, Session, SessionId};
 
 use crate::backoff::Backoff;
@@ -58,15 +59,15 @@ impl Observer {
                 // Whatever it tells, also the end of the session, is answered by another look.
                 watch.await;
             }
-            let server = match self.session.server(&self.directory).await {
-                Ok(server) => server,
+            let session = match self.session.observing(&self.directory).await {
+                Ok(session) => session,
                 Err(error) => {
                     self.over = true;
                     return Some(Err(error));
                 }
             };
-            let id = server.id();
-            match self.look(&*server).await {
+            let id = session.server().id();
+            match self.look(&session).await {
                 Ok((leader, watch)) => {
                     self.watch = Some(watch);
                     self.backoff = Backoff::new();
@@ -80,12 +81,12 @@ impl Observer {
                         let error = ServerError::Refused(refusal);
                         return Some(Err(Error::at(self.directory.as_str(), id, error)));
                     }
-                    drop(server);
+                    drop(session);
                     self.backoff.wait().await;
                 }
                 Err(error) => {
                     tracing::debug!(directory = %self.directory, %error, "looking again");
-                    drop(server);
+                    drop(session);
                     self.backoff.wait().await;
                 }
             }
@@ -105,11 +106,9 @@ impl Observer {
 
     /// Reads who leads, and sets the one watch that tells when that changes: on the leader's
     /// znode, or where nobody leads on the directory.
-    async fn look(
-        &mut self,
-        server: &dyn ServerSession,
-    ) -> Result<(Option<Leader>, Watch), ServerError> {
+    async fn look(&mut self, session: &Watching) -> Result<(Option<Leader>, Watch), ServerError> {
         let directory = self.directory.as_str();
+        let server = session.server();
         if self.caught_up != Some(server.id()) {
             // Another session may be with a server that lags behind what the last one has seen.
             server.sync(directory).await?;
@@ -118,7 +117,7 @@ impl Observer {
         loop {
             let children = match server.list(directory).await {
                 Err(error) if error.is(Refusal::NoNode) => {
-                    match server.exists_and_watch(directory).await? {
+                    match session.exists_and_watch(directory).await? {
                         (None, created) => return Ok((None, created)),
                         (Some(_), _) => continue,
                     }
@@ -127,7 +126,7 @@ impl Observer {
             };
             let mut first = first_candidate(server, &self.directory, &children).await?;
             if first.is_none() {
-                let (children, changed) = match server.list_and_watch(directory).await {
+                let (children, changed) = match session.list_and_watch(directory).await {
                     Err(error) if error.is(Refusal::NoNode) => continue,
                     listed => listed?,
                 };
@@ -137,7 +136,7 @@ impl Observer {
                 }
             }
             let Some(first) = first else { continue };
-            match server.get_and_watch(&first).await {
+            match session.get_and_watch(&first).await {
                 Ok((data, stat, changed)) => {
                     return Ok((Some(Leader::new(&data, &stat)), changed));
                 }

@@ -6,12 +6,16 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt, select_all};
 
 use super::entry::Entry;
+use super::unwatched::{Learned, Unwatched};
 use super::visit::{Awaited, Visit};
 use crate::alarm::{Alarm, Standing, Watched};
 use crate::backoff::Backoff;
 use crate::ensemble::{Event, Watch};
 use crate::error::{Error, Refusal, ServerError};
-use crate::watch_room::Reserved;
+use crate::node::OwnNode;
+use crate::sweep;
+use crate::watch_room::{Kind, Purpose, Reserved};
+use crate::watching::keeping;
 
 /// What a waiter watches, kept from one look at the queue to the next as far as it is still of
 /// use.
@@ -59,6 +63,8 @@ enum Woken {
     Gone(String),
     /// Somebody has written to the znode of the contender with this name.
     Written(String),
+    /// There is room for the watches that are missing.
+    Room(Reserved),
 }
 
 /// What a waiter has learned.
@@ -72,9 +78,9 @@ pub(super) enum Waited {
 
 impl Vigil {
     /// Waits until one of these contenders may have gone, or the directory's data has changed.
-    pub(super) async fn wait_on(
+    pub(super) async fn wait_on<'v>(
         &mut self,
-        visit: &Visit<'_>,
+        visit: &'v Visit<'v>,
         entry: &Entry,
         on: &[Awaited],
     ) -> Result<Waited, Error> {
@@ -82,8 +88,10 @@ impl Vigil {
         self.watches
             .retain(|name, _| names.contains(&name.as_str()));
         loop {
+            let mut unwatched = None;
             match self.set_watches(visit, entry, &names).await? {
                 Set::All => self.look_again = may_happen(),
+                Set::NoRoom(missing) => unwatched = Some(missing),
                 Set::Gone(name) if stands_alone(on, &name) => {
                     return self.has_its_turn(visit, entry).await;
                 }
@@ -92,7 +100,18 @@ impl Vigil {
                     return Ok(Waited::LookAgain);
                 }
             }
-            match self.next().await {
+            let learned = async {
+                match &mut unwatched {
+                    Some(unwatched) => unwatched.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let woken = tokio::select! {
+                biased;
+                woken = self.next() => woken,
+                learned = learned => learned?.into(),
+            };
+            match woken {
                 Woken::OwnGone => return Err(visit.deleted(entry).await),
                 Woken::Gone(name) if stands_alone(on, &name) => {
                     return self.has_its_turn(visit, entry).await;
@@ -103,6 +122,7 @@ impl Vigil {
                 }
                 // It says nothing about its going: watched anew, unless it has gone with it.
                 Woken::Written(_) => {}
+                Woken::Room(room) => self.room = Some(room),
             }
         }
     }
@@ -133,12 +153,12 @@ impl Vigil {
     }
 
     /// Sets the watches that are missing, all sent before the first answer is waited for.
-    async fn set_watches(
+    async fn set_watches<'v>(
         &mut self,
-        visit: &Visit<'_>,
+        visit: &'v Visit<'v>,
         entry: &Entry,
         names: &[&str],
-    ) -> Result<Set, Error> {
+    ) -> Result<Set<'v>, Error> {
         let server = &visit.server;
         let own_path = self.alarm.is_none().then(|| entry.path());
         let directory_path = (self.directory.is_none() && visit.queue.rule.reads_directory())
@@ -148,12 +168,16 @@ impl Vigil {
             .filter(|name| !self.watches.contains_key(**name))
             .map(|name| (*name, visit.child(name)))
             .collect();
-        let paths = || {
-            let others = other_paths.iter().map(|(_, path)| path.as_str());
-            own_path.into_iter().chain(directory_path).chain(others)
+        let purpose = match names {
+            [_] => Purpose::Wait,
+            _ => Purpose::Window,
         };
-        let Some(mut room) = self.reserve(visit, paths()) else {
-            return self.wait_for_room(visit, entry, paths()).await;
+        let others = other_paths.iter().map(|(_, path)| path.as_str());
+        let paths = own_path.into_iter().chain(directory_path).chain(others);
+        let wanted = paths.map(|path| (Kind::Data, path));
+        let Some(mut room) = self.reserve(visit, purpose, wanted) else {
+            let missing = Unwatched::new(visit, purpose, own_path, directory_path, &other_paths);
+            return Ok(Set::NoRoom(missing));
         };
 
         if own_path.is_some() || !other_paths.is_empty() {
@@ -170,16 +194,19 @@ impl Vigil {
         if let (Some(path), Some(own)) = (own_path, own) {
             match own.await {
                 Ok((_, stat, watch)) => {
+                    let mut node = OwnNode::unique(&visit.live, path);
+                    if entry.announces {
+                        node = node.written_by_owner_alone(true);
+                    }
                     let watched = Watched {
                         live: visit.live.clone(),
                         server: server.clone(),
-                        path: path.to_owned(),
-                        announces: entry.announces,
+                        node,
                     };
-                    if watched.was_written(&stat) {
+                    if watched.gone(&stat).is_some() {
                         return Err(entry.deleted());
                     }
-                    let room = part(&mut room, visit, path);
+                    let room = room.take(Kind::Data, path);
                     self.alarm = Some(Alarm::armed(watched, watch, room));
                 }
                 Err(error) if error.is(Refusal::NoNode) => return Err(entry.deleted()),
@@ -190,7 +217,7 @@ impl Vigil {
         if let (Some(path), Some(directory)) = (directory_path, directory) {
             match directory.await {
                 Ok((data, _, watch)) => {
-                    self.directory = Some(keeping(watch, part(&mut room, visit, path)));
+                    self.directory = Some(keeping(watch, room.take(Kind::Data, path)));
                     // It may have changed since the rule was asked.
                     if visit.learn(Some(data))? {
                         set = Set::LookAgain;
@@ -204,7 +231,7 @@ impl Vigil {
         for ((name, path), other) in other_paths.iter().zip(others) {
             match other.await {
                 Ok((_, _, watch)) => {
-                    let watch = keeping(watch, part(&mut room, visit, path));
+                    let watch = keeping(watch, room.take(Kind::Data, path));
                     self.watches.insert((*name).to_owned(), watch);
                 }
                 Err(error) if error.is(Refusal::NoNode) => gone = Some((*name).to_owned()),
@@ -221,45 +248,13 @@ impl Vigil {
     fn reserve<'p>(
         &mut self,
         visit: &Visit<'_>,
-        paths: impl Iterator<Item = &'p str>,
+        purpose: Purpose,
+        wanted: impl Iterator<Item = (Kind, &'p str)>,
     ) -> Option<Reserved> {
-        let wanted = visit.live.watch_room().bytes_of(paths);
-        match self.room.take() {
-            Some(room) if room.num_permits() >= wanted as usize => Some(room),
-            _ => visit.live.watch_room().try_reserve(wanted),
-        }
-    }
-
-    /// Without room for the watches, looks at the znodes from time to time.
-    async fn wait_for_room<'p>(
-        &mut self,
-        visit: &Visit<'_>,
-        entry: &Entry,
-        paths: impl Iterator<Item = &'p str> + Clone,
-    ) -> Result<Set, Error> {
-        let wanted = visit.live.watch_room().bytes_of(paths.clone());
-        let looks = async {
-            let mut looked_at: Vec<String> = paths.map(str::to_owned).collect();
-            // Whatever is already watched need not be looked at, but oneself must be.
-            looked_at.push(entry.path().to_owned());
-            loop {
-                tokio::time::sleep(visit.live.timeout() / 2).await;
-                match visit.server.get_each(&looked_at).await {
-                    Ok(nodes) if nodes.last().is_some_and(Option::is_none) => {
-                        return Err(entry.deleted());
-                    }
-                    Ok(nodes) if nodes.iter().any(Option::is_none) => return Ok(()),
-                    Ok(_) | Err(ServerError::OutcomeUnknown(_)) => {}
-                    Err(error) => return Err(visit.failed(error)),
-                }
-            }
-        };
-        tokio::select! {
-            biased;
-            room = visit.live.watch_room().reserve(wanted) => self.room = Some(room),
-            looked = looks => looked?,
-        }
-        Ok(Set::LookAgain)
+        let reserved = visit.live.watch_room().try_reserve(purpose, wanted);
+        // Given back only now: what was reserved already takes no more room.
+        self.room = None;
+        reserved
     }
 
     /// Waits for the first of the watches.
@@ -276,12 +271,18 @@ impl Vigil {
                 None => std::future::pending().await,
             }
         };
+        let other = async {
+            match self.watches.is_empty() {
+                true => std::future::pending().await,
+                false => select_all(self.watches.values_mut()).await,
+            }
+        };
         let woken = tokio::select! {
             // When one's own deletion and another's are both known, one's own counts.
             biased;
             _ = own => return Woken::OwnGone,
             _ = directory => None,
-            (event, index, _) = select_all(self.watches.values_mut()) => Some((event, index)),
+            (event, index, _) = other => Some((event, index)),
         };
         let Some((event, index)) = woken else {
             self.directory = None;
@@ -324,12 +325,14 @@ impl Vigil {
         let path = visit.queue.directory.as_str();
         loop {
             let reads = visit.queue.rule.reads_directory();
-            let Some(mut room) = self.reserve(visit, [path, path].into_iter()) else {
-                let wanted = visit.live.watch_room().bytes_of([path, path].into_iter());
+            let wanted = [(Kind::Children, path), (Kind::Data, path)];
+            let Some(mut room) = self.reserve(visit, Purpose::Wait, wanted.into_iter()) else {
                 tokio::select! {
                     biased;
-                    room = visit.live.watch_room().reserve(wanted) => self.room = Some(room),
-                    () = tokio::time::sleep(visit.live.probe_interval()) => {
+                    room = visit.live.watch_room().reserve(Purpose::Wait, &wanted) => {
+                        self.room = Some(room);
+                    }
+                    () = tokio::time::sleep(sweep::interval(visit.live)) => {
                         return visit.list().await;
                     }
                 }
@@ -348,10 +351,10 @@ impl Vigil {
             };
             match answers.await {
                 Ok((data, (names, watch))) => {
-                    self.parent = Some(keeping(watch, part(&mut room, visit, path)));
+                    self.parent = Some(keeping(watch, room.take(Kind::Children, path)));
                     if let Some((data, _, watch)) = data {
                         visit.learn(Some(data))?;
-                        self.directory = Some(keeping(watch, part(&mut room, visit, path)));
+                        self.directory = Some(keeping(watch, room.take(Kind::Data, path)));
                     }
                     return Ok(names);
                 }
@@ -373,26 +376,23 @@ fn stands_alone(on: &[Awaited], name: &str) -> bool {
         .any(|awaited| awaited.name == name && awaited.stands_alone)
 }
 
-enum Set {
+enum Set<'v> {
     /// All watches stand.
     All,
-    /// They do, except that the contender with this name has gone.
+    /// Those that stood do; for the others there is no room.
+    NoRoom(Unwatched<'v>),
+    /// All do, except that the contender with this name has gone.
     Gone(String),
     /// Something has changed meanwhile, or may have.
     LookAgain,
 }
 
-/// The part of the room that a watch on this path takes.
-fn part(room: &mut Reserved, visit: &Visit<'_>, path: &str) -> Option<Reserved> {
-    room.split(visit.live.watch_room().bytes(path) as usize)
-}
-
-/// A watch that gives its room back when it has resolved or is dropped.
-fn keeping(watch: Watch, room: Option<Reserved>) -> Watch {
-    async move {
-        let event = watch.await;
-        drop(room);
-        event
+impl From<Learned> for Woken {
+    fn from(learned: Learned) -> Woken {
+        match learned {
+            Learned::OwnGone => Woken::OwnGone,
+            Learned::Changed => Woken::Changed,
+            Learned::Room(room) => Woken::Room(room),
+        }
     }
-    .boxed()
 }

@@ -1,0 +1,176 @@
+//! Watches that stay within what a session may watch.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::FutureExt;
+
+use crate::ensemble::{Event, ServerSession, Stat, Watch};
+use crate::error::{Refusal, ServerError};
+use crate::live::LiveSession;
+use crate::sweep::{self, Look, Seen, Urgency};
+use crate::watch_room::{Kind, Purpose, Reserved};
+
+/// Reads with a watch, as far as the session has room for watches.
+///
+/// Without room, the znode is looked at from time to time, and what is returned in place of the
+/// watch resolves when there may be something new: the caller looks again.
+pub struct Watching {
+    live: Arc<LiveSession>,
+    server: Arc<dyn ServerSession>,
+    purpose: Purpose,
+}
+
+impl Watching {
+    pub(crate) fn new(
+        live: Arc<LiveSession>,
+        server: Arc<dyn ServerSession>,
+        purpose: Purpose,
+    ) -> Watching {
+        Watching {
+            live,
+            server,
+            purpose,
+        }
+    }
+
+    /// The session's server side.
+    pub fn server(&self) -> &dyn ServerSession {
+        &*self.server
+    }
+
+    /// As [`ServerSession::get_and_watch`].
+    ///
+    /// # Errors
+    ///
+    /// Those of the read.
+    pub async fn get_and_watch(&self, path: &str) -> Result<(Vec<u8>, Stat, Watch), ServerError> {
+        if let Some(room) = self.room(Kind::Data, path) {
+            let (data, stat, watch) = self.server.get_and_watch(path).await?;
+            return Ok((data, stat, keeping(watch, Some(room))));
+        }
+        // Begun before the read, so that no change falls between the two.
+        let urgency = match self.purpose {
+            Purpose::Wait | Purpose::Window => Urgency::Waited,
+            Purpose::Loss | Purpose::Observe => Urgency::Other,
+        };
+        let look = sweep::look_at(&self.live, path, urgency);
+        let (data, stat) = self.server.get(path).await?;
+        let unwatched = Unwatched {
+            live: self.live.clone(),
+            purpose: self.purpose,
+            path: path.to_owned(),
+            mzxid: stat.mzxid,
+        };
+        Ok((data, stat, unwatched.changed(look).boxed()))
+    }
+
+    /// As [`ServerSession::list_and_watch`].
+    ///
+    /// # Errors
+    ///
+    /// Those of the list.
+    pub async fn list_and_watch(&self, path: &str) -> Result<(Vec<String>, Watch), ServerError> {
+        if let Some(room) = self.room(Kind::Children, path) {
+            let (names, watch) = self.server.list_and_watch(path).await?;
+            return Ok((names, keeping(watch, Some(room))));
+        }
+        let names = self.server.list(path).await?;
+        Ok((names, self.pause()))
+    }
+
+    /// As [`ServerSession::exists_and_watch`], of a znode that was not there just now.
+    ///
+    /// # Errors
+    ///
+    /// Those of the request.
+    pub async fn exists_and_watch(&self, path: &str) -> Result<(Option<Stat>, Watch), ServerError> {
+        if let Some(room) = self.room(Kind::Existence, path) {
+            let (stat, watch) = self.server.exists_and_watch(path).await?;
+            return Ok((stat, keeping(watch, Some(room))));
+        }
+        Ok((None, self.pause()))
+    }
+
+    fn room(&self, kind: Kind, path: &str) -> Option<Reserved> {
+        let room = self.live.watch_room();
+        room.try_reserve(self.purpose, [(kind, path)])
+    }
+
+    /// Until it is worth a request to look again.
+    fn pause(&self) -> Watch {
+        let (live, pause) = (self.live.clone(), 2 * sweep::interval(&self.live));
+        async move {
+            match tokio::time::timeout(pause, live.ended()).await {
+                Ok(end) => Event::SessionEnded(end),
+                Err(_) => Event::ChildrenChanged,
+            }
+        }
+        .boxed()
+    }
+}
+
+/// A znode that there was no room to watch.
+struct Unwatched {
+    live: Arc<LiveSession>,
+    purpose: Purpose,
+    path: String,
+    /// The transaction that has left it as it is known.
+    mzxid: i64,
+}
+
+impl Unwatched {
+    /// Resolves when the znode is no more as it is known, which the look tells, or a watch once
+    /// there is room for one.
+    async fn changed(self, mut look: Look) -> Event {
+        let wanted = [(Kind::Data, self.path.as_str())];
+        let room = tokio::select! {
+            biased;
+            end = self.live.ended() => return Event::SessionEnded(end),
+            event = self.seen(&mut look) => return event,
+            room = self.live.watch_room().reserve(self.purpose, &wanted) => room,
+        };
+        // Let go of before the watch is waited for: it would keep the session open.
+        let Ok(server) = self.live.server() else {
+            return Event::SessionEnded(self.live.ended().await);
+        };
+        let set = server.get_and_watch(&self.path).await;
+        drop(server);
+        drop(look);
+        match set {
+            Ok((_, stat, watch)) if stat.mzxid == self.mzxid => keeping(watch, Some(room)).await,
+            Err(error) if error.is(Refusal::NoNode) => Event::Deleted,
+            // What was refused, the caller learns when it looks again.
+            _ => Event::DataChanged,
+        }
+    }
+
+    async fn seen(&self, look: &mut Look) -> Event {
+        look.until(|seen| match seen {
+            Seen::Gone => Some(Event::Deleted),
+            Seen::There(there) if there.1.mzxid == self.mzxid => None,
+            Seen::There(_) | Seen::Refused(_) => Some(Event::DataChanged),
+        })
+        .await
+    }
+}
+
+/// A watch that gives its room back when it has resolved or is dropped.
+pub(crate) fn keeping(watch: Watch, room: Option<Reserved>) -> Watch {
+    async move {
+        let event = watch.await;
+        drop(room);
+        event
+    }
+    .boxed()
+}
+
+impl fmt::Debug for Watching {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Watching")
+            .field("server", &self.server)
+            .field("purpose", &self.purpose)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,250 @@
+//! Holds that are lost: nobody is kept waiting for their owners.
+
+mod support;
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
+use zookeeper_recipes_core::ensemble::ConnectionState;
+use zookeeper_recipes_core::{
+    ConnectOptions, CreateMode, Error, Hold, LossReason, Queue, QueueOptions, Recipe, Session,
+    SessionState,
+};
+use zookeeper_recipes_testkit::simulation::{Change, Simulation, SimulationOptions};
+
+use support::First;
+
+const TICK: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+fn simulation(servers: usize) -> Simulation {
+    Simulation::new(SimulationOptions {
+        servers,
+        tick: TICK,
+        session_timeout: TIMEOUT,
+        ..SimulationOptions::default()
+    })
+}
+
+async fn open(simulation: &Simulation, process: &str) -> Session {
+    let options = ConnectOptions::new().tick(TICK);
+    let opened = Session::open(simulation.ensemble(process), options).await;
+    opened.expect("a session opens")
+}
+
+fn queue(session: &Session) -> Queue {
+    Queue::new(session, "/locks/a", First).expect("a good path")
+}
+
+/// A queue whose clones wait for each other within the process.
+fn local_queue(session: &Session) -> Queue {
+    let options = QueueOptions::new().local(10);
+    Queue::with_options(session, "/locks/a", First, options).expect("a good path")
+}
+
+async fn hold(queue: &Queue) -> Hold {
+    queue.acquire().await.expect("nobody is before it")
+}
+
+/// Cuts a process off until its lease has lapsed, but not its session.
+async fn lapse(simulation: &Simulation, process: &str, hold: &Hold) {
+    let lapses = hold.remaining() + Duration::from_millis(50);
+    simulation.process(process).partition(lapses);
+    assert_eq!(hold.lost().await, LossReason::LeaseElapsed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hold_that_is_lost_and_kept_bars_nobody() {
+    let simulation = simulation(1);
+    let (one, two) = (open(&simulation, "one").await, open(&simulation, "two").await);
+    let kept = hold(&local_queue(&one)).await;
+    let same_process = tokio::spawn({
+        let queue = local_queue(&one);
+        async move { queue.acquire().await }
+    });
+    let other_process = tokio::spawn(async move { queue(&two).acquire().await });
+    sleep(Duration::from_secs(1)).await;
+    lapse(&simulation, "one", &kept).await;
+    for waiting in [same_process, other_process] {
+        let held = timeout(Duration::from_secs(60), waiting).await;
+        let held = held.expect("in time").expect("no panic").expect("a hold");
+        held.release().await.expect("it is released");
+    }
+    drop(kept);
+}
+
+#[tokio::test(start_paused = true)]
+async fn clone_of_a_lock_does_not_wait_for_a_lost_hold_of_its_process() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let queue = local_queue(&session);
+    let kept = hold(&queue).await;
+    let waiting = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.acquire().await }
+    });
+    sleep(Duration::from_secs(1)).await;
+    simulation.administrator().expire(session.id().expect("open"));
+    kept.lost().await;
+    let attempt = timeout(Duration::from_secs(60), waiting).await;
+    attempt.expect("in time").expect("no panic").expect("it comes in the next session");
+    assert!(queue.try_acquire().await.expect("a look").is_some());
+    drop(kept);
+}
+
+#[tokio::test(start_paused = true)]
+async fn release_of_a_lost_hold_says_so_at_once() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let held = hold(&queue(&session)).await;
+    simulation.process("one").partition(TIMEOUT);
+    held.lost().await;
+    let began = Instant::now();
+    let released = held.release().await;
+    assert!(matches!(released, Err(Error::Lost { .. })), "{released:?}");
+    assert!(began.elapsed() < Duration::from_millis(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn release_in_an_outage_ends_with_the_lease() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let held = hold(&queue(&session)).await;
+    simulation.process("one").partition(TIMEOUT * 2);
+    let (began, remaining) = (Instant::now(), held.remaining());
+    let released = held.release().await;
+    assert!(matches!(released, Err(Error::Lost { .. })), "{released:?}");
+    assert!(began.elapsed() < remaining + Duration::from_millis(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn close_with_an_attempt_that_nobody_polls_lets_go_of_what_is_held() {
+    let simulation = simulation(1);
+    let (one, two) = (open(&simulation, "one").await, open(&simulation, "two").await);
+    let other = Queue::new(&two, "/locks/other", First).expect("a good path");
+    let _theirs = hold(&other).await;
+    let _mine = hold(&queue(&one)).await;
+    let waits = Queue::new(&one, "/locks/other", First).expect("a good path");
+    let mut parked = Box::pin(waits.acquire());
+    let polled = timeout(Duration::from_millis(500), &mut parked).await;
+    assert!(polled.is_err(), "somebody holds");
+    let began = Instant::now();
+    one.close().await;
+    assert!(began.elapsed() < TIMEOUT / 5, "{:?}", began.elapsed());
+    let next = timeout(Duration::from_secs(1), queue(&two).acquire()).await;
+    next.expect("in time").expect("nobody is before it");
+    assert_eq!(simulation.administrator().children("/locks/other").len(), 1);
+    drop(parked);
+}
+
+/// A follower tells the leader only every half tick of the sessions it has heard of.
+#[tokio::test(start_paused = true)]
+async fn one_answer_after_a_pause_does_not_keep_a_hold() {
+    let mut ended_while_held = 0;
+    for pause in (2_500..7_000).step_by(250) {
+        for phase in (0..2_000).step_by(250) {
+            let simulation = simulation(3);
+            let administrator = simulation.administrator();
+            sleep(Duration::from_millis(phase)).await;
+            let session = loop {
+                let session = open(&simulation, "one").await;
+                let server = administrator.server_of(session.id().expect("open"));
+                if server != Some(administrator.leader()) {
+                    break session;
+                }
+            };
+            let id = session.id().expect("open");
+            let held = std::sync::Arc::new(hold(&queue(&session)).await);
+            let (asked, was_held) = (held.clone(), std::sync::Arc::new(std::sync::Mutex::new(false)));
+            let seen = was_held.clone();
+            simulation.on_commit(move |committed| {
+                if matches!(committed.change, Change::SessionEnded { session, .. } if session == id) {
+                    *seen.lock().expect("no panic") = asked.is_held();
+                }
+            });
+            sleep(TIMEOUT / 2 + Duration::from_millis(phase / 3)).await;
+            simulation.process("one").sleep(Duration::from_millis(pause));
+            sleep(Duration::from_millis(pause + 12)).await;
+            let server = administrator.server_of(id).unwrap_or(1);
+            simulation.faults().cut_off_from_leader(server, TIMEOUT * 3);
+            sleep(TIMEOUT * 2).await;
+            ended_while_held += u32::from(*was_held.lock().expect("no panic"));
+            simulation.on_commit(|_| ());
+        }
+    }
+    assert_eq!(ended_while_held, 0);
+}
+
+/// What ClickHouse Keeper does at every reconnect.
+#[tokio::test(start_paused = true)]
+async fn reconnect_into_another_session_ends_the_session_and_its_holds() {
+    let simulation = Simulation::new(SimulationOptions {
+        tick: TICK,
+        session_timeout: TIMEOUT,
+        forgets_sessions: true,
+        ..SimulationOptions::default()
+    });
+    let session = open(&simulation, "one").await;
+    let before = session.id();
+    let held = hold(&queue(&session)).await;
+    simulation.process("one").disconnect();
+    let reason = timeout(TIMEOUT / 5, held.lost()).await;
+    assert!(matches!(reason, Ok(LossReason::Session(_))), "{reason:?}");
+    let reopened = timeout(TIMEOUT, async {
+        while !matches!(session.state(), SessionState::Connected(id) if Some(id) != before) {
+            sleep(Duration::from_millis(10)).await;
+        }
+    });
+    reopened.await.expect("a new session opens");
+    // The znode of the old session stands until its timeout.
+    let next = timeout(TIMEOUT + TICK * 2, queue(&session).acquire()).await;
+    next.expect("in time").expect("it is free in the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hold_survives_a_reconnect_within_its_lease() {
+    let simulation = simulation(3);
+    let session = open(&simulation, "one").await;
+    let held = hold(&queue(&session)).await;
+    for _ in 0..20 {
+        sleep(Duration::from_millis(700)).await;
+        simulation.process("one").disconnect();
+    }
+    sleep(TIMEOUT * 3).await;
+    assert!(held.is_held(), "{held:?}");
+    // The proofs of the session are gone.
+    let path = queue(&session);
+    let children = simulation.administrator().children(path.path().as_str());
+    assert_eq!(children.len(), 1, "{children:?}");
+    let server = session.server(path.path()).await.expect("a session");
+    assert_eq!(server.state(), ConnectionState::Connected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn child_of_another_recipe_is_an_error_that_names_it() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let administrator = simulation.administrator();
+    for parent in ["/locks", "/locks/a"] {
+        administrator
+            .create(parent, b"", CreateMode::Persistent)
+            .expect("a good path");
+    }
+    let stranger = "/locks/a/_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-__WRIT__";
+    administrator
+        .create(stranger, b"", CreateMode::PersistentSequential)
+        .expect("a good path");
+    for attempt in [
+        queue(&session).acquire().await.map(drop),
+        queue(&session).try_acquire().await.map(drop),
+    ] {
+        let error = attempt.expect_err("two recipes at one path");
+        let Error::OtherRecipe { child, recipe, .. } = &error else {
+            panic!("{error:?}");
+        };
+        assert!(child.contains("__WRIT__"), "{child}");
+        assert_eq!(*recipe, "a read/write lock");
+    }
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(administrator.children("/locks/a").len(), 1);
+}

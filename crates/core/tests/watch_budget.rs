@@ -1,0 +1,370 @@
+//! The watches of one session: what many of them may cost the others.
+
+mod support;
+mod throttled;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+use zookeeper_recipes_core::{
+    ConnectOptions, Contender, CreateMode, Error, Hold, HoldState, LossReason, Queue, Recipe, Rule,
+    Session, SingleNode, Verdict,
+};
+use zookeeper_recipes_testkit::simulation::{RequestKind, Simulation, SimulationOptions};
+
+use support::First;
+use throttled::{Throttle, Throttled};
+
+/// The session timeout, and the tick of the servers, that a simulation has by default.
+const TIMEOUT: Duration = Duration::from_secs(6);
+const TICK: Duration = Duration::from_secs(2);
+/// How often the znodes that a session has no watch on are looked at.
+const INTERVAL: Duration = TIMEOUT.checked_div(6).expect("not by zero");
+/// Longer than the session timeout, and no multiple of any part of it.
+const A_WHILE: Duration = Duration::from_millis(6_370);
+/// Longer than a few requests take, one after the other.
+const SOON: Duration = Duration::from_millis(50);
+
+/// So many hold at a time.
+#[derive(Debug)]
+struct Permits(usize);
+
+impl Rule for Permits {
+    fn label(&self) -> Cow<'_, str> {
+        "permit-".into()
+    }
+
+    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
+        match me.checked_sub(self.0) {
+            None => Verdict::Hold,
+            Some(earliest) => Verdict::Wait {
+                on: (earliest..me).collect(),
+            },
+        }
+    }
+}
+
+fn simulation() -> Simulation {
+    Simulation::new(SimulationOptions {
+        trace_limit: 0,
+        ..SimulationOptions::default()
+    })
+}
+
+async fn open(simulation: &Simulation, process: &str) -> Session {
+    Session::open(simulation.ensemble(process), ConnectOptions::new())
+        .await
+        .expect("a session opens")
+}
+
+fn lock(session: &Session, path: &str) -> Queue {
+    Queue::new(session, path, First).expect("a good path")
+}
+
+async fn hold(recipe: impl Recipe) -> Hold {
+    recipe.acquire().await.expect("nobody is before it")
+}
+
+/// Tells when it has acquired.
+fn acquire(recipe: impl Recipe + 'static) -> JoinHandle<(Instant, Hold)> {
+    tokio::spawn(async move {
+        let hold = recipe.acquire().await.expect("its turn");
+        (Instant::now(), hold)
+    })
+}
+
+/// How long a lock takes from its release in one session to the waiter in the other.
+async fn handoff(from: &Session, to: &Session, path: &str) -> Duration {
+    let holder = hold(lock(from, path)).await;
+    let waits = acquire(lock(to, path));
+    sleep(A_WHILE).await;
+    holder.release().await.expect("it is released");
+    let released = Instant::now();
+    let (got, hold) = waits.await.expect("no panic");
+    hold.release().await.expect("it is released");
+    got.saturating_duration_since(released)
+}
+
+/// Fills the queue with holders in one session, and with waiters in another.
+async fn contend(
+    holders: &Session,
+    waiters: &Session,
+    path: &str,
+    permits: usize,
+    waiting: usize,
+) -> (Vec<Hold>, Vec<JoinHandle<(Instant, Hold)>>) {
+    let queue = |session| Queue::new(session, path, Permits(permits)).expect("a good path");
+    let mut held = Vec::new();
+    for _ in 0..permits {
+        held.push(hold(queue(holders)).await);
+    }
+    let waits = (0..waiting).map(|_| acquire(queue(waiters))).collect();
+    (held, waits)
+}
+
+#[tokio::test(start_paused = true)]
+async fn handoff_is_quick_beside_a_contended_semaphore_of_the_session() {
+    // As many watches as there is room for if each znode counts once; and more than that.
+    for (permits, waiters) in [(50, 40), (100, 20), (1_500, 2)] {
+        let simulation = simulation();
+        let (ours, theirs) = (open(&simulation, "a").await, open(&simulation, "b").await);
+        let contended = contend(&theirs, &ours, "/limits/exports", permits, waiters).await;
+        sleep(A_WHILE).await;
+        for round in 0..4 {
+            let took = handoff(&theirs, &ours, &format!("/locks/{round}")).await;
+            assert!(
+                took < SOON,
+                "{permits} permits, {waiters} waiters: {took:?}"
+            );
+        }
+        drop(contended);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn handoff_is_quick_beside_many_contended_semaphores_of_the_session() {
+    let simulation = simulation();
+    let (ours, theirs) = (open(&simulation, "a").await, open(&simulation, "b").await);
+    let mut contended = Vec::new();
+    for number in 0..30 {
+        let path = format!("/limits/exports{number}");
+        contended.push(contend(&theirs, &ours, &path, 50, 2).await);
+    }
+    sleep(A_WHILE).await;
+    for round in 0..4 {
+        let took = handoff(&theirs, &ours, &format!("/locks/{round}")).await;
+        assert!(took < SOON, "{took:?}");
+    }
+    // One whose holders are not watched, for want of room.
+    let (held, waits) = contended.last_mut().expect("there are some");
+    let hold = held.pop().expect("there are some");
+    hold.release().await.expect("it is released");
+    let released = Instant::now();
+    let (got, _hold) = waits.remove(0).await.expect("no panic");
+    let took = got.saturating_duration_since(released);
+    assert!(took <= INTERVAL + SOON, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_holder_is_followed_in_time_beside_a_contended_semaphore() {
+    for (permits, waiters) in [(50, 40), (100, 20), (700, 3), (1_500, 1)] {
+        let simulation = simulation();
+        let (ours, theirs) = (open(&simulation, "a").await, open(&simulation, "b").await);
+        let contended = contend(&theirs, &ours, "/limits/exports", permits, waiters).await;
+        let dead = hold(lock(&open(&simulation, "dead").await, "/locks/dead")).await;
+        let waits = acquire(lock(&ours, "/locks/dead"));
+        sleep(A_WHILE).await;
+        simulation.process("dead").kill();
+        let killed = Instant::now();
+        let (got, _hold) = waits.await.expect("no panic");
+        let took = got.saturating_duration_since(killed);
+        assert!(
+            took <= TIMEOUT + TICK + SOON,
+            "{permits} permits, {waiters} waiters: {took:?}"
+        );
+        drop((dead, contended));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn holder_of_a_wide_semaphore_is_followed_in_time_without_a_watch() {
+    let simulation = simulation();
+    let (ours, theirs) = (open(&simulation, "a").await, open(&simulation, "b").await);
+    let (mut held, mut waits) = contend(&theirs, &ours, "/limits/exports", 1_500, 3).await;
+    for _ in 0..3 {
+        sleep(A_WHILE).await;
+        // Neither the first nor the last.
+        let hold = held.remove(750);
+        hold.release().await.expect("it is released");
+        let released = Instant::now();
+        let (got, _hold) = timeout(TIMEOUT, waits.remove(0))
+            .await
+            .expect("in time")
+            .expect("no panic");
+        let took = got.saturating_duration_since(released);
+        assert!(took <= INTERVAL + SOON, "{took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiter_without_a_watch_is_told_that_its_own_znode_was_deleted() {
+    let simulation = simulation();
+    let (ours, theirs) = (open(&simulation, "a").await, open(&simulation, "b").await);
+    let path = "/limits/exports";
+    let queue = Queue::new(&ours, path, Permits(1_500)).expect("a good path");
+    let (_held, _) = contend(&theirs, &ours, path, 1_500, 0).await;
+    let waits = tokio::spawn(async move { queue.acquire().await });
+    sleep(A_WHILE).await;
+    let administrator = simulation.administrator();
+    let mut queued = administrator.children(path);
+    queued.sort_by_key(|name| name[name.len() - 10..].to_owned());
+    let last = queued.last().expect("there are some");
+    administrator
+        .delete(&format!("{path}/{last}"))
+        .expect("it is there");
+    let outcome = timeout(INTERVAL + SOON, waits).await.expect("in time");
+    let outcome = outcome.expect("no panic");
+    assert!(
+        matches!(outcome, Err(Error::ContenderDeleted { .. })),
+        "{outcome:?}"
+    );
+}
+
+/// Holds as many locks as no session has room to watch, each for long.
+async fn idle_holds(session: &Session, number: usize) -> Vec<Hold> {
+    let mut holds = Vec::new();
+    for shard in 0..number {
+        holds.push(hold(lock(session, &format!("/shards/{shard:06}"))).await);
+    }
+    sleep(A_WHILE).await;
+    holds
+}
+
+#[tokio::test(start_paused = true)]
+async fn thousands_of_idle_holds_cost_a_sweep_an_interval() {
+    let simulation = simulation();
+    let (ours, theirs) = (open(&simulation, "a").await, open(&simulation, "b").await);
+    let holds = idle_holds(&ours, 3_000).await;
+    let counted = || {
+        let counters = simulation.counters();
+        let reads = [RequestKind::Get, RequestKind::List, RequestKind::Exists];
+        let single: u64 = reads.iter().map(|kind| counters.requests(*kind)).sum();
+        (single, counters.requests(RequestKind::GetEach))
+    };
+    let before = counted();
+    sleep(60 * INTERVAL).await;
+    let after = counted();
+    assert_eq!(after.0, before.0, "reads of a single znode");
+    let sweeps = after.1 - before.1;
+    assert!((60..=60 * 4).contains(&sweeps), "{sweeps} reads of many");
+    for round in 0..4 {
+        let took = handoff(&theirs, &ours, &format!("/locks/{round}")).await;
+        assert!(took < SOON, "{took:?}");
+    }
+    assert!(holds.iter().all(Hold::is_held));
+    // Nothing is looked at any more once nothing is held.
+    for hold in holds {
+        hold.release().await.expect("it is released");
+    }
+    sleep(2 * INTERVAL).await;
+    let before = counted();
+    sleep(60 * INTERVAL).await;
+    assert_eq!(counted(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn holds_that_have_waited_leave_the_room_to_waiters() {
+    let simulation = simulation();
+    let (ours, theirs) = (open(&simulation, "a").await, open(&simulation, "b").await);
+    let path = |shard: usize| format!("/shards/{shard:06}");
+    let mut holds = Vec::new();
+    for shard in 0..1_500 {
+        let first = hold(lock(&theirs, &path(shard))).await;
+        let waits = acquire(lock(&ours, &path(shard)));
+        sleep(SOON).await;
+        first.release().await.expect("it is released");
+        holds.push(waits.await.expect("no panic").1);
+    }
+    sleep(A_WHILE).await;
+    let took = handoff(&theirs, &ours, "/locks/other").await;
+    assert!(took < SOON, "{took:?}");
+    assert!(holds.iter().all(Hold::is_held));
+}
+
+#[tokio::test(start_paused = true)]
+async fn znode_deleted_by_hand_is_noticed_within_a_sixth_of_the_timeout_among_thousands() {
+    let simulation = simulation();
+    let ours = open(&simulation, "a").await;
+    let holds = idle_holds(&ours, 3_000).await;
+    for (round, hold) in holds.iter().step_by(200).enumerate() {
+        sleep(Duration::from_millis(370 * round as u64)).await;
+        simulation
+            .administrator()
+            .delete(hold.path())
+            .expect("it is there");
+        let deleted = Instant::now();
+        let reason = timeout(2 * INTERVAL, hold.lost()).await.expect("in time");
+        assert_eq!(reason, LossReason::Deleted);
+        let took = deleted.elapsed();
+        assert!(took <= INTERVAL + SOON, "{took:?}");
+    }
+    let standing = holds.iter().filter(|hold| hold.is_held()).count();
+    assert_eq!(standing, 3_000 - 15);
+}
+
+#[tokio::test(start_paused = true)]
+async fn loss_watch_survives_throttled_reads() {
+    let simulation = simulation();
+    let throttle = Throttle::default();
+    let ensemble = Throttled(simulation.ensemble("a"), throttle.clone());
+    let opened = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
+    let session = opened.expect("a session opens");
+    let hold = hold(lock(&session, "/locks/one")).await;
+    throttle.set(true);
+    sleep(10 * TIMEOUT).await;
+    let refused = throttle.refused();
+    assert!(
+        (2..30).contains(&refused),
+        "asked {refused} times in ten timeouts"
+    );
+    throttle.set(false);
+    sleep(2 * TIMEOUT).await;
+    assert_eq!(hold.state(), HoldState::Held);
+    simulation
+        .administrator()
+        .delete(hold.path())
+        .expect("it is there");
+    let reason = timeout(SOON, hold.lost()).await.expect("it is watched");
+    assert_eq!(reason, LossReason::Deleted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiters_for_single_znodes_stay_within_the_budget_and_get_their_turn() {
+    const LOCKS: usize = 4_000;
+    let simulation = simulation();
+    let (ours, theirs) = (open(&simulation, "a").await, open(&simulation, "b").await);
+    let lock = |session, shard: usize| {
+        let path = format!("/some/longer/path/of/shards/{shard:06}/lock");
+        SingleNode::new(session, path).expect("a good path")
+    };
+    let mut held = Vec::new();
+    for shard in 0..LOCKS {
+        held.push(hold(lock(&theirs, shard)).await);
+    }
+    let waits: Vec<_> = (0..LOCKS)
+        .map(|shard| acquire(lock(&ours, shard)))
+        .collect();
+    sleep(2 * TIMEOUT).await;
+    let id = ours.id().expect("open");
+    let watches = simulation.administrator().watches();
+    let of_ours = watches.iter().filter(|watch| watch.session == id);
+    let bytes: usize = of_ours.map(|watch| watch.path.len()).sum();
+    assert!(bytes < 128 * 1024, "{bytes} bytes of watched paths");
+    for hold in held {
+        hold.release().await.expect("it is released");
+    }
+    let released = Instant::now();
+    for waits in waits {
+        let (got, _hold) = waits.await.expect("no panic");
+        let took = got.saturating_duration_since(released);
+        assert!(took <= INTERVAL + 10 * SOON, "{took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hold_of_a_single_znode_is_lost_when_another_stands_in_its_place() {
+    let simulation = simulation();
+    let session = open(&simulation, "a").await;
+    let lock = SingleNode::new(&session, "/lock").expect("a good path");
+    let first = hold(lock).await;
+    let administrator = simulation.administrator();
+    administrator.delete("/lock").expect("it is there");
+    administrator
+        .create("/lock", b"another", CreateMode::Persistent)
+        .expect("it has gone");
+    let reason = timeout(2 * INTERVAL, first.lost()).await.expect("in time");
+    assert_eq!(reason, LossReason::Deleted);
+}
