@@ -216,7 +216,7 @@ impl Connection {
     ) {
         match &self.shared.protocol {
             Protocol::ZooKeeper => {}
-            Protocol::Raw => {
+            Protocol::Raw | Protocol::Quorum => {
                 return self.read_raw(client, to_server, Direction::ToServer).await;
             }
             Protocol::Election(address) => {

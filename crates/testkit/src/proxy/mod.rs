@@ -70,6 +70,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::sleep;
 
 pub use counters::{Counters, Tally};
 pub use fault::{Breakage, Direction, Fault, Occasion, Strikes};
@@ -79,8 +80,11 @@ use connection::{Connection, Ending, Link};
 use fault::{Armed, Strike};
 use frame::Request;
 
-/// How long to wait before accepting again after that failed.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(10);
+/// How long to wait before accepting or connecting again after that failed.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// How often a leader is tried: for two seconds.
+const QUORUM_TRIES: u32 = 200;
 
 /// A proxy on loopback, between clients and a server.
 ///
@@ -96,6 +100,10 @@ pub struct Proxy {
 pub(crate) enum Protocol {
     ZooKeeper,
     Raw,
+    /// Followers and their leader. A follower that is refused by a leader that does not listen yet
+    /// tries again; behind a proxy it would only see its connection end, and give up. So the proxy
+    /// tries again in its stead.
+    Quorum,
     /// Leader election among servers. Whoever connects says first under which address it can be
     /// reached; this one is put in its place, so that those who connect back do it through a proxy
     /// too.
@@ -312,6 +320,23 @@ impl Shared {
     }
 
     async fn connect(&self) -> io::Result<TcpStream> {
+        let tries = match self.protocol {
+            Protocol::Quorum => QUORUM_TRIES,
+            _ => 1,
+        };
+        let mut outcome = self.try_each().await;
+        for _ in 1..tries {
+            if outcome.is_ok() {
+                break;
+            }
+            sleep(AGAIN).await;
+            outcome = self.try_each().await;
+        }
+        outcome
+    }
+
+    /// Connects to the first server that takes a connection.
+    async fn try_each(&self) -> io::Result<TcpStream> {
         let mut outcome = Err(io::Error::from(io::ErrorKind::AddrNotAvailable));
         for server in &self.servers {
             outcome = TcpStream::connect(server).await;
@@ -359,7 +384,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             Some(_) = connections.join_next() => continue,
         };
         let Ok((client, _)) = accepted else {
-            tokio::time::sleep(ACCEPT_AGAIN).await;
+            sleep(AGAIN).await;
             continue;
         };
         let link = {
