@@ -56,19 +56,21 @@ async fn lapse(simulation: &Simulation, process: &str, hold: &Hold) {
 #[tokio::test(start_paused = true)]
 async fn hold_that_is_lost_and_kept_bars_nobody() {
     let simulation = simulation(1);
-    let (one, two) = (open(&simulation, "one").await, open(&simulation, "two").await);
+    let (one, two) = (
+        open(&simulation, "one").await,
+        open(&simulation, "two").await,
+    );
     let kept = hold(&local_queue(&one)).await;
-    let same_process = tokio::spawn({
-        let queue = local_queue(&one);
-        async move { queue.acquire().await }
-    });
-    let other_process = tokio::spawn(async move { queue(&two).acquire().await });
+    let takes_a_turn =
+        |queue: Queue| tokio::spawn(async move { queue.acquire().await?.release().await });
+    let same_process = takes_a_turn(local_queue(&one));
+    let other_process = takes_a_turn(queue(&two));
     sleep(Duration::from_secs(1)).await;
     lapse(&simulation, "one", &kept).await;
     for waiting in [same_process, other_process] {
-        let held = timeout(Duration::from_secs(60), waiting).await;
-        let held = held.expect("in time").expect("no panic").expect("a hold");
-        held.release().await.expect("it is released");
+        let turn = timeout(Duration::from_secs(60), waiting).await;
+        let turn = turn.expect("in time").expect("no panic");
+        turn.expect("it holds and releases");
     }
     drop(kept);
 }
@@ -84,10 +86,17 @@ async fn clone_of_a_lock_does_not_wait_for_a_lost_hold_of_its_process() {
         async move { queue.acquire().await }
     });
     sleep(Duration::from_secs(1)).await;
-    simulation.administrator().expire(session.id().expect("open"));
+    simulation
+        .administrator()
+        .expire(session.id().expect("open"));
     kept.lost().await;
     let attempt = timeout(Duration::from_secs(60), waiting).await;
-    attempt.expect("in time").expect("no panic").expect("it comes in the next session");
+    let attempt = attempt.expect("in time").expect("no panic");
+    // It began in the session that is over.
+    assert!(
+        matches!(attempt, Err(Error::SessionOver { .. })),
+        "{attempt:?}"
+    );
     assert!(queue.try_acquire().await.expect("a look").is_some());
     drop(kept);
 }
@@ -120,7 +129,10 @@ async fn release_in_an_outage_ends_with_the_lease() {
 #[tokio::test(start_paused = true)]
 async fn close_with_an_attempt_that_nobody_polls_lets_go_of_what_is_held() {
     let simulation = simulation(1);
-    let (one, two) = (open(&simulation, "one").await, open(&simulation, "two").await);
+    let (one, two) = (
+        open(&simulation, "one").await,
+        open(&simulation, "two").await,
+    );
     let other = Queue::new(&two, "/locks/other", First).expect("a good path");
     let _theirs = hold(&other).await;
     let _mine = hold(&queue(&one)).await;
@@ -132,7 +144,7 @@ async fn close_with_an_attempt_that_nobody_polls_lets_go_of_what_is_held() {
     one.close().await;
     assert!(began.elapsed() < TIMEOUT / 5, "{:?}", began.elapsed());
     let next = timeout(Duration::from_secs(1), queue(&two).acquire()).await;
-    next.expect("in time").expect("nobody is before it");
+    drop(next.expect("in time").expect("nobody is before it"));
     assert_eq!(simulation.administrator().children("/locks/other").len(), 1);
     drop(parked);
 }
@@ -155,15 +167,21 @@ async fn one_answer_after_a_pause_does_not_keep_a_hold() {
             };
             let id = session.id().expect("open");
             let held = std::sync::Arc::new(hold(&queue(&session)).await);
-            let (asked, was_held) = (held.clone(), std::sync::Arc::new(std::sync::Mutex::new(false)));
+            let (asked, was_held) = (
+                held.clone(),
+                std::sync::Arc::new(std::sync::Mutex::new(false)),
+            );
             let seen = was_held.clone();
             simulation.on_commit(move |committed| {
-                if matches!(committed.change, Change::SessionEnded { session, .. } if session == id) {
+                if matches!(committed.change, Change::SessionEnded { session, .. } if session == id)
+                {
                     *seen.lock().expect("no panic") = asked.is_held();
                 }
             });
             sleep(TIMEOUT / 2 + Duration::from_millis(phase / 3)).await;
-            simulation.process("one").sleep(Duration::from_millis(pause));
+            simulation
+                .process("one")
+                .sleep(Duration::from_millis(pause));
             sleep(Duration::from_millis(pause + 12)).await;
             let server = administrator.server_of(id).unwrap_or(1);
             simulation.faults().cut_off_from_leader(server, TIMEOUT * 3);
@@ -198,7 +216,7 @@ async fn reconnect_into_another_session_ends_the_session_and_its_holds() {
     reopened.await.expect("a new session opens");
     // The znode of the old session stands until its timeout.
     let next = timeout(TIMEOUT + TICK * 2, queue(&session).acquire()).await;
-    next.expect("in time").expect("it is free in the end");
+    drop(next.expect("in time").expect("it is free in the end"));
 }
 
 #[tokio::test(start_paused = true)]
