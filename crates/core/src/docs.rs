@@ -8,3 +8,6 @@ pub mod failures {}
 
 #[doc = include_str!("docs/handoff.md")]
 pub mod handoff {}
+
+#[doc = include_str!("docs/lease.md")]
+pub mod lease {}

@@ -62,7 +62,9 @@ impl LeaseModel {
     fn is_served(&self, state: &State) -> bool {
         match state.connection {
             Connection::None | Connection::Silent => false,
-            Connection::Isolated => true,
+            Connection::Isolated => state
+                .isolated
+                .is_some_and(|since| since >= self.servers.stands_still),
             Connection::Leader | Connection::Follower { .. } => !self.has_expired(state),
         }
     }
@@ -91,8 +93,6 @@ impl LeaseModel {
             match state.accepted {
                 Accepted::No if proof_suffices => actions.push(Action::ServeProof),
                 Accepted::Yes => {
-                    actions.extend(contact.begin(self).map(|_| Action::Begin));
-                    actions.extend(contact.next_request(self).map(Action::Send));
                     actions.extend(contact.next_to_serve().map(Action::Serve));
                 }
                 _ => {}
@@ -103,6 +103,10 @@ impl LeaseModel {
             return;
         }
         actions.push(Action::Disconnect);
+        if state.accepted == Accepted::Yes && state.connection != Connection::Silent {
+            actions.extend(contact.begin(self).map(|_| Action::Begin));
+            actions.extend(contact.next_request(self).map(Action::Send));
+        }
         if state.accepted == Accepted::ProofServed {
             actions.push(Action::AnswerProof);
         }

@@ -13,6 +13,10 @@ pub struct Servers {
     pub jitter: Age,
     /// For how long packets of the followers reach a leader that they do not hear any more.
     pub late_packets: Age,
+    /// For how long an isolated leader stands still before it answers; then it does for a tick.
+    ///
+    /// Zero: it answers from the beginning.
+    pub stands_still: Age,
     /// How many pings may be under way to a follower, with answers queued behind them.
     ///
     /// Zero: a ping arrives at once, but for the jitter.
@@ -29,6 +33,7 @@ impl Servers {
             tick,
             jitter: 1,
             late_packets: 0,
+            stands_still: 0,
             pings_under_way: 0,
             unreduced: false,
         }
@@ -53,7 +58,11 @@ impl Servers {
 
     /// How long an isolated leader answers.
     pub(super) fn isolated_limit(&self) -> Age {
-        self.sync_limit() + self.tick + self.late_packets
+        let limit = match self.stands_still {
+            0 => self.sync_limit(),
+            stands_still => stands_still,
+        };
+        limit + self.tick + self.late_packets
     }
 
     /// The longest time between the isolation and the election of another leader that the
