@@ -23,8 +23,8 @@ impl Terms {
     pub(crate) fn told(timeout: Duration, tick: Duration) -> Terms {
         Terms {
             timeout,
-            told_after: tick / 2 + timeout / 40,
-            margin: tick + timeout / 40,
+            told_after: tick + timeout / 40,
+            margin: tick / 2 + timeout / 40,
         }
     }
 
@@ -193,7 +193,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Told within 1.25 s, and 2.25 s shorter than the session timeout of 10 s.
+    /// Told within 2.25 s, and 1.25 s shorter than the session timeout of 10 s.
     fn lease() -> Lease {
         Lease::new(Duration::ZERO, Terms::told(10 * SECOND, 2 * SECOND))
     }

@@ -292,6 +292,17 @@ impl LiveSession {
         !kept.lease.is_proven() && kept.is_connected() && !lock(&self.own_paths).is_empty()
     }
 
+    /// Waits for a connection that is known to serve this very session.
+    pub(crate) async fn until_proven(&self) {
+        let is_proven = || {
+            let mut kept = lock(&self.kept);
+            kept.is_connected() && kept.lease.is_proven()
+        };
+        while !is_proven() {
+            tokio::time::sleep(self.probe_interval / 4).await;
+        }
+    }
+
     /// Lists a znode of this session until the entry is dropped.
     pub(crate) fn own(self: &Arc<Self>, path: Arc<str>) -> OwnPath {
         *lock(&self.own_paths).entry(path.clone()).or_default() += 1;

@@ -161,6 +161,11 @@ impl OwnNode {
             .as_ref()
             .is_some_and(|announced| announced.load(Ordering::Relaxed));
         loop {
+            if self.shared_name.is_some() {
+                // A request of the session that is still under way over the connection before
+                // would otherwise not be refused, and could delete the next holder's znode.
+                live.until_proven().await;
+            }
             let doubtful = self
                 .shared_name
                 .as_ref()

@@ -137,7 +137,7 @@ impl Rule {
     /// The rule of the lease, for a tick that the user has told.
     pub fn tick_told(servers: &Servers) -> Self {
         let (timeout, tick) = (u32::from(servers.timeout), u32::from(servers.tick));
-        Self::confirmed(servers, 20 * tick + timeout, 40 * tick + timeout)
+        Self::confirmed(servers, 40 * tick + timeout, 20 * tick + timeout)
     }
 
     /// The rule of the lease, for a tick that was not told and is taken to be `assumed`.
