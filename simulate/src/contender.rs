@@ -32,6 +32,8 @@ pub(crate) struct Setting {
     /// Whether processes fall asleep, and then are late.
     pub(crate) sleeps: bool,
     pub(crate) longest_stay: Duration,
+    /// Whether most who hold go on for about as long as a session lasts.
+    pub(crate) stays_long: bool,
 }
 
 impl Setting {
@@ -234,6 +236,7 @@ impl<'a> Contender<'a> {
         let longest = self.setting.longest_stay.as_millis() as u64;
         let stay = Duration::from_millis(match self.rng.u8(..8) {
             0 => self.rng.u64(0..=longest),
+            1..=5 if self.setting.stays_long => self.rng.u64(longest / 4..=longest),
             1 => 0,
             _ => self.rng.u64(0..=300),
         });

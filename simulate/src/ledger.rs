@@ -477,6 +477,12 @@ impl Ledger {
             .collect()
     }
 
+    /// Who holds now.
+    pub(crate) fn holders(&self) -> Vec<String> {
+        let state = self.state();
+        state.held.values().map(|held| held.who.clone()).collect()
+    }
+
     /// Looks whether somebody sleeps through a turn.
     pub(crate) fn look_at_turns(&self, patience: Duration, turns: &mut turn::Turns) {
         let findings = turn::at(&self.state(), self.simulation.now(), patience, turns);

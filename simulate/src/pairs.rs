@@ -28,7 +28,7 @@ pub(crate) async fn run(
     let pairs = async {
         loop {
             sleep(rng.u32(1..=8) * pause / 8).await;
-            let process = format!("p{}", rng.usize(..schedule.processes));
+            let process = befallen(setting, schedule, &mut rng);
             let pair = Pair {
                 simulation,
                 setting,
@@ -43,6 +43,16 @@ pub(crate) async fn run(
         biased;
         () = sleep_until(setting.quiet_from) => {}
         () = pairs => {}
+    }
+}
+
+/// The name of a process, more often than not one that holds.
+fn befallen(setting: &Setting, schedule: &Schedule, rng: &mut Rng) -> String {
+    let holders = setting.ledger.holders();
+    let holder = rng.choice(&holders).and_then(|who| who.split_once('.'));
+    match holder {
+        Some((process, _)) if rng.u8(..4) > 0 => process.to_owned(),
+        _ => format!("p{}", rng.usize(..schedule.processes)),
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Schedule {
     pub(crate) interference: Interference,
     /// How long it takes at most from one pair of faults to the next.
     pub(crate) between_pairs: Option<Duration>,
+    /// Whether most who hold go on for about as long as a session lasts.
+    pub(crate) stays_long: bool,
     /// How often in a row a lock is handed on within a process.
     pub(crate) handovers: Option<u32>,
     /// Whether it is changed how much can be held.
@@ -114,11 +116,16 @@ impl Schedule {
             reaps_directories: likely(2, 2),
             contends: likely(3, 1) == 1,
         };
+        let stays_long = rng.u8(..4) == 0;
         Schedule {
             options,
             processes: rng.usize(2..=4),
             contenders: rng.usize(1..=3),
-            troubled: milliseconds(rng.u64(5_000..=25_000)),
+            troubled: match stays_long {
+                true => session_timeout * rng.u32(3..=6),
+                false => milliseconds(rng.u64(5_000..=25_000)),
+            },
+            stays_long,
             rates,
             interference,
             between_pairs: rng.bool().then(|| milliseconds(rng.u64(1_000..=8_000))),
