@@ -246,6 +246,12 @@ impl<'a> Contender<'a> {
         };
         loop {
             let step = Duration::from_millis(self.rng.u64(1..=150));
+            let detained = self.setting.ledger.detains();
+            let until = if detained {
+                self.setting.quiet_from
+            } else {
+                until
+            };
             let next = (Instant::now() + step).min(until);
             let lost = tokio::select! {
                 biased;

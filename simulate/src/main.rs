@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
-use zookeeper_recipes_simulate::{Figures, RecipeUnderTest, Report, run};
+use zookeeper_recipes_simulate::{Figures, Kind, RecipeUnderTest, Report, run_without};
 
 /// How many lines of a trace are kept.
 const TRACE_LIMIT: usize = 100_000;
@@ -33,6 +33,10 @@ struct Arguments {
     #[arg(long)]
     all: bool,
 
+    /// Leave these kinds of fault out.
+    #[arg(long, value_parser = kind)]
+    without: Vec<Kind>,
+
     /// Replay this seed alone, and print its trace.
     #[arg(long)]
     seed: Option<u64>,
@@ -45,18 +49,27 @@ fn recipe(name: &str) -> Result<RecipeUnderTest, String> {
     })
 }
 
+fn kind(name: &str) -> Result<Kind, String> {
+    let found = Kind::ALL.iter().find(|(known, _)| *known == name);
+    found.map(|(_, kind)| *kind).ok_or_else(|| {
+        let names = Kind::ALL.map(|(name, _)| name);
+        format!("is none of {}", names.join(", "))
+    })
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let recipes = match arguments.recipe {
         Some(recipe) => vec![recipe],
         None => RecipeUnderTest::ALL.to_vec(),
     };
+    let without = &arguments.without;
     let mut clean = true;
     for recipe in recipes {
         clean &= match arguments.seed {
-            Some(seed) => replay(recipe, seed, true),
-            None if arguments.all => survey(recipe, arguments.first, arguments.seeds),
-            None => run_all(recipe, arguments.first, arguments.seeds),
+            Some(seed) => replay(recipe, seed, true, without),
+            None if arguments.all => survey(recipe, arguments.first, arguments.seeds, without),
+            None => run_all(recipe, arguments.first, arguments.seeds, without),
         };
     }
     match clean {
@@ -66,7 +79,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs seeds on all cores, until one shows a violation.
-fn run_all(recipe: RecipeUnderTest, first: u64, seeds: u64) -> bool {
+fn run_all(recipe: RecipeUnderTest, first: u64, seeds: u64, without: &[Kind]) -> bool {
     let began = Instant::now();
     let next = AtomicU64::new(first);
     let found: Mutex<Option<u64>> = Mutex::new(None);
@@ -81,7 +94,7 @@ fn run_all(recipe: RecipeUnderTest, first: u64, seeds: u64) -> bool {
                     if seed >= end {
                         return;
                     }
-                    let report = run(recipe, seed, 0);
+                    let report = run_without(recipe, seed, 0, without);
                     if let Ok(mut figures) = figures.lock() {
                         *figures += report.figures;
                     }
@@ -111,12 +124,12 @@ fn run_all(recipe: RecipeUnderTest, first: u64, seeds: u64) -> bool {
         );
         return true;
     };
-    replay(recipe, seed, false);
+    replay(recipe, seed, false, without);
     false
 }
 
 /// Runs all seeds on all cores, and tells which promises they broke first.
-fn survey(recipe: RecipeUnderTest, first: u64, seeds: u64) -> bool {
+fn survey(recipe: RecipeUnderTest, first: u64, seeds: u64, without: &[Kind]) -> bool {
     let began = Instant::now();
     let next = AtomicU64::new(first);
     let broken: Mutex<BTreeMap<&'static str, Vec<u64>>> = Mutex::default();
@@ -129,7 +142,7 @@ fn survey(recipe: RecipeUnderTest, first: u64, seeds: u64) -> bool {
                     if seed >= first + seeds {
                         return;
                     }
-                    let report = run(recipe, seed, 0);
+                    let report = run_without(recipe, seed, 0, without);
                     if let (Some(violation), Ok(mut broken)) =
                         (report.violations.first(), broken.lock())
                     {
@@ -152,12 +165,12 @@ fn survey(recipe: RecipeUnderTest, first: u64, seeds: u64) -> bool {
 }
 
 /// Runs one seed with its trace.
-fn replay(recipe: RecipeUnderTest, seed: u64, always_print: bool) -> bool {
+fn replay(recipe: RecipeUnderTest, seed: u64, always_print: bool, without: &[Kind]) -> bool {
     let Report {
         violations,
         trace,
         figures,
-    } = run(recipe, seed, TRACE_LIMIT);
+    } = run_without(recipe, seed, TRACE_LIMIT, without);
     if always_print || !violations.is_empty() {
         println!("{trace}");
     }

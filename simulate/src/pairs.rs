@@ -34,6 +34,7 @@ pub(crate) async fn run(
                 setting,
                 options: &schedule.options,
                 process: simulation.process(&process),
+                forgets: schedule.forgets,
                 rng: &mut rng,
             };
             pair.happen().await;
@@ -66,6 +67,7 @@ struct Pair<'a> {
     setting: &'a Setting,
     options: &'a SimulationOptions,
     process: SimulatedProcess,
+    forgets: bool,
     rng: &'a mut Rng,
 }
 
@@ -140,11 +142,26 @@ impl Pair<'_> {
         self.rng.choice(&contenders).and_then(|(_, owner)| *owner)
     }
 
+    /// For so long that the leader expires the session before the lease of what was answered
+    /// last has run out, unless that lease is given for what the leader has been told.
     async fn paused_then_cut_off(&mut self) {
-        let asleep = self.part(15, 75);
-        self.process.sleep(asleep);
-        sleep(asleep).await;
-        let (nth, cut) = (self.rng.u64(1..=2), self.part(50, 300));
+        let asleep = match self.rng.u8(..3) {
+            0 => self.part(15, 75),
+            1 => self.part(30, 42),
+            _ => self.part(40, 66),
+        };
+        self.setting.ledger.detain(self.options.session_timeout * 2);
+        if self.rng.bool() {
+            self.on_a_probe(FaultKind::Asleep(asleep), 1);
+            let until = self.setting.ledger.now() + self.options.session_timeout / 2;
+            while !self.process.is_asleep() && self.setting.ledger.now() < until {
+                sleep(Duration::from_millis(10)).await;
+            }
+        } else {
+            self.process.sleep(asleep);
+        }
+        sleep(asleep - Duration::from_millis(10)).await;
+        let (nth, cut) = (1 + u64::from(self.rng.u8(..4) == 0), self.part(50, 300));
         self.on_a_probe(FaultKind::CutOff(cut), nth);
     }
 
@@ -179,6 +196,17 @@ impl Pair<'_> {
         let alone = self.options.tick * (self.options.sync_limit + self.rng.u32(..=4));
         let alone = alone.min(mend_within(self.options));
         let asleep = self.part(20, 150);
+        if self.rng.bool() {
+            self.setting
+                .ledger
+                .detain(alone + self.options.session_timeout);
+            let leader = self.simulation.administrator().leader();
+            let fault = Fault::new(FaultKind::RequestLost).of_process(self.process.name());
+            let fault = fault.on(RequestKind::Sync).reconnecting_to(leader);
+            self.simulation.faults().inject(fault);
+            sleep(self.part(15, 40)).await;
+            return self.simulation.faults().isolate_leader(alone);
+        }
         let sleeps_first = self.rng.bool();
         if sleeps_first {
             self.process.sleep(asleep);
@@ -257,7 +285,7 @@ impl Pair<'_> {
 
     async fn forgotten_then_asleep(&mut self) {
         let asleep = self.part(10, 150);
-        if let Some(session) = self.session() {
+        if let Some(session) = self.session().filter(|_| self.forgets) {
             self.simulation.faults().forget(session);
             self.simulation.faults().disconnect(session);
             sleep(self.moment()).await;
@@ -267,7 +295,7 @@ impl Pair<'_> {
 
     async fn cut_off_then_forgotten(&mut self) {
         let cut = self.part(40, 160);
-        if let Some(session) = self.session() {
+        if let Some(session) = self.session().filter(|_| self.forgets) {
             self.simulation.faults().forget(session);
         }
         self.process.partition(cut);

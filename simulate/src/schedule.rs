@@ -18,6 +18,8 @@ pub(crate) struct Schedule {
     pub(crate) troubled: Duration,
     pub(crate) rates: FaultRates,
     pub(crate) interference: Interference,
+    /// Whether sessions may be forgotten by servers that otherwise know them.
+    pub(crate) forgets: bool,
     /// How long it takes at most from one pair of faults to the next.
     pub(crate) between_pairs: Option<Duration>,
     /// Whether most who hold go on for about as long as a session lasts.
@@ -42,6 +44,35 @@ pub(crate) struct Interference {
     pub(crate) reaps_directories: u32,
     /// Whether contenders of other libraries come.
     pub(crate) contends: bool,
+}
+
+/// A kind of fault that can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Reconnects answered with a new session.
+    NewSessions,
+    /// Sessions that stand still beside their process.
+    Blocked,
+    /// Leaders cut off from their followers.
+    Isolated,
+    /// Servers that stand still, and commits that stall.
+    Slow,
+    /// Cuts that go one way only.
+    OneWay,
+    /// Faults that belong together.
+    Pairs,
+}
+
+impl Kind {
+    /// All of them, each with what it is called on the command line.
+    pub const ALL: [(&str, Kind); 6] = [
+        ("new-sessions", Kind::NewSessions),
+        ("blocked", Kind::Blocked),
+        ("isolated", Kind::Isolated),
+        ("slow", Kind::Slow),
+        ("one-way", Kind::OneWay),
+        ("pairs", Kind::Pairs),
+    ];
 }
 
 fn milliseconds(milliseconds: u64) -> Duration {
@@ -126,6 +157,7 @@ impl Schedule {
                 false => milliseconds(rng.u64(5_000..=25_000)),
             },
             stays_long,
+            forgets: true,
             rates,
             interference,
             between_pairs: rng.bool().then(|| milliseconds(rng.u64(1_000..=8_000))),
@@ -138,6 +170,22 @@ impl Schedule {
                 2 => 9_999_990,
                 _ => 0,
             },
+        }
+    }
+
+    pub(crate) fn leave_out(&mut self, kind: Kind) {
+        let rates = &mut self.rates;
+        match kind {
+            Kind::NewSessions => {
+                self.options.forgets_sessions = false;
+                (rates.forgotten, rates.replaced) = (0.0, 0.0);
+                self.forgets = false;
+            }
+            Kind::Blocked => rates.blocked = 0.0,
+            Kind::Isolated => rates.isolated = 0.0,
+            Kind::Slow => (rates.stalled, rates.paused) = (0.0, 0.0),
+            Kind::OneWay => rates.one_way = 0.0,
+            Kind::Pairs => self.between_pairs = None,
         }
     }
 
