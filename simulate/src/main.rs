@@ -1,6 +1,6 @@
 //! `simulate`: runs seeds, or replays one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -29,7 +29,7 @@ struct Arguments {
     #[arg(long, default_value_t = 0)]
     first: u64,
 
-    /// Go on after a violation, and count how often each promise was broken first.
+    /// Go on after a violation, and count in how many seeds each promise is broken.
     #[arg(long)]
     all: bool,
 
@@ -128,11 +128,11 @@ fn run_all(recipe: RecipeUnderTest, first: u64, seeds: u64, without: &[Kind]) ->
     false
 }
 
-/// Runs all seeds on all cores, and tells which promises they broke first.
+/// Runs all seeds on all cores, and tells which promises they break.
 fn survey(recipe: RecipeUnderTest, first: u64, seeds: u64, without: &[Kind]) -> bool {
     let began = Instant::now();
     let next = AtomicU64::new(first);
-    let broken: Mutex<BTreeMap<&'static str, Vec<u64>>> = Mutex::default();
+    let broken: Mutex<BTreeMap<&'static str, BTreeSet<u64>>> = Mutex::default();
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -143,10 +143,12 @@ fn survey(recipe: RecipeUnderTest, first: u64, seeds: u64, without: &[Kind]) -> 
                         return;
                     }
                     let report = run_without(recipe, seed, 0, without);
-                    if let (Some(violation), Ok(mut broken)) =
-                        (report.violations.first(), broken.lock())
-                    {
-                        broken.entry(violation.promise).or_default().push(seed);
+                    let promises = report.violations.iter().map(|it| it.promise);
+                    let promises: BTreeSet<&str> = promises.collect();
+                    if let Ok(mut broken) = broken.lock() {
+                        for promise in promises {
+                            broken.entry(promise).or_default().insert(seed);
+                        }
                     }
                 }
             });
@@ -154,11 +156,12 @@ fn survey(recipe: RecipeUnderTest, first: u64, seeds: u64, without: &[Kind]) -> 
     });
     let took = began.elapsed();
     let broken = broken.into_inner().unwrap_or_default();
-    let number: usize = broken.values().map(Vec::len).sum();
+    let all: BTreeSet<u64> = broken.values().flatten().copied().collect();
+    let number = all.len();
     let name = recipe.name;
     println!("{name}: {number} of {seeds} seeds break a promise, in {took:.1?}");
     for (promise, seeds) in &broken {
-        let some = &seeds[..seeds.len().min(8)];
+        let some: Vec<u64> = seeds.iter().copied().take(8).collect();
         println!("{:>6} {promise}: seeds {some:?}", seeds.len());
     }
     broken.is_empty()

@@ -74,7 +74,7 @@ struct Pair<'a> {
 impl Pair<'_> {
     async fn happen(mut self) {
         let kinds: [(&str, u32); 13] = [
-            ("paused, then its server is cut off", 3),
+            ("paused, then its server is cut off", 6),
             ("its server is cut off, then paused", 2),
             ("paused twice", 1),
             ("expired, then back at a server that lags behind", 1),
@@ -142,27 +142,34 @@ impl Pair<'_> {
         self.rng.choice(&contenders).and_then(|(_, owner)| *owner)
     }
 
-    /// For so long that the leader expires the session before the lease of what was answered
-    /// last has run out, unless that lease is given for what the leader has been told.
+    /// A leader that was not told of the one answer after the pause expires the session before the
+    /// lease that is counted from it has run out.
     async fn paused_then_cut_off(&mut self) {
-        let asleep = match self.rng.u8(..3) {
+        let timeout = self.options.session_timeout;
+        self.setting.ledger.detain(timeout * 2);
+        // After two fifths a client that has nothing to hear gives the connection up.
+        let asleep = match self.rng.u8(..4) {
             0 => self.part(15, 75),
-            1 => self.part(30, 42),
-            _ => self.part(40, 66),
+            1 => self.part(30, 39),
+            _ => self.part(38, 66),
         };
-        self.setting.ledger.detain(self.options.session_timeout * 2);
-        if self.rng.bool() {
-            self.on_a_probe(FaultKind::Asleep(asleep), 1);
-            let until = self.setting.ledger.now() + self.options.session_timeout / 2;
+        if asleep > timeout * 2 / 5 {
+            let fault = Fault::new(FaultKind::Asleep(asleep)).of_process(self.process.name());
+            let fault = fault.on(RequestKind::Transact);
+            self.simulation.faults().inject(fault);
+            let until = self.setting.ledger.now() + timeout / 2;
             while !self.process.is_asleep() && self.setting.ledger.now() < until {
                 sleep(Duration::from_millis(10)).await;
             }
         } else {
             self.process.sleep(asleep);
         }
-        sleep(asleep - Duration::from_millis(10)).await;
-        let (nth, cut) = (1 + u64::from(self.rng.u8(..4) == 0), self.part(50, 300));
+        while self.process.is_asleep() {
+            sleep(Duration::from_millis(1)).await;
+        }
+        let (nth, cut) = (1 + u64::from(self.rng.u8(..5) == 0), self.part(50, 300));
         self.on_a_probe(FaultKind::CutOff(cut), nth);
+        sleep(timeout * self.rng.u32(1..=8) / 4).await;
     }
 
     fn cut_off_then_paused(&mut self) {

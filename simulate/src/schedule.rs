@@ -35,7 +35,7 @@ pub(crate) struct Schedule {
 }
 
 /// How likely others are to meddle, of each kind, in comparison.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Interference {
     pub(crate) deletes_contenders: u32,
     pub(crate) ends_sessions: u32,
@@ -147,7 +147,12 @@ impl Schedule {
             reaps_directories: likely(2, 2),
             contends: likely(3, 1) == 1,
         };
-        let stays_long = rng.u8(..4) == 0;
+        let only_pairs = rng.u8(..5) == 0;
+        let (rates, interference) = match only_pairs {
+            true => (without_chance(rates), Interference::default()),
+            false => (rates, interference),
+        };
+        let stays_long = only_pairs || rng.u8(..5) == 0;
         Schedule {
             options,
             processes: rng.usize(2..=4),
@@ -160,7 +165,11 @@ impl Schedule {
             forgets: true,
             rates,
             interference,
-            between_pairs: rng.bool().then(|| milliseconds(rng.u64(1_000..=8_000))),
+            between_pairs: match rng.u8(..5) {
+                _ if only_pairs => Some(session_timeout),
+                0..=1 => Some(milliseconds(rng.u64(1_000..=8_000))),
+                _ => None,
+            },
             handovers: (recipe.hands_over() && rng.bool()).then(|| rng.u32(0..=2)),
             resizes: recipe.resizes && rng.bool(),
             observers: if recipe.elects { rng.usize(0..=2) } else { 0 },
@@ -231,6 +240,22 @@ impl Schedule {
             + *options.commit_delay.end() * 2
             + *options.follower_lag.end() * 2;
         round_trip * 8 + milliseconds(700)
+    }
+}
+
+/// The rates with every chance taken out: a pair shows best where nothing else happens.
+fn without_chance(rates: FaultRates) -> FaultRates {
+    FaultRates {
+        late_by: rates.late_by,
+        blocked_for: rates.blocked_for,
+        isolated_for: rates.isolated_for,
+        stalled_for: rates.stalled_for,
+        paused_for: rates.paused_for,
+        partitioned_for: rates.partitioned_for,
+        asleep_for: rates.asleep_for,
+        cut_off_for: rates.cut_off_for,
+        elected_within: rates.elected_within,
+        ..FaultRates::default()
     }
 }
 
