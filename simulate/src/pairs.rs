@@ -164,12 +164,10 @@ impl Pair<'_> {
         } else {
             self.process.sleep(asleep);
         }
-        while self.process.is_asleep() {
-            sleep(Duration::from_millis(1)).await;
-        }
+        // Nothing is sent before it wakes, and a probe first thing then.
         let (nth, cut) = (1 + u64::from(self.rng.u8(..5) == 0), self.part(50, 300));
         self.on_a_probe(FaultKind::CutOff(cut), nth);
-        sleep(timeout * self.rng.u32(1..=8) / 4).await;
+        sleep(asleep + timeout * self.rng.u32(1..=8) / 4).await;
     }
 
     fn cut_off_then_paused(&mut self) {
