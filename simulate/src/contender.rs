@@ -34,6 +34,8 @@ pub(crate) struct Setting {
     pub(crate) longest_stay: Duration,
     /// What the processes are told of the servers' tick.
     pub(crate) tick: Duration,
+    /// Whether most who hold go on for about as long as a session lasts.
+    pub(crate) stays_long: bool,
 }
 
 impl Setting {
@@ -236,6 +238,7 @@ impl<'a> Contender<'a> {
         let longest = self.setting.longest_stay.as_millis() as u64;
         let stay = Duration::from_millis(match self.rng.u8(..8) {
             0 => self.rng.u64(0..=longest),
+            1..=5 if self.setting.stays_long => self.rng.u64(longest / 4..=longest),
             1 => 0,
             _ => self.rng.u64(0..=300),
         });
@@ -245,6 +248,12 @@ impl<'a> Contender<'a> {
         };
         loop {
             let step = Duration::from_millis(self.rng.u64(1..=150));
+            let detained = self.setting.ledger.detains();
+            let until = if detained {
+                self.setting.quiet_from
+            } else {
+                until
+            };
             let next = (Instant::now() + step).min(until);
             let lost = tokio::select! {
                 biased;

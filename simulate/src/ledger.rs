@@ -151,6 +151,8 @@ pub(crate) struct State {
     pub(crate) deleted_by_hand: BTreeSet<String>,
     /// Sessions that were ended without their having been silent for their timeout.
     pub(crate) ended_by_hand: BTreeSet<SessionId>,
+    /// Until when nobody lets go of what is held.
+    detained_until: Duration,
     /// The newest token that the store has seen.
     pub(crate) store: Option<FencingToken>,
     /// The newest token that was written under guard.
@@ -227,6 +229,7 @@ impl Ledger {
                 last_created: (0, String::new()),
                 deleted_by_hand: BTreeSet::new(),
                 ended_by_hand: BTreeSet::new(),
+                detained_until: Duration::ZERO,
                 store: None,
                 guarded: 0,
                 observers: Observers::default(),
@@ -475,6 +478,24 @@ impl Ledger {
             .into_iter()
             .map(|(_, path, _)| (path.clone(), owner(path)))
             .collect()
+    }
+
+    /// Has all who hold go on for so long.
+    pub(crate) fn detain(&self, duration: Duration) {
+        let until = self.now() + duration;
+        let mut state = self.state();
+        state.detained_until = state.detained_until.max(until);
+    }
+
+    /// Whether all who hold are to go on.
+    pub(crate) fn detains(&self) -> bool {
+        self.now() < self.state().detained_until
+    }
+
+    /// Who holds now.
+    pub(crate) fn holders(&self) -> Vec<String> {
+        let state = self.state();
+        state.held.values().map(|held| held.who.clone()).collect()
     }
 
     /// Looks whether somebody sleeps through a turn.

@@ -24,4 +24,5 @@ mod together;
 pub use exhaustive::{Case, Exhausted, exhaust};
 pub use ledger::{Figures, Violation};
 pub use recipe::{Downgrade, PATH, RecipeUnderTest};
-pub use run::{Report, run};
+pub use run::{Report, run, run_without};
+pub use schedule::Kind;

@@ -1,6 +1,6 @@
 //! `simulate`: runs seeds, or replays one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
-use zookeeper_recipes_simulate::{Figures, RecipeUnderTest, Report, run};
+use zookeeper_recipes_simulate::{Figures, Kind, RecipeUnderTest, Report, run_without};
 
 /// How many lines of a trace are kept.
 const TRACE_LIMIT: usize = 100_000;
@@ -29,9 +29,13 @@ struct Arguments {
     #[arg(long, default_value_t = 0)]
     first: u64,
 
-    /// Go on after a violation, and count how often each promise was broken first.
+    /// Go on after a violation, and count in how many seeds each promise is broken.
     #[arg(long)]
     all: bool,
+
+    /// Leave these kinds of fault out.
+    #[arg(long, value_parser = kind)]
+    without: Vec<Kind>,
 
     /// Replay this seed alone, and print its trace.
     #[arg(long)]
@@ -45,18 +49,27 @@ fn recipe(name: &str) -> Result<RecipeUnderTest, String> {
     })
 }
 
+fn kind(name: &str) -> Result<Kind, String> {
+    let found = Kind::ALL.iter().find(|(known, _)| *known == name);
+    found.map(|(_, kind)| *kind).ok_or_else(|| {
+        let names = Kind::ALL.map(|(name, _)| name);
+        format!("is none of {}", names.join(", "))
+    })
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let recipes = match arguments.recipe {
         Some(recipe) => vec![recipe],
         None => RecipeUnderTest::ALL.to_vec(),
     };
+    let without = &arguments.without;
     let mut clean = true;
     for recipe in recipes {
         clean &= match arguments.seed {
-            Some(seed) => replay(recipe, seed, true),
-            None if arguments.all => survey(recipe, arguments.first, arguments.seeds),
-            None => run_all(recipe, arguments.first, arguments.seeds),
+            Some(seed) => replay(recipe, seed, true, without),
+            None if arguments.all => survey(recipe, arguments.first, arguments.seeds, without),
+            None => run_all(recipe, arguments.first, arguments.seeds, without),
         };
     }
     match clean {
@@ -66,7 +79,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs seeds on all cores, until one shows a violation.
-fn run_all(recipe: RecipeUnderTest, first: u64, seeds: u64) -> bool {
+fn run_all(recipe: RecipeUnderTest, first: u64, seeds: u64, without: &[Kind]) -> bool {
     let began = Instant::now();
     let next = AtomicU64::new(first);
     let found: Mutex<Option<u64>> = Mutex::new(None);
@@ -81,7 +94,7 @@ fn run_all(recipe: RecipeUnderTest, first: u64, seeds: u64) -> bool {
                     if seed >= end {
                         return;
                     }
-                    let report = run(recipe, seed, 0);
+                    let report = run_without(recipe, seed, 0, without);
                     if let Ok(mut figures) = figures.lock() {
                         *figures += report.figures;
                     }
@@ -111,15 +124,15 @@ fn run_all(recipe: RecipeUnderTest, first: u64, seeds: u64) -> bool {
         );
         return true;
     };
-    replay(recipe, seed, false);
+    replay(recipe, seed, false, without);
     false
 }
 
-/// Runs all seeds on all cores, and tells which promises they broke first.
-fn survey(recipe: RecipeUnderTest, first: u64, seeds: u64) -> bool {
+/// Runs all seeds on all cores, and tells which promises they break.
+fn survey(recipe: RecipeUnderTest, first: u64, seeds: u64, without: &[Kind]) -> bool {
     let began = Instant::now();
     let next = AtomicU64::new(first);
-    let broken: Mutex<BTreeMap<&'static str, Vec<u64>>> = Mutex::default();
+    let broken: Mutex<BTreeMap<&'static str, BTreeSet<u64>>> = Mutex::default();
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -129,11 +142,13 @@ fn survey(recipe: RecipeUnderTest, first: u64, seeds: u64) -> bool {
                     if seed >= first + seeds {
                         return;
                     }
-                    let report = run(recipe, seed, 0);
-                    if let (Some(violation), Ok(mut broken)) =
-                        (report.violations.first(), broken.lock())
-                    {
-                        broken.entry(violation.promise).or_default().push(seed);
+                    let report = run_without(recipe, seed, 0, without);
+                    let promises = report.violations.iter().map(|it| it.promise);
+                    let promises: BTreeSet<&str> = promises.collect();
+                    if let Ok(mut broken) = broken.lock() {
+                        for promise in promises {
+                            broken.entry(promise).or_default().insert(seed);
+                        }
                     }
                 }
             });
@@ -141,23 +156,24 @@ fn survey(recipe: RecipeUnderTest, first: u64, seeds: u64) -> bool {
     });
     let took = began.elapsed();
     let broken = broken.into_inner().unwrap_or_default();
-    let number: usize = broken.values().map(Vec::len).sum();
+    let all: BTreeSet<u64> = broken.values().flatten().copied().collect();
+    let number = all.len();
     let name = recipe.name;
     println!("{name}: {number} of {seeds} seeds break a promise, in {took:.1?}");
     for (promise, seeds) in &broken {
-        let some = &seeds[..seeds.len().min(8)];
+        let some: Vec<u64> = seeds.iter().copied().take(8).collect();
         println!("{:>6} {promise}: seeds {some:?}", seeds.len());
     }
     broken.is_empty()
 }
 
 /// Runs one seed with its trace.
-fn replay(recipe: RecipeUnderTest, seed: u64, always_print: bool) -> bool {
+fn replay(recipe: RecipeUnderTest, seed: u64, always_print: bool, without: &[Kind]) -> bool {
     let Report {
         violations,
         trace,
         figures,
-    } = run(recipe, seed, TRACE_LIMIT);
+    } = run_without(recipe, seed, TRACE_LIMIT, without);
     if always_print || !violations.is_empty() {
         println!("{trace}");
     }

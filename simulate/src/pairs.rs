@@ -28,12 +28,13 @@ pub(crate) async fn run(
     let pairs = async {
         loop {
             sleep(rng.u32(1..=8) * pause / 8).await;
-            let process = format!("p{}", rng.usize(..schedule.processes));
+            let process = befallen(setting, schedule, &mut rng);
             let pair = Pair {
                 simulation,
                 setting,
                 options: &schedule.options,
                 process: simulation.process(&process),
+                forgets: schedule.forgets,
                 rng: &mut rng,
             };
             pair.happen().await;
@@ -43,6 +44,16 @@ pub(crate) async fn run(
         biased;
         () = sleep_until(setting.quiet_from) => {}
         () = pairs => {}
+    }
+}
+
+/// The name of a process, more often than not one that holds.
+fn befallen(setting: &Setting, schedule: &Schedule, rng: &mut Rng) -> String {
+    let holders = setting.ledger.holders();
+    let holder = rng.choice(&holders).and_then(|who| who.split_once('.'));
+    match holder {
+        Some((process, _)) if rng.u8(..4) > 0 => process.to_owned(),
+        _ => format!("p{}", rng.usize(..schedule.processes)),
     }
 }
 
@@ -56,13 +67,14 @@ struct Pair<'a> {
     setting: &'a Setting,
     options: &'a SimulationOptions,
     process: SimulatedProcess,
+    forgets: bool,
     rng: &'a mut Rng,
 }
 
 impl Pair<'_> {
     async fn happen(mut self) {
         let kinds: [(&str, u32); 13] = [
-            ("paused, then its server is cut off", 3),
+            ("paused, then its server is cut off", 6),
             ("its server is cut off, then paused", 2),
             ("paused twice", 1),
             ("expired, then back at a server that lags behind", 1),
@@ -130,12 +142,32 @@ impl Pair<'_> {
         self.rng.choice(&contenders).and_then(|(_, owner)| *owner)
     }
 
+    /// A leader that was not told of the one answer after the pause expires the session before the
+    /// lease that is counted from it has run out.
     async fn paused_then_cut_off(&mut self) {
-        let asleep = self.part(15, 75);
-        self.process.sleep(asleep);
-        sleep(asleep).await;
-        let (nth, cut) = (self.rng.u64(1..=2), self.part(50, 300));
+        let timeout = self.options.session_timeout;
+        self.setting.ledger.detain(timeout * 2);
+        // After two fifths a client that has nothing to hear gives the connection up.
+        let asleep = match self.rng.u8(..4) {
+            0 => self.part(15, 75),
+            1 => self.part(30, 39),
+            _ => self.part(38, 66),
+        };
+        if asleep > timeout * 2 / 5 {
+            let fault = Fault::new(FaultKind::Asleep(asleep)).of_process(self.process.name());
+            let fault = fault.on(RequestKind::Transact);
+            self.simulation.faults().inject(fault);
+            let until = self.setting.ledger.now() + timeout / 2;
+            while !self.process.is_asleep() && self.setting.ledger.now() < until {
+                sleep(Duration::from_millis(10)).await;
+            }
+        } else {
+            self.process.sleep(asleep);
+        }
+        // Nothing is sent before it wakes, and a probe first thing then.
+        let (nth, cut) = (1 + u64::from(self.rng.u8(..5) == 0), self.part(50, 300));
         self.on_a_probe(FaultKind::CutOff(cut), nth);
+        sleep(asleep + timeout * self.rng.u32(1..=8) / 4).await;
     }
 
     fn cut_off_then_paused(&mut self) {
@@ -169,6 +201,17 @@ impl Pair<'_> {
         let alone = self.options.tick * (self.options.sync_limit + self.rng.u32(..=4));
         let alone = alone.min(mend_within(self.options));
         let asleep = self.part(20, 150);
+        if self.rng.bool() {
+            self.setting
+                .ledger
+                .detain(alone + self.options.session_timeout);
+            let leader = self.simulation.administrator().leader();
+            let fault = Fault::new(FaultKind::RequestLost).of_process(self.process.name());
+            let fault = fault.on(RequestKind::Sync).reconnecting_to(leader);
+            self.simulation.faults().inject(fault);
+            sleep(self.part(15, 40)).await;
+            return self.simulation.faults().isolate_leader(alone);
+        }
         let sleeps_first = self.rng.bool();
         if sleeps_first {
             self.process.sleep(asleep);
@@ -247,7 +290,7 @@ impl Pair<'_> {
 
     async fn forgotten_then_asleep(&mut self) {
         let asleep = self.part(10, 150);
-        if let Some(session) = self.session() {
+        if let Some(session) = self.session().filter(|_| self.forgets) {
             self.simulation.faults().forget(session);
             self.simulation.faults().disconnect(session);
             sleep(self.moment()).await;
@@ -257,7 +300,7 @@ impl Pair<'_> {
 
     async fn cut_off_then_forgotten(&mut self) {
         let cut = self.part(40, 160);
-        if let Some(session) = self.session() {
+        if let Some(session) = self.session().filter(|_| self.forgets) {
             self.simulation.faults().forget(session);
         }
         self.process.partition(cut);

@@ -18,7 +18,7 @@ use crate::invariants::remains;
 use crate::invariants::turn::Turns;
 use crate::ledger::{Figures, Findings, Ledger, Violation};
 use crate::recipe::{LOCK_BESIDE, PATH, RecipeUnderTest};
-use crate::schedule::Schedule;
+use crate::schedule::{Kind, Schedule};
 use crate::{interference, observer, pairs, process, resizing};
 
 /// What came of a run.
@@ -36,8 +36,21 @@ pub struct Report {
 ///
 /// The same seed gives the same run.
 pub fn run(recipe: RecipeUnderTest, seed: u64, trace_limit: usize) -> Report {
+    run_without(recipe, seed, trace_limit, &[])
+}
+
+/// As [`run`], with some kinds of fault left out, to find what it takes to break a promise.
+pub fn run_without(
+    recipe: RecipeUnderTest,
+    seed: u64,
+    trace_limit: usize,
+    without: &[Kind],
+) -> Report {
     in_a_world(|| async move {
-        let schedule = Schedule::draw(&recipe, seed, trace_limit);
+        let mut schedule = Schedule::draw(&recipe, seed, trace_limit);
+        for kind in without {
+            schedule.leave_out(*kind);
+        }
         scenario(recipe, &schedule, Rng::with_seed(!seed)).await
     })
 }
@@ -95,6 +108,7 @@ async fn scenario(recipe: RecipeUnderTest, schedule: &Schedule, mut rng: Rng) ->
         sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),
         longest_stay: schedule.options.session_timeout * 2,
         tick: schedule.options.tick,
+        stays_long: schedule.stays_long,
     };
     simulation.faults().set_rates(schedule.rates.clone());
     let processes = join_all((0..schedule.processes).map(|number| {

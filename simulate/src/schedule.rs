@@ -18,8 +18,12 @@ pub(crate) struct Schedule {
     pub(crate) troubled: Duration,
     pub(crate) rates: FaultRates,
     pub(crate) interference: Interference,
+    /// Whether sessions may be forgotten by servers that otherwise know them.
+    pub(crate) forgets: bool,
     /// How long it takes at most from one pair of faults to the next.
     pub(crate) between_pairs: Option<Duration>,
+    /// Whether most who hold go on for about as long as a session lasts.
+    pub(crate) stays_long: bool,
     /// How often in a row a lock is handed on within a process.
     pub(crate) handovers: Option<u32>,
     /// Whether it is changed how much can be held.
@@ -31,7 +35,7 @@ pub(crate) struct Schedule {
 }
 
 /// How likely others are to meddle, of each kind, in comparison.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Interference {
     pub(crate) deletes_contenders: u32,
     pub(crate) ends_sessions: u32,
@@ -40,6 +44,35 @@ pub(crate) struct Interference {
     pub(crate) reaps_directories: u32,
     /// Whether contenders of other libraries come.
     pub(crate) contends: bool,
+}
+
+/// A kind of fault that can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Reconnects answered with a new session.
+    NewSessions,
+    /// Sessions that stand still beside their process.
+    Blocked,
+    /// Leaders cut off from their followers.
+    Isolated,
+    /// Servers that stand still, and commits that stall.
+    Slow,
+    /// Cuts that go one way only.
+    OneWay,
+    /// Faults that belong together.
+    Pairs,
+}
+
+impl Kind {
+    /// All of them, each with what it is called on the command line.
+    pub const ALL: [(&str, Kind); 6] = [
+        ("new-sessions", Kind::NewSessions),
+        ("blocked", Kind::Blocked),
+        ("isolated", Kind::Isolated),
+        ("slow", Kind::Slow),
+        ("one-way", Kind::OneWay),
+        ("pairs", Kind::Pairs),
+    ];
 }
 
 fn milliseconds(milliseconds: u64) -> Duration {
@@ -119,14 +152,29 @@ impl Schedule {
             reaps_directories: likely(2, 2),
             contends: likely(3, 1) == 1,
         };
+        let only_pairs = rng.u8(..5) == 0;
+        let (rates, interference) = match only_pairs {
+            true => (without_chance(rates), Interference::default()),
+            false => (rates, interference),
+        };
+        let stays_long = only_pairs || rng.u8(..5) == 0;
         Schedule {
             options,
             processes: rng.usize(2..=4),
             contenders: rng.usize(1..=3),
-            troubled: milliseconds(rng.u64(5_000..=25_000)),
+            troubled: match stays_long {
+                true => session_timeout * rng.u32(3..=6),
+                false => milliseconds(rng.u64(5_000..=25_000)),
+            },
+            stays_long,
+            forgets: true,
             rates,
             interference,
-            between_pairs: rng.bool().then(|| milliseconds(rng.u64(1_000..=8_000))),
+            between_pairs: match rng.u8(..5) {
+                _ if only_pairs => Some(session_timeout),
+                0..=1 => Some(milliseconds(rng.u64(1_000..=8_000))),
+                _ => None,
+            },
             handovers: (recipe.hands_over() && rng.bool()).then(|| rng.u32(0..=2)),
             resizes: recipe.resizes && rng.bool(),
             observers: if recipe.elects { rng.usize(0..=2) } else { 0 },
@@ -136,6 +184,22 @@ impl Schedule {
                 2 => 9_999_990,
                 _ => 0,
             },
+        }
+    }
+
+    pub(crate) fn leave_out(&mut self, kind: Kind) {
+        let rates = &mut self.rates;
+        match kind {
+            Kind::NewSessions => {
+                self.options.forgets_sessions = false;
+                (rates.forgotten, rates.replaced) = (0.0, 0.0);
+                self.forgets = false;
+            }
+            Kind::Blocked => rates.blocked = 0.0,
+            Kind::Isolated => rates.isolated = 0.0,
+            Kind::Slow => (rates.stalled, rates.paused) = (0.0, 0.0),
+            Kind::OneWay => rates.one_way = 0.0,
+            Kind::Pairs => self.between_pairs = None,
         }
     }
 
@@ -181,6 +245,22 @@ impl Schedule {
             + *options.commit_delay.end() * 2
             + *options.follower_lag.end() * 2;
         round_trip * 8 + milliseconds(700)
+    }
+}
+
+/// The rates with every chance taken out: a pair shows best where nothing else happens.
+fn without_chance(rates: FaultRates) -> FaultRates {
+    FaultRates {
+        late_by: rates.late_by,
+        blocked_for: rates.blocked_for,
+        isolated_for: rates.isolated_for,
+        stalled_for: rates.stalled_for,
+        paused_for: rates.paused_for,
+        partitioned_for: rates.partitioned_for,
+        asleep_for: rates.asleep_for,
+        cut_off_for: rates.cut_off_for,
+        elected_within: rates.elected_within,
+        ..FaultRates::default()
     }
 }
 

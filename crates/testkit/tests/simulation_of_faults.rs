@@ -48,6 +48,8 @@ async fn connect_to(
     loop {
         let session = connect(simulation, process).await;
         if simulation.administrator().server_of(session.id()) == Some(server) {
+            // The ones before are being closed.
+            sleep(milliseconds(20)).await;
             return session;
         }
     }

@@ -142,7 +142,8 @@ impl World {
         };
         let deposed = isolated.server;
         let tick = self.options.tick;
-        let (within, others) = (self.draw_up_to(tick), self.servers.len() - 1);
+        let longest = tick / if self.rng.bool() { 5 } else { 1 };
+        let (within, others) = (self.draw_up_to(longest), self.servers.len() - 1);
         let elected = (deposed + 1 + self.rng.usize(..others)) % (others + 1);
         self.trace(TraceKind::Fault, None, 0, || {
             format!(
