@@ -127,8 +127,8 @@ impl Verdict {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitStrategy {
-    /// Watch just the contenders whose going can change the verdict. One release wakes whom it
-    /// concerns. The default, and the one to use; the others are there for those who compare.
+    /// Watch just the contenders whose going can change the verdict. A release wakes only the
+    /// waiters that watch its contender. The default, and the one to use; the others are there for those who compare.
     #[default]
     Predecessor,
     /// Watch the directory. Every arrival and every release wakes every waiter, and each lists

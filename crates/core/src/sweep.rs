@@ -1,8 +1,8 @@
 //! The sweep: looks at the znodes that a session has no room to watch.
 //!
-//! However many want to know of a znode, and however many znodes there are, one task of the session
-//! reads them all, a thousand in a request, in each sixth of the session timeout. It runs only while
-//! there is something to look at.
+//! Watchers without room register a [`Look`]. One task of the session reads all these znodes, each
+//! once and up to a thousand in a request, in each sixth of the session timeout. The task runs only
+//! while there is something to look at.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -95,7 +95,7 @@ pub(crate) fn look_at(live: &Arc<LiveSession>, path: &str, urgency: Urgency) -> 
     begin(live, path, urgency, false)
 }
 
-/// The same, for whoever wants to know the znode's data as well.
+/// Has a znode looked at, and its data read, until the look is dropped.
 pub(crate) fn read(live: &Arc<LiveSession>, path: &str, urgency: Urgency) -> Look {
     begin(live, path, urgency, true)
 }
@@ -124,7 +124,7 @@ fn begin(live: &Arc<LiveSession>, path: &str, urgency: Urgency, wants_data: bool
 }
 
 impl Look {
-    /// Waits until something is seen that this makes something of.
+    /// Waits until `is_news` makes something of what is seen.
     ///
     /// Cancel safe: may be dropped and called again.
     pub(crate) async fn until<T>(&mut self, mut is_news: impl FnMut(&Seen) -> Option<T>) -> T {
@@ -273,5 +273,49 @@ impl Sweep {
         if let Some(znode) = lock(&self.znodes).by_path.get(path) {
             znode.seen.send_replace(Some(Seen::Refused(refusal)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sweeps_take_turns_when_there_is_too_much_for_one() {
+        let sweep = Sweep::default();
+        let path = |place: usize| Arc::from(format!("/{place:06}"));
+        for place in 0..7_000 {
+            let znode = Znode {
+                // Some are waited for, and looked at in each sweep.
+                looks: [usize::from(place % 100 == 0), 1],
+                bytes: STAT_BYTES,
+                ..Znode::default()
+            };
+            lock(&sweep.znodes).by_path.insert(path(place), znode);
+        }
+        let mut read: Vec<String> = Vec::new();
+        for _ in 0..3 {
+            assert_eq!(sweep.due(Urgency::Waited).concat().len(), 70);
+            let due = sweep.due(Urgency::Other);
+            assert!(due.iter().all(|request| request.len() <= MOST_IN_REQUEST));
+            assert_eq!(due.concat().len(), MOST_IN_SWEEP);
+            read.extend(due.concat());
+        }
+        read.sort();
+        read.dedup();
+        assert_eq!(read.len(), 7_000 - 70);
+    }
+
+    #[test]
+    fn znodes_with_much_data_are_read_a_few_at_a_time() {
+        let sweep = Sweep::default();
+        for place in 0..1_000 {
+            let path = Arc::from(format!("/{place:06}"));
+            lock(&sweep.znodes).by_path.insert(path, Znode::default());
+        }
+        let due = sweep.due(Urgency::Other);
+        assert_eq!(due.concat().len(), 1_000);
+        let most = due.iter().map(Vec::len).max();
+        assert!(most.is_some_and(|most| most * ASSUMED_BYTES <= MOST_BYTES_IN_REQUEST));
     }
 }

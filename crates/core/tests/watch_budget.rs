@@ -322,6 +322,27 @@ async fn loss_watch_survives_throttled_reads() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn znode_that_nobody_may_read_hides_no_other() {
+    let simulation = simulation();
+    let throttle = Throttle::default();
+    let ensemble = Throttled(simulation.ensemble("a"), throttle.clone());
+    let opened = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
+    let session = opened.expect("a session opens");
+    let holds = idle_holds(&session, 1_500).await;
+    throttle.forbid(holds[1_000].path());
+    sleep(A_WHILE).await;
+    for other in [999, 1_001, 1_499] {
+        let administrator = simulation.administrator();
+        administrator
+            .delete(holds[other].path())
+            .expect("it is there");
+        let lost = timeout(INTERVAL + SOON, holds[other].lost()).await;
+        assert_eq!(lost.expect("in time"), LossReason::Deleted);
+    }
+    assert!(holds[1_000].is_held());
+}
+
+#[tokio::test(start_paused = true)]
 async fn waiters_for_single_znodes_stay_within_the_budget_and_get_their_turn() {
     const LOCKS: usize = 4_000;
     let simulation = simulation();

@@ -33,6 +33,13 @@ use crate::rule::{WithinPermits, weight_of};
 /// on has gone or the number has changed. A failed [`try_acquire`](Recipe::try_acquire): a list
 /// and a read of the number.
 ///
+/// # Who is woken
+///
+/// A release wakes at most as many waiters as there are permits, however many wait. If each wants
+/// one permit, the release of the holder that came first wakes one waiter, and the release of the
+/// holder that came last wakes as many as there are permits. A waiter that is woken lists the
+/// contenders, also if it is not its turn yet.
+///
 /// # Znodes
 ///
 /// Under the path, which is created as a container znode with the number as its data unless it is

@@ -27,7 +27,9 @@ use crate::agreement::{Agreement, parse};
 /// # Why it is not too much
 ///
 /// Every weight is at least one, so that a window has at most `N - w + 1` contenders, however long
-/// the queue. And since the latest contenders are watched, which will go last if all hold for
+/// the queue. For the same reason a contender is in the windows of at most `N` waiters: it is in a
+/// window only if the waiter and those between the two weigh at most `N`. So a release wakes at
+/// most `N` waiters. And since the latest contenders are watched, which will go last if all hold for
 /// about as long, few wake in vain.
 ///
 /// # When the number of permits changes

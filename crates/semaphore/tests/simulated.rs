@@ -71,3 +71,69 @@ async fn number_that_is_lowered_while_the_directory_is_listed_counts() {
     // The first list comes with the create.
     lowered_number_counts(0, WaitStrategy::Parent, RequestKind::List, 2).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn release_wakes_at_most_as_many_waiters_as_there_are_permits() {
+    const PERMITS: u32 = 5;
+    let simulation = Simulation::new(SimulationOptions::default());
+    let holding = session(&simulation, "holding").await;
+    let semaphore = Semaphore::new(&holding, PATH, PERMITS).expect("a good path");
+    let mut held = Vec::new();
+    for _ in 0..PERMITS {
+        held.push(semaphore.acquire_many(1).await.expect("one is free"));
+    }
+    let processes: Vec<String> = (0..30).map(|number| format!("waiting {number}")).collect();
+    let mut waiting = Vec::new();
+    for process in &processes {
+        let session = session(&simulation, process).await;
+        let waiter = Semaphore::new(&session, PATH, PERMITS).expect("a good path");
+        waiting.push(tokio::spawn(async move { waiter.acquire_many(1).await }));
+        tokio::time::sleep(SECOND / 10).await;
+    }
+    // The newest holder, the oldest, and the newest again.
+    for (place, woken_at_least) in [(4, 5), (0, 1), (2, 2)] {
+        tokio::time::sleep(10 * SECOND).await;
+        let before = simulation.counters();
+        let hold = held.remove(place);
+        hold.release().await.expect("it is released");
+        tokio::time::sleep(SECOND).await;
+        let after = simulation.counters();
+        let is_woken =
+            |process: &&String| after.notifications_to(process) > before.notifications_to(process);
+        let woken = processes.iter().filter(is_woken).count();
+        let expected = woken_at_least..=PERMITS as usize;
+        assert!(expected.contains(&woken), "{place}: {woken} are woken");
+    }
+    assert_eq!(
+        waiting
+            .iter()
+            .filter(|waiting| waiting.is_finished())
+            .count(),
+        3
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn number_that_is_raised_is_noticed_where_there_is_no_room_to_watch() {
+    const PERMITS: u32 = 1_500;
+    let simulation = Simulation::new(SimulationOptions::default());
+    let holding = session(&simulation, "holding").await;
+    let semaphore = Semaphore::new(&holding, PATH, PERMITS).expect("a good path");
+    let mut held = Vec::new();
+    for _ in 0..PERMITS {
+        held.push(semaphore.acquire_many(1).await.expect("one is free"));
+    }
+    let session = session(&simulation, "waiting").await;
+    let waiter = Semaphore::new(&session, PATH, PERMITS).expect("a good path");
+    let waiting = tokio::spawn(async move { waiter.acquire_many(1).await });
+    tokio::time::sleep(10 * SECOND).await;
+    semaphore.resize(PERMITS + 1).await.expect("it is resized");
+    let interval = session_timeout() / 6;
+    let hold = tokio::time::timeout(interval + SECOND / 10, waiting).await;
+    let hold = hold.expect("in time").expect("no panic").expect("a permit");
+    assert!(hold.is_held());
+}
+
+fn session_timeout() -> Duration {
+    SimulationOptions::default().session_timeout
+}

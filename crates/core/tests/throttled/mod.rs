@@ -1,7 +1,7 @@
-//! An ensemble whose servers refuse reads, as long as they are told to.
+//! An ensemble whose servers refuse reads, as they are told to.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -14,16 +14,26 @@ use zookeeper_recipes_core::{
     SessionId, Stat,
 };
 
-/// Whether reads with a watch are refused, and how many were.
+/// Whether reads with a watch are refused, how many were, and what nobody may read among others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Throttle {
     is_on: Arc<AtomicBool>,
     refused: Arc<AtomicUsize>,
+    forbidden: Arc<Mutex<Option<String>>>,
 }
 
 impl Throttle {
     pub(crate) fn set(&self, is_on: bool) {
         self.is_on.store(is_on, Ordering::Relaxed);
+    }
+
+    pub(crate) fn forbid(&self, path: &str) {
+        *self.forbidden.lock().expect("no panic") = Some(path.to_owned());
+    }
+
+    fn forbids(&self, paths: &[String]) -> bool {
+        let forbidden = self.forbidden.lock().expect("no panic");
+        forbidden.as_ref().is_some_and(|path| paths.contains(path))
     }
 
     pub(crate) fn refused(&self) -> usize {
@@ -142,6 +152,9 @@ impl ServerSession for ThrottledSession {
     }
 
     fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
+        if self.1.forbids(paths) {
+            return ready(Err(ServerError::Refused(Refusal::NoAuth))).boxed();
+        }
         self.0.get_each(paths)
     }
 
