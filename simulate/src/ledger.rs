@@ -144,6 +144,8 @@ pub(crate) struct State {
     /// Of each weight, the grant with the newest token.
     pub(crate) newest: BTreeMap<u64, Granted>,
     pub(crate) standing: BTreeMap<String, Standing>,
+    /// Who has owned the one znode that is the lock, by the transaction that created it.
+    pub(crate) owners: BTreeMap<i64, Option<SessionId>>,
     pub(crate) ended: BTreeMap<SessionId, SessionEnd>,
     last_end: i64,
     last_created: (i64, String),
@@ -224,6 +226,7 @@ impl Ledger {
                 next_hold: 0,
                 newest: BTreeMap::new(),
                 standing: BTreeMap::new(),
+                owners: BTreeMap::new(),
                 ended: BTreeMap::new(),
                 last_end: 0,
                 last_created: (0, String::new()),
@@ -441,8 +444,8 @@ impl Ledger {
     }
 
     /// The sessions of those who observe.
-    pub(crate) fn observers(&self) -> Vec<SessionId> {
-        self.state().observers.sessions()
+    pub(crate) fn observers(&self) -> Vec<String> {
+        self.state().observers.names()
     }
 
     /// Nobody observes any more.
@@ -526,6 +529,9 @@ impl Ledger {
                 };
                 room::at_data(&mut state, committed.at, path, data);
                 state.standing.insert(path.clone(), standing);
+                if *path == state.recipe.path {
+                    state.owners.insert(committed.zxid, *ephemeral_owner);
+                }
                 state.last_created = (committed.zxid, path.clone());
             }
             Change::Deleted { path } => {
@@ -552,7 +558,11 @@ impl Ledger {
                 }
             }
             Change::DataSet { path, data } if path == state.recipe.guarded => {
-                findings.extend(fencing::at_guarded_write(&mut state, data));
+                findings.extend(fencing::at_guarded_write(
+                    &mut state,
+                    data,
+                    committed.session,
+                ));
             }
             Change::DataSet { path, data } => {
                 room::at_data(&mut state, committed.at, path, data);

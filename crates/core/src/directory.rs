@@ -49,7 +49,11 @@ impl MissingDirectory<'_> {
         let mut missing = vec![self.path.clone()];
         while let Some(path) = missing.last() {
             let data = if path == self.path { self.data } else { &[] };
-            match server.create(path.as_str(), data, mode, self.acl).await {
+            let created = server.create(path.as_str(), data, mode, self.acl).await;
+            if matches!(created, Ok(_) | Err(ServerError::Refused(_))) {
+                live.create_was_answered();
+            }
+            match created {
                 Ok(_) => {
                     missing.pop();
                 }
@@ -111,7 +115,7 @@ impl UnknownCreates {
     pub(crate) async fn another(&mut self, live: &LiveSession, path: &str) -> Result<(), Error> {
         const MOST: u32 = 8;
         self.count += 1;
-        if self.count >= MOST && !live.has_created() {
+        if self.count >= MOST && !live.creates() {
             let problem = "the connection breaks at each create: it may not know create2, \
                            which ZooKeeper has since 3.5";
             let refusal = Refusal::Other(problem.to_owned());

@@ -533,6 +533,10 @@ impl Grant {
             }
         };
         self.settle();
+        if let Err(Error::SessionOver { .. }) = removed {
+            // It went with its session, and not by its release.
+            self.fate.send_replace(Fate::Standing);
+        }
         drop(unconfirmed.turn.take());
         removed
     }

@@ -46,8 +46,8 @@ pub(crate) struct LiveSession {
     own_paths: Mutex<BTreeMap<Arc<str>, usize>>,
     /// The znodes of the holds granted in this session and not yet released.
     granted: Mutex<Granted>,
-    /// Whether a contender's znode was ever created in it.
-    has_created: AtomicBool,
+    /// Whether a create was ever answered in it.
+    creates: AtomicBool,
 }
 
 /// The lease, and the connection whose answers renew it.
@@ -157,7 +157,7 @@ impl LiveSession {
             kept,
             own_paths: Mutex::default(),
             granted: Mutex::default(),
-            has_created: AtomicBool::new(false),
+            creates: AtomicBool::new(false),
             condition: watch::Sender::new(condition),
         }
     }
@@ -259,7 +259,7 @@ impl LiveSession {
         if owner != self.id.0 {
             return Err(ServerError::SessionOver(SessionEnd::Expired));
         }
-        self.has_created.store(true, Ordering::Relaxed);
+        self.create_was_answered();
         let mut kept = lock(&self.kept);
         if kept.is_connected() {
             let now = self.now();
@@ -270,9 +270,14 @@ impl LiveSession {
         Ok(())
     }
 
-    /// Whether a contender's znode was ever created in this session.
-    pub(crate) fn has_created(&self) -> bool {
-        self.has_created.load(Ordering::Relaxed)
+    /// Notes that the server knows how to create.
+    pub(crate) fn create_was_answered(&self) {
+        self.creates.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a create was ever answered in this session.
+    pub(crate) fn creates(&self) -> bool {
+        self.creates.load(Ordering::Relaxed)
     }
 
     /// Goes on with the connection that stands now, if it is another than before.

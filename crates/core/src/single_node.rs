@@ -28,9 +28,9 @@ use crate::watching::Watching;
 /// owner's identity, by which a create whose reply was lost is recognised as one's own.
 ///
 /// Since all holders' znodes have the same name, the server cannot tell them apart by it. Should
-/// somebody delete the holder's znode by hand, then until the holder has heard of it a guarded
-/// write passes that should not, and a release may delete the next holder's znode. The fencing
-/// token still tells them apart. A [`Queue`](crate::Queue) has none of this.
+/// somebody delete the holder's znode by hand, or a server put the client into another session,
+/// then until the holder has heard of it a guarded write passes that should not, and a release may
+/// delete the next holder's znode. The fencing token still tells them apart. A [`Queue`](crate::Queue) has none of this.
 #[derive(Clone)]
 pub struct SingleNode {
     session: Session,

@@ -1,6 +1,6 @@
 //! Tokens grow with every grant, and what is written with an old one is refused.
 
-use zookeeper_recipes_core::FencingToken;
+use zookeeper_recipes_core::{FencingToken, SessionId};
 
 use crate::ledger::{Findings, Granted, Held, State};
 
@@ -70,7 +70,11 @@ pub(crate) fn at_store(
 ///
 /// The writer's znode stands at that moment, and nobody who excludes it has written before with a
 /// newer token.
-pub(crate) fn at_guarded_write(state: &mut State, data: &[u8]) -> Findings {
+pub(crate) fn at_guarded_write(
+    state: &mut State,
+    data: &[u8],
+    writer: Option<SessionId>,
+) -> Findings {
     let text = String::from_utf8_lossy(data).into_owned();
     let mut words = text.split(' ');
     let (Some(token), Some(weight), Some(path)) = (
@@ -84,8 +88,11 @@ pub(crate) fn at_guarded_write(state: &mut State, data: &[u8]) -> Findings {
     let mut findings = Findings::new();
     let place = state.standing.get(path).map(|node| node.place);
     // All holders of a lock of one znode have the same path; by hand it can be taken from one and
-    // given to another unnoticed, as its documentation says.
-    let excused = !state.recipe.queues && state.deleted_by_hand.contains(path);
+    // given to another unnoticed, and by a server that puts a client into another session, as its
+    // documentation says.
+    let owner = state.owners.get(&token).copied().flatten();
+    let is_unnoticed = state.deleted_by_hand.contains(path) || owner != writer;
+    let excused = !state.recipe.queues && is_unnoticed;
     if place != Some(token) && !excused {
         let text = format!("token {token}, while {path} stands for {place:?}");
         findings.push(("a guarded write from the past is refused", text));

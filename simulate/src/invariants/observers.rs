@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use zookeeper_recipes_core::{FencingToken, Session, SessionId};
+use zookeeper_recipes_core::{FencingToken, Session};
 use zookeeper_recipes_testkit::simulation::Committed;
 
 use crate::ledger::{Findings, State};
@@ -23,8 +23,8 @@ pub(crate) struct Observers {
 
 /// What one of them was told.
 struct Told {
-    /// Which is kept open by it.
-    session: Session,
+    /// Kept open by it.
+    _session: Session,
     last: Option<Option<FencingToken>>,
     newest: Option<FencingToken>,
 }
@@ -33,18 +33,15 @@ impl Observers {
     /// One begins, or begins anew.
     pub(crate) fn begin(&mut self, who: &str, session: Session) {
         let told = Told {
-            session,
+            _session: session,
             last: None,
             newest: None,
         };
         self.told.insert(who.to_owned(), told);
     }
 
-    pub(crate) fn sessions(&self) -> Vec<SessionId> {
-        self.told
-            .values()
-            .filter_map(|told| told.session.id())
-            .collect()
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.told.keys().cloned().collect()
     }
 
     pub(crate) fn end(&mut self) {

@@ -14,7 +14,8 @@ pub(crate) fn of_contenders(simulation: &Simulation, ledgers: &[&Ledger]) -> Fin
             findings.push(("no znode remains", format!("{contenders:?}")));
         }
         for observer in ledger.observers() {
-            let own = watches.iter().position(|watch| watch.session == observer);
+            // By its process: it may be in another session than it knows of.
+            let own = watches.iter().position(|watch| watch.process == observer);
             if let Some(own) = own {
                 watches.remove(own);
             }

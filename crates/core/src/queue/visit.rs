@@ -164,6 +164,7 @@ impl<'a> Visit<'a> {
                     }
                 }
                 Err(error) if error.is(Refusal::NoNode) => {
+                    self.live.create_was_answered();
                     let missing = MissingDirectory {
                         path: &self.queue.directory,
                         data: &self.queue.rule.directory_data(),

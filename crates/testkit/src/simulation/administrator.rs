@@ -38,8 +38,10 @@ pub struct StandingNode {
 pub struct StandingWatch {
     /// The server.
     pub server: usize,
-    /// The session that set it.
+    /// The session that set it, by its server's account.
     pub session: SessionId,
+    /// The process that set it; empty if its client has gone.
+    pub process: String,
     /// The path.
     pub path: String,
     /// What it sees.
@@ -253,13 +255,13 @@ pub(super) fn standing_watches(world: &World) -> Vec<StandingWatch> {
     let mut standing = Vec::new();
     for (at, server) in world.servers.iter().enumerate() {
         for (path, kind, connection) in server.watches.iter() {
-            let session = world
-                .connections
-                .get(&connection)
-                .map_or(0, |it| it.session);
+            let connection = world.connections.get(&connection);
+            let client = connection.and_then(|it| world.clients.get(&it.client));
+            let process = client.map(|client| world.processes[client.process].name.clone());
             standing.push(StandingWatch {
                 server: at,
-                session: SessionId(session),
+                session: SessionId(connection.map_or(0, |it| it.session)),
+                process: process.unwrap_or_default(),
                 path: path.to_owned(),
                 kind,
             });
