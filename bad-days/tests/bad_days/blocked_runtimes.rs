@@ -13,7 +13,7 @@ use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 use crate::kinds::KINDS;
 use crate::support::{
     LONG, SHORT, Succession, acquire, in_own_runtime, in_time, number, queue_length, server,
-    session,
+    session, session_told,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,7 +104,7 @@ impl PausingHolder {
             .with_connection_timeout(SESSION * 3 / 5)
             .connect(&follower);
         let client = client.await.expect("a client connects");
-        let session = Session::from_client(client, ConnectOptions::new()).await;
+        let session = Session::from_client(client, ConnectOptions::new().tick(TICK)).await;
         session.expect("a session opens")
     }
 }
@@ -130,7 +130,7 @@ async fn lease_after_a_pause_ends_before_the_session_does() {
     let ensemble = Arc::new(ensemble.expect("an ensemble"));
     let followers = ensemble.followers().await.expect("followers");
     let (follower, other) = (followers[0], followers[1]);
-    let rival = session(&ensemble.members()[other].connect_string(), LONG).await;
+    let rival = session_told(&ensemble.members()[other].connect_string(), LONG, TICK).await;
     let rounds = number("BAD_DAYS_ROUNDS").unwrap_or(ROUNDS);
     let mut cut_while_held = 0;
     for (round, pause) in (0..rounds).zip(PAUSES.into_iter().cycle()) {

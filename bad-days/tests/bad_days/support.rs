@@ -37,9 +37,19 @@ pub(crate) async fn proxy(server: &Server) -> Proxy {
 }
 
 pub(crate) async fn session(connect_string: &str, timeout: Duration) -> Session {
+    session_told(connect_string, timeout, TICK).await
+}
+
+/// A session with servers of this tick.
+pub(crate) async fn session_told(
+    connect_string: &str,
+    timeout: Duration,
+    tick: Duration,
+) -> Session {
     let options = ConnectOptions::new()
         .session_timeout(timeout)
-        .connection_timeout(PATIENCE);
+        .connection_timeout(PATIENCE)
+        .tick(tick);
     Session::connect_with(connect_string, options)
         .await
         .expect("a session opens")

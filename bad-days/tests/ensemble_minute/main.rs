@@ -42,6 +42,7 @@ const CONTENDERS: usize = 30;
 const SESSIONS_OF_EACH_MEMBER: usize = 2;
 
 const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
+const TICK: Duration = Duration::from_millis(500);
 
 /// Longer than anything here may take: a test that gets there has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -87,7 +88,9 @@ async fn open_sessions(ensemble: &Ensemble) -> Vec<(Option<usize>, Session)> {
         for _ in 0..SESSIONS_OF_EACH_MEMBER {
             let only = (Some(index), member.connect_string());
             for (member, connect_string) in [only, all.clone()] {
-                let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
+                let options = ConnectOptions::new()
+                    .session_timeout(SESSION_TIMEOUT)
+                    .tick(TICK);
                 let session = Session::connect_with(&connect_string, options)
                     .await
                     .expect("a session opens");
@@ -120,7 +123,9 @@ async fn promises_are_kept_and_work_goes_on_whatever_becomes_of_the_members() {
     let lasts = Duration::from_secs(number("BAD_DAYS_SECONDS").unwrap_or(0));
     println!("BAD_DAYS_SEED={seed} BAD_DAYS_SECONDS={}", lasts.as_secs());
     let mut rng = Rng::with_seed(seed);
-    let options = ServerOptions::new().start_timeout(2 * PATIENCE);
+    let options = ServerOptions::new()
+        .tick_time(TICK)
+        .start_timeout(2 * PATIENCE);
     let ensemble = Ensemble::start(MEMBERS, options)
         .await
         .expect("an ensemble");

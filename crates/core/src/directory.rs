@@ -19,6 +19,9 @@ pub enum Directories {
     Persistent,
 }
 
+/// How many creates of a container in a row may go without an answer before a plain one is tried.
+const MOST_UNKNOWN: u32 = 3;
+
 /// Everything there is to know to create a directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MissingDirectory<'a> {
@@ -38,6 +41,7 @@ impl MissingDirectory<'_> {
         server: &dyn ServerSession,
     ) -> Result<(), Error> {
         let mut mode = match self.kind {
+            Directories::Container if live.refuses_containers() => CreateMode::Persistent,
             Directories::Container => CreateMode::Container,
             Directories::Persistent => CreateMode::Persistent,
         };
@@ -52,6 +56,9 @@ impl MissingDirectory<'_> {
             let created = server.create(path.as_str(), data, mode, self.acl).await;
             if matches!(created, Ok(_) | Err(ServerError::Refused(_))) {
                 live.create_was_answered();
+                if mode == CreateMode::Persistent && unknown.count >= MOST_UNKNOWN {
+                    live.do_without_containers();
+                }
             }
             match created {
                 Ok(_) => {
@@ -78,7 +85,7 @@ impl MissingDirectory<'_> {
                     let path = path.as_str();
                     unknown.another(live, path).await?;
                     // An older server of another kind closes the connection at such a request.
-                    if unknown.count > 2 {
+                    if unknown.count >= MOST_UNKNOWN {
                         mode = CreateMode::Persistent;
                     }
                 }

@@ -45,6 +45,12 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
     /// A session that was opened on the server as the future was dropped ends by its timeout.
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>>;
 
+    /// Whether [`connect`](Self::connect) opens the session that it returns, as by default, so that
+    /// its server has heard of it since the call.
+    fn opens_sessions(&self) -> bool {
+        true
+    }
+
     /// The time since some fixed moment.
     ///
     /// Monotonic, never adjusted, and counting also the time that the machine or the process was

@@ -89,16 +89,19 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// The lease of a session that was asked for at `asked_at`.
-    pub(crate) fn new(asked_at: Duration, terms: Terms) -> Lease {
-        let valid_until = asked_at + terms.timeout - terms.margin;
+    /// The lease of a session that was asked for at `asked_at`; lapsed, and its connection not
+    /// proven, if it was opened at an unknown time.
+    pub(crate) fn new(asked_at: Option<Duration>, terms: Terms) -> Lease {
+        let valid_until = asked_at.map(|asked_at| asked_at + terms.timeout - terms.margin);
+        let proven = valid_until.is_some();
+        let valid_until = valid_until.unwrap_or_default();
         Lease {
             terms,
             valid_until,
             lapsed: false,
             lapses: 0,
             untold: VecDeque::new(),
-            proven: true,
+            proven,
             if_proven: valid_until,
             carried_over: valid_until,
         }
@@ -195,7 +198,7 @@ mod tests {
 
     /// Told within 2.25 s, and 1.25 s shorter than the session timeout of 10 s.
     fn lease() -> Lease {
-        Lease::new(Duration::ZERO, Terms::told(10 * SECOND, 2 * SECOND))
+        Lease::new(Some(Duration::ZERO), Terms::told(10 * SECOND, 2 * SECOND))
     }
 
     fn seconds(seconds: f64) -> Duration {
@@ -208,6 +211,16 @@ mod tests {
         assert_eq!(lease.look(seconds(7.7)), (0, false));
         assert_eq!(lease.look(seconds(7.75)), (1, true));
         assert_eq!(lease.look(20 * SECOND), (1, true));
+    }
+
+    #[test]
+    fn lease_of_a_session_of_unknown_age_begins_with_what_the_leader_is_told() {
+        let mut lease = Lease::new(None, Terms::told(10 * SECOND, 2 * SECOND));
+        lease.answered(SECOND, SECOND);
+        lease.answered(4 * SECOND, 4 * SECOND);
+        assert_eq!(lease.look(4 * SECOND), (1, true));
+        lease.proved(4 * SECOND);
+        assert_eq!(lease.look(4 * SECOND), (1, false));
     }
 
     #[test]

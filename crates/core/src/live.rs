@@ -48,6 +48,8 @@ pub(crate) struct LiveSession {
     granted: Mutex<Granted>,
     /// Whether a create was ever answered in it.
     creates: AtomicBool,
+    /// Whether its server breaks the connection at the create of a container.
+    refuses_containers: AtomicBool,
 }
 
 /// The lease, and the connection whose answers renew it.
@@ -123,13 +125,14 @@ pub(crate) enum Contact {
 }
 
 impl LiveSession {
-    /// `asked_at` is when the session was asked for, by the ensemble's clock; `runtime` is where it
+    /// `asked_at` is when the session was asked for, by the ensemble's clock, if that is known;
+    /// `runtime` is where it
     /// does what it does by itself.
     pub(crate) fn new(
         ensemble: Arc<dyn Ensemble>,
         server: Arc<dyn ServerSession>,
         terms: Terms,
-        asked_at: Duration,
+        asked_at: Option<Duration>,
         runtime: Handle,
     ) -> LiveSession {
         let timeout = server.timeout();
@@ -158,6 +161,7 @@ impl LiveSession {
             own_paths: Mutex::default(),
             granted: Mutex::default(),
             creates: AtomicBool::new(false),
+            refuses_containers: AtomicBool::new(false),
             condition: watch::Sender::new(condition),
         }
     }
@@ -275,6 +279,16 @@ impl LiveSession {
         self.creates.store(true, Ordering::Relaxed);
     }
 
+    /// Notes that a plain create got through, where creates of containers broke the connection.
+    pub(crate) fn do_without_containers(&self) {
+        self.refuses_containers.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the server breaks the connection at the create of a container.
+    pub(crate) fn refuses_containers(&self) -> bool {
+        self.refuses_containers.load(Ordering::Relaxed)
+    }
+
     /// Whether a create was ever answered in this session.
     pub(crate) fn creates(&self) -> bool {
         self.creates.load(Ordering::Relaxed)
@@ -294,7 +308,9 @@ impl LiveSession {
     /// Whether what this session holds or waits for hangs on a connection that is not proven.
     pub(crate) fn must_be_proven(&self) -> bool {
         let mut kept = lock(&self.kept);
-        !kept.lease.is_proven() && kept.is_connected() && !lock(&self.own_paths).is_empty()
+        // Where no create was ever answered, the proof would only break the connection.
+        let can_be = self.creates() && kept.is_connected();
+        !kept.lease.is_proven() && can_be && !lock(&self.own_paths).is_empty()
     }
 
     /// Waits for a connection that is known to serve this very session.

@@ -18,10 +18,11 @@ use crate::transaction::open_acl;
 /// contender of a lock find the last in the queue.
 const SUFFIX: &str = "session-lock-2147483647";
 
-/// Creates an ephemeral znode beside one of the session's own, deletes it, and looks at its owner.
+/// Creates an ephemeral znode, deletes it, and looks at its owner.
 ///
-/// Costs two requests, sent together; two more for each directory that refuses the znode. If no
-/// directory takes it, the lease runs out.
+/// At the root, where it is in nobody's way, or else beside one of the session's own znodes. Costs
+/// two requests, sent together; two more for each directory that refuses the znode. If none takes
+/// it, the lease runs out.
 ///
 /// # Errors
 ///
@@ -31,8 +32,9 @@ pub(crate) async fn prove(
     server: Arc<dyn ServerSession>,
 ) -> Result<(), ServerError> {
     let paths = live.own_paths();
-    let directories: BTreeSet<&str> = paths.iter().map(|path| directory_of(path)).collect();
-    for directory in directories {
+    let own: BTreeSet<&str> = paths.iter().map(|path| directory_of(path)).collect();
+    let own = own.into_iter().filter(|directory| !directory.is_empty());
+    for directory in std::iter::once("").chain(own) {
         let path = format!("{directory}/{}", live.identity().name(SUFFIX));
         let sent = live.now();
         let create = server.create(&path, b"", CreateMode::Ephemeral, &open_acl());

@@ -35,7 +35,8 @@ use crate::zookeeper::{ConnectedClient, ZookeeperEnsemble};
 /// While it is connected, a session sends one `sync` in each tenth of its timeout, however many
 /// recipes use it, or more often if the servers' tick leaves little time for it. The answers are
 /// what [`Hold::is_held`](crate::Hold::is_held) stands on. After a reconnect it creates and deletes
-/// one ephemeral znode beside one of its own, to make sure that the server still knows it.
+/// one ephemeral znode, at the root or beside one of its own, to make sure that the server still
+/// knows it.
 ///
 /// ```
 /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -121,7 +122,9 @@ impl Session {
     /// Goes on with a client that is already connected.
     ///
     /// Such a session cannot be reopened: once it is over, so is this. It is closed when all other
-    /// clones of the client have been dropped as well.
+    /// clones of the client have been dropped as well. Nothing is known of when its server last
+    /// heard of it, so the first hold comes once the leader has been told of it anew, after about a
+    /// third of the session timeout.
     ///
     /// # Errors
     ///
@@ -317,7 +320,7 @@ async fn open(
     ensemble: &Arc<dyn Ensemble>,
     options: &ConnectOptions,
 ) -> Result<Arc<LiveSession>, NotOpened> {
-    let asked_at = ensemble.now();
+    let asked_at = ensemble.opens_sessions().then(|| ensemble.now());
     let timeout = options.connection_timeout;
     let failed = |cause: String, last| NotOpened {
         error: Error::Connect {
@@ -343,7 +346,7 @@ async fn open(
         Ok(Err(error)) => return Err(failed(error.to_string(), None)),
         Err(_) => return Err(failed("no server answered".to_owned(), None)),
     };
-    let terms = terms(options, server.timeout()).map_err(|error| NotOpened {
+    let terms = terms(&**ensemble, options, server.timeout()).map_err(|error| NotOpened {
         error: error.into(),
         last: None,
     })?;
@@ -357,9 +360,14 @@ async fn open(
 }
 
 /// How the lease is counted in a session that was granted this timeout.
-fn terms(options: &ConnectOptions, granted: Duration) -> Result<Terms, InvalidInput> {
+fn terms(
+    ensemble: &dyn Ensemble,
+    options: &ConnectOptions,
+    granted: Duration,
+) -> Result<Terms, InvalidInput> {
     let Some(tick) = options.tick else {
-        return Ok(Terms::untold(granted, granted > options.session_timeout));
+        let may_be_raised = !ensemble.opens_sessions() || granted > options.session_timeout;
+        return Ok(Terms::untold(granted, may_be_raised));
     };
     let terms = Terms::told(granted, tick);
     if terms.can_be_kept() {

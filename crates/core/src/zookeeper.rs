@@ -170,6 +170,10 @@ impl Ensemble for ConnectedClient {
         .boxed()
     }
 
+    fn opens_sessions(&self) -> bool {
+        false
+    }
+
     fn now(&self) -> Duration {
         now()
     }

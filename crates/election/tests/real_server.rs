@@ -37,7 +37,9 @@ async fn session(server: &Server) -> Result<Session> {
 }
 
 async fn short_session(connect_string: &str) -> Result<Session> {
-    let options = ConnectOptions::new().session_timeout(SHORT_SESSION);
+    let options = ConnectOptions::new()
+        .session_timeout(SHORT_SESSION)
+        .tick(TICK);
     Ok(Session::connect_with(connect_string, options).await?)
 }
 

@@ -179,7 +179,10 @@ impl<'a> Visit<'a> {
                 Err(ServerError::OutcomeUnknown(cause)) => {
                     tracing::debug!(%path, %cause, "looking for a contender of unknown fate");
                     match self.find_own(&entry.identity).await? {
-                        Some(created) => (created, self.ask_for_queue()),
+                        Some(created) => {
+                            self.live.create_was_answered();
+                            (created, self.ask_for_queue())
+                        }
                         None => {
                             unknown.another(self.live, &path).await?;
                             continue;

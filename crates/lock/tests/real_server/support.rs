@@ -31,7 +31,7 @@ pub(crate) async fn session_of(server: &Server, timeout: Duration) -> Session {
 }
 
 pub(crate) async fn session_at(connect_string: &str, timeout: Duration) -> Session {
-    let options = ConnectOptions::new().session_timeout(timeout);
+    let options = ConnectOptions::new().session_timeout(timeout).tick(TICK);
     Session::connect_with(connect_string, options)
         .await
         .expect("a session opens")
