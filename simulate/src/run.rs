@@ -108,6 +108,7 @@ async fn scenario(recipe: RecipeUnderTest, schedule: &Schedule, mut rng: Rng) ->
         sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),
         longest_stay: schedule.options.session_timeout * 2,
         stays_long: schedule.stays_long,
+        crowd: schedule.crowd,
     };
     simulation.faults().set_rates(schedule.rates.clone());
     let processes = join_all((0..schedule.processes).map(|number| {
