@@ -99,11 +99,7 @@ async fn operate(
             (Some(4), _) => {
                 administrator.reap_containers();
             }
-            (Some(5), some) => {
-                let path = match some.filter(|_| rng.bool()) {
-                    Some((path, _)) => path,
-                    None => PATH.to_owned(),
-                };
+            (Some(5), Some((path, _))) => {
                 let longest = setting.longest_stay.as_millis() as u64 / 4;
                 let lasts = Duration::from_millis(rng.u64(0..=longest));
                 if let Some(withheld) = Withheld::from(simulation, setting, path) {

@@ -81,8 +81,13 @@ impl Contender<'_> {
                 setting.ledger.violated(promise, text);
             }
         }
-        for (path, session) in led.into_inner() {
-            setting.ledger.resigned(who, self.session, (&path, session));
+        let remaining = setting.ledger.remaining(led.into_inner());
+        if !remaining.is_empty() {
+            // Until the session knows that it is over, where it is.
+            sleep(Duration::from_millis(1)).await;
+            for hold in remaining {
+                setting.ledger.remains(who, self.session, &hold);
+            }
         }
     }
 }

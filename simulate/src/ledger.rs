@@ -417,10 +417,16 @@ impl Ledger {
         self.report(findings);
     }
 
-    /// What ran for leader in this session has come back, having led with this znode.
-    pub(crate) fn resigned(&self, who: &str, session: &Session, hold: (&str, SessionId)) {
-        let findings = work::at_end(&self.state(), who, session.id(), hold);
-        self.report(findings);
+    /// What of this still stands.
+    pub(crate) fn remaining(&self, mut led: Vec<(String, SessionId)>) -> Vec<(String, SessionId)> {
+        let state = self.state();
+        led.retain(|(path, _)| state.standing.contains_key(path));
+        led
+    }
+
+    /// What ran for leader in this session has come back, and what it has led with remains.
+    pub(crate) fn remains(&self, who: &str, session: &Session, led: &(String, SessionId)) {
+        self.report(work::at_end(who, session.id(), led));
     }
 
     /// Somebody begins to observe who leads, in this session.
