@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use futures_util::future::join_all;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{Instant, sleep, timeout_at};
 use zookeeper_recipes_core::{QueueOptions, Recipe, Session};
 use zookeeper_recipes_lock::ExclusiveLock;
+use zookeeper_recipes_testkit::simulation::SimulatedProcess;
 
 use crate::contender::{Setting, draw_weight};
 use crate::holding::Holding;
@@ -21,18 +22,30 @@ pub(crate) struct Crowd {
 }
 
 /// Has a session hold and wait, until the quiet begins.
-pub(crate) async fn run(setting: &Setting, session: &Session, crowd: Crowd, mut rng: Rng) {
-    let holds = join_all((0..crowd.holds).map(|number| {
-        let pause = Duration::from_millis(rng.u64(0..=2_000));
-        async move {
-            setting.pause(pause).await;
-            hold(setting, session, number).await;
-        }
-    }));
-    let waiters = join_all((0..crowd.waiters).map(|number| {
-        let rng = rng.fork();
-        async move { wait(setting, session, number, rng).await }
-    }));
+pub(crate) async fn run(
+    setting: &Setting,
+    process: &SimulatedProcess,
+    session: &Session,
+    mut rng: Rng,
+) {
+    let crowd = setting.crowd;
+    let mut holds: FuturesUnordered<_> = (0..crowd.holds)
+        .map(|number| {
+            let pause = Duration::from_millis(rng.u64(0..=2_000));
+            process.in_turn(async move {
+                setting.pause(pause).await;
+                hold(setting, session, number).await;
+            })
+        })
+        .collect();
+    let mut waiters: FuturesUnordered<_> = (0..crowd.waiters)
+        .map(|number| {
+            let rng = rng.fork();
+            process.in_turn(wait(setting, session, number, rng))
+        })
+        .collect();
+    let holds = async { while holds.next().await.is_some() {} };
+    let waiters = async { while waiters.next().await.is_some() {} };
     tokio::join!(biased; holds, waiters);
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use zookeeper_recipes_core::{Error, FencingToken, Hold, Refusal, Session, SessionEnd, SessionId};
 use zookeeper_recipes_election::StopWork;
-use zookeeper_recipes_testkit::simulation::{Change, Committed, Simulation};
+use zookeeper_recipes_testkit::simulation::{Change, Committed, SimulatedProcess, Simulation};
 
 use crate::invariants::errors::Asked;
 use crate::invariants::observers::{self, Observers};
@@ -500,6 +500,11 @@ impl Ledger {
             .into_iter()
             .map(|(_, path, _)| (path.clone(), owner(path)))
             .collect()
+    }
+
+    /// The process of this name.
+    pub(crate) fn process(&self, name: &str) -> SimulatedProcess {
+        self.simulation.process(name)
     }
 
     /// Has all who hold go on for so long.

@@ -47,7 +47,8 @@ pub(crate) async fn run(
             let is_first = name == "p0" && setting.crowd != Crowd::default();
             let crowd = async {
                 if is_first {
-                    crowd::run(setting, &session, setting.crowd, rng.fork()).await;
+                    let process = setting.ledger.process(name);
+                    crowd::run(setting, &process, &session, rng.fork()).await;
                 }
             };
             let all = async { tokio::join!(biased; contenders, crowd) };

@@ -180,14 +180,14 @@ impl Schedule {
             contends: likely(3, 1) == 1,
         };
         let mut options = options;
-        let crowd = match rng.u8(..50) {
+        let crowd = match rng.u8(..100) {
             0 => Crowd {
                 waiters: rng.usize(100..=400),
                 holds: rng.usize(0..=20),
             },
             1 => Crowd {
                 waiters: rng.usize(0..=50),
-                holds: rng.usize(500..=2_000),
+                holds: rng.usize(500..=1_500),
             },
             _ => Crowd::default(),
         };

@@ -429,6 +429,15 @@ impl SimulatedProcess {
         self.shared.with(|world| world.block(self.id, duration));
     }
 
+    /// As [`while_awake`](Self::while_awake), for one of many tasks that one event may wake
+    /// together: which of them goes on first is up to the seed, and not to the runtime.
+    ///
+    /// To be polled only where it is woken, as by a `FuturesUnordered`, and not with each of the
+    /// others, as by `join!`.
+    pub async fn in_turn<F: Future>(&self, future: F) -> F::Output {
+        tasks::run(&self.shared, self.id, Kind::InTurn, future).await
+    }
+
     /// Cuts it off from all servers: what is sent arrives late or, where the connection is given
     /// up meanwhile, perhaps never.
     pub fn partition(&self, duration: Duration) {
