@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn reconnect_renews_once_the_session_is_proven() {
         let mut lease = lease();
-        lease.answered(5 * SECOND, 5 * SECOND);
+        lease.answered(6 * SECOND, 5 * SECOND);
         lease.connected_anew();
         assert!(!lease.is_proven());
         assert_eq!(lease.valid_until(), seconds(8.75));
@@ -312,6 +312,32 @@ mod tests {
         lease.connected_anew();
         lease.proved(7 * SECOND);
         assert_eq!(lease.valid_until(), seconds(8.75));
+    }
+
+    #[test]
+    fn contact_over_a_connection_that_was_never_proven_is_not_confirmed_over_the_next() {
+        let mut lease = lease();
+        lease.connected_anew();
+        lease.answered(4 * SECOND, 4 * SECOND);
+        lease.connected_anew();
+        lease.answered(7 * SECOND, 7 * SECOND);
+        lease.proved(7 * SECOND);
+        assert_eq!(lease.valid_until(), seconds(8.75));
+    }
+
+    #[test]
+    fn grant_waits_for_what_the_leader_is_told_after_the_first_answer() {
+        let mut lease = lease();
+        lease.connected_anew();
+        lease.answered(3 * SECOND, 3 * SECOND);
+        lease.proved(3 * SECOND);
+        // The lease can be renewed at 3 + 2.25 + 1 seconds.
+        assert!(lease.may_grant(8 * SECOND));
+        let mut later = Lease::new(Some(Duration::ZERO), Terms::told(10 * SECOND, 2 * SECOND));
+        later.connected_anew();
+        later.answered(seconds(5.6), seconds(5.6));
+        later.proved(seconds(5.6));
+        assert!(!later.may_grant(seconds(5.6)));
     }
 
     #[test]
