@@ -30,7 +30,8 @@ pub(crate) struct Arguments {
     seed: Option<u64>,
 
     /// Instead, put known mistakes back into a copy of the workspace, one at a time, and see that
-    /// each is found: all, or those whose names contain this. `--seeds` bounds how many are tried.
+    /// each is found by its test or by the seeds of its recipe: all, or those whose names contain
+    /// this. `--seeds` bounds how many are tried.
     #[arg(
         long,
         value_name = "NAME",
@@ -70,11 +71,13 @@ fn command(arguments: &Arguments) -> Command {
     command
 }
 
-/// A mistake, as a patch, with the recipe that shows it.
+/// A mistake, as a patch, and what shows it: seeds of a recipe, or a test. Either is enough.
 #[derive(Debug)]
 struct Mutant {
     name: String,
-    recipe: String,
+    recipe: Option<String>,
+    /// The arguments of `cargo test`.
+    test: Option<String>,
     patch: PathBuf,
 }
 
@@ -90,11 +93,14 @@ fn run_mutants(named: &str, seeds: u64) -> anyhow::Result<()> {
     mutants.retain(|mutant| mutant.name.contains(named));
     for mutant in mutants {
         apply(&mutant, &copy, &[])?;
-        let found = find(&mutant, &copy, &directory.join("target"), seeds)?;
-        match &found {
+        let copied = Copy {
+            workspace: &copy,
+            target: directory.join("target"),
+        };
+        match copied.find(&mutant, seeds)? {
             Some(line) => println!("{}: found, {line}", mutant.name),
             None => {
-                println!("{}: NOT found in {seeds} seeds", mutant.name);
+                println!("{}: NOT found", mutant.name);
                 missed.push(mutant.name.clone());
             }
         }
@@ -112,15 +118,20 @@ fn mutants() -> anyhow::Result<Vec<Mutant>> {
     for entry in fs::read_dir(&directory)? {
         let patch = entry?.path();
         let text = fs::read_to_string(&patch)?;
-        let recipe = text
-            .lines()
-            .find_map(|line| line.strip_prefix("recipe: "))
-            .with_context(|| format!("{} does not say which recipe", patch.display()))?
-            .to_owned();
+        let header = |key: &str| {
+            let mut lines = text.lines();
+            let value = lines.find_map(|line| line.strip_prefix(key));
+            value.map(str::to_owned)
+        };
+        let (recipe, test) = (header("recipe: "), header("test: "));
+        if recipe.is_none() && test.is_none() {
+            bail!("{} names neither a recipe nor a test", patch.display());
+        }
         let name = patch.file_stem().unwrap_or_default();
         mutants.push(Mutant {
             name: name.to_string_lossy().into_owned(),
             recipe,
+            test,
             patch,
         });
     }
@@ -141,43 +152,80 @@ fn apply(mutant: &Mutant, copy: &Path, how: &[&str]) -> anyhow::Result<()> {
     run_command(&mut command).with_context(|| format!("{} fits no more", mutant.name))
 }
 
-/// Runs the seeds in the copy: the line that tells of the seed, where one has found something.
-fn find(mutant: &Mutant, copy: &Path, target: &Path, seeds: u64) -> anyhow::Result<Option<String>> {
-    let build = ["build", "--quiet", "--release", "--package", PACKAGE];
-    let in_copy = |arguments: &[&str]| {
+/// The copy of the workspace that a mistake is put into.
+struct Copy<'a> {
+    workspace: &'a Path,
+    target: PathBuf,
+}
+
+impl Copy<'_> {
+    fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = cargo(arguments);
         command
-            .current_dir(copy)
-            .env("CARGO_TARGET_DIR", target)
+            .current_dir(self.workspace)
+            .env("CARGO_TARGET_DIR", &self.target)
             .env("RUSTFLAGS", "--cap-lints=allow")
             // Built again for each mutant, which takes longer than to run.
             .env("CARGO_INCREMENTAL", "1")
             .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
         command
-    };
-    run_command(&mut in_copy(&build))?;
-    let seeds = seeds.to_string();
-    let mut run = in_copy(&["run", "--quiet", "--release", "--package", PACKAGE, "--"]);
-    let output = run
-        .args(["--recipe", &mutant.recipe, "--seeds", &seeds])
-        .output()
-        .context("cannot run the simulation")?;
-    if output.status.success() {
-        return Ok(None);
     }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let seed = text.lines().find(|line| line.contains(", seed "));
-    let violation = text.lines().find(|line| line.starts_with("VIOLATION "));
-    match (seed, violation) {
-        (Some(seed), Some(violation)) => {
-            let seed = seed.split(':').next().unwrap_or(seed);
-            Ok(Some(format!("{seed}: {violation}")))
+
+    /// What has found the mistake, if anything: the test first, which is quick.
+    fn find(&self, mutant: &Mutant, seeds: u64) -> anyhow::Result<Option<String>> {
+        if let Some(test) = &mutant.test {
+            if self.is_red(test)? {
+                return Ok(Some(format!("red: {test}")));
+            }
         }
-        _ => bail!(
-            "{}: it came to something else:\n{text}{}",
-            mutant.name,
-            String::from_utf8_lossy(&output.stderr)
-        ),
+        match &mutant.recipe {
+            Some(recipe) => self.violation(mutant, recipe, seeds),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a test fails that was built.
+    fn is_red(&self, test: &str) -> anyhow::Result<bool> {
+        let mut arguments = vec!["test", "--quiet", "--release"];
+        arguments.extend(test.split_whitespace());
+        run_command(self.cargo(&arguments).arg("--no-run"))?;
+        let output = self.cargo(&arguments).output();
+        let output = output.context("cannot run the test")?;
+        Ok(!output.status.success())
+    }
+
+    /// Runs the seeds: the line that tells of the seed, if one has found something.
+    fn violation(
+        &self,
+        mutant: &Mutant,
+        recipe: &str,
+        seeds: u64,
+    ) -> anyhow::Result<Option<String>> {
+        let build = ["build", "--quiet", "--release", "--package", PACKAGE];
+        run_command(&mut self.cargo(&build))?;
+        let run = ["run", "--quiet", "--release", "--package", PACKAGE, "--"];
+        let output = self
+            .cargo(&run)
+            .args(["--recipe", recipe, "--seeds", &seeds.to_string()])
+            .output()
+            .context("cannot run the simulation")?;
+        if output.status.success() {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let seed = text.lines().find(|line| line.contains(", seed "));
+        let violation = text.lines().find(|line| line.starts_with("VIOLATION "));
+        match (seed, violation) {
+            (Some(seed), Some(violation)) => {
+                let seed = seed.split(':').next().unwrap_or(seed);
+                Ok(Some(format!("{seed}: {violation}")))
+            }
+            _ => bail!(
+                "{}: it came to something else:\n{text}{}",
+                mutant.name,
+                String::from_utf8_lossy(&output.stderr)
+            ),
+        }
     }
 }
 
@@ -221,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mutant_fits_the_code_and_names_a_recipe() {
+    fn every_mutant_fits_the_code_and_names_what_shows_it() {
         let mutants = mutants().expect("the mutants can be read");
         assert!(!mutants.is_empty());
         for mutant in mutants {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::{BoxFuture, FutureExt, ready};
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::ensemble::{ConnectionState, ServerSession};
@@ -137,7 +137,10 @@ impl Keeper {
         }
         if self.probes.len() < MOST_PROBES {
             let sent = self.live.now();
-            let answer = async move { server.sync("/").await }.boxed();
+            let mut answer = async move { server.sync("/").await }.boxed();
+            // Sent now, also if the answers to earlier probes are still waited for.
+            let at_once = (&mut answer).now_or_never();
+            let answer = at_once.map_or(answer, |answer| ready(answer).boxed());
             self.probes.push_back(Probe { sent, answer });
         }
     }
@@ -168,5 +171,63 @@ impl Keeper {
     /// Lets go of what is under way. What is left of the server side, if anybody keeps it.
     pub(crate) fn end(self) -> Weak<dyn ServerSession> {
         self.server
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::scripted::{LEASE, Scripted, TIMEOUT};
+
+    async fn keep(keeper: &mut Keeper, time: Duration) {
+        let works = async {
+            loop {
+                keeper.works().await;
+            }
+        };
+        // It works for ever.
+        let _: Result<(), _> = timeout(time, works).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn probe_counts_from_its_sending() {
+        let (live, script) = Scripted::open(Duration::from_millis(2_400));
+        let server: Arc<dyn ServerSession> = script.clone();
+        let mut keeper = Keeper::new(&live, &server);
+        keep(&mut keeper, TIMEOUT * 2).await;
+        // The last to be answered was sent at 17 s; those answered by 14.75 s are confirmed by it.
+        let valid_until = live.now() + live.remaining();
+        assert_eq!(valid_until, Duration::from_secs(12) + LEASE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reconnect_is_counted_and_the_first_state_is_none() {
+        let (live, script) = Scripted::open(Duration::ZERO);
+        let server: Arc<dyn ServerSession> = script.clone();
+        let mut keeper = Keeper::new(&live, &server);
+        for reconnects in 0..3 {
+            keeper.connection_is(ConnectionState::Connected);
+            assert_eq!(live.condition().reconnects, reconnects);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hold_is_in_doubt_until_the_session_is_proven() {
+        let (live, script) = Scripted::open(Duration::from_millis(100));
+        let server: Arc<dyn ServerSession> = script.clone();
+        let mut keeper = Keeper::new(&live, &server);
+        let _own = live.own("/locks/a".into());
+        live.created(live.now(), 1).expect("the session's own");
+        keeper.connection_is(ConnectionState::Disconnected);
+        script.reconnect(1);
+        live.look_at_connection(&*server);
+        live.answered(live.now());
+        keeper.is_in_contact();
+        assert_eq!(live.condition().contact, Contact::Suspended);
+        live.created(live.now(), 1).expect("the session's own");
+        keeper.is_in_contact();
+        assert_eq!(live.condition().contact, Contact::Connected);
     }
 }

@@ -208,8 +208,8 @@ mod tests {
     #[test]
     fn lease_lapses_once_its_time_has_come() {
         let mut lease = lease();
-        assert_eq!(lease.look(seconds(7.7)), (0, false));
-        assert_eq!(lease.look(seconds(7.75)), (1, true));
+        assert_eq!(lease.look(seconds(8.7)), (0, false));
+        assert_eq!(lease.look(seconds(8.75)), (1, true));
         assert_eq!(lease.look(20 * SECOND), (1, true));
     }
 
@@ -227,7 +227,7 @@ mod tests {
     fn one_answer_renews_nothing() {
         let mut lease = lease();
         lease.answered(5 * SECOND, 5 * SECOND);
-        assert_eq!(lease.valid_until(), seconds(7.75));
+        assert_eq!(lease.valid_until(), seconds(8.75));
     }
 
     #[test]
@@ -235,28 +235,39 @@ mod tests {
         let mut lease = lease();
         lease.answered(seconds(5.2), 5 * SECOND);
         // The leader may not have been told of the first yet.
-        lease.answered(seconds(6.3), seconds(6.3));
-        assert_eq!(lease.valid_until(), seconds(7.75));
-        lease.answered(seconds(6.6), seconds(6.5));
-        assert_eq!(lease.valid_until(), seconds(12.75));
+        lease.answered(seconds(7.4), seconds(7.4));
+        assert_eq!(lease.valid_until(), seconds(8.75));
+        lease.answered(seconds(7.6), seconds(7.5));
+        assert_eq!(lease.valid_until(), seconds(13.75));
     }
 
     #[test]
     fn renewed_lease_does_not_hide_the_lapse() {
         let mut lease = lease();
         lease.answered(8 * SECOND, 7 * SECOND);
-        lease.answered(10 * SECOND, 10 * SECOND);
-        assert_eq!(lease.look(10 * SECOND), (1, false));
-        assert_eq!(lease.valid_until(), seconds(14.75));
+        lease.answered(11 * SECOND, 11 * SECOND);
+        assert_eq!(lease.look(11 * SECOND), (1, false));
+        assert_eq!(lease.valid_until(), seconds(15.75));
     }
 
     #[test]
     fn older_answer_does_not_shorten_the_lease() {
         let mut lease = lease();
         lease.answered(4 * SECOND, 4 * SECOND);
-        lease.answered(6 * SECOND, 6 * SECOND);
+        lease.answered(7 * SECOND, 7 * SECOND);
         lease.answered(7 * SECOND, SECOND);
-        assert_eq!(lease.valid_until(), seconds(11.75));
+        assert_eq!(lease.valid_until(), seconds(12.75));
+    }
+
+    #[test]
+    fn request_that_waited_for_the_connection_does_not_shorten_the_lease() {
+        let mut lease = lease();
+        lease.answered(5 * SECOND, 5 * SECOND);
+        lease.connected_anew();
+        lease.answered(6 * SECOND, 3 * SECOND);
+        lease.answered(9 * SECOND, 9 * SECOND);
+        lease.proved(9 * SECOND);
+        assert_eq!(lease.valid_until(), seconds(13.75));
     }
 
     #[test]
@@ -266,19 +277,19 @@ mod tests {
         assert!(!lease.may_grant(6 * SECOND));
         lease.answered(6 * SECOND, 6 * SECOND);
         assert!(!lease.may_grant(7 * SECOND));
-        lease.answered(seconds(7.3), seconds(7.3));
-        assert!(lease.may_grant(seconds(7.3)));
+        lease.answered(seconds(8.3), seconds(8.3));
+        assert!(lease.may_grant(seconds(8.3)));
     }
 
     #[test]
     fn reconnect_renews_once_the_session_is_proven() {
         let mut lease = lease();
-        lease.answered(5 * SECOND, 5 * SECOND);
+        lease.answered(6 * SECOND, 5 * SECOND);
         lease.connected_anew();
         assert!(!lease.is_proven());
-        assert_eq!(lease.valid_until(), seconds(7.75));
+        assert_eq!(lease.valid_until(), seconds(8.75));
         lease.proved(6 * SECOND);
-        assert_eq!(lease.valid_until(), seconds(12.75));
+        assert_eq!(lease.valid_until(), seconds(13.75));
     }
 
     #[test]
@@ -286,10 +297,10 @@ mod tests {
         let mut lease = lease();
         lease.connected_anew();
         lease.answered(4 * SECOND, 4 * SECOND);
-        lease.answered(6 * SECOND, 6 * SECOND);
-        assert_eq!(lease.valid_until(), seconds(7.75));
-        lease.proved(6 * SECOND);
-        assert_eq!(lease.valid_until(), seconds(11.75));
+        lease.answered(7 * SECOND, 7 * SECOND);
+        assert_eq!(lease.valid_until(), seconds(8.75));
+        lease.proved(7 * SECOND);
+        assert_eq!(lease.valid_until(), seconds(12.75));
     }
 
     #[test]
@@ -297,10 +308,36 @@ mod tests {
         let mut lease = lease();
         lease.connected_anew();
         lease.answered(4 * SECOND, 4 * SECOND);
-        lease.answered(6 * SECOND, 6 * SECOND);
+        lease.answered(7 * SECOND, 7 * SECOND);
         lease.connected_anew();
         lease.proved(7 * SECOND);
-        assert_eq!(lease.valid_until(), seconds(7.75));
+        assert_eq!(lease.valid_until(), seconds(8.75));
+    }
+
+    #[test]
+    fn contact_over_a_connection_that_was_never_proven_is_not_confirmed_over_the_next() {
+        let mut lease = lease();
+        lease.connected_anew();
+        lease.answered(4 * SECOND, 4 * SECOND);
+        lease.connected_anew();
+        lease.answered(7 * SECOND, 7 * SECOND);
+        lease.proved(7 * SECOND);
+        assert_eq!(lease.valid_until(), seconds(8.75));
+    }
+
+    #[test]
+    fn grant_waits_for_what_the_leader_is_told_after_the_first_answer() {
+        let mut lease = lease();
+        lease.connected_anew();
+        lease.answered(3 * SECOND, 3 * SECOND);
+        lease.proved(3 * SECOND);
+        // The lease can be renewed at 3 + 2.25 + 1 seconds.
+        assert!(lease.may_grant(8 * SECOND));
+        let mut later = Lease::new(Some(Duration::ZERO), Terms::told(10 * SECOND, 2 * SECOND));
+        later.connected_anew();
+        later.answered(seconds(5.6), seconds(5.6));
+        later.proved(seconds(5.6));
+        assert!(!later.may_grant(seconds(5.6)));
     }
 
     #[test]

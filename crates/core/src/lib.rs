@@ -81,6 +81,8 @@ mod proof;
 mod queue;
 mod recipe;
 mod rule;
+#[cfg(test)]
+mod scripted;
 mod session;
 mod single_node;
 mod standing;

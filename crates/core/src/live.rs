@@ -546,3 +546,117 @@ impl fmt::Debug for LiveSession {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::scripted::{LEASE, Scripted, TIMEOUT};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn valid_until(live: &LiveSession) -> Duration {
+        live.now() + live.remaining()
+    }
+
+    /// Has the leader told of the session by two requests that are answered at once.
+    async fn renew(live: &LiveSession) {
+        for _ in 0..2 {
+            sleep(3 * SECOND).await;
+            live.answered(live.now());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sync_before_a_grant_counts_from_its_sending() {
+        let (live, script) = Scripted::open(2 * SECOND);
+        sleep(TIMEOUT).await;
+        let renewed = live.until_lease("/", Lease::may_grant).await;
+        renewed.expect("the server answers");
+        assert!(script.has_sent(valid_until(&live) - LEASE));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn create_counts_from_its_sending() {
+        let (live, _) = Scripted::open(SECOND);
+        sleep(3 * SECOND).await;
+        live.created(SECOND, 1).expect("the session's own");
+        sleep(3 * SECOND).await;
+        live.answered(live.now());
+        assert_eq!(valid_until(&live), SECOND + LEASE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answer_over_a_connection_that_nobody_has_looked_at_counts_for_nothing() {
+        let (live, script) = Scripted::open(SECOND);
+        script.reconnect(2);
+        renew(&live).await;
+        assert_eq!(valid_until(&live), LEASE);
+        live.look_at_connection(&*script);
+        assert_eq!(valid_until(&live), LEASE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn create_proves_no_connection_but_its_own() {
+        let (live, script) = Scripted::open(SECOND);
+        script.reconnect(1);
+        live.look_at_connection(&*script);
+        script.reconnect(2);
+        live.created(live.now(), 1).expect("the session's own");
+        assert_eq!(live.may_grant(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_granted_over_a_connection_that_is_not_proven() {
+        let (live, script) = Scripted::open(SECOND);
+        assert_eq!(live.may_grant(), Some(0));
+        script.reconnect(1);
+        live.look_at_connection(&*script);
+        assert_eq!(live.may_grant(), None);
+        live.created(live.now(), 1).expect("the session's own");
+        assert_eq!(live.may_grant(), Some(0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_granted_that_is_lost_before_the_lease_can_be_renewed() {
+        let (live, _) = Scripted::open(SECOND);
+        sleep(7 * SECOND).await;
+        assert_eq!(live.may_grant(), None);
+        assert_eq!(live.look_at_lease(), (0, false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_granted_if_the_process_stands_still_between_two_looks_at_the_clock() {
+        let (live, script) = Scripted::open(SECOND);
+        script.pause_between_looks(TIMEOUT);
+        assert_eq!(live.may_grant(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hold_is_lost_as_its_lease_ends_though_nobody_has_noticed() {
+        let (live, _) = Scripted::open(SECOND);
+        sleep(LEASE - Duration::from_millis(1)).await;
+        assert_eq!(live.standing(0), HoldState::Held);
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(live.standing(0), HoldState::Lost(LossReason::LeaseElapsed));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hold_that_a_lapse_has_cost_stays_lost() {
+        let (live, _) = Scripted::open(SECOND);
+        sleep(LEASE).await;
+        renew(&live).await;
+        assert_eq!(live.may_grant(), Some(1));
+        assert_eq!(live.standing(0), HoldState::Lost(LossReason::LeaseElapsed));
+        assert_eq!(live.standing(1), HoldState::Held);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connection_that_has_broken_is_not_proven() {
+        let (live, script) = Scripted::open(SECOND);
+        assert!(live.until_proven().now_or_never().is_some());
+        script.reconnect(1);
+        assert!(live.until_proven().now_or_never().is_none());
+    }
+}
