@@ -519,10 +519,12 @@ impl Ledger {
         self.now() < self.state().detained_until
     }
 
-    /// Who holds now.
-    pub(crate) fn holders(&self) -> Vec<String> {
+    /// Who holds now, in which session.
+    pub(crate) fn holders(&self) -> Vec<(String, SessionId)> {
         let state = self.state();
-        state.held.values().map(|held| held.who.clone()).collect()
+        let held = state.held.values();
+        held.map(|held| (held.who.clone(), held.hold.session_id()))
+            .collect()
     }
 
     /// Looks whether somebody sleeps through a turn.

@@ -29,7 +29,7 @@ pub(crate) async fn run(
     let pairs = async {
         loop {
             sleep(rng.u32(1..=8) * pause / 8).await;
-            let process = befallen(setting, schedule, &mut rng);
+            let process = befallen(simulation, setting, schedule, &mut rng);
             let pair = Pair {
                 simulation,
                 setting,
@@ -48,10 +48,23 @@ pub(crate) async fn run(
     }
 }
 
-/// The name of a process, more often than not one that holds.
-fn befallen(setting: &Setting, schedule: &Schedule, rng: &mut Rng) -> String {
-    let holders = setting.ledger.holders();
-    let holder = rng.choice(&holders).and_then(|who| who.split_once('.'));
+/// The name of a process, more often than not one that holds, if one does by way of a follower.
+fn befallen(
+    simulation: &Simulation,
+    setting: &Setting,
+    schedule: &Schedule,
+    rng: &mut Rng,
+) -> String {
+    let administrator = simulation.administrator();
+    let leader = Some(administrator.leader());
+    let mut holders = setting.ledger.holders();
+    let by_follower = |session| administrator.server_of(session) != leader;
+    if holders.iter().any(|(_, session)| by_follower(*session)) && rng.bool() {
+        holders.retain(|(_, session)| by_follower(*session));
+    }
+    let holder = rng
+        .choice(&holders)
+        .and_then(|(who, _)| who.split_once('.'));
     match holder {
         Some((process, _)) if rng.u8(..4) > 0 => process.to_owned(),
         _ => format!("p{}", rng.usize(..schedule.processes)),

@@ -214,7 +214,7 @@ impl Schedule {
             rates,
             interference,
             between_pairs: match rng.u8(..5) {
-                _ if only_pairs => Some(session_timeout),
+                _ if only_pairs => Some(session_timeout / 2),
                 0..=1 => Some(milliseconds(rng.u64(1_000..=8_000))),
                 _ => None,
             },

@@ -32,6 +32,12 @@
 //! sessions that the leader expires; clients that ping, give up a connection, reconnect and give
 //! up a session at the times of the crate `zookeeper-client`.
 //!
+//! Beside what every network does to messages: followers that are cut off, both ways or one;
+//! leaders that are cut off and go on answering; members that stand still, stall, or are
+//! restarted with other settings; servers that forget sessions, refuse, or close the connection at
+//! a request that they do not know; processes that sleep, whose sessions stand still, or whose
+//! clocks drift.
+//!
 //! # Determinism
 //!
 //! A seed gives the same again on a current-thread runtime with a paused clock, as long as what
