@@ -47,7 +47,7 @@ pub struct Counts {
     pub requests: u64,
     /// Of the requests and probes: those whose answer has not come yet.
     pub unanswered: u64,
-    /// The `sync` that a session sends by itself, once in a sixth of its timeout; and any other of
+    /// The `sync` that a session sends by itself, once in a tenth of its timeout or more often; and any other of
     /// the root.
     pub probes: u64,
     /// Watches that are set, and have told nothing yet.
