@@ -12,6 +12,7 @@ use zookeeper_recipes_core::{
     WaitStrategy,
 };
 
+use crate::crowd::Crowd;
 use crate::holding::Holding;
 use crate::invariants::errors::Asked;
 use crate::ledger::Ledger;
@@ -34,6 +35,8 @@ pub(crate) struct Setting {
     pub(crate) longest_stay: Duration,
     /// What the processes are told of the servers' tick.
     pub(crate) tick: Duration,
+    /// How many there are beside.
+    pub(crate) crowd: Crowd,
     /// Whether most who hold go on for about as long as a session lasts.
     pub(crate) stays_long: bool,
 }
@@ -408,6 +411,7 @@ pub(crate) async fn commit(ledger: &Ledger, who: &str, write: GuardedTransaction
         Ok(_) => {}
         Err(Error::Lost { .. }) => ledger.refused(number),
         Err(Error::SessionOver { .. } | Error::OutcomeUnknown { .. }) => {}
+        Err(Error::Refused { refusal, .. }) if ledger.is_said(&refusal) => {}
         Err(error) => {
             let text = format!("{who}: {error}");
             ledger.violated("a guarded write fails only for a reason", text);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::time::{sleep, sleep_until, timeout};
 use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Permission, SessionId};
-use zookeeper_recipes_testkit::simulation::Simulation;
+use zookeeper_recipes_testkit::simulation::{Administrator, Simulation};
 
 use crate::contender::Setting;
 use crate::recipe::PATH;
@@ -57,6 +57,7 @@ async fn operate(
         interference.writes_to_contenders,
         interference.makes_other_children,
         interference.reaps_directories,
+        interference.changes_acls,
     ];
     let total: u32 = kinds.iter().sum();
     if total == 0 {
@@ -98,8 +99,53 @@ async fn operate(
             (Some(4), _) => {
                 administrator.reap_containers();
             }
+            (Some(5), Some((path, _))) => {
+                let longest = setting.longest_stay.as_millis() as u64 / 4;
+                let lasts = Duration::from_millis(rng.u64(0..=longest));
+                if let Some(withheld) = Withheld::from(simulation, setting, path) {
+                    sleep(lasts).await;
+                    drop(withheld);
+                }
+            }
             _ => {}
         }
+    }
+}
+
+/// A znode that everybody may read, and nothing else, until this is dropped.
+struct Withheld<'a> {
+    setting: &'a Setting,
+    administrator: Administrator,
+    path: String,
+    earlier: Vec<Acl>,
+}
+
+impl<'a> Withheld<'a> {
+    fn from(simulation: &Simulation, setting: &'a Setting, path: String) -> Option<Withheld<'a>> {
+        let administrator = simulation.administrator();
+        let reads = [Acl::new(Permission::READ, AuthId::anyone())];
+        let earlier = administrator.set_acl(&path, &reads).ok()?;
+        setting.ledger.withholds();
+        setting.ledger.remark(format!(
+            "somebody takes away all rights to {path} but to read it"
+        ));
+        Some(Withheld {
+            setting,
+            administrator,
+            path,
+            earlier,
+        })
+    }
+}
+
+impl Drop for Withheld<'_> {
+    fn drop(&mut self) {
+        let path = &self.path;
+        self.setting
+            .ledger
+            .remark(format!("somebody gives back the rights to {path}"));
+        // It may be gone by now.
+        let _ = self.administrator.set_acl(path, &self.earlier);
     }
 }
 

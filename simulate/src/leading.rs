@@ -80,11 +80,16 @@ impl Contender<'_> {
                 setting.ledger.violated(promise, text);
             }
         }
-        for hold in led.into_inner() {
-            // What was lost is given up in the background.
-            if hold.state() == HoldState::Lost(LossReason::Released) {
-                let led_in = (hold.path(), hold.session_id());
-                setting.ledger.resigned(who, self.session, led_in);
+        // What was lost is given up in the background.
+        let resigned = |hold: &Hold| hold.state() == HoldState::Lost(LossReason::Released);
+        let led = led.into_inner().into_iter().filter(resigned);
+        let led = led.map(|hold| (hold.path().to_owned(), hold.session_id()));
+        let remaining = setting.ledger.remaining(led.collect());
+        if !remaining.is_empty() {
+            // Until the session knows that it is over, where it is.
+            sleep(Duration::from_millis(1)).await;
+            for hold in remaining {
+                setting.ledger.remains(who, self.session, &hold);
             }
         }
     }

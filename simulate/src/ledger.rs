@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use zookeeper_recipes_core::{Error, FencingToken, Hold, Session, SessionEnd, SessionId};
+use zookeeper_recipes_core::{Error, FencingToken, Hold, Refusal, Session, SessionEnd, SessionId};
 use zookeeper_recipes_election::StopWork;
-use zookeeper_recipes_testkit::simulation::{Change, Committed, Simulation};
+use zookeeper_recipes_testkit::simulation::{Change, Committed, SimulatedProcess, Simulation};
 
 use crate::invariants::errors::Asked;
 use crate::invariants::observers::{self, Observers};
@@ -153,6 +153,8 @@ pub(crate) struct State {
     pub(crate) deleted_by_hand: BTreeSet<String>,
     /// Sessions that were ended without their having been silent for their timeout.
     pub(crate) ended_by_hand: BTreeSet<SessionId>,
+    /// Whether rights have been taken away at some time.
+    pub(crate) withholds: bool,
     /// Until when nobody lets go of what is held.
     detained_until: Duration,
     /// The newest token that the store has seen.
@@ -232,6 +234,7 @@ impl Ledger {
                 last_created: (0, String::new()),
                 deleted_by_hand: BTreeSet::new(),
                 ended_by_hand: BTreeSet::new(),
+                withholds: false,
                 detained_until: Duration::ZERO,
                 store: None,
                 guarded: 0,
@@ -417,10 +420,16 @@ impl Ledger {
         self.report(findings);
     }
 
-    /// What ran for leader in this session has come back, having led with this znode.
-    pub(crate) fn resigned(&self, who: &str, session: &Session, hold: (&str, SessionId)) {
-        let findings = work::at_end(&self.state(), who, session.id(), hold);
-        self.report(findings);
+    /// What of this still stands.
+    pub(crate) fn remaining(&self, mut led: Vec<(String, SessionId)>) -> Vec<(String, SessionId)> {
+        let state = self.state();
+        led.retain(|(path, _)| state.standing.contains_key(path));
+        led
+    }
+
+    /// What ran for leader in this session has come back, and what it has led with remains.
+    pub(crate) fn remains(&self, who: &str, session: &Session, led: &(String, SessionId)) {
+        self.report(work::at_end(who, session.id(), led));
     }
 
     /// Somebody begins to observe who leads, in this session.
@@ -460,6 +469,16 @@ impl Ledger {
         state.deleted_by_hand.insert(path.to_owned());
     }
 
+    /// Whether a server may have refused something for this.
+    pub(crate) fn is_said(&self, refusal: &Refusal) -> bool {
+        errors::is_said(&self.state(), refusal)
+    }
+
+    /// Somebody takes rights away for a while.
+    pub(crate) fn withholds(&self) {
+        self.state().withholds = true;
+    }
+
     /// Somebody is about to end this session, however alive it is.
     pub(crate) fn end_by_hand(&self, session: SessionId) {
         self.state().ended_by_hand.insert(session);
@@ -483,6 +502,11 @@ impl Ledger {
             .collect()
     }
 
+    /// The process of this name.
+    pub(crate) fn process(&self, name: &str) -> SimulatedProcess {
+        self.simulation.process(name)
+    }
+
     /// Has all who hold go on for so long.
     pub(crate) fn detain(&self, duration: Duration) {
         let until = self.now() + duration;
@@ -495,10 +519,12 @@ impl Ledger {
         self.now() < self.state().detained_until
     }
 
-    /// Who holds now.
-    pub(crate) fn holders(&self) -> Vec<String> {
+    /// Who holds now, in which session.
+    pub(crate) fn holders(&self) -> Vec<(String, SessionId)> {
         let state = self.state();
-        state.held.values().map(|held| held.who.clone()).collect()
+        let held = state.held.values();
+        held.map(|held| (held.who.clone(), held.hold.session_id()))
+            .collect()
     }
 
     /// Looks whether somebody sleeps through a turn.

@@ -6,6 +6,7 @@
 //! request.
 
 mod contender;
+mod crowd;
 mod exhaustive;
 mod holding;
 mod interference;

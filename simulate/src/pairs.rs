@@ -8,7 +8,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::time::{sleep, sleep_until};
 use zookeeper_recipes_testkit::simulation::{
-    Fault, FaultKind, RequestKind, SimulatedProcess, Simulation, SimulationOptions, Way,
+    Fault, FaultKind, RequestKind, ServerSettings, SimulatedProcess, Simulation, SimulationOptions,
+    Way,
 };
 
 use crate::contender::Setting;
@@ -28,7 +29,7 @@ pub(crate) async fn run(
     let pairs = async {
         loop {
             sleep(rng.u32(1..=8) * pause / 8).await;
-            let process = befallen(setting, schedule, &mut rng);
+            let process = befallen(simulation, setting, schedule, &mut rng);
             let pair = Pair {
                 simulation,
                 setting,
@@ -47,10 +48,23 @@ pub(crate) async fn run(
     }
 }
 
-/// The name of a process, more often than not one that holds.
-fn befallen(setting: &Setting, schedule: &Schedule, rng: &mut Rng) -> String {
-    let holders = setting.ledger.holders();
-    let holder = rng.choice(&holders).and_then(|who| who.split_once('.'));
+/// The name of a process, more often than not one that holds, if one does by way of a follower.
+fn befallen(
+    simulation: &Simulation,
+    setting: &Setting,
+    schedule: &Schedule,
+    rng: &mut Rng,
+) -> String {
+    let administrator = simulation.administrator();
+    let leader = Some(administrator.leader());
+    let mut holders = setting.ledger.holders();
+    let by_follower = |session| administrator.server_of(session) != leader;
+    if holders.iter().any(|(_, session)| by_follower(*session)) && rng.bool() {
+        holders.retain(|(_, session)| by_follower(*session));
+    }
+    let holder = rng
+        .choice(&holders)
+        .and_then(|(who, _)| who.split_once('.'));
     match holder {
         Some((process, _)) if rng.u8(..4) > 0 => process.to_owned(),
         _ => format!("p{}", rng.usize(..schedule.processes)),
@@ -60,6 +74,11 @@ fn befallen(setting: &Setting, schedule: &Schedule, rng: &mut Rng) -> String {
 /// How long what a pair has begun may last.
 pub(crate) fn mend_within(options: &SimulationOptions) -> Duration {
     options.session_timeout * 3
+}
+
+/// The longest tick that the members are restarted with.
+pub(crate) fn longest_tick(options: &SimulationOptions) -> Duration {
+    (options.session_timeout / 3).min(Duration::from_secs(2))
 }
 
 struct Pair<'a> {
@@ -73,7 +92,7 @@ struct Pair<'a> {
 
 impl Pair<'_> {
     async fn happen(mut self) {
-        let kinds: [(&str, u32); 13] = [
+        let kinds: [(&str, u32); 14] = [
             ("paused, then its server is cut off", 6),
             ("its server is cut off, then paused", 2),
             ("paused twice", 1),
@@ -87,6 +106,7 @@ impl Pair<'_> {
             ("an answer late, then its server is cut off", 1),
             ("forgotten, then asleep", 1),
             ("cut off, then forgotten", 1),
+            ("another tick", 1),
         ];
         let total: u32 = kinds.iter().map(|(_, weight)| weight).sum();
         let mut drawn = self.rng.u32(..total);
@@ -111,7 +131,8 @@ impl Pair<'_> {
             9 => self.server_paused_then_cut_off().await,
             10 => self.answered_late_then_cut_off(),
             11 => self.forgotten_then_asleep().await,
-            _ => self.cut_off_then_forgotten().await,
+            12 => self.cut_off_then_forgotten().await,
+            _ => self.restarted(),
         }
     }
 
@@ -296,6 +317,19 @@ impl Pair<'_> {
             sleep(self.moment()).await;
             self.process.sleep(asleep);
         }
+    }
+
+    /// All members begin anew with another tick, of which a session timeout has three at least.
+    fn restarted(&mut self) {
+        let shortest = self.options.session_timeout.as_millis() as u64 / 20 + 1;
+        let longest = longest_tick(self.options).as_millis() as u64;
+        let settings = ServerSettings {
+            tick: Duration::from_millis(self.rng.u64(shortest.min(longest)..=longest)),
+            min_session_timeout: None,
+            max_session_timeout: None,
+        };
+        let within = self.moment();
+        self.simulation.faults().restart(settings, within);
     }
 
     async fn cut_off_then_forgotten(&mut self) {

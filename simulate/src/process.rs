@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use zookeeper_recipes_core::{ConnectOptions, Ensemble, Session};
 
 use crate::contender::{Contender, Setting, Shared, SharedRecipe};
+use crate::crowd::{self, Crowd};
 
 /// Runs a process to its end; its last session is still open then.
 pub(crate) async fn run(
@@ -43,11 +44,19 @@ pub(crate) async fn run(
                 };
                 contender.run()
             }));
+            let is_first = name == "p0" && setting.crowd != Crowd::default();
+            let crowd = async {
+                if is_first {
+                    let process = setting.ledger.process(name);
+                    crowd::run(setting, &process, &session, rng.fork()).await;
+                }
+            };
+            let all = async { tokio::join!(biased; contenders, crowd) };
             if is_last {
-                contenders.await;
+                all.await;
             } else {
                 // What they were about is dropped wherever it is.
-                let _ = tokio::time::timeout_at(until, contenders).await;
+                let _ = tokio::time::timeout_at(until, all).await;
             }
         }
         if is_last {

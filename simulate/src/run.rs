@@ -109,6 +109,7 @@ async fn scenario(recipe: RecipeUnderTest, schedule: &Schedule, mut rng: Rng) ->
         longest_stay: schedule.options.session_timeout * 2,
         tick: schedule.options.tick,
         stays_long: schedule.stays_long,
+        crowd: schedule.crowd,
     };
     simulation.faults().set_rates(schedule.rates.clone());
     let processes = join_all((0..schedule.processes).map(|number| {

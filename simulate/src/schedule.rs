@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use zookeeper_recipes_testkit::simulation::{FaultRates, Limits, SimulationOptions};
+use zookeeper_recipes_testkit::simulation::{FaultRates, Limits, Opcode, SimulationOptions};
 
+use crate::crowd::Crowd;
 use crate::pairs;
 use crate::recipe::RecipeUnderTest;
 
@@ -18,6 +19,7 @@ pub(crate) struct Schedule {
     pub(crate) troubled: Duration,
     pub(crate) rates: FaultRates,
     pub(crate) interference: Interference,
+    pub(crate) crowd: Crowd,
     /// Whether sessions may be forgotten by servers that otherwise know them.
     pub(crate) forgets: bool,
     /// How long it takes at most from one pair of faults to the next.
@@ -42,6 +44,7 @@ pub(crate) struct Interference {
     pub(crate) writes_to_contenders: u32,
     pub(crate) makes_other_children: u32,
     pub(crate) reaps_directories: u32,
+    pub(crate) changes_acls: u32,
     /// Whether contenders of other libraries come.
     pub(crate) contends: bool,
 }
@@ -61,17 +64,32 @@ pub enum Kind {
     OneWay,
     /// Faults that belong together.
     Pairs,
+    /// Servers that refuse for having too much to do.
+    Throttled,
+    /// Servers that close the connection at what they do not know.
+    Unknown,
+    /// Access control lists that change.
+    Acls,
+    /// Clocks that are not equally fast.
+    Clocks,
+    /// Waiters and holds by the hundred.
+    Crowds,
 }
 
 impl Kind {
     /// All of them, each with what it is called on the command line.
-    pub const ALL: [(&str, Kind); 6] = [
+    pub const ALL: [(&str, Kind); 11] = [
         ("new-sessions", Kind::NewSessions),
         ("blocked", Kind::Blocked),
         ("isolated", Kind::Isolated),
         ("slow", Kind::Slow),
         ("one-way", Kind::OneWay),
         ("pairs", Kind::Pairs),
+        ("throttled", Kind::Throttled),
+        ("unknown", Kind::Unknown),
+        ("acls", Kind::Acls),
+        ("clocks", Kind::Clocks),
+        ("crowds", Kind::Crowds),
     ];
 }
 
@@ -96,6 +114,13 @@ impl Schedule {
             servers: [1, 1, 3, 3, 3, 5][rng.usize(..6)],
             sync_limit: rng.u32(2..=5),
             forgets_sessions: rng.u8(..20) == 0,
+            clock_drift: if rng.bool() { 10_000 } else { 0 },
+            unknown: match rng.u8(..80) {
+                0 => vec![Opcode::CreateContainer],
+                1 => vec![Opcode::RemoveWatches],
+                2 => vec![Opcode::SetWatches],
+                _ => Vec::new(),
+            },
             session_timeout,
             tick,
             network_delay: Duration::ZERO..=milliseconds(network),
@@ -119,6 +144,7 @@ impl Schedule {
             event_late: rate(0.3),
             late_by: session_timeout,
             disconnected: rate(0.3),
+            throttled: rate(0.02),
             forgotten: rate(0.3),
             replaced: rate(1.0),
             blocked: rate(0.1),
@@ -150,8 +176,24 @@ impl Schedule {
             writes_to_contenders: if recipe.queues { likely(2, 4) } else { 0 },
             makes_other_children: if recipe.queues { likely(2, 2) } else { 0 },
             reaps_directories: likely(2, 2),
+            changes_acls: if recipe.queues { likely(8, 2) } else { 0 },
             contends: likely(3, 1) == 1,
         };
+        let mut options = options;
+        let crowd = match rng.u8(..100) {
+            0 => Crowd {
+                waiters: rng.usize(100..=400),
+                holds: rng.usize(0..=20),
+            },
+            1 => Crowd {
+                waiters: rng.usize(0..=50),
+                holds: rng.usize(500..=1_500),
+            },
+            _ => Crowd::default(),
+        };
+        if crowd != Crowd::default() {
+            options.limits.requests_per_second = 50_000;
+        }
         let only_pairs = rng.u8(..5) == 0;
         let (rates, interference) = match only_pairs {
             true => (without_chance(rates), Interference::default()),
@@ -168,10 +210,11 @@ impl Schedule {
             },
             stays_long,
             forgets: true,
+            crowd,
             rates,
             interference,
             between_pairs: match rng.u8(..5) {
-                _ if only_pairs => Some(session_timeout),
+                _ if only_pairs => Some(session_timeout / 2),
                 0..=1 => Some(milliseconds(rng.u64(1_000..=8_000))),
                 _ => None,
             },
@@ -200,6 +243,11 @@ impl Schedule {
             Kind::Slow => (rates.stalled, rates.paused) = (0.0, 0.0),
             Kind::OneWay => rates.one_way = 0.0,
             Kind::Pairs => self.between_pairs = None,
+            Kind::Throttled => rates.throttled = 0.0,
+            Kind::Unknown => self.options.unknown.clear(),
+            Kind::Acls => self.interference.changes_acls = 0,
+            Kind::Clocks => self.options.clock_drift = 0,
+            Kind::Crowds => self.crowd = Crowd::default(),
         }
     }
 
@@ -217,10 +265,20 @@ impl Schedule {
             rates.paused_for,
             rates.elected_within,
             pairs::mend_within(&self.options),
+            // Until servers that have lost each other have done with it.
+            self.longest_tick() * (self.options.sync_limit + 3),
         ]
         .into_iter()
         .max()
         .unwrap_or_default()
+    }
+
+    /// The members may be restarted with a longer one.
+    fn longest_tick(&self) -> Duration {
+        match self.between_pairs {
+            Some(_) => self.options.tick.max(pairs::longest_tick(&self.options)),
+            None => self.options.tick,
+        }
     }
 
     /// How long the last of all may have to wait once everything has mended.
@@ -232,7 +290,7 @@ impl Schedule {
     /// are before.
     pub(crate) fn waits_at_most(&self) -> Duration {
         let options = &self.options;
-        let dead = options.session_timeout + options.tick * 2;
+        let dead = options.session_timeout + self.longest_tick() * 2;
         let queue = self.hands_on_within() * (self.processes * self.contenders) as u32;
         dead + Duration::from_secs(5) + queue * 2
     }

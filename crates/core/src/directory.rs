@@ -113,6 +113,11 @@ impl Default for UnknownCreates {
 }
 
 impl UnknownCreates {
+    /// Whether every create until now was answered.
+    pub(crate) fn is_none(&self) -> bool {
+        self.count == 0
+    }
+
     /// Waits before the next create.
     ///
     /// # Errors

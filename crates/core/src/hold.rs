@@ -18,7 +18,7 @@ use crate::ensemble::{
 use crate::error::{Error, InvalidInput, Refusal, ServerError};
 use crate::live::LiveSession;
 use crate::local::LocalTurn;
-use crate::node::OwnNode;
+use crate::node::{OwnNode, until_gone};
 use crate::rule::Rule;
 use crate::session::Session;
 use crate::standing::Standing;
@@ -721,9 +721,7 @@ pub(crate) fn give_up(
 ) {
     let (kept_open, own_live) = (session.clone(), live.clone());
     live.in_background(async move {
-        if let Err(ServerError::Refused(refusal)) = node.remove(&own_live).await {
-            tracing::warn!(path = node.path(), %refusal, "a znode was not released");
-        }
-        drop((turn, kept_open));
+        let remove = || node.remove(&own_live);
+        until_gone(&own_live, (turn, kept_open), node.path(), remove).await;
     });
 }

@@ -308,20 +308,23 @@ impl LiveSession {
     /// Whether what this session holds or waits for hangs on a connection that is not proven.
     pub(crate) fn must_be_proven(&self) -> bool {
         let mut kept = lock(&self.kept);
-        // Where no create was ever answered, the proof would only break the connection.
-        let can_be = self.creates() && kept.is_connected();
-        !kept.lease.is_proven() && can_be && !lock(&self.own_paths).is_empty()
+        !kept.lease.is_proven() && kept.is_connected() && !lock(&self.own_paths).is_empty()
     }
 
-    /// Waits for a connection that is known to serve this very session.
+    /// Waits for a connection that is known to serve this very session, or until the session must
+    /// have expired if the connection serves another.
     pub(crate) async fn until_proven(&self) {
         let is_proven = || {
             let mut kept = lock(&self.kept);
             kept.is_connected() && kept.lease.is_proven()
         };
-        while !is_proven() {
-            tokio::time::sleep(self.probe_interval / 4).await;
-        }
+        let proven = async {
+            while !is_proven() {
+                tokio::time::sleep(self.probe_interval / 4).await;
+            }
+        };
+        // An error means the latter.
+        let _ = tokio::time::timeout(self.timeout * 2, proven).await;
     }
 
     /// Lists a znode of this session until the entry is dropped.

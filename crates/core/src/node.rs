@@ -207,10 +207,33 @@ impl OwnNode {
     }
 }
 
+/// Does something about a znode in the background until it is done: again, with a growing pause, if
+/// the server refuses it, since it may change its mind.
+///
+/// `kept_open` keeps the session open until then, but not beyond a refusal: if nobody has the
+/// session any more, its end deletes the znode.
+pub(crate) async fn until_gone<F>(
+    live: &LiveSession,
+    kept_open: impl Send,
+    path: &str,
+    remove: impl Fn() -> F,
+) where
+    F: Future<Output = Result<(), ServerError>>,
+{
+    let mut kept_open = Some(kept_open);
+    let mut backoff = Backoff::up_to(live.timeout());
+    while let Err(ServerError::Refused(refusal)) = remove().await {
+        if kept_open.take().is_some() {
+            tracing::warn!(path, %refusal, "a znode was not deleted, and will be tried again");
+        }
+        backoff.wait().await;
+    }
+}
+
 /// Deletes a znode of this identity, also when it is not known whether it was created.
 pub(crate) async fn withdraw(
     live: &Arc<LiveSession>,
-    node: Option<OwnNode>,
+    node: Option<&OwnNode>,
     directory: &str,
     identity: &Identity,
 ) -> Result<(), ServerError> {
@@ -256,7 +279,9 @@ pub(crate) async fn own_nodes(
         };
         match found.await {
             Err(error) if ServerError::is(&error, Refusal::NoNode) => return Ok(Vec::new()),
-            Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+            Err(ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled)) => {
+                backoff.wait().await;
+            }
             found => return found,
         }
     }

@@ -16,7 +16,7 @@ use crate::error::{Error, InvalidInput, Refusal, ServerError};
 use crate::keeper::Keeper;
 use crate::lease::Terms;
 use crate::live::{Contact, LiveSession};
-use crate::node::delete_all;
+use crate::node::{delete_all, until_gone};
 use crate::options::ConnectOptions;
 use crate::path::NodePath;
 use crate::watch_room::Purpose;
@@ -495,9 +495,7 @@ fn give_up_lost(live: &Arc<LiveSession>) {
         node.doubt();
         let own_live = live.clone();
         live.in_background(async move {
-            if let Err(error) = node.remove(&own_live).await {
-                tracing::debug!(path = node.path(), %error, "a lost hold's znode was not deleted");
-            }
+            until_gone(&own_live, (), node.path(), || node.remove(&own_live)).await;
         });
     }
 }

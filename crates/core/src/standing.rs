@@ -35,13 +35,15 @@ impl Standing {
     /// Resolves with the first state that is not `last`.
     ///
     /// Sleeps in the caller's runtime until the lease runs out, so that it does not depend on the
-    /// session's.
+    /// session's. Looks at the clock now and then: a timer may not count the time that the machine
+    /// was asleep.
     pub(crate) async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
         let mut condition = self.live.subscribe();
         let mut fate = self.fate.clone();
         // Subscribed first: what changes from here on is not missed.
         condition.mark_unchanged();
         fate.mark_unchanged();
+        let pause = self.live.probe_interval();
         loop {
             let state = self.state();
             if Some(state) != last {
@@ -52,7 +54,7 @@ impl Standing {
                 biased;
                 Ok(()) = fate.changed() => {}
                 Ok(()) = condition.changed() => {}
-                () = tokio::time::sleep(remaining), if !remaining.is_zero() => {}
+                () = tokio::time::sleep(remaining.min(pause)), if !remaining.is_zero() => {}
                 else => std::future::pending().await,
             }
         }

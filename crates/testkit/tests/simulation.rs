@@ -701,6 +701,7 @@ mod faults {
                 reply_lost: 0.03,
                 request_late: 0.05,
                 reply_late: 0.05,
+                throttled: 0.02,
                 event_late: 0.2,
                 late_by: milliseconds(300),
                 disconnected: 0.1,

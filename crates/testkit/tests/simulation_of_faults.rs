@@ -9,7 +9,8 @@ use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Permission, ServerSession, SessionEnd,
 };
 use zookeeper_recipes_testkit::simulation::{
-    Change, Fault, FaultKind, FaultRates, Limits, RequestKind, Simulation, SimulationOptions, Way,
+    Change, Fault, FaultKind, FaultRates, Limits, Opcode, RequestKind, ServerSettings, Simulation,
+    SimulationOptions, Way,
 };
 
 /// Two seconds.
@@ -557,5 +558,206 @@ mod limits {
         create(&*session, "/b").await;
         let text = simulation.exceeds_its_limits().await;
         assert_eq!(text, "3 changes were committed");
+    }
+}
+
+mod servers_restarted_with_other_settings {
+    use super::*;
+
+    fn settings(tick: Duration, most: Option<Duration>) -> ServerSettings {
+        ServerSettings {
+            tick,
+            min_session_timeout: None,
+            max_session_timeout: most,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn give_a_session_that_comes_back_less_and_its_client_tells_nobody() {
+        let simulation = servers(1, 3);
+        let session = connect(&simulation, "a").await;
+        let administrator = simulation.administrator();
+        assert_eq!(administrator.timeout_of(session.id()), Some(TIMEOUT));
+        let less = settings(TICK, Some(TIMEOUT / 2));
+        simulation.faults().restart(less, milliseconds(100));
+        sleep(TICK).await;
+        session.sync("/").await.unwrap();
+        assert_eq!(session.timeout(), TIMEOUT);
+        assert_eq!(administrator.timeout_of(session.id()), Some(TIMEOUT / 2));
+        simulation.process("a").sleep(TIMEOUT);
+        let began = simulation.now();
+        sleep(TIMEOUT).await;
+        let ended = when_ended(&simulation, &*session).unwrap();
+        assert!(ended - began <= TIMEOUT / 2 + TICK, "{:?}", ended - began);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn count_in_other_ticks() {
+        for (tick, latest) in [(TICK / 4, TIMEOUT + TICK / 4), (TICK, TIMEOUT + TICK)] {
+            let simulation = servers(2, 3);
+            let session = connect_to(&simulation, "a", 1).await;
+            simulation.faults().restart(settings(tick, None), TICK / 2);
+            sleep(TICK + milliseconds(300)).await;
+            session.sync("/").await.unwrap();
+            simulation.process("a").sleep(TIMEOUT * 2);
+            let began = simulation.now();
+            sleep(TIMEOUT * 2).await;
+            let after = when_ended(&simulation, &*session).unwrap() - began;
+            let latest = latest + tick / 2 + milliseconds(20);
+            assert!(after > TIMEOUT - milliseconds(20), "{after:?}");
+            assert!(after <= latest, "tick {tick:?}: {after:?}");
+        }
+    }
+}
+
+mod clocks {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn begin_anywhere_and_run_at_their_own_rate() {
+        let simulation = Simulation::new(SimulationOptions {
+            clock_drift: 10_000,
+            ..Default::default()
+        });
+        let mut rates = Vec::new();
+        for process in 0..20 {
+            let ensemble = simulation.ensemble(&format!("p{process}"));
+            let began = ensemble.now();
+            assert_eq!(simulation.ensemble(&format!("p{process}")).now(), began);
+            sleep(Duration::from_secs(1_000)).await;
+            let rate = (ensemble.now() - began).as_millis();
+            assert!((990_000..=1_010_000).contains(&rate), "{rate}");
+            rates.push(rate);
+        }
+        assert!(rates.iter().any(|rate| *rate < 997_000), "{rates:?}");
+        assert!(rates.iter().any(|rate| *rate > 1_003_000), "{rates:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn are_all_one_by_default() {
+        let simulation = servers(1, 1);
+        sleep(TICK).await;
+        assert_eq!(simulation.ensemble("a").now(), simulation.now());
+    }
+}
+
+mod a_server_that_refuses {
+    use super::*;
+    use zookeeper_recipes_core::ensemble::Operation;
+    use zookeeper_recipes_core::{Refusal, ServerError};
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_too_much_for_it_does_nothing() {
+        let simulation = servers(1, 3);
+        let session = connect(&simulation, "a").await;
+        for request in [RequestKind::Create, RequestKind::List, RequestKind::Sync] {
+            let fault = Fault::new(FaultKind::Throttled).on(request);
+            simulation.faults().inject(fault);
+        }
+        let acl = everyone();
+        let (first, created, list, sync) = tokio::join!(
+            session.create("/a", b"", CreateMode::Ephemeral, &acl),
+            session.create("/b", b"", CreateMode::Ephemeral, &acl),
+            session.list("/"),
+            session.sync("/"),
+        );
+        let throttled = Some(Refusal::Throttled);
+        assert_eq!(refusal(first), throttled);
+        assert!(created.is_ok(), "what was asked after it is answered");
+        assert_eq!(
+            (refusal(list), refusal(sync)),
+            (throttled.clone(), throttled)
+        );
+        assert_eq!(session.list("/").await.unwrap(), ["b", "zookeeper"]);
+    }
+
+    fn refusal<T>(result: Result<T, ServerError>) -> Option<Refusal> {
+        match result {
+            Err(ServerError::Refused(refusal)) => Some(refusal),
+            _ => None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_too_large_closes_the_connection() {
+        let simulation = servers(2, 1);
+        let session = connect(&simulation, "a").await;
+        let (small, large) = (vec![0; 1_048_000], vec![0; 1_048_575]);
+        let mode = CreateMode::Persistent;
+        let created = session.create("/a", &small, mode, &everyone()).await;
+        assert!(created.is_ok());
+        let created = session.create("/b", &large, mode, &everyone()).await;
+        assert!(matches!(created, Err(ServerError::OutcomeUnknown(_))));
+        let set = Operation::SetData {
+            path: "/a".to_owned(),
+            data: large,
+            version: None,
+        };
+        assert!(session.transact(&[set]).await.is_err());
+        assert_eq!(session.list("/").await.unwrap(), ["a", "zookeeper"]);
+    }
+
+    async fn unknown(opcode: Opcode) -> (Simulation, Arc<dyn ServerSession>) {
+        let simulation = Simulation::new(SimulationOptions {
+            unknown: vec![opcode],
+            ..Default::default()
+        });
+        let session = connect(&simulation, "a").await;
+        (simulation, session)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_it_does_not_know_closes_the_connection() {
+        let acl = everyone();
+        let (_, session) = unknown(Opcode::Create).await;
+        let mode = CreateMode::Persistent;
+        assert!(session.create("/a", b"", mode, &acl).await.is_err());
+
+        let (_, session) = unknown(Opcode::CreateContainer).await;
+        assert!(session.create("/a", b"", mode, &acl).await.is_ok());
+        let mode = CreateMode::Container;
+        assert!(session.create("/b", b"", mode, &acl).await.is_err());
+        let create = Operation::Create {
+            path: "/c".to_owned(),
+            data: Vec::new(),
+            mode,
+            acl,
+        };
+        assert!(session.transact(&[create]).await.is_err());
+        assert_eq!(session.list("/").await.unwrap(), ["a", "zookeeper"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn watches_set_anew_or_taken_off_closes_the_connection() {
+        let (_, session) = unknown(Opcode::RemoveWatches).await;
+        let watch = session.list_and_watch("/").await.unwrap().1;
+        drop(watch);
+        sleep(milliseconds(20)).await;
+        assert!(session.list("/").await.is_ok(), "it has found its way back");
+
+        let (simulation, session) = unknown(Opcode::SetWatches).await;
+        let _watch = session.list_and_watch("/").await.unwrap().1;
+        simulation.process("a").disconnect();
+        let ended = comes(TIMEOUT * 2, session.list("/")).await;
+        assert!(ended, "it cannot come back before the session is over");
+        let expired = ConnectionState::Ended(SessionEnd::Expired);
+        assert_eq!(session.state(), expired);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn by_lists_that_an_operator_changes() {
+        let simulation = servers(3, 3);
+        let session = connect(&simulation, "a").await;
+        create(&*session, "/a").await;
+        let administrator = simulation.administrator();
+        let reads = [Acl::new(Permission::READ, AuthId::anyone())];
+        let earlier = administrator.set_acl("/", &reads).unwrap();
+        session.sync("/").await.unwrap();
+        let deleted = session.delete("/a").await;
+        assert_eq!(refusal(deleted), Some(Refusal::NoAuth));
+        assert!(session.list("/").await.is_ok());
+        assert_eq!(administrator.set_acl("/", &earlier).unwrap(), reads);
+        session.delete("/a").await.unwrap();
+        assert_eq!(administrator.set_acl("/a", &reads), Err(Refusal::NoNode));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_core::{Error, SessionEnd};
+use zookeeper_recipes_core::{Error, Refusal, SessionEnd};
 
 use crate::ledger::{Findings, State};
 
@@ -57,6 +57,7 @@ pub(crate) fn at_failure(
         }
         Error::DeadlineElapsed { .. } | Error::Lost { .. } | Error::NoSession { .. } => true,
         Error::Connect { .. } => true,
+        Error::Refused { refusal, .. } => is_said(state, refusal),
         Error::InvalidInput(_) if state.recipe.resizes => {
             asked.is_some_and(|asked| asked.could_be_refused(state))
         }
@@ -74,9 +75,19 @@ pub(crate) fn at_resize(state: &State, who: &str, asked: &Asked, error: &Error) 
         Error::ContenderDeleted { .. } | Error::Lost { .. } => true,
         Error::SessionOver { reason, .. } => *reason == SessionEnd::Expired,
         Error::InvalidInput(_) => asked.could_be_refused(state),
+        Error::Refused { refusal, .. } => is_said(state, refusal),
         _ => false,
     };
     found(justified, "a resize fails only for a reason", who, error)
+}
+
+/// Whether a server may have said so.
+pub(crate) fn is_said(state: &State, refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::Throttled => true,
+        Refusal::NoAuth => state.withholds,
+        _ => false,
+    }
 }
 
 fn found(justified: bool, promise: &'static str, who: &str, error: &Error) -> Findings {

@@ -40,15 +40,14 @@ pub(crate) fn at_step(state: &State, number: u64, stop: StopWork) -> Findings {
     findings
 }
 
-/// What ran for leader has come back: the znode that it has led with is gone, unless its session
-/// is over.
+/// What ran for leader has come back, and the znode that it has led with is still there: only
+/// where its session is over.
 pub(crate) fn at_end(
-    state: &State,
     who: &str,
     session: Option<SessionId>,
-    (path, led_in): (&str, SessionId),
+    (path, led_in): &(String, SessionId),
 ) -> Findings {
-    if session != Some(led_in) || !state.standing.contains_key(path) {
+    if session != Some(*led_in) {
         return Findings::new();
     }
     let text = format!("{who} ran for leader to the end, and {path} is still there");

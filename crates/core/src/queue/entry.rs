@@ -9,7 +9,7 @@ use crate::ensemble::Created;
 use crate::error::Error;
 use crate::hold::{FencingToken, Grant};
 use crate::live::{LiveSession, OwnPath};
-use crate::node::{OwnNode, withdraw};
+use crate::node::{OwnNode, until_gone, withdraw};
 use crate::path::NodePath;
 use crate::rule::Rule;
 use crate::session::Session;
@@ -87,11 +87,9 @@ impl Drop for Entry {
         let session = self.session.clone();
         let live = self.live.clone();
         self.live.in_background(async move {
-            let directory = directory.as_str();
-            if let Err(error) = withdraw(&live, node, directory, &identity).await {
-                tracing::warn!(directory, %error, "a place in the queue was not given up");
-            }
-            drop(session);
+            let path = directory.as_str();
+            let remove = || withdraw(&live, node.as_ref(), path, &identity);
+            until_gone(&live, session, path, remove).await;
         });
     }
 }

@@ -194,7 +194,7 @@ impl Vigil {
         if let (Some(path), Some(own)) = (own_path, own) {
             match own.await {
                 Ok((_, stat, watch)) => {
-                    let mut node = OwnNode::unique(&visit.live, path);
+                    let mut node = OwnNode::unique(visit.live, path);
                     if entry.announces {
                         node = node.written_by_owner_alone(true);
                     }

@@ -13,7 +13,7 @@ use crate::announcement::written_by_owner_alone;
 use crate::backoff::Backoff;
 use crate::contender::{Contender, Identity, Sequence, order, ordered_by_czxid, recipe_of};
 use crate::directory::{MissingDirectory, UnknownCreates};
-use crate::ensemble::{AuthId, CreateMode, Created, Node, Reply, ServerSession};
+use crate::ensemble::{AuthId, CreateMode, Created, Node, Reply, ServerSession, SessionEnd};
 use crate::error::{Error, InvalidInput, Refusal, ServerError};
 use crate::hold::Grant;
 use crate::lease::Lease;
@@ -189,7 +189,11 @@ impl<'a> Visit<'a> {
                         }
                     }
                 }
-                Err(error) => return Err(Error::at(path, self.live.id(), error)),
+                Err(error) => {
+                    // Nothing was created, so that there is nothing to give up.
+                    entry.given_up = unknown.is_none();
+                    return Err(Error::at(path, self.live.id(), error));
+                }
             };
             entry.node = Some(created);
             let children = self.answered_queue(after, entry.name()).await?;
@@ -220,10 +224,14 @@ impl<'a> Visit<'a> {
         let own = own_nodes(&*self.server, self.queue.directory.as_str(), identity)
             .await
             .map_err(|error| self.failed(error))?;
-        Ok(own
-            .into_iter()
-            .filter(|node| node.stat.ephemeral_owner == self.live.id().0)
-            .min_by_key(|node| node.stat.czxid))
+        if own
+            .iter()
+            .any(|node| node.stat.ephemeral_owner != self.live.id().0)
+        {
+            // The server has put the client into another session.
+            return Err(self.failed(ServerError::SessionOver(SessionEnd::Expired)));
+        }
+        Ok(own.into_iter().min_by_key(|node| node.stat.czxid))
     }
 
     fn foretells(&self, last: &Alone, created: &Created) -> bool {

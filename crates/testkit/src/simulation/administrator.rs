@@ -1,6 +1,7 @@
 //! The hand of an operator: what others do to the tree.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::{
@@ -10,6 +11,7 @@ use zookeeper_recipes_core::ensemble::{
 use super::proposal::Writer;
 use super::request::Failure;
 use super::transaction::Body;
+use super::tree::Edit;
 use super::watches::WatchKind;
 use super::world::{Shared, World};
 
@@ -137,6 +139,28 @@ impl Administrator {
             .with(|world| write_as(world, operation, &anyone))
     }
 
+    /// Replaces a znode's access control list, and tells the earlier one.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::NoNode`] where there is no such znode.
+    pub fn set_acl(&self, path: &str, acl: &[Acl]) -> Result<Vec<Acl>, Refusal> {
+        self.shared.with(|world| {
+            let earlier = world.tree.get(path).ok_or(Refusal::NoNode)?.acl.clone();
+            let edit = Edit::SetAcl {
+                path: path.to_owned(),
+                acl: acl.to_vec(),
+            };
+            let body = Body::Write {
+                edits: vec![edit],
+                several: false,
+            };
+            world.propose(0, None, body);
+            commit_all(world);
+            Ok(earlier)
+        })
+    }
+
     /// Deletes a znode.
     ///
     /// # Errors
@@ -223,6 +247,13 @@ impl Administrator {
     pub fn sessions(&self) -> Vec<SessionId> {
         self.shared
             .with(|world| world.sessions.keys().copied().map(SessionId).collect())
+    }
+
+    /// After how long a session expires that is silent, as the leader knows it; none where it
+    /// knows no such session.
+    pub fn timeout_of(&self, session: SessionId) -> Option<Duration> {
+        self.shared
+            .with(|world| Some(world.sessions.get(&session.0)?.timeout))
     }
 
     /// The watches that stand on the servers.

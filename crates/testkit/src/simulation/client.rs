@@ -72,6 +72,8 @@ pub(super) struct Client {
     pub(super) process: ProcessId,
     pub(super) identities: Vec<AuthId>,
     pub(super) session: i64,
+    /// What was negotiated last.
+    pub(super) timeout: Duration,
     pub(super) state: ConnectionState,
     states: watch::Sender<ConnectionState>,
     opened: Option<oneshot::Sender<Result<(), ServerError>>>,
@@ -150,6 +152,7 @@ impl World {
             process,
             identities,
             session: 0,
+            timeout: self.options.session_timeout,
             state: ConnectionState::Disconnected,
             states,
             opened: Some(opened),
@@ -299,6 +302,7 @@ impl World {
             lose_reply: false,
             delay_reply: Duration::ZERO,
             expire: false,
+            throttled: false,
             cut_off: None,
         };
         let mut late = Duration::ZERO;
@@ -315,6 +319,7 @@ impl World {
                 FaultKind::ReplyLate(by) => arriving.delay_reply += by,
                 FaultKind::SessionExpired => arriving.expire = true,
                 FaultKind::Asleep(duration) => sleep = Some(duration),
+                FaultKind::Throttled => arriving.throttled = true,
                 FaultKind::CutOff(duration) => arriving.cut_off = Some(duration),
             }
             if let (Some(server), Some(client)) = (fault.reconnect_to, self.clients.get_mut(&id)) {
@@ -425,7 +430,7 @@ impl World {
                 self.end(id, SessionEnd::Expired);
                 return;
             }
-            Downward::Connected { session } => self.connected(id, session),
+            Downward::Connected { session, timeout } => self.connected(id, session, timeout),
             Downward::Event { path, event } => self.dispatch(id, &path, event),
             Downward::Reply {
                 id: request,
@@ -440,11 +445,12 @@ impl World {
         }
     }
 
-    fn connected(&mut self, id: ClientId, session: i64) {
+    fn connected(&mut self, id: ClientId, session: i64, timeout: Duration) {
         let Some(client) = self.clients.get_mut(&id) else {
             return;
         };
         let earlier = std::mem::replace(&mut client.session, session);
+        client.timeout = timeout;
         client.last_heard = self.now;
         if !client
             .in_flight
@@ -734,7 +740,7 @@ impl World {
         };
         let was_ready = client.is_ready();
         if was_ready {
-            client.deadline = Some(client.last_heard + self.options.session_timeout * 7 / 5);
+            client.deadline = Some(client.last_heard + client.timeout * 7 / 5);
             client.attempts = 0;
             self.rng.shuffle(&mut client.hosts);
             client.next_host = 0;
@@ -743,7 +749,7 @@ impl World {
         client.watching.clear();
         client.unwatching.clear();
         let in_flight = std::mem::take(&mut client.in_flight);
-        let process = client.process;
+        let (process, timeout) = (client.process, client.timeout);
         self.trace_client(TraceKind::Connection, id, || {
             format!("disconnected: {cause}")
         });
@@ -754,7 +760,7 @@ impl World {
             if let Some(found) = self.connections.get_mut(&connection) {
                 found.deaf = true;
             }
-            let patience = self.options.session_timeout;
+            let patience = timeout;
             self.after(patience, Action::Break { connection, cause });
         }
         self.change_state(id, ConnectionState::Disconnected);
@@ -849,7 +855,7 @@ impl World {
         };
         if self.now < process.mute_until.max(process.deaf_until) {
             // Nobody answers the knock at all.
-            let patience = self.options.session_timeout * 2 / 5;
+            let patience = client.timeout * 2 / 5;
             self.after(
                 patience,
                 Action::AttemptFailed {
@@ -969,10 +975,10 @@ impl World {
     }
 
     fn arm_timer(&mut self, id: ClientId) {
-        let tick = self.options.session_timeout / 20;
         let Some(client) = self.clients.get_mut(&id) else {
             return;
         };
+        let tick = client.timeout / 20;
         if client.timer_armed || client.connection.is_none() {
             return;
         }
@@ -989,10 +995,10 @@ impl World {
     }
 
     pub(super) fn client_timer(&mut self, id: ClientId) {
-        let tick = self.options.session_timeout / 20;
         let Some(client) = self.clients.get_mut(&id) else {
             return;
         };
+        let tick = client.timeout / 20;
         if self.processes[client.process].is_still() {
             client.timer_missed = true;
             return;

@@ -43,6 +43,11 @@ impl RequestKind {
         )
     }
 
+    /// Whether it takes the leader to answer this.
+    pub(super) fn goes_through_the_leader(self) -> bool {
+        self.is_write() || matches!(self, RequestKind::Sync | RequestKind::CloseSession)
+    }
+
     /// Whether this goes through the leader.
     pub fn is_write(self) -> bool {
         matches!(

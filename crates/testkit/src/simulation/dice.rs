@@ -10,11 +10,14 @@ impl World {
     /// Rolls the dice for what can go wrong with one request.
     pub(super) fn roll_for_request(&mut self, faults: &mut Vec<Fault>) {
         let rates = &self.rates;
-        let (lost, unanswered) = (rates.request_lost, rates.reply_lost);
+        let (lost, unanswered, throttled) = (rates.request_lost, rates.reply_lost, rates.throttled);
         let (request_late, reply_late, late_by) =
             (rates.request_late, rates.reply_late, rates.late_by);
         if self.chance(lost) {
             faults.push(Fault::new(FaultKind::RequestLost));
+        }
+        if self.chance(throttled) {
+            faults.push(Fault::new(FaultKind::Throttled));
         }
         if self.chance(unanswered) {
             faults.push(Fault::new(FaultKind::ReplyLost));

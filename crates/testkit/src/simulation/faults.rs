@@ -33,6 +33,8 @@ pub enum FaultKind {
     SessionExpired,
     /// The process falls asleep for this long, just after the request was sent.
     Asleep(Duration),
+    /// The server refuses the request, having too much to do.
+    Throttled,
     /// The server is cut off from the others for this long, just after it has answered: as by
     /// [`cut_off_from_leader`](super::Faults::cut_off_from_leader) where it follows, as by
     /// [`isolate_leader`](super::Faults::isolate_leader) where it leads.
@@ -199,6 +201,8 @@ pub struct FaultRates {
     pub request_lost: f64,
     /// Per request: it is applied, then the connection breaks and the reply never arrives.
     pub reply_lost: f64,
+    /// Per request: the server refuses it, having too much to do.
+    pub throttled: f64,
     /// Per request: it takes longer to arrive, by up to [`late_by`](Self::late_by).
     pub request_late: f64,
     /// Per reply: it takes longer to arrive, by up to [`late_by`](Self::late_by).

@@ -32,6 +32,12 @@
 //! sessions that the leader expires; clients that ping, give up a connection, reconnect and give
 //! up a session at the times of the crate `zookeeper-client`.
 //!
+//! Beside what every network does to messages: followers that are cut off, both ways or one;
+//! leaders that are cut off and go on answering; members that stand still, stall, or are
+//! restarted with other settings; servers that forget sessions, refuse, or close the connection at
+//! a request that they do not know; processes that sleep, whose sessions stand still, or whose
+//! clocks drift.
+//!
 //! # Determinism
 //!
 //! A seed gives the same again on a current-thread runtime with a paused clock, as long as what
@@ -41,7 +47,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zookeeper_recipes_core::ensemble::{AuthId, Ensemble, SessionId};
+use zookeeper_recipes_core::ensemble::{AuthId, CreateMode, Ensemble, Operation, SessionId};
 
 mod administrator;
 mod client;
@@ -73,9 +79,10 @@ pub use limits::Limits;
 pub use trace::{Trace, TraceEntry, TraceKind};
 pub use watches::WatchKind;
 
+use request::Request;
 use session::SimulatedEnsemble;
 use tasks::Kind;
-use world::{Action, ProcessId, Shared};
+use world::{Action, Clock, ProcessId, Shared};
 
 /// How a simulation is to be.
 #[derive(Clone, Debug)]
@@ -84,12 +91,19 @@ pub struct SimulationOptions {
     pub seed: u64,
     /// How many servers there are. The first is the leader to begin with.
     pub servers: usize,
-    /// The session timeout that clients ask for. They get one between 2 and 20 ticks.
+    /// The session timeout that clients ask for.
     pub session_timeout: Duration,
+    /// The least that a session gets: the server's `minSessionTimeout`, or two ticks.
+    pub min_session_timeout: Option<Duration>,
+    /// The most that a session gets: the server's `maxSessionTimeout`, or 20 ticks.
+    pub max_session_timeout: Option<Duration>,
     /// The server's `tickTime`.
     pub tick: Duration,
     /// The server's `syncLimit`: after how many ticks a follower gives up its leader.
     pub sync_limit: u32,
+    /// By how many millionths the clock of a process may be faster or slower than the servers'.
+    /// With any, each process's clock begins at a time of its own.
+    pub clock_drift: u32,
     /// How long a message between a client and a server takes, in whole milliseconds.
     pub network_delay: RangeInclusive<Duration>,
     /// How long a transaction takes from proposal to commit.
@@ -105,6 +119,11 @@ pub struct SimulationOptions {
     /// The client takes it over in silence: its requests go on in the new session, and the znodes
     /// of the old one stand until that has expired.
     pub forgets_sessions: bool,
+    /// The largest request that the servers read: the server's `jute.maxbuffer`. At a larger one
+    /// they close the connection.
+    pub largest_request: usize,
+    /// The requests that the servers do not know, and close the connection at.
+    pub unknown: Vec<Opcode>,
     /// How often the leader reaps empty containers.
     pub container_interval: Duration,
     /// How many lines of trace are kept; with none nothing is recorded.
@@ -113,7 +132,79 @@ pub struct SimulationOptions {
     pub limits: Limits,
 }
 
+/// A request that some servers do not know: older versions of ClickHouse Keeper and RaftKeeper
+/// close the connection at them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opcode {
+    /// A create that is answered with the metadata: every one that this client sends.
+    Create,
+    /// A create of a container.
+    CreateContainer,
+    /// Watches that are set anew on a reconnect.
+    SetWatches,
+    /// A watch that is taken off.
+    RemoveWatches,
+}
+
+impl Opcode {
+    fn is_of(self, request: &Request) -> bool {
+        let is_container = |operation: &Operation| {
+            let Operation::Create { mode, .. } = operation else {
+                return false;
+            };
+            *mode == CreateMode::Container
+        };
+        match (self, request) {
+            (Opcode::Create, Request::Create { .. })
+            | (Opcode::SetWatches, Request::SetWatches { .. })
+            | (Opcode::RemoveWatches, Request::RemoveWatch { .. }) => true,
+            (Opcode::CreateContainer, Request::Create { mode, .. }) => {
+                *mode == CreateMode::Container
+            }
+            (Opcode::CreateContainer, Request::Transact(operations)) => {
+                operations.iter().any(is_container)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What the members of an ensemble can be restarted with.
+///
+/// A session that comes back is given the timeout that it has asked for, within the new bounds;
+/// its client is told, and tells nobody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// The new `tickTime`.
+    pub tick: Duration,
+    /// The new `minSessionTimeout`, or two ticks.
+    pub min_session_timeout: Option<Duration>,
+    /// The new `maxSessionTimeout`, or 20 ticks.
+    pub max_session_timeout: Option<Duration>,
+}
+
+impl ServerSettings {
+    fn apply(self, options: &mut SimulationOptions) {
+        options.tick = self.tick;
+        options.min_session_timeout = self.min_session_timeout;
+        options.max_session_timeout = self.max_session_timeout;
+    }
+}
+
 impl SimulationOptions {
+    /// Whether the servers close the connection at this.
+    fn closes_at(&self, request: &Request) -> bool {
+        request.size() > self.largest_request
+            || self.unknown.iter().any(|opcode| opcode.is_of(request))
+    }
+
+    /// The timeout that a session is given.
+    fn negotiate(&self) -> Duration {
+        let least = self.min_session_timeout.unwrap_or(self.tick * 2);
+        let most = self.max_session_timeout.unwrap_or(self.tick * 20);
+        self.session_timeout.max(least).min(most)
+    }
+
     fn transactions_tell_metadata(&self) -> bool {
         self.version >= (3, 8, 2)
     }
@@ -131,13 +222,18 @@ impl Default for SimulationOptions {
             seed: 0,
             servers: 1,
             session_timeout: Duration::from_secs(6),
+            min_session_timeout: None,
+            max_session_timeout: None,
             tick: Duration::from_secs(2),
             sync_limit: 5,
+            clock_drift: 0,
             network_delay: milliseconds(0)..=milliseconds(2),
             commit_delay: milliseconds(0)..=milliseconds(2),
             follower_lag: milliseconds(0)..=milliseconds(5),
             version: (3, 8, 4),
             forgets_sessions: false,
+            largest_request: 1_048_575,
+            unknown: Vec::new(),
             container_interval: Duration::from_secs(60),
             trace_limit: 10_000,
             limits: Limits::default(),
@@ -159,12 +255,6 @@ impl Simulation {
     ///
     /// Outside a tokio runtime.
     pub fn new(options: SimulationOptions) -> Simulation {
-        let (shortest, longest) = (options.tick * 2, options.tick * 20);
-        let session_timeout = options.session_timeout.clamp(shortest, longest);
-        let options = SimulationOptions {
-            session_timeout,
-            ..options
-        };
         Simulation {
             shared: Shared::start(options),
         }
@@ -178,8 +268,12 @@ impl Simulation {
 
     /// The process of this name.
     pub fn process(&self, name: &str) -> SimulatedProcess {
-        let id = self.shared.with(|world| world.process(name));
+        let (id, clock) = self.shared.with(|world| {
+            let id = world.process(name);
+            (id, world.processes[id].clock)
+        });
         SimulatedProcess {
+            clock,
             shared: Arc::clone(&self.shared),
             id,
             name: name.to_owned(),
@@ -251,7 +345,8 @@ impl Simulation {
         })
     }
 
-    /// The time since the simulation began: what [`Ensemble::now`] tells every process.
+    /// The time since the simulation began: what [`Ensemble::now`] tells every process, unless
+    /// their clocks [drift](SimulationOptions::clock_drift).
     pub fn now(&self) -> Duration {
         self.shared.now()
     }
@@ -262,6 +357,7 @@ impl Simulation {
 pub struct SimulatedProcess {
     shared: Arc<Shared>,
     id: ProcessId,
+    clock: Clock,
     name: String,
     chroot: String,
     identities: Vec<AuthId>,
@@ -293,6 +389,7 @@ impl SimulatedProcess {
         Arc::new(SimulatedEnsemble {
             shared: Arc::clone(&self.shared),
             process: self.id,
+            clock: self.clock,
             name: self.name.clone(),
             chroot: self.chroot.clone(),
             identities: self.identities.clone(),
@@ -336,6 +433,15 @@ impl SimulatedProcess {
     /// blocked, and the tasks run in another.
     pub fn block_sessions(&self, duration: Duration) {
         self.shared.with(|world| world.block(self.id, duration));
+    }
+
+    /// As [`while_awake`](Self::while_awake), for one of many tasks that one event may wake
+    /// together: which of them goes on first is up to the seed, and not to the runtime.
+    ///
+    /// To be polled only where it is woken, as by a `FuturesUnordered`, and not with each of the
+    /// others, as by `join!`.
+    pub async fn in_turn<F: Future>(&self, future: F) -> F::Output {
+        tasks::run(&self.shared, self.id, Kind::InTurn, future).await
     }
 
     /// Cuts it off from all servers: what is sent arrives late or, where the connection is given
@@ -457,6 +563,16 @@ impl Faults {
     pub fn pause_server(&self, server: usize, duration: Duration) {
         self.shared
             .with(|world| world.pause_server(server, duration));
+    }
+
+    /// Restarts all members with other settings: every connection breaks, and after a while one of
+    /// them leads.
+    pub fn restart(&self, settings: ServerSettings, duration: Duration) {
+        self.shared.with(|world| {
+            let server = world.leader;
+            world.elect(server, duration);
+            world.restart = Some(settings);
+        });
     }
 
     /// The leader falls, every connection with it; after a while `server` leads.

@@ -173,12 +173,16 @@ impl World {
         self.trace(TraceKind::Fault, None, 0, || {
             format!("server {server} leads")
         });
+        if let Some(settings) = self.restart.take() {
+            settings.apply(&mut self.options);
+        }
         // A new leader has heard of nobody yet, and gives every session its whole timeout.
-        let expires = self.expiry();
-        for record in self.sessions.values_mut() {
-            record.expires = expires;
+        let mut sessions = std::mem::take(&mut self.sessions);
+        for record in sessions.values_mut() {
+            record.expires = self.expiry(record.timeout);
             record.owner = None;
         }
+        self.sessions = sessions;
         for each in &mut self.servers {
             if each.linked {
                 each.state = ServerState::Serving;

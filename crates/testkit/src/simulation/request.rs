@@ -94,6 +94,23 @@ impl Request {
         }
     }
 
+    /// About how many bytes it has on the wire.
+    pub(super) fn size(&self) -> usize {
+        let of_paths = |paths: &[String]| paths.iter().map(|path| path.len() + 4).sum();
+        match self {
+            Request::Create { path, data, .. } => path.len() + data.len() + 16,
+            Request::Transact(operations) => operations.iter().map(operation_size).sum(),
+            Request::GetEach(paths) => of_paths(paths),
+            Request::SetWatches {
+                data,
+                exists,
+                children,
+                ..
+            } => of_paths(data) + of_paths(exists) + of_paths(children),
+            _ => 0,
+        }
+    }
+
     /// What it asks the leader to write.
     pub(super) fn operations(self) -> Option<(Vec<Operation>, bool)> {
         match self {
@@ -170,6 +187,14 @@ fn operation_path(operation: &Operation) -> &str {
         | Operation::SetData { path, .. }
         | Operation::Delete { path, .. } => path,
     }
+}
+
+fn operation_size(operation: &Operation) -> usize {
+    let data = match operation {
+        Operation::Create { data, .. } | Operation::SetData { data, .. } => data.len(),
+        Operation::Check { .. } | Operation::Delete { .. } => 0,
+    };
+    operation_path(operation).len() + data + 16
 }
 
 fn operation_text(operation: &Operation) -> String {
@@ -266,8 +291,16 @@ pub(super) struct Arriving {
     pub(super) lose_reply: bool,
     pub(super) delay_reply: std::time::Duration,
     pub(super) expire: bool,
+    pub(super) throttled: bool,
     /// For how long the server is cut off from the others once it has answered.
     pub(super) cut_off: Option<std::time::Duration>,
+}
+
+impl Arriving {
+    /// Whether it takes nobody but the server that it comes to.
+    pub(super) fn is_settled_here(&self) -> bool {
+        self.throttled || !self.request.kind().goes_through_the_leader()
+    }
 }
 
 /// From a server to a client, on one connection, in order.
@@ -275,6 +308,7 @@ pub(super) struct Arriving {
 pub(super) enum Downward {
     Connected {
         session: i64,
+        timeout: std::time::Duration,
     },
     /// There is no such session any more.
     Expired,

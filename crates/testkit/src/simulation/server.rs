@@ -113,6 +113,8 @@ pub(super) enum FromLeader {
 /// A session, as the leader knows it.
 #[derive(Clone, Debug)]
 pub(super) struct SessionRecord {
+    /// What was negotiated last.
+    pub(super) timeout: Duration,
     pub(super) expires: Duration,
     /// The server through which it came last.
     pub(super) owner: Option<usize>,
@@ -214,6 +216,15 @@ impl World {
                     },
                 );
             }
+            Upward::Request(arriving) if self.options.closes_at(&arriving.request) => {
+                self.trace(TraceKind::Connection, None, 0, || {
+                    format!(
+                        "server {server} closes the connection: {}",
+                        arriving.request.text()
+                    )
+                });
+                self.close_at_server(id, true);
+            }
             Upward::Request(arriving) => {
                 let Some(connection) = self.connections.get_mut(&id) else {
                     return;
@@ -268,6 +279,14 @@ impl World {
         };
         let request_id = arriving.id;
         let message = match &arriving.request {
+            _ if arriving.is_settled_here() => {
+                if connection.pipeline.is_empty() {
+                    self.read(id, arriving);
+                } else {
+                    connection.pipeline.push_back(arriving);
+                }
+                return;
+            }
             request @ (Request::Create { .. } | Request::Delete { .. } | Request::Transact(_)) => {
                 ToLeader::Write {
                     connection: id,
@@ -285,14 +304,7 @@ impl World {
                 id: request_id,
                 session,
             },
-            _ => {
-                if connection.pipeline.is_empty() {
-                    self.read(id, arriving);
-                } else {
-                    connection.pipeline.push_back(arriving);
-                }
-                return;
-            }
+            _ => return,
         };
         connection.pipeline.push_back(arriving);
         self.forward(server, message);
@@ -309,6 +321,8 @@ impl World {
             .is_some_and(|sessions| sessions.get(&session).is_none_or(|record| record.closing));
         let result = if expired_here {
             Err(Failure::SessionExpired)
+        } else if arriving.throttled {
+            Err(Refusal::Throttled.into())
         } else {
             self.answer(id, server, session, &arriving.request)
         };
@@ -469,15 +483,8 @@ impl World {
     /// What stood behind a write that has now been answered.
     fn drain(&mut self, id: ConnectionId) {
         while let Some(connection) = self.connections.get_mut(&id) {
-            let is_read = connection.pipeline.front().is_some_and(|arriving| {
-                let kind = arriving.request.kind();
-                !kind.is_write()
-                    && !matches!(
-                        arriving.request,
-                        Request::Sync { .. } | Request::CloseSession
-                    )
-            });
-            if !is_read || !connection.server_open {
+            let next = connection.pipeline.front();
+            if !next.is_some_and(Arriving::is_settled_here) || !connection.server_open {
                 return;
             }
             if let Some(arriving) = connection.pipeline.pop_front() {
@@ -625,9 +632,10 @@ impl World {
                 let session = ((server as i64 + 1) << 56) | self.next_session;
                 self.next_session += 1;
                 self.identities.insert(session, identities);
-                let expires = self.expiry();
+                let timeout = self.options.negotiate();
                 let record = SessionRecord {
-                    expires,
+                    timeout,
+                    expires: self.expiry(timeout),
                     owner: Some(server),
                     closing: false,
                 };
@@ -874,7 +882,7 @@ impl World {
             Body::Write { edits, .. } => {
                 for edit in edits {
                     match edit {
-                        Edit::Check => {}
+                        Edit::Check | Edit::SetAcl { .. } => {}
                         Edit::Create {
                             path, data, owner, ..
                         } => {
@@ -1073,7 +1081,8 @@ impl World {
         }
         connection.established = true;
         connection.session = session;
-        self.send_down(id, Downward::Connected { session }, Duration::ZERO);
+        let timeout = self.options.negotiate();
+        self.send_down(id, Downward::Connected { session, timeout }, Duration::ZERO);
         while let Some(connection) = self.connections.get_mut(&id) {
             let Some(arriving) = connection.early.pop_front() else {
                 return;
@@ -1085,10 +1094,10 @@ impl World {
 
 /// Sessions, and what is done by the clock.
 impl World {
-    /// When a session touched now expires: after its timeout, rounded up to the next tick.
-    pub(super) fn expiry(&self) -> Duration {
+    /// When a session of this timeout expires that is touched now: rounded up to the next tick.
+    pub(super) fn expiry(&self, timeout: Duration) -> Duration {
         let tick = self.options.tick.as_millis().max(1) as u64;
-        let end = (self.now + self.options.session_timeout).as_millis() as u64;
+        let end = (self.now + timeout).as_millis() as u64;
         Duration::from_millis((end / tick + 1) * tick)
     }
 
@@ -1103,16 +1112,17 @@ impl World {
     /// A server that leads, or thinks that it does, gives a session its whole timeout. Whether the
     /// session lives.
     pub(super) fn touch_at_leader(&mut self, server: usize, session: i64) -> bool {
-        let expires = self.expiry();
-        let record = self
-            .sessions_of(server)
-            .and_then(|sessions| sessions.get_mut(&session))
-            .filter(|record| !record.closing);
-        let lives = record.is_some();
-        if let Some(record) = record {
-            record.expires = expires;
-        }
-        lives
+        let record = |world: &mut World, expires: Option<Duration>| {
+            let sessions = world.sessions_of(server)?;
+            let record = sessions.get_mut(&session)?;
+            record.expires = expires.unwrap_or(record.expires);
+            (!record.closing).then_some(record.timeout)
+        };
+        let Some(timeout) = record(self, None) else {
+            return false;
+        };
+        let expires = self.expiry(timeout);
+        record(self, Some(expires)).is_some()
     }
 
     fn arm_timers(&mut self) {
@@ -1190,12 +1200,16 @@ impl World {
     /// A session has come to a server: whether it lives. Requests that another server still passes
     /// on are no longer its own.
     pub(super) fn revalidate(&mut self, leader: usize, session: i64, server: usize) -> bool {
-        let lives = self.touch_at_leader(leader, session);
+        let timeout = self.options.negotiate();
         let sessions = self.sessions_of(leader);
-        if let (true, Some(record)) = (lives, sessions.and_then(|it| it.get_mut(&session))) {
+        let Some(record) = sessions.and_then(|it| it.get_mut(&session)) else {
+            return false;
+        };
+        if !record.closing {
             record.owner = Some(server);
+            record.timeout = timeout;
         }
-        lives
+        self.touch_at_leader(leader, session)
     }
 
     pub(super) fn reap_containers_by_timer(&mut self) {

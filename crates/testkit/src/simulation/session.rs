@@ -18,13 +18,14 @@ use zookeeper_recipes_core::{Identity, Refusal, ServerError};
 use super::client::Settled;
 use super::request::{Answer, Request, outcome_unknown, refused};
 use super::tasks::{self, Kind};
-use super::world::{ClientId, ProcessId, Shared};
+use super::world::{ClientId, Clock, ProcessId, Shared};
 
 /// The ensemble, as one process reaches it.
 #[derive(Debug)]
 pub(super) struct SimulatedEnsemble {
     pub(super) shared: Arc<Shared>,
     pub(super) process: ProcessId,
+    pub(super) clock: Clock,
     pub(super) name: String,
     pub(super) chroot: String,
     pub(super) identities: Vec<AuthId>,
@@ -51,11 +52,10 @@ impl Ensemble for SimulatedEnsemble {
                 .unwrap_or(Err(ServerError::SessionOver(SessionEnd::Closed)))?;
             opening.is_done();
             let (id, timeout) = self.shared.with(|world| {
-                let session = world
-                    .clients
-                    .get(&client)
-                    .map_or(0, |client| client.session);
-                (SessionId(session), world.options.session_timeout)
+                let client = world.clients.get(&client);
+                client.map_or((SessionId(0), Duration::ZERO), |client| {
+                    (SessionId(client.session), client.timeout)
+                })
             });
             let session = SimulatedSession {
                 shared: Arc::clone(&self.shared),
@@ -77,7 +77,7 @@ impl Ensemble for SimulatedEnsemble {
     }
 
     fn now(&self) -> Duration {
-        self.shared.now()
+        self.clock.at(self.shared.now())
     }
 
     fn address(&self) -> String {

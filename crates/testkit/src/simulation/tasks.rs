@@ -1,5 +1,6 @@
 //! The tasks of a process: which stand still as it does, and which of them goes on first.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -19,8 +20,10 @@ pub(super) struct Turns {
     woken: Vec<(TaskId, Waker)>,
     /// Those that have been drawn, the last of them first.
     drawn: Vec<(TaskId, Waker)>,
+    /// Those that have been woken or drawn.
+    waiting: BTreeSet<TaskId>,
     /// Those whose turn it is.
-    due: Vec<TaskId>,
+    due: BTreeSet<TaskId>,
 }
 
 impl World {
@@ -40,7 +43,8 @@ impl World {
         let Some((task, waker)) = self.turns.drawn.pop() else {
             return false;
         };
-        self.turns.due.push(task);
+        self.turns.waiting.remove(&task);
+        self.turns.due.insert(task);
         self.effect(move || waker.wake());
         true
     }
@@ -50,6 +54,7 @@ impl World {
         let process = &mut self.processes[process];
         let (stands_still, takes_turns) = match task.kind {
             Kind::Own => (process.is_asleep(), false),
+            Kind::InTurn => (process.is_asleep(), true),
             Kind::Background => (process.is_still(), true),
         };
         if stands_still {
@@ -59,14 +64,10 @@ impl World {
         if !takes_turns {
             return true;
         }
-        let due = self.turns.due.iter().position(|due| *due == task.id);
-        if let Some(due) = due {
-            self.turns.due.swap_remove(due);
+        if self.turns.due.remove(&task.id) {
             return true;
         }
-        let waits =
-            |waiting: &[(TaskId, Waker)]| waiting.iter().any(|(other, _)| *other == task.id);
-        if !waits(&self.turns.woken) && !waits(&self.turns.drawn) {
+        if self.turns.waiting.insert(task.id) {
             self.turns.woken.push((task.id, context.waker().clone()));
         }
         false
@@ -78,6 +79,8 @@ impl World {
 pub(super) enum Kind {
     /// The process's own, which stands still while the process sleeps.
     Own,
+    /// One of many of the process's own, that go on one at a time.
+    InTurn,
     /// What a session does in the background, which stands still also while it is blocked.
     Background,
 }
@@ -90,10 +93,10 @@ struct Task<'a> {
 
 impl Drop for Task<'_> {
     fn drop(&mut self) {
-        if self.kind == Kind::Background {
+        if self.kind != Kind::Own {
             let id = self.id;
             self.shared.with(|world| {
-                world.turns.due.retain(|due| *due != id);
+                world.turns.due.remove(&id);
             });
         }
     }

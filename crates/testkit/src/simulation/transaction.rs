@@ -62,6 +62,7 @@ fn edit_text(edit: &Edit) -> String {
         Edit::Check => "checked".to_owned(),
         Edit::Create { path, .. } => format!("created {path}"),
         Edit::Delete { path } => format!("deleted {path}"),
+        Edit::SetAcl { path, .. } => format!("set the ACL of {path}"),
         Edit::SetData { path, version, .. } => format!("set {path} (version {version})"),
     }
 }

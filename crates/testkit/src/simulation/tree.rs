@@ -28,6 +28,7 @@ pub(super) struct Znode {
     pub(super) acl: Vec<Acl>,
     pub(super) owner: Owner,
     pub(super) version: i32,
+    aversion: i32,
     /// How many children have been created: the counter behind the sequence numbers.
     pub(super) creates: i32,
     pub(super) children: BTreeSet<String>,
@@ -51,7 +52,7 @@ impl Znode {
             // What a server tells is the count of creates and deletes, worked out from the count
             // of creates: for every create there is a delete, but for the children that stand.
             cversion: self.creates.wrapping_mul(2).wrapping_sub(children),
-            aversion: 0,
+            aversion: self.aversion,
             ephemeral_owner: self.owner.told(),
             data_length: self.data.len() as i32,
             num_children: children,
@@ -82,6 +83,10 @@ pub(super) enum Edit {
         data: Vec<u8>,
         version: i32,
     },
+    SetAcl {
+        path: String,
+        acl: Vec<Acl>,
+    },
 }
 
 impl Edit {
@@ -89,9 +94,10 @@ impl Edit {
     pub(super) fn path(&self) -> Option<&str> {
         match self {
             Edit::Check => None,
-            Edit::Create { path, .. } | Edit::Delete { path } | Edit::SetData { path, .. } => {
-                Some(path)
-            }
+            Edit::Create { path, .. }
+            | Edit::Delete { path }
+            | Edit::SetData { path, .. }
+            | Edit::SetAcl { path, .. } => Some(path),
         }
     }
 }
@@ -136,6 +142,7 @@ impl Tree {
             acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
             owner: Owner::Nobody,
             version: 0,
+            aversion: 0,
             creates: 0,
             children: children.iter().map(|child| (*child).to_owned()).collect(),
             czxid: 0,
@@ -207,6 +214,7 @@ impl Tree {
                     acl: acl.clone(),
                     owner: *owner,
                     version: 0,
+                    aversion: 0,
                     creates: 0,
                     children: BTreeSet::new(),
                     czxid: zxid,
@@ -241,6 +249,13 @@ impl Tree {
                     acl: removed.acl,
                     parent_acl,
                 }
+            }
+            Edit::SetAcl { path, acl } => {
+                if let Some(node) = self.nodes.get_mut(path) {
+                    node.acl.clone_from(acl);
+                    node.aversion += 1;
+                }
+                Applied::default()
             }
             Edit::SetData {
                 path,

@@ -12,7 +12,6 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use zookeeper_recipes_core::ensemble::{AuthId, SessionId};
 
-use super::SimulationOptions;
 use super::client::Client;
 use super::counters::Counters;
 use super::faults::{FaultRates, Pending};
@@ -27,6 +26,7 @@ use super::trace::{Recorder, TraceEntry, TraceKind};
 use super::transaction::Transaction;
 use super::tree::Tree;
 use super::watches::ConnectionId;
+use super::{ServerSettings, SimulationOptions};
 
 /// The client of one session.
 pub(super) type ClientId = u64;
@@ -34,10 +34,26 @@ pub(super) type ClientId = u64;
 /// The place of a process in [`World::processes`].
 pub(super) type ProcessId = usize;
 
+/// The clock of a process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clock {
+    begins_at: Duration,
+    /// By how many millionths it is faster than the servers' clocks.
+    drift: i32,
+}
+
+impl Clock {
+    pub(super) fn at(&self, now: Duration) -> Duration {
+        let drift = now.as_nanos() as i128 * i128::from(self.drift) / 1_000_000;
+        self.begins_at + Duration::from_nanos((now.as_nanos() as i128 + drift) as u64)
+    }
+}
+
 /// One client machine.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) name: String,
+    pub(super) clock: Clock,
     /// Where it has been killed, for ever.
     pub(super) asleep_until: Option<Duration>,
     /// Until when its sessions and their clients stand still, while its own tasks go on.
@@ -197,6 +213,8 @@ pub(super) struct World {
     pub(super) leader: usize,
     /// A leader that is cut off from all the others.
     pub(super) isolated: Option<Isolated>,
+    /// What the members begin anew with, as soon as one of them leads.
+    pub(super) restart: Option<ServerSettings>,
     /// Whether it is settled who will lead next, and when.
     pub(super) electing: bool,
     /// Grows with each election. Messages of an earlier term are void.
@@ -254,6 +272,7 @@ impl World {
             servers: (0..count).map(|_| Server::new()).collect(),
             leader: 0,
             isolated: None,
+            restart: None,
             electing: false,
             term: 1,
             epoch: 1,
@@ -332,8 +351,15 @@ impl World {
         {
             return found;
         }
+        let mut clock = Clock::default();
+        if self.options.clock_drift > 0 {
+            let most = self.options.clock_drift as i32;
+            clock.drift = self.rng.i32(-most..=most);
+            clock.begins_at = self.draw_up_to(Duration::from_secs(1_000_000));
+        }
         self.processes.push(Process {
             name: name.to_owned(),
+            clock,
             asleep_until: None,
             blocked_until: None,
             mute_until: Duration::ZERO,
