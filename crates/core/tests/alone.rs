@@ -2,13 +2,18 @@
 
 mod support;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use zookeeper_recipes_core::{ConnectOptions, Contender, CreateMode, Hold, Queue, Recipe, Session};
+use zookeeper_recipes_core::{
+    ConnectOptions, Contender, CreateMode, Hold, Queue, Recipe, Rule, Session, Verdict,
+};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
-use zookeeper_recipes_testkit::simulation::{RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_testkit::simulation::{
+    Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
+};
 
 use support::First;
 
@@ -44,6 +49,23 @@ fn number(hold: &Hold) -> i32 {
     let name = hold.path().rsplit('/').next().unwrap_or_default();
     let contender = Contender::parse(name, |label| label == "lock-");
     contender.expect("a contender").sequence().get()
+}
+
+/// Two hold together.
+#[derive(Debug)]
+struct TwoAtATime;
+
+impl Rule for TwoAtATime {
+    fn label(&self) -> Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
+        match me {
+            0 | 1 => Verdict::Hold,
+            _ => Verdict::wait_on(me - 2),
+        }
+    }
 }
 
 async fn must_wait(queue: &Queue) {
@@ -86,6 +108,39 @@ async fn who_comes_back_with_a_hold_of_its_own_left_waits_for_it() {
     let held = hold(&queue).await;
     must_wait(&queue).await;
     held.release().await.expect("it is released");
+}
+
+/// One that is not the first holds beside another, and knows nothing of being alone.
+#[tokio::test(start_paused = true)]
+async fn holder_beside_another_does_not_come_back_as_if_it_were_alone() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (queue_one, _) = queue(&simulation, "one").await;
+    let (queue_two, _) = queue(&simulation, "two").await;
+    let (shared_one, shared_two) = (queue_one.by(TwoAtATime), queue_two.by(TwoAtATime));
+    let other = hold(&shared_one).await;
+    for _ in 0..3 {
+        let beside = hold(&shared_two).await;
+        beside.release().await.expect("it is released");
+    }
+    must_wait(&queue_two).await;
+    other.release().await.expect("it is released");
+}
+
+/// The first deletion is lost with the connection.
+#[tokio::test(start_paused = true)]
+async fn who_comes_back_before_its_last_znode_has_gone_waits_for_it() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (queue, meter) = queue(&simulation, "one").await;
+    settle(&queue, &meter).await;
+    let last = hold(&queue).await;
+    let lost = Fault::new(FaultKind::RequestLost).on(RequestKind::Delete);
+    simulation.faults().inject(lost);
+    let release = tokio::spawn(async move { last.release().await });
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let next = hold(&queue).await;
+    assert_eq!(simulation.administrator().children(PATH).len(), 1);
+    release.await.expect("no panic").expect("it is released");
+    drop(next);
 }
 
 /// The number that comes next is the one that would come next in the old directory, and another

@@ -1,14 +1,19 @@
 //! Holds that go on as another kind, on a simulated ensemble.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
+use futures_util::FutureExt;
+use tokio::time::sleep;
 use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, Contender, Error, Permission, Queue, Recipe, Rule, Session,
+    Acl, AuthId, ConnectOptions, Contender, Error, Hold, Permission, Queue, Recipe, Rule, Session,
     Verdict,
 };
 use zookeeper_recipes_testkit::simulation::{
     Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
+
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 struct First;
@@ -66,4 +71,121 @@ async fn an_exchange_where_even_the_directory_has_gone_says_that_the_hold_is_los
     let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
     let failed = hold.exchange("old-", "new-", b"", &everyone).await;
     assert!(matches!(failed, Err(Error::Lost { .. })), "{failed:?}");
+}
+
+/// A hold, and the ensemble that it is held on.
+async fn held(rule: impl Rule + 'static) -> (Simulation, Hold) {
+    let simulation = Simulation::new(SimulationOptions {
+        session_timeout: TIMEOUT,
+        tick: TIMEOUT / 5,
+        ..SimulationOptions::default()
+    });
+    let options = ConnectOptions::new().tick(TIMEOUT / 5);
+    let session = Session::open(simulation.ensemble("a"), options).await;
+    let queue = Queue::new(&session.expect("a session opens"), "/queue", rule);
+    let hold = queue.expect("a good path").acquire().await.expect("free");
+    (simulation, hold)
+}
+
+fn everyone() -> [Acl; 1] {
+    [Acl::new(Permission::ALL, AuthId::anyone())]
+}
+
+#[derive(Debug)]
+struct NeverExchanged;
+
+impl Rule for NeverExchanged {
+    fn label(&self) -> Cow<'_, str> {
+        "old-".into()
+    }
+
+    fn may_be_exchanged(&self, _: &str) -> bool {
+        false
+    }
+
+    fn decide(&self, queue: &[Contender], me: usize) -> Verdict {
+        First.decide(queue, me)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exchange_that_the_rule_forbids_is_refused() {
+    let (_simulation, hold) = held(NeverExchanged).await;
+    let refused = hold.exchange("old-", "new-", b"", &everyone()).await;
+    assert!(
+        matches!(refused, Err(Error::InvalidInput(_))),
+        "{refused:?}"
+    );
+}
+
+/// The new znode would be the youngest of those with that number.
+#[tokio::test(start_paused = true)]
+async fn an_exchange_at_the_end_of_the_count_is_refused() {
+    let (simulation, hold) = held(First).await;
+    let administrator = simulation.administrator();
+    let counter = administrator.set_create_counter("/queue", i32::MAX);
+    counter.expect("it is there");
+    hold.release().await.expect("it is released");
+    let session = Session::open(simulation.ensemble("b"), ConnectOptions::new()).await;
+    let queue = Queue::new(&session.expect("a session opens"), "/queue", First);
+    let hold = queue.expect("a good path").acquire().await.expect("free");
+    assert!(hold.path().ends_with("2147483647"), "{}", hold.path());
+    let refused = hold.exchange("old-", "new-", b"", &everyone()).await;
+    assert!(
+        matches!(refused, Err(Error::InvalidInput(_))),
+        "{refused:?}"
+    );
+}
+
+/// It is done, and nobody has heard the answer.
+#[tokio::test(start_paused = true)]
+async fn an_exchange_dropped_half_way_leaves_nothing() {
+    let (simulation, hold) = held(First).await;
+    let acl = everyone();
+    let mut exchange = Box::pin(hold.exchange("old-", "new-", b"", &acl));
+    assert!((&mut exchange).now_or_never().is_none());
+    sleep(Duration::from_secs(1)).await;
+    drop(exchange);
+    sleep(Duration::from_secs(1)).await;
+    let standing = simulation.administrator().children("/queue");
+    assert_eq!(standing.len(), 0, "{standing:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_is_lost_in_its_exchange_stays_lost() {
+    let (simulation, hold) = held(First).await;
+    sleep(TIMEOUT).await;
+    let lapses = hold.remaining() + Duration::from_millis(100);
+    let acl = everyone();
+    let mut exchange = Box::pin(hold.exchange("old-", "new-", b"", &acl));
+    assert!((&mut exchange).now_or_never().is_none());
+    sleep(Duration::from_millis(100)).await;
+    simulation.process("a").partition(lapses);
+    // Long enough that the lease has been renewed meanwhile.
+    sleep(lapses + TIMEOUT).await;
+    let lost = exchange.await;
+    assert!(matches!(lost, Err(Error::Lost { .. })), "{lost:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exchange_whose_new_znode_was_deleted_says_that_the_hold_is_lost() {
+    let (simulation, hold) = held(First).await;
+    let administrator = simulation.administrator();
+    let old = hold.path().to_owned();
+    let lost = Fault::new(FaultKind::ReplyLost).on(RequestKind::Transact);
+    simulation.faults().inject(lost);
+    let exchange = tokio::spawn(async move {
+        let acl = everyone();
+        hold.exchange("old-", "new-", b"", &acl).await
+    });
+    let new = loop {
+        let children = administrator.children("/queue");
+        match children.iter().find(|child| !old.ends_with(*child)) {
+            Some(new) => break format!("/queue/{new}"),
+            None => sleep(Duration::from_micros(100)).await,
+        }
+    };
+    administrator.delete(&new).expect("it stands");
+    let lost = exchange.await.expect("no panic");
+    assert!(matches!(lost, Err(Error::Lost { .. })), "{lost:?}");
 }

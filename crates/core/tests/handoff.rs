@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{
-    ConnectOptions, Contender, Error, Hold, Queue, QueueOptions, Recipe, Rule, Session, Verdict,
+    ConnectOptions, Contender, CreateMode, Error, Hold, LossReason, Queue, QueueOptions, Recipe,
+    Rule, Session, Verdict, WaitStrategy,
 };
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
@@ -197,4 +198,162 @@ async fn waiter_that_is_deleted_while_cut_off_is_not_let_in_by_a_release() {
         sleep(Duration::from_millis(seed * 7 % 1_500)).await;
         waiter.assert_is_not_let_in(seed).await;
     }
+}
+
+/// Its watch has told of a write just before, and is not set again yet.
+#[tokio::test(start_paused = true)]
+async fn waiter_whose_own_watch_has_fired_is_not_let_in_by_anothers_going() {
+    for seed in 0..50 {
+        let waiter = Waiter::new(seed, Told::ByTheGoing).await;
+        let administrator = waiter.simulation.administrator();
+        administrator
+            .set_data(&waiter.own, b"")
+            .expect("it is written");
+        waiter.delete();
+        administrator
+            .delete(waiter.hold.path())
+            .expect("it is deleted");
+        let outcome = waiter.waiting.await.expect("no panic");
+        assert!(
+            matches!(outcome, Err(Error::ContenderDeleted { .. })),
+            "seed {seed}: {outcome:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiter_that_is_deleted_learns_it_while_the_holder_holds_on() {
+    for (_, told) in each(1) {
+        let waiter = Waiter::new(0, told).await;
+        waiter.delete();
+        let outcome = timeout(Duration::from_secs(1), waiter.waiting).await;
+        let outcome = outcome.expect("in time").expect("no panic");
+        assert!(
+            matches!(outcome, Err(Error::ContenderDeleted { .. })),
+            "{told:?}: {outcome:?}"
+        );
+        assert!(waiter.hold.is_held());
+    }
+}
+
+/// Those behind it take that for its release.
+#[tokio::test(start_paused = true)]
+async fn waiter_whose_znode_is_written_to_is_told_so() {
+    let waiter = Waiter::new(0, Told::ByTheRelease).await;
+    let administrator = waiter.simulation.administrator();
+    administrator
+        .set_data(&waiter.own, b"")
+        .expect("it is written");
+    let outcome = timeout(Duration::from_secs(1), waiter.waiting).await;
+    let outcome = outcome.expect("in time").expect("no panic");
+    assert!(
+        matches!(outcome, Err(Error::ContenderDeleted { .. })),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn holder_whose_znode_is_written_to_is_lost_also_before_it_is_watched() {
+    for watched_for in [Duration::ZERO, SESSION_TIMEOUT] {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let (holder, _) = queue(&simulation, "holder", Told::ByTheRelease).await;
+        let hold = holder.acquire().await.expect("nobody is before it");
+        sleep(watched_for).await;
+        let administrator = simulation.administrator();
+        administrator
+            .set_data(hold.path(), b"")
+            .expect("it is written");
+        let reason = timeout(SESSION_TIMEOUT / 6, hold.lost()).await;
+        assert_eq!(reason, Ok(LossReason::Written), "{watched_for:?}");
+    }
+}
+
+/// Anybody can write to a contender of another library.
+#[tokio::test(start_paused = true)]
+async fn write_to_a_contender_without_a_mark_lets_nobody_in() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let administrator = simulation.administrator();
+    let (waiter, _) = queue(&simulation, "waiter", Told::ByTheRelease).await;
+    drop(waiter.acquire().await.expect("nobody is before it"));
+    let path = format!("{PATH}/_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-lock-");
+    let stranger = administrator.create(&path, b"", CreateMode::PersistentSequential);
+    let stranger = stranger.expect("it is created");
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    for _ in 0..3 {
+        sleep(Duration::from_secs(1)).await;
+        administrator
+            .set_data(&stranger, b"")
+            .expect("it is written");
+    }
+    assert!(!waiting.is_finished());
+    administrator.delete(&stranger).expect("it is deleted");
+    drop(waiting.await.expect("no panic").expect("its turn"));
+}
+
+/// Its place is another's by now.
+#[tokio::test(start_paused = true)]
+async fn waiter_that_looks_and_finds_its_znode_gone_does_not_hold() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (holder, _) = queue(&simulation, "holder", Told::ByTheGoing).await;
+    let (waiter, _) = queue(&simulation, "waiter", Told::ByTheGoing).await;
+    let options = QueueOptions::new().strategy(WaitStrategy::Poll(Duration::from_secs(1)));
+    let first = First(Told::ByTheGoing);
+    let waiter = Queue::with_options(waiter.session(), PATH, first, options).expect("a good path");
+    let hold = holder.acquire().await.expect("nobody is before it");
+    let waiting = tokio::spawn({
+        let waiter = waiter.clone();
+        async move { waiter.acquire().await }
+    });
+    sleep(Duration::from_millis(500)).await;
+    let own = &waiter.contenders().await.expect("a look")[1].name;
+    let administrator = simulation.administrator();
+    administrator
+        .delete(&format!("{PATH}/{own}"))
+        .expect("it is deleted");
+    let outcome = waiting.await.expect("no panic");
+    assert!(
+        matches!(outcome, Err(Error::ContenderDeleted { .. })),
+        "{outcome:?}"
+    );
+    assert!(hold.is_held());
+}
+
+/// Waits on the holder, whoever stands between the two.
+#[derive(Debug)]
+struct BehindTheHolder;
+
+impl Rule for BehindTheHolder {
+    fn label(&self) -> Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn holds_alone(&self, _: &str) -> bool {
+        true
+    }
+
+    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
+        match me {
+            0 => Verdict::Hold,
+            _ => Verdict::wait_on(0),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn marked_release_lets_in_only_the_next_of_all_who_wait_on_the_holder() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (holder, _) = queue(&simulation, "holder", Told::ByTheRelease).await;
+    let queue = Queue::new(holder.session(), PATH, BehindTheHolder).expect("a good path");
+    let hold = queue.acquire().await.expect("nobody is before it");
+    let waiting: Vec<_> = (0..3)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.acquire().await })
+        })
+        .collect();
+    sleep(SESSION_TIMEOUT).await;
+    hold.release().await.expect("it is released");
+    sleep(Duration::from_secs(1)).await;
+    let held = waiting.iter().filter(|waiting| waiting.is_finished());
+    assert_eq!(held.count(), 1);
 }

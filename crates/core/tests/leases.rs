@@ -5,7 +5,8 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use zookeeper_recipes_core::{ConnectOptions, Hold, Queue, Recipe, Session};
+use tokio::time::Instant;
+use zookeeper_recipes_core::{ConnectOptions, CreateMode, Hold, Queue, Recipe, Session};
 use zookeeper_recipes_testkit::simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
@@ -63,4 +64,29 @@ async fn nothing_is_granted_in_a_session_that_expires_although_its_server_answer
         assert_ne!(seen, Some(true), "after {asleep} ms asleep it was held");
         held.lock().expect("no panic").take();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lease_of_a_new_session_counts_from_when_it_was_asked_for() {
+    let delay = Duration::from_millis(300);
+    let (tick, timeout) = (Duration::from_secs(2), Duration::from_secs(10));
+    let simulation = Simulation::new(SimulationOptions {
+        network_delay: delay..=delay,
+        session_timeout: timeout,
+        tick,
+        ..SimulationOptions::default()
+    });
+    let administrator = simulation.administrator();
+    administrator
+        .create("/lock", b"", CreateMode::Persistent)
+        .expect("an empty tree takes it");
+    let asked = Instant::now();
+    let options = ConnectOptions::new().tick(tick);
+    let session = Session::open(simulation.ensemble("a"), options).await;
+    let queue = Queue::new(&session.expect("a session opens"), "/lock", First);
+    let hold = queue.expect("a good path").acquire().await.expect("free");
+    assert!(asked.elapsed() >= 3 * delay);
+    // The margin is half a tick and a fortieth of the session timeout.
+    let lease = timeout - tick / 2 - timeout / 40;
+    assert_eq!(asked.elapsed() + hold.remaining(), lease);
 }

@@ -4,13 +4,16 @@ mod support;
 
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::ensemble::ConnectionState;
 use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Error, Hold, LossReason, Queue, QueueOptions, Recipe, Session,
-    SessionState,
+    ConnectOptions, CreateMode, Error, Hold, HoldState, LossReason, Queue, QueueOptions, Recipe,
+    Session, SessionState,
 };
-use zookeeper_recipes_testkit::simulation::{Change, Simulation, SimulationOptions};
+use zookeeper_recipes_testkit::simulation::{
+    Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
+};
 
 use support::First;
 
@@ -99,6 +102,67 @@ async fn clone_of_a_lock_does_not_wait_for_a_lost_hold_of_its_process() {
     );
     assert!(queue.try_acquire().await.expect("a look").is_some());
     drop(kept);
+}
+
+#[tokio::test(start_paused = true)]
+async fn turn_of_a_lost_hold_goes_to_one_waiter_and_once() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let queue = local_queue(&session);
+    let kept = hold(&queue).await;
+    let waiting: Vec<_> = (0..3)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.acquire().await })
+        })
+        .collect();
+    sleep(TIMEOUT).await;
+    lapse(&simulation, "one", &kept).await;
+    let administrator = simulation.administrator();
+    let standing = || administrator.children("/locks/a").len();
+    sleep(TIMEOUT).await;
+    assert_eq!(standing(), 1);
+    drop(kept);
+    sleep(TIMEOUT).await;
+    assert_eq!(standing(), 1);
+    let held = waiting.iter().filter(|waiting| waiting.is_finished());
+    assert_eq!(held.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn try_takes_the_turn_of_a_lost_hold_unless_somebody_waits() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let queue = local_queue(&session);
+    let kept = hold(&queue).await;
+    sleep(TIMEOUT).await;
+    lapse(&simulation, "one", &kept).await;
+    sleep(TIMEOUT).await;
+    let tried = queue.try_acquire().await.expect("a look").expect("free");
+    lapse(&simulation, "one", &tried).await;
+    let mut waits = Box::pin(queue.acquire());
+    assert!((&mut waits).now_or_never().is_none());
+    sleep(TIMEOUT).await;
+    assert!(queue.try_acquire().await.expect("a look").is_none());
+    assert!(waits.await.expect("its turn").is_held());
+    drop((kept, tried));
+}
+
+/// Handed on within the process, and not taken up in time.
+#[tokio::test(start_paused = true)]
+async fn hold_that_is_lost_on_its_way_to_a_waiter_is_not_granted() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let queue = local_queue(&session);
+    let first = hold(&queue).await;
+    let mut waits = Box::pin(queue.acquire());
+    assert!((&mut waits).now_or_never().is_none());
+    sleep(TIMEOUT).await;
+    let lapses = first.remaining() + Duration::from_millis(50);
+    drop(first);
+    simulation.process("one").partition(lapses);
+    sleep(lapses).await;
+    assert!(waits.await.expect("its turn").is_held());
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,6 +300,40 @@ async fn hold_survives_a_reconnect_within_its_lease() {
     assert_eq!(children.len(), 1, "{children:?}");
     let server = session.server(path.path()).await.expect("a session");
     assert_eq!(server.state(), ConnectionState::Connected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn proof_of_a_session_goes_though_its_deletion_was_lost() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let held = hold(&queue(&session)).await;
+    let lost = Fault::new(FaultKind::RequestLost).on(RequestKind::Delete);
+    simulation.faults().inject(lost);
+    simulation.process("one").disconnect();
+    sleep(TIMEOUT / 2).await;
+    assert_eq!(simulation.faults().waiting(), 0, "it was proved");
+    let standing = simulation.administrator().tree();
+    let ephemeral = standing
+        .iter()
+        .filter(|znode| znode.stat.ephemeral_owner != 0);
+    let paths: Vec<&str> = ephemeral.map(|znode| znode.path.as_str()).collect();
+    assert_eq!(paths, [held.path()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lapse_costs_the_holds_before_it_and_no_other() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let lost = hold(&queue(&session)).await;
+    // By then the lease has been renewed, and ends well before the session.
+    sleep(TIMEOUT).await;
+    lapse(&simulation, "one", &lost).await;
+    let next = timeout(TIMEOUT, hold(&queue(&session))).await;
+    let next = next.expect("the lost one bars nobody");
+    sleep(TIMEOUT * 2).await;
+    assert!(next.is_held());
+    assert_eq!(lost.state(), HoldState::Lost(LossReason::LeaseElapsed));
+    assert_eq!(simulation.administrator().children("/locks/a").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

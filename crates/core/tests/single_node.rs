@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use zookeeper_recipes_core::{ConnectOptions, CreateMode, Error, Recipe, Session, SingleNode};
+use tokio::time::sleep;
+use zookeeper_recipes_core::{
+    ConnectOptions, CreateMode, Error, Hold, Recipe, Session, SingleNode,
+};
 use zookeeper_recipes_testkit::simulation::{
     Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
@@ -32,14 +35,14 @@ async fn a_release_dropped_half_way_leaves_the_next_holder_its_znode() {
 
     let mut release = hold.release().boxed();
     assert!((&mut release).now_or_never().is_none(), "it is under way");
-    tokio::time::sleep(milliseconds(1)).await;
+    sleep(milliseconds(1)).await;
     // Arrives between the release's deletion and whatever its end sends.
     let next = tokio::spawn(async move { other.acquire().await });
-    tokio::time::sleep(milliseconds(1)).await;
+    sleep(milliseconds(1)).await;
     drop(release);
 
     let next = next.await.expect("no panic").expect("free again");
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    sleep(Duration::from_secs(5)).await;
     assert!(next.is_held(), "{:?}", next.state());
     let standing = simulation.administrator().tree();
     assert!(standing.iter().any(|znode| znode.path == PATH));
@@ -94,5 +97,136 @@ async fn a_znode_of_ones_own_is_known_however_many_answers_are_lost() {
         let hold = one.acquire_timeout(Duration::from_secs(60)).await;
         assert_eq!(faults.waiting(), 0, "all that was to be lost is");
         assert!(hold.expect("it is nobody else's").is_held());
+    }
+}
+
+const TICK: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// An ensemble whose followers lag behind their leader.
+fn lagging(seed: u64) -> Simulation {
+    Simulation::new(SimulationOptions {
+        seed,
+        servers: 3,
+        tick: TICK,
+        session_timeout: TIMEOUT,
+        follower_lag: Duration::from_millis(100)..=Duration::from_millis(1_500),
+        ..SimulationOptions::default()
+    })
+}
+
+/// Holds with another's lock from when the znode is deleted by hand.
+async fn replaced(simulation: &Simulation, other: &SingleNode) -> Hold {
+    let administrator = simulation.administrator();
+    administrator.delete(PATH).expect("it stands");
+    other.acquire().await.expect("nobody else wants it")
+}
+
+/// Its session stands still, so that it hears of nothing before the lease has run out.
+#[tokio::test(start_paused = true)]
+async fn lost_hold_deletes_no_other_holders_znode() {
+    for kept in [true, false] {
+        let simulation = Simulation::new(SimulationOptions {
+            tick: TICK,
+            session_timeout: TIMEOUT,
+            ..SimulationOptions::default()
+        });
+        let (one, other) = (
+            lock(&simulation, "one").await,
+            lock(&simulation, "other").await,
+        );
+        let hold = one.acquire().await.expect("free");
+        let lapses = hold.remaining() + Duration::from_millis(100);
+        simulation
+            .process("one")
+            .block_sessions(lapses + Duration::from_millis(400));
+        let next = replaced(&simulation, &other).await;
+        sleep(lapses).await;
+        assert!(!hold.is_held());
+        let hold = kept.then_some(hold);
+        sleep(TIMEOUT).await;
+        assert!(next.is_held(), "kept: {kept}, {:?}", next.state());
+        drop(hold);
+    }
+}
+
+/// One as the lease has run out, one as the hold is dropped; the second is told late that the znode
+/// is its own.
+#[tokio::test(start_paused = true)]
+async fn two_deletions_of_a_lost_hold_spare_the_next_holders_znode() {
+    let simulation = Simulation::new(SimulationOptions {
+        tick: TICK,
+        session_timeout: TIMEOUT,
+        ..SimulationOptions::default()
+    });
+    let (one, other) = (
+        lock(&simulation, "one").await,
+        lock(&simulation, "other").await,
+    );
+    let hold = one.acquire().await.expect("free");
+    let next = tokio::spawn(async move { other.acquire().await });
+    sleep(TIMEOUT).await;
+    let late = FaultKind::ReplyLate(Duration::from_millis(500));
+    let late = Fault::new(late).of_process("one").on(RequestKind::Get);
+    simulation.faults().inject(late.under(PATH).nth(2));
+    let lapses = hold.remaining() + Duration::from_millis(10);
+    simulation.process("one").partition(lapses);
+    hold.lost().await;
+    drop(hold);
+    let next = next.await.expect("no panic").expect("its turn");
+    sleep(TIMEOUT).await;
+    assert!(next.is_held(), "{:?}", next.state());
+}
+
+#[tokio::test(start_paused = true)]
+async fn znode_of_the_same_session_is_not_taken_for_ones_own() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let one = lock(&simulation, "one").await;
+    let hold = one.acquire().await.expect("free");
+    let faults = simulation.faults();
+    faults.inject(Fault::new(FaultKind::RequestLost).on(RequestKind::Create));
+    let second = one.acquire_timeout(TIMEOUT).await;
+    assert_eq!(faults.waiting(), 0, "it was lost");
+    assert!(
+        matches!(second, Err(Error::DeadlineElapsed { .. })),
+        "{second:?}"
+    );
+    assert!(hold.is_held());
+}
+
+#[tokio::test(start_paused = true)]
+async fn znode_of_ones_own_is_known_by_a_server_that_lags_behind() {
+    for seed in 0..20 {
+        let simulation = lagging(seed);
+        let one = lock(&simulation, "one").await;
+        let lost = Fault::new(FaultKind::ReplyLost).on(RequestKind::Create);
+        let faults = simulation.faults();
+        faults.inject(lost.reconnecting_to(1 + seed as usize % 2));
+        let hold = one.acquire_timeout(Duration::from_secs(60)).await;
+        assert_eq!(faults.waiting(), 0, "it was lost");
+        assert!(hold.expect("it is nobody else's").is_held(), "seed {seed}");
+    }
+}
+
+/// Its server shows the old holder's znode still when the next holder's stands.
+#[tokio::test(start_paused = true)]
+async fn release_whose_answer_was_lost_spares_the_next_holders_znode_at_a_server_that_lags_behind()
+{
+    for seed in 0..100 {
+        let simulation = lagging(seed);
+        let (one, other) = (
+            lock(&simulation, "one").await,
+            lock(&simulation, "other").await,
+        );
+        let hold = one.acquire().await.expect("free");
+        let next = tokio::spawn(async move { other.acquire().await });
+        sleep(TIMEOUT / 2).await;
+        let lost = Fault::new(FaultKind::ReplyLost).on(RequestKind::Delete);
+        let lost = lost.reconnecting_to(1 + seed as usize % 2);
+        simulation.faults().inject(lost);
+        drop(hold);
+        let next = next.await.expect("no panic").expect("its turn");
+        sleep(TIMEOUT).await;
+        assert!(next.is_held(), "seed {seed}: {:?}", next.state());
     }
 }
