@@ -1,0 +1,83 @@
+//! Rules that break their own word, and requests that no server takes: refused before anything is sent.
+
+mod support;
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use zookeeper_recipes_core::{
+    ConnectOptions, Contender, Error, Queue, Recipe, Rule, Session, Verdict,
+};
+use zookeeper_recipes_testkit::simulation::Simulation;
+
+use support::First;
+
+/// The first, by another label.
+#[derive(Debug)]
+struct Labelled(&'static str);
+
+impl Rule for Labelled {
+    fn label(&self) -> Cow<'_, str> {
+        self.0.into()
+    }
+
+    fn decide(&self, queue: &[Contender], me: usize) -> Verdict {
+        First.decide(queue, me)
+    }
+}
+
+/// Counts no contender, not even its own.
+#[derive(Debug)]
+struct Uncounting;
+
+impl Rule for Uncounting {
+    fn label(&self) -> Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn counts(&self, _: &str) -> bool {
+        false
+    }
+
+    fn decide(&self, _: &[Contender], _: usize) -> Verdict {
+        Verdict::Hold
+    }
+}
+
+async fn open(simulation: &Simulation) -> Session {
+    let opened = Session::open(simulation.ensemble("a"), ConnectOptions::new()).await;
+    opened.expect("a session opens")
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_whose_contenders_no_queue_can_have_is_refused_at_once() {
+    let simulation = Simulation::new(Default::default());
+    let session = open(&simulation).await;
+    for label in ["a/b-", "/", "../lock-", "lo\0ck-", "lock\u{85}-"] {
+        let refused = Queue::new(&session, "/locks/a", Labelled(label));
+        let error = refused.expect_err(label).to_string();
+        assert!(error.contains("label"), "{label:?}: {error}");
+    }
+    let refused = Queue::new(&session, "/locks/a", Uncounting);
+    let error = refused.expect_err("it counts nothing").to_string();
+    assert!(error.contains("does not count"), "{error}");
+    assert_eq!(simulation.administrator().children("/"), ["zookeeper"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn transaction_that_no_server_takes_is_refused_and_costs_no_connection() {
+    let simulation = Simulation::new(Default::default());
+    let session = open(&simulation).await;
+    let queue = Queue::new(&session, "/locks/a", First).expect("a good path");
+    let hold = queue.acquire().await.expect("nobody is before it");
+    let data = vec![0; 600_000];
+    let write = hold.transaction().set_data("/a", &data, None);
+    let refused = write.set_data("/b", &data, None).commit().await;
+    assert!(
+        matches!(refused, Err(Error::InvalidInput(_))),
+        "{refused:?}"
+    );
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(hold.is_held());
+    hold.release().await.expect("it is released");
+}
