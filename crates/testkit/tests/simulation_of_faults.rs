@@ -262,6 +262,38 @@ mod a_leader_cut_off_from_its_followers {
         }
     }
 
+    async fn move_to(simulation: &Simulation, session: &dyn ServerSession, server: usize) {
+        let administrator = simulation.administrator();
+        while administrator.server_of(session.id()) != Some(server)
+            || session.state() != ConnectionState::Connected
+        {
+            simulation.process("a").disconnect();
+            sleep(milliseconds(20)).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn takes_no_late_request_of_a_session_that_has_gone_and_come_back() {
+        for seed in 0..20 {
+            let simulation = servers(seed, 3);
+            let session = connect_to(&simulation, "a", 0).await;
+            let faults = simulation.faults();
+            let late = Fault::new(FaultKind::RequestLate(TICK)).on(RequestKind::Create);
+            faults.inject(late);
+            let created = session.create("/a", b"", CreateMode::Ephemeral, &everyone());
+            move_to(&simulation, &*session, 1).await;
+            session.sync("/").await.unwrap();
+            faults.isolate_leader(GIVEN_UP - TICK);
+            // What was sent to the leader comes while the session is elsewhere.
+            sleep(TICK).await;
+            move_to(&simulation, &*session, 0).await;
+            assert!(created.await.is_err());
+            sleep(GIVEN_UP).await;
+            session.sync("/").await.unwrap();
+            assert_eq!(session.list("/").await.unwrap(), ["zookeeper"]);
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn expires_no_session_though_its_clients_take_it_for_expired() {
         let simulation = servers(3, 3);

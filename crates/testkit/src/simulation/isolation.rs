@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::quorum::ServerState;
+use super::request::Failure;
 use super::server::{FromLeader, SessionRecord, ToLeader};
 use super::trace::TraceKind;
 use super::transaction::Body;
@@ -92,6 +93,17 @@ impl World {
     /// What an isolated leader does with what it would lead.
     pub(super) fn lead_alone(&mut self, server: usize, message: ToLeader) {
         let committed = self.committed == self.log_end();
+        if let ToLeader::Write {
+            connection,
+            session,
+            ..
+        } = &message
+        {
+            // Judged as it comes: the session may be back later.
+            if self.check_session(server, server, *session) == Err(Failure::SessionMoved) {
+                return self.close_at_server(*connection, true);
+            }
+        }
         let Some(isolated) = &mut self.isolated else {
             return;
         };

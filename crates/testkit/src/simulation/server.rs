@@ -667,7 +667,7 @@ impl World {
                 session,
                 request,
             } => {
-                let body = match self.check_session(server, session) {
+                let body = match self.check_session(self.leader, server, session) {
                     Err(failure) => Body::Refused(failure),
                     Ok(()) => {
                         let identities = self.identities.get(&session).cloned().unwrap_or_default();
@@ -702,8 +702,15 @@ impl World {
         }
     }
 
-    fn check_session(&mut self, server: usize, session: i64) -> Result<(), Failure> {
-        match self.sessions.get(&session) {
+    /// Whether a leader takes a write of a session from a server.
+    pub(super) fn check_session(
+        &mut self,
+        leader: usize,
+        server: usize,
+        session: i64,
+    ) -> Result<(), Failure> {
+        let sessions = self.sessions_of(leader);
+        match sessions.and_then(|sessions| sessions.get(&session)) {
             None => Err(Failure::SessionExpired),
             Some(record) if record.closing => Err(Failure::SessionExpired),
             Some(record) if record.owner.is_some_and(|owner| owner != server) => {
