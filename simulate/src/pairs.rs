@@ -76,9 +76,9 @@ pub(crate) fn mend_within(options: &SimulationOptions) -> Duration {
     options.session_timeout * 3
 }
 
-/// The longest tick that the members are restarted with.
+/// The longest tick that the members are restarted with: what the processes are told.
 pub(crate) fn longest_tick(options: &SimulationOptions) -> Duration {
-    (options.session_timeout / 3).min(Duration::from_secs(2))
+    options.tick
 }
 
 struct Pair<'a> {
@@ -319,7 +319,7 @@ impl Pair<'_> {
         }
     }
 
-    /// All members begin anew with another tick, of which a session timeout has three at least.
+    /// All members begin anew with another tick, no longer than the one before.
     fn restarted(&mut self) {
         let shortest = self.options.session_timeout.as_millis() as u64 / 20 + 1;
         let longest = longest_tick(self.options).as_millis() as u64;
