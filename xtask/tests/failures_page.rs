@@ -25,13 +25,14 @@ fn names(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
-/// Where the tests of a cell are.
-fn place(cell: &str) -> &str {
-    let named = cell
-        .split('(')
-        .skip(1)
-        .filter_map(|it| it.split(')').next());
-    named.last().unwrap_or(USUAL_PLACE)
+/// The parts of a cell, each with the place of the tests that it names.
+fn by_place(cell: &str) -> Vec<(&str, &str)> {
+    cell.split_inclusive(')')
+        .map(|part| match part.split_once('(') {
+            Some((names, place)) => (names, place.trim_end_matches(')')),
+            None => (part, USUAL_PLACE),
+        })
+        .collect()
 }
 
 /// All Rust code below a directory.
@@ -52,14 +53,15 @@ fn code(directory: &Path) -> Result<String, Box<dyn Error>> {
 fn every_fault_is_shown_by_a_test_that_is_there() -> Result<(), Box<dyn Error>> {
     let mut faults = 0;
     for cell in cells() {
-        let (names, place) = (names(cell), place(cell));
-        assert!(!names.is_empty(), "no test is named:{cell}");
-        let code = code(&root().join(place))?;
-        for name in names {
-            assert!(
-                code.contains(&format!("fn {name}(")),
-                "{place} has no {name}"
-            );
+        assert!(!names(cell).is_empty(), "no test is named:{cell}");
+        for (part, place) in by_place(cell) {
+            let code = code(&root().join(place))?;
+            for name in names(part) {
+                assert!(
+                    code.contains(&format!("fn {name}(")),
+                    "{place} has no {name}"
+                );
+            }
         }
         faults += 1;
     }
