@@ -126,21 +126,30 @@ async fn holder_beside_another_does_not_come_back_as_if_it_were_alone() {
     other.release().await.expect("it is released");
 }
 
-/// The first deletion is lost with the connection.
+/// The first deletion is lost with the connection, and the next one comes after a pause.
 #[tokio::test(start_paused = true)]
 async fn who_comes_back_before_its_last_znode_has_gone_waits_for_it() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let (queue, meter) = queue(&simulation, "one").await;
-    settle(&queue, &meter).await;
-    let last = hold(&queue).await;
-    let lost = Fault::new(FaultKind::RequestLost).on(RequestKind::Delete);
-    simulation.faults().inject(lost);
-    let release = tokio::spawn(async move { last.release().await });
-    tokio::time::sleep(Duration::from_millis(1)).await;
-    let next = hold(&queue).await;
-    assert_eq!(simulation.administrator().children(PATH).len(), 1);
-    release.await.expect("no panic").expect("it is released");
-    drop(next);
+    for pause in 0..60 {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let (queue, meter) = queue(&simulation, "one").await;
+        settle(&queue, &meter).await;
+        // So that a few transactions of others in between say nothing of the directory.
+        for _ in 0..20 {
+            hold(&queue).await.release().await.expect("it is released");
+        }
+        let last = hold(&queue).await;
+        let path = last.path().to_owned();
+        let lost = Fault::new(FaultKind::RequestLost).on(RequestKind::Delete);
+        simulation.faults().inject(lost);
+        let release = tokio::spawn(async move { last.release().await });
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        let next = hold(&queue).await;
+        let standing = simulation.administrator().children(PATH);
+        let stands = standing.iter().any(|name| path.ends_with(name));
+        assert!(!stands, "after {pause} ms");
+        release.await.expect("no panic").expect("it is released");
+        drop(next);
+    }
 }
 
 /// The number that comes next is the one that would come next in the old directory, and another

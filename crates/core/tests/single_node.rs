@@ -172,6 +172,7 @@ async fn two_deletions_of_a_lost_hold_spare_the_next_holders_znode() {
     let lapses = hold.remaining() + Duration::from_millis(10);
     simulation.process("one").partition(lapses);
     hold.lost().await;
+    sleep(Duration::from_millis(1)).await;
     drop(hold);
     let next = next.await.expect("no panic").expect("its turn");
     sleep(TIMEOUT).await;
