@@ -12,10 +12,6 @@ use crate::error::ServerError;
 use crate::live::{Contact, LiveSession};
 use crate::proof::prove;
 
-/// How many proofs are tried in a session in which no create was ever answered: its server may break
-/// the connection at each.
-const MOST_PROOFS: u32 = 4;
-
 /// How many probes are under way at once.
 const MOST_PROBES: usize = 4;
 
@@ -27,8 +23,6 @@ pub(crate) struct Keeper {
     /// The probes under way, oldest first.
     probes: VecDeque<Probe>,
     proof: Option<BoxFuture<'static, Result<(), ServerError>>>,
-    /// How many proofs were begun.
-    proofs: u32,
     /// The first state is the one that the session was opened with, no reconnect.
     opened: bool,
 }
@@ -48,7 +42,6 @@ impl Keeper {
             ticks,
             probes: VecDeque::new(),
             proof: None,
-            proofs: 0,
             opened: false,
         }
     }
@@ -130,9 +123,7 @@ impl Keeper {
             return;
         };
         self.live.look_at_connection(&*server);
-        let may_prove = self.live.creates() || self.proofs < MOST_PROOFS;
-        if self.proof.is_none() && may_prove && self.live.must_be_proven() {
-            self.proofs += 1;
+        if self.proof.is_none() && self.live.must_be_proven() {
             self.proof = Some(prove(self.live.clone(), server.clone()).boxed());
         }
         if self.probes.len() < MOST_PROBES {

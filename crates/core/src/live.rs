@@ -308,7 +308,9 @@ impl LiveSession {
     /// Whether what this session holds or waits for hangs on a connection that is not proven.
     pub(crate) fn must_be_proven(&self) -> bool {
         let mut kept = lock(&self.kept);
-        !kept.lease.is_proven() && kept.is_connected() && !lock(&self.own_paths).is_empty()
+        // Where no create was ever answered, the proof might only break the connection.
+        let can_be = self.creates() && kept.is_connected();
+        !kept.lease.is_proven() && can_be && !lock(&self.own_paths).is_empty()
     }
 
     /// Waits for a connection that is known to serve this very session, or until the session must

@@ -119,6 +119,19 @@ impl SingleNode {
         live.until_lease(path, Lease::may_grant_if_proven).await
     }
 
+    /// Grants once the session is proven, if its connection was made anew meanwhile.
+    async fn grant(
+        &self,
+        live: &LiveSession,
+        claim: Claim,
+        stat: &Stat,
+    ) -> Result<Option<Grant>, Error> {
+        let path = self.path.as_str();
+        let proven = live.until_lease(path, Lease::may_grant).await;
+        proven.map_err(|error| Error::at(path, live.id(), error))?;
+        Ok(claim.grant(stat))
+    }
+
     /// Creates the znode, unless another's stands there. Asks again as long as no answer comes.
     async fn create(
         &self,
@@ -156,6 +169,7 @@ impl SingleNode {
                     // Not created again before that is known: it would find itself there.
                     match self.look(server, CaughtUp::First).await.map_err(failed)? {
                         Some((data, stat)) if claim.node.is(&data, &stat) => {
+                            live.create_was_answered();
                             return Ok(Created::Own(stat));
                         }
                         Some(_) => return Ok(Created::Taken),
@@ -226,7 +240,7 @@ impl SingleNode {
             self.may_create(live).await.map_err(failed)?;
             let claim = Claim::new(&self.session, live, &self.path);
             match self.create(live, &*server, &claim).await? {
-                Created::Own(stat) => match claim.grant(&stat) {
+                Created::Own(stat) => match self.grant(live, claim, &stat).await? {
                     Some(grant) => return Ok(grant),
                     // The lease lapsed at this moment: given up, to try again.
                     None => backoff.wait().await,
@@ -262,7 +276,7 @@ impl SingleNode {
         self.may_create(live).await.map_err(failed)?;
         let claim = Claim::new(&self.session, live, &self.path);
         match self.create(live, &*server, &claim).await? {
-            Created::Own(stat) => Ok(claim.grant(&stat)),
+            Created::Own(stat) => self.grant(live, claim, &stat).await,
             Created::Taken => {
                 claim.nothing_created();
                 Ok(None)
