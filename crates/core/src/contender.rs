@@ -324,8 +324,8 @@ pub(crate) fn recipe_of(name: &str, are_others: impl Fn(&str) -> bool) -> Option
         "latch-" => Some("a leader election"),
         _ => {
             let weight = label.strip_prefix("permit-")?.strip_suffix('-')?;
-            let is_number = weight.bytes().all(|byte| byte.is_ascii_digit());
-            (is_number && !weight.is_empty()).then_some("a semaphore")
+            let number: u32 = weight.parse().ok()?;
+            (number > 0 && number.to_string() == weight).then_some("a semaphore")
         }
     };
     let contender = Contender::parse(name, |label| known(label).is_some() && are_others(label))?;

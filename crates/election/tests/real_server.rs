@@ -649,7 +649,7 @@ async fn foreign_children_are_no_candidates_and_foreign_ids_are_readable() -> Re
             .await?;
     }
     client
-        .create(&format!("{DIRECTORY}/{identity}-lock-"), b"", &sequential)
+        .create(&format!("{DIRECTORY}/{identity}-seat-"), b"", &sequential)
         .await?;
     let election = LeaderElection::new(&session, DIRECTORY, "naïve")?;
     assert_eq!(election.leader().await?, None);
