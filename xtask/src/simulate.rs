@@ -53,7 +53,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// Begins to run as many seeds as every change has to pass, in what time others leave.
 pub(crate) fn begin_for_ci() -> anyhow::Result<InBackground> {
     let arguments = ["run", "--quiet", "--release", "--locked", "--package"];
-    InBackground::begin(cargo(&arguments).arg(PACKAGE))
+    // As many as leave the tests their time on two cores; more are run by hand.
+    let seeds = ["--", "--seeds", "500"];
+    InBackground::begin(cargo(&arguments).arg(PACKAGE).args(seeds))
 }
 
 /// Optimised: a seed takes a tenth of the time.
