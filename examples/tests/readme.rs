@@ -43,9 +43,19 @@ fn links_into_the_project_lead_somewhere() {
     for after in README.split("](").skip(1) {
         let link = after.split(')').next().unwrap_or_default();
         if !link.contains("://") && !link.starts_with('#') {
-            assert!(root.join(link).exists(), "{link}");
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let page = std::fs::read_to_string(root.join(file));
+            assert!(page.is_ok() || root.join(file).is_dir(), "{link}");
+            let page = page.unwrap_or_default();
+            assert!(heading.is_empty() || anchors(&page).any(|anchor| anchor == heading));
             links += 1;
         }
     }
     assert!(links > 0);
+}
+
+/// What a link to a heading of `page` ends with.
+fn anchors(page: &str) -> impl Iterator<Item = String> + '_ {
+    let headings = page.lines().filter_map(|line| line.split_once("# "));
+    headings.map(|(_, heading)| heading.to_lowercase().replace(' ', "-").replace('`', ""))
 }
