@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::{
     AfterSessionLoss, Error, GuardedTransaction, Hold, HoldState, QueueOptions, Recipe, Session,
     WaitStrategy,
@@ -17,6 +17,9 @@ use crate::holding::Holding;
 use crate::invariants::errors::Asked;
 use crate::ledger::Ledger;
 use crate::recipe::{RecipeUnderTest, downgrade};
+
+/// How late a timer may be: tokio's count whole milliseconds.
+const TIMERS: Duration = Duration::from_millis(2);
 
 /// What a contender knows of the run.
 #[derive(Clone)]
@@ -263,7 +266,8 @@ impl<'a> Contender<'a> {
                 reason = hold.lost() => Some(reason),
                 () = tokio::time::sleep_until(next) => None,
             };
-            if lost.is_none() && matches!(hold.state(), HoldState::Lost(_)) {
+            let is_lost = lost.is_none() && matches!(hold.state(), HoldState::Lost(_));
+            if is_lost && timeout(TIMERS, hold.lost()).await.is_err() {
                 let text = format!("{}: {hold:?}", self.who);
                 let promise = "who waits for the loss of a hold is told in time";
                 self.setting.ledger.violated(promise, text);

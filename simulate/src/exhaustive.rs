@@ -164,7 +164,7 @@ async fn scenario(
         Ok(sessions) => {
             let patience = SESSION_TIMEOUT * 4;
             settles(&ledger, patience, || {
-                remains::of_contenders(&simulation, &[&ledger])
+                remains::of_contenders(&simulation, &[&ledger], true)
             })
             .await;
             for session in sessions {

@@ -236,15 +236,16 @@ async fn quiet(
 ) {
     let ledger = &*setting.ledger;
     let patience = schedule.waits_at_most();
+    let is_calm = !schedule.breaks_connections_at_watches();
     // Until then a request may still be under way of somebody who has gone since.
     sleep_until(setting.quiet_from + schedule.mends_within()).await;
     settles(ledger, patience, || {
-        let mut findings = remains::of_contenders(simulation, &[ledger, &setting.beside]);
+        let mut findings = remains::of_contenders(simulation, &[ledger, &setting.beside], is_calm);
         findings.extend(ledger.mistaken_observers(Duration::ZERO));
         findings
     })
     .await;
-    if setting.recipe.queues && ledger.is_clean() {
+    if is_calm && setting.recipe.queues && ledger.is_clean() {
         calm(setting, schedule, sessions).await;
     }
 }

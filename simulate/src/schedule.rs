@@ -281,6 +281,12 @@ impl Schedule {
         }
     }
 
+    /// True if a watch that is taken off breaks the connection: each wait that ends early disturbs
+    /// its session, until the session has learned to keep its watches.
+    pub(crate) fn breaks_connections_at_watches(&self) -> bool {
+        self.options.unknown.contains(&Opcode::RemoveWatches)
+    }
+
     /// How long the last of all may have to wait once everything has mended.
     ///
     /// A session that nobody speaks for any more ends after its timeout and up to a tick, and a

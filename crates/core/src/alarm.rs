@@ -13,6 +13,7 @@ use crate::node::OwnNode;
 use crate::sweep::{self, Seen, Urgency};
 use crate::sync::lock;
 use crate::watch_room::{Kind, Purpose, Reserved};
+use crate::watching::keeping;
 
 /// A watch on one's own znode that survives other people's writes to its data.
 ///
@@ -66,6 +67,10 @@ impl Watched {
         was_written.then_some(Gone::Written)
     }
 
+    fn keeping(&self, watch: Watch) -> Watch {
+        keeping(&self.live, Kind::Data, self.node.path(), watch, None)
+    }
+
     fn gone_by(&self, event: Event) -> Option<Gone> {
         match event {
             Event::Deleted => Some(Gone::Deleted),
@@ -78,6 +83,7 @@ impl Watched {
 impl Alarm {
     /// Goes on from a watch that has just been set.
     pub(crate) fn armed(watched: Watched, watch: Watch, room: Option<Reserved>) -> Alarm {
+        let watch = watched.keeping(watch);
         Alarm::begin(Arc::new(watched), Some(watch), room)
     }
 
@@ -175,7 +181,7 @@ async fn keep_watching(
                     return gone;
                 }
                 is_armed.store(true, Ordering::Relaxed);
-                watch = Some(set);
+                watch = Some(watched.keeping(set));
                 backoff = Backoff::up_to(live.timeout());
             }
             Err(error) if error.is(Refusal::NoNode) => return Gone::Deleted,

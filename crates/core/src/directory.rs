@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::backoff::Backoff;
-use crate::ensemble::{Acl, CreateMode, ServerSession};
+use crate::breaks::Asked;
+use crate::ensemble::{Acl, CreateMode, Created, ServerSession};
 use crate::error::{Error, Refusal, ServerError};
 use crate::live::LiveSession;
 use crate::path::NodePath;
@@ -18,9 +19,6 @@ pub enum Directories {
     /// Persistent znodes, which stay.
     Persistent,
 }
-
-/// How many creates of a container in a row may go without an answer before a plain one is tried.
-const MOST_UNKNOWN: u32 = 3;
 
 /// Everything there is to know to create a directory.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +39,6 @@ impl MissingDirectory<'_> {
         server: &dyn ServerSession,
     ) -> Result<(), Error> {
         let mut mode = match self.kind {
-            Directories::Container if live.refuses_containers() => CreateMode::Persistent,
             Directories::Container => CreateMode::Container,
             Directories::Persistent => CreateMode::Persistent,
         };
@@ -52,14 +49,10 @@ impl MissingDirectory<'_> {
             Backoff::after(u32::try_from(parents).unwrap_or(0), Duration::from_secs(1));
         let mut missing = vec![self.path.clone()];
         while let Some(path) = missing.last() {
-            let data = if path == self.path { self.data } else { &[] };
-            let created = server.create(path.as_str(), data, mode, self.acl).await;
-            if matches!(created, Ok(_) | Err(ServerError::Refused(_))) {
-                live.create_was_answered();
-                if mode == CreateMode::Persistent && unknown.count >= MOST_UNKNOWN {
-                    live.do_without_containers();
-                }
+            if live.containers().are_too_many() {
+                mode = CreateMode::Persistent;
             }
+            let created = self.create_one(live, server, path, mode).await;
             match created {
                 Ok(_) => {
                     missing.pop();
@@ -82,17 +75,31 @@ impl MissingDirectory<'_> {
                     mode = CreateMode::Persistent;
                 }
                 Err(ServerError::OutcomeUnknown(_)) => {
-                    let path = path.as_str();
-                    unknown.another(live, path).await?;
-                    // An older server of another kind closes the connection at such a request.
-                    if unknown.count >= MOST_UNKNOWN {
-                        mode = CreateMode::Persistent;
-                    }
+                    unknown.another(live, path.as_str()).await?;
                 }
                 Err(error) => return Err(Error::at(path.as_str(), server.id(), error)),
             }
         }
         Ok(())
+    }
+
+    /// Creates the directory or one of its parents.
+    async fn create_one(
+        self,
+        live: &LiveSession,
+        server: &dyn ServerSession,
+        path: &NodePath,
+        mode: CreateMode,
+    ) -> Result<Created, ServerError> {
+        let data = if path == self.path { self.data } else { &[] };
+        let is_container = mode == CreateMode::Container;
+        let asked = is_container.then(|| live.containers().asked(server));
+        let created = server.create(path.as_str(), data, mode, self.acl).await;
+        if matches!(created, Ok(_) | Err(ServerError::Refused(_))) {
+            live.create_was_answered();
+            asked.into_iter().for_each(Asked::answered);
+        }
+        created
     }
 }
 

@@ -62,6 +62,7 @@ mod all_of;
 mod alone;
 mod announcement;
 mod backoff;
+mod breaks;
 mod contender;
 mod deletions;
 mod directory;
@@ -89,6 +90,7 @@ mod standing;
 mod sweep;
 mod sync;
 mod transaction;
+mod unwatch;
 mod watch_room;
 #[doc(hidden)]
 pub mod watching;

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::FutureExt;
 use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, watch};
 
 use crate::announcement;
 use crate::backoff::Backoff;
+use crate::breaks::{Breaks, Connection, Unsupported};
 use crate::contender::Identity;
 use crate::deletions::Deletions;
 use crate::ensemble::{AuthId, Ensemble, ServerSession, SessionEnd, SessionId};
@@ -21,6 +22,7 @@ use crate::lease::{Lease, Terms};
 use crate::node::OwnNode;
 use crate::sweep::Sweep;
 use crate::sync::lock;
+use crate::unwatch::Unwatching;
 use crate::watch_room::WatchRoom;
 
 /// One ZooKeeper session as the recipes see it: its server side, its lease, its condition.
@@ -48,28 +50,20 @@ pub(crate) struct LiveSession {
     granted: Mutex<Granted>,
     /// Whether a create was ever answered in it.
     creates: AtomicBool,
-    /// Whether its server breaks the connection at the create of a container.
-    refuses_containers: AtomicBool,
+    containers: Arc<Breaks>,
+    unwatching: Unwatching,
 }
 
 /// The lease, and the connection whose answers renew it.
 struct Kept {
     lease: Lease,
-    /// Ready when that connection has broken; `None` from then on.
-    broken: Option<BoxFuture<'static, ()>>,
+    connection: Connection,
 }
 
 impl Kept {
     /// Whether every answer until now has come over this connection.
     fn is_connected(&mut self) -> bool {
-        let broken = &mut self.broken;
-        if broken
-            .as_mut()
-            .is_some_and(|broken| broken.now_or_never().is_some())
-        {
-            *broken = None;
-        }
-        broken.is_some()
+        self.connection.stands()
     }
 }
 
@@ -126,19 +120,20 @@ pub(crate) enum Contact {
 
 impl LiveSession {
     /// `asked_at` is when the session was asked for, by the ensemble's clock, if that is known;
-    /// `runtime` is where it
-    /// does what it does by itself.
+    /// `unsupported` is what the sessions before it have learned; `runtime` is where it does what it
+    /// does by itself.
     pub(crate) fn new(
         ensemble: Arc<dyn Ensemble>,
         server: Arc<dyn ServerSession>,
         terms: Terms,
         asked_at: Option<Duration>,
+        unsupported: Unsupported,
         runtime: Handle,
     ) -> LiveSession {
         let timeout = server.timeout();
         let kept = Mutex::new(Kept {
             lease: Lease::new(asked_at, terms),
-            broken: Some(server.disconnected()),
+            connection: Connection::of(&*server),
         });
         let condition = Condition {
             contact: Contact::Connected,
@@ -161,7 +156,8 @@ impl LiveSession {
             own_paths: Mutex::default(),
             granted: Mutex::default(),
             creates: AtomicBool::new(false),
-            refuses_containers: AtomicBool::new(false),
+            containers: unsupported.containers,
+            unwatching: Unwatching::new(unsupported.unwatching),
             condition: watch::Sender::new(condition),
         }
     }
@@ -251,6 +247,7 @@ impl LiveSession {
             kept.lease.answered(self.now(), sent);
         }
         self.publish_lapses(kept);
+        self.unwatching.answered(sent);
     }
 
     /// Notes that an ephemeral znode created just now, asked for at `sent`, has this owner: which
@@ -279,14 +276,14 @@ impl LiveSession {
         self.creates.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that a plain create got through, where creates of containers broke the connection.
-    pub(crate) fn do_without_containers(&self) {
-        self.refuses_containers.store(true, Ordering::Relaxed);
+    /// The connections that broke at the create of a container.
+    pub(crate) fn containers(&self) -> &Arc<Breaks> {
+        &self.containers
     }
 
-    /// Whether the server breaks the connection at the create of a container.
-    pub(crate) fn refuses_containers(&self) -> bool {
-        self.refuses_containers.load(Ordering::Relaxed)
+    /// How its watches are taken off.
+    pub(crate) fn unwatching(&self) -> &Unwatching {
+        &self.unwatching
     }
 
     /// Whether a create was ever answered in this session.
@@ -298,7 +295,7 @@ impl LiveSession {
     pub(crate) fn look_at_connection(&self, server: &dyn ServerSession) {
         let mut kept = lock(&self.kept);
         if !kept.is_connected() {
-            kept.broken = Some(server.disconnected());
+            kept.connection = Connection::of(server);
             if kept.is_connected() {
                 kept.lease.connected_anew();
             }
@@ -472,6 +469,7 @@ impl LiveSession {
     /// Ends the session on this side: whoever waits in it is told, and the server side is let go.
     pub(crate) fn end(&self, end: SessionEnd) {
         self.set_contact(Contact::Ended(end));
+        self.unwatching.end();
         lock(&self.server).take();
         // Each of them keeps the session.
         let granted = std::mem::take(&mut lock(&self.granted).holds);

@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
+use crate::breaks::Unsupported;
 use crate::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Node, Operation, Outcome, Reply,
     ServerSession, SessionId, Stat, TransactionError, Watch,
@@ -53,11 +54,14 @@ impl Scripted {
             syncs: Mutex::default(),
             pause: Mutex::default(),
         });
+        let ensemble: Arc<dyn Ensemble> = scripted.clone();
+        let unsupported = Unsupported::new(&ensemble);
         let live = LiveSession::new(
-            scripted.clone(),
+            ensemble,
             scripted.clone(),
             Terms::told(TIMEOUT, TICK),
             Some(Duration::ZERO),
+            unsupported,
             Handle::current(),
         );
         (Arc::new(live), scripted)

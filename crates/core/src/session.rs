@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::backoff::Backoff;
+use crate::breaks::Unsupported;
 use crate::ensemble::{ConnectionState, Ensemble, ServerSession, SessionEnd, SessionId};
 use crate::error::{Error, InvalidInput, Refusal, ServerError};
 use crate::keeper::Keeper;
@@ -154,7 +155,8 @@ impl Session {
         options: ConnectOptions,
     ) -> Result<Session, Error> {
         options.check()?;
-        let live = open(&ensemble, &options)
+        let unsupported = Unsupported::new(&ensemble);
+        let live = open(&ensemble, &options, &unsupported)
             .await
             .map_err(|not_opened| not_opened.error)?;
         let (current_sender, current) = watch::channel(Current::Live(live.clone()));
@@ -163,6 +165,7 @@ impl Session {
         let supervisor = Supervisor {
             ensemble: ensemble.clone(),
             options,
+            unsupported,
             current: current_sender,
             state: state_sender,
             closing,
@@ -319,6 +322,7 @@ struct NotOpened {
 async fn open(
     ensemble: &Arc<dyn Ensemble>,
     options: &ConnectOptions,
+    unsupported: &Unsupported,
 ) -> Result<Arc<LiveSession>, NotOpened> {
     let asked_at = ensemble.opens_sessions().then(|| ensemble.now());
     let timeout = options.connection_timeout;
@@ -355,6 +359,7 @@ async fn open(
         server,
         terms,
         asked_at,
+        unsupported.clone(),
         Handle::current(),
     )))
 }
@@ -381,6 +386,7 @@ fn terms(
 struct Supervisor {
     ensemble: Arc<dyn Ensemble>,
     options: ConnectOptions,
+    unsupported: Unsupported,
     current: watch::Sender<Current>,
     state: watch::Sender<SessionState>,
     closing: watch::Receiver<bool>,
@@ -416,7 +422,7 @@ impl Supervisor {
         let mut backoff = Backoff::up_to(Duration::from_secs(5));
         loop {
             let attempt = async {
-                let opened = open(&self.ensemble, &self.options).await;
+                let opened = open(&self.ensemble, &self.options, &self.unsupported).await;
                 if opened.is_err() {
                     backoff.wait().await;
                 }

@@ -9,6 +9,7 @@ use crate::ensemble::{Event, ServerSession, Stat, Watch};
 use crate::error::{Refusal, ServerError};
 use crate::live::LiveSession;
 use crate::sweep::{self, Look, Seen, Urgency};
+use crate::unwatch::Unfired;
 use crate::watch_room::{Kind, Purpose, Reserved};
 
 /// Reads with a watch, as far as the session has room for watches.
@@ -47,7 +48,7 @@ impl Watching {
     pub async fn get_and_watch(&self, path: &str) -> Result<(Vec<u8>, Stat, Watch), ServerError> {
         if let Some(room) = self.room(Kind::Data, path) {
             let (data, stat, watch) = self.server.get_and_watch(path).await?;
-            return Ok((data, stat, keeping(watch, Some(room))));
+            return Ok((data, stat, self.keeping(Kind::Data, path, watch, room)));
         }
         // Begun before the read, so that no change falls between the two.
         let urgency = match self.purpose {
@@ -73,7 +74,7 @@ impl Watching {
     pub async fn list_and_watch(&self, path: &str) -> Result<(Vec<String>, Watch), ServerError> {
         if let Some(room) = self.room(Kind::Children, path) {
             let (names, watch) = self.server.list_and_watch(path).await?;
-            return Ok((names, keeping(watch, Some(room))));
+            return Ok((names, self.keeping(Kind::Children, path, watch, room)));
         }
         let names = self.server.list(path).await?;
         Ok((names, self.pause()))
@@ -87,9 +88,13 @@ impl Watching {
     pub async fn exists_and_watch(&self, path: &str) -> Result<(Option<Stat>, Watch), ServerError> {
         if let Some(room) = self.room(Kind::Existence, path) {
             let (stat, watch) = self.server.exists_and_watch(path).await?;
-            return Ok((stat, keeping(watch, Some(room))));
+            return Ok((stat, self.keeping(Kind::Existence, path, watch, room)));
         }
         Ok((None, self.pause()))
+    }
+
+    fn keeping(&self, kind: Kind, path: &str, watch: Watch, room: Reserved) -> Watch {
+        keeping(&self.live, kind, path, watch, Some(room))
     }
 
     fn room(&self, kind: Kind, path: &str) -> Option<Reserved> {
@@ -138,7 +143,9 @@ impl Unwatched {
         drop(server);
         drop(look);
         match set {
-            Ok((_, stat, watch)) if stat.mzxid == self.mzxid => keeping(watch, Some(room)).await,
+            Ok((_, stat, watch)) if stat.mzxid == self.mzxid => {
+                keeping(&self.live, Kind::Data, &self.path, watch, Some(room)).await
+            }
             Err(error) if error.is(Refusal::NoNode) => Event::Deleted,
             // What was refused, the caller learns when it looks again.
             _ => Event::DataChanged,
@@ -156,13 +163,14 @@ impl Unwatched {
 }
 
 /// A watch that gives its room back when it has resolved or is dropped.
-pub(crate) fn keeping(watch: Watch, room: Option<Reserved>) -> Watch {
-    async move {
-        let event = watch.await;
-        drop(room);
-        event
-    }
-    .boxed()
+pub(crate) fn keeping(
+    live: &Arc<LiveSession>,
+    kind: Kind,
+    path: &str,
+    watch: Watch,
+    room: Option<Reserved>,
+) -> Watch {
+    Unfired::new(live, kind, path, watch, room).event().boxed()
 }
 
 impl fmt::Debug for Watching {

@@ -217,7 +217,13 @@ impl Vigil {
         if let (Some(path), Some(directory)) = (directory_path, directory) {
             match directory.await {
                 Ok((data, _, watch)) => {
-                    self.directory = Some(keeping(watch, room.take(Kind::Data, path)));
+                    self.directory = Some(keeping(
+                        visit.live,
+                        Kind::Data,
+                        path,
+                        watch,
+                        room.take(Kind::Data, path),
+                    ));
                     // It may have changed since the rule was asked.
                     if visit.learn(Some(data))? {
                         set = Set::LookAgain;
@@ -231,7 +237,13 @@ impl Vigil {
         for ((name, path), other) in other_paths.iter().zip(others) {
             match other.await {
                 Ok((_, _, watch)) => {
-                    let watch = keeping(watch, room.take(Kind::Data, path));
+                    let watch = keeping(
+                        visit.live,
+                        Kind::Data,
+                        path,
+                        watch,
+                        room.take(Kind::Data, path),
+                    );
                     self.watches.insert((*name).to_owned(), watch);
                 }
                 Err(error) if error.is(Refusal::NoNode) => gone = Some((*name).to_owned()),
@@ -351,10 +363,22 @@ impl Vigil {
             };
             match answers.await {
                 Ok((data, (names, watch))) => {
-                    self.parent = Some(keeping(watch, room.take(Kind::Children, path)));
+                    self.parent = Some(keeping(
+                        visit.live,
+                        Kind::Children,
+                        path,
+                        watch,
+                        room.take(Kind::Children, path),
+                    ));
                     if let Some((data, _, watch)) = data {
                         visit.learn(Some(data))?;
-                        self.directory = Some(keeping(watch, room.take(Kind::Data, path)));
+                        self.directory = Some(keeping(
+                            visit.live,
+                            Kind::Data,
+                            path,
+                            watch,
+                            room.take(Kind::Data, path),
+                        ));
                     }
                     return Ok(names);
                 }

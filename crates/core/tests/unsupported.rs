@@ -1,0 +1,97 @@
+//! Servers that close the connection at requests that they do not know.
+
+mod support;
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
+use zookeeper_recipes_core::{ConnectOptions, Error, Queue, Recipe, Session};
+use zookeeper_recipes_testkit::simulation::{
+    Fault, FaultKind, Opcode, RequestKind, Simulation, SimulationOptions,
+};
+
+use support::First;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+async fn open(simulation: &Simulation) -> Session {
+    let opened = Session::open(simulation.ensemble("p"), ConnectOptions::new()).await;
+    opened.expect("a session opens")
+}
+
+/// Acquires and releases the lock at the path, however many sessions that takes.
+async fn works(session: &Session, path: &str) {
+    let queue = Queue::new(session, path, First).expect("a good path");
+    loop {
+        match queue.acquire().await {
+            Ok(hold) => return hold.release().await.expect("it is released"),
+            Err(Error::SessionOver { .. } | Error::OutcomeUnknown { .. }) => {}
+            Err(error) => panic!("{path}: {error}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn containers_that_each_end_the_session_are_given_up_by_all_its_recipes() {
+    let simulation = Simulation::new(SimulationOptions {
+        unknown: vec![Opcode::CreateContainer],
+        forgets_sessions: true,
+        ..SimulationOptions::default()
+    });
+    let session = open(&simulation).await;
+    let paths = ["/locks/a", "/locks/b", "/other/locks/c", "/other/locks/d"];
+    let all = join_all(paths.iter().map(|path| works(&session, path)));
+    timeout(20 * SECOND, all).await.expect("they work in time");
+    let sessions = simulation.administrator().sessions();
+    assert!(sessions.len() < 10, "{} sessions", sessions.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn containers_are_created_on_though_one_break_met_many_of_them() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = open(&simulation).await;
+    let paths = ["/a", "/b", "/c", "/d", "/e"];
+    // The contenders of all meet no directory, then five containers are asked for.
+    let last = Fault::new(FaultKind::RequestLost)
+        .on(RequestKind::Create)
+        .nth(10);
+    simulation.faults().inject(last);
+    let all = join_all(paths.iter().map(|path| works(&session, path)));
+    timeout(20 * SECOND, all).await.expect("they work in time");
+    assert_eq!(simulation.faults().waiting(), 0, "the fault has happened");
+    assert_eq!(simulation.administrator().reap_containers(), paths);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_are_kept_once_taking_them_off_has_broken_three_connections() {
+    const WAITS: u64 = 20;
+    for forgets_sessions in [false, true] {
+        let simulation = Simulation::new(SimulationOptions {
+            unknown: vec![Opcode::RemoveWatches],
+            forgets_sessions,
+            ..SimulationOptions::default()
+        });
+        let rival = Session::open(simulation.ensemble("rival"), ConnectOptions::new()).await;
+        let rival = rival.expect("a session opens");
+        let session = open(&simulation).await;
+        let held = Queue::new(&rival, "/held", First).expect("a good path");
+        let hold = held.acquire().await.expect("it is free");
+        let queue = Queue::new(&session, "/held", First).expect("a good path");
+        for _ in 0..WAITS {
+            match queue.acquire_timeout(SECOND).await {
+                Err(Error::DeadlineElapsed { .. } | Error::SessionOver { .. }) => {}
+                outcome => panic!("{outcome:?}"),
+            }
+        }
+        let removed = simulation.counters().requests(RequestKind::RemoveWatch);
+        assert!(
+            (1..WAITS / 2).contains(&removed),
+            "{removed} were taken off"
+        );
+        let watches = simulation.counters().watches() as u64;
+        assert!(watches < WAITS, "{watches} watches are kept");
+        hold.release().await.expect("it is released");
+        works(&session, "/held").await;
+    }
+}
