@@ -194,6 +194,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn probe_that_queues_behind_own_requests_suspends_nobody() {
+        // How long a server takes for some thousands of requests that were sent before the probe.
+        for (queued, contact) in [(2_400, Contact::Connected), (3_600, Contact::Suspended)] {
+            let (live, script) = Scripted::open(Duration::from_millis(queued));
+            let server: Arc<dyn ServerSession> = script.clone();
+            let mut keeper = Keeper::new(&live, &server);
+            keep(&mut keeper, TIMEOUT / 4 - Duration::from_millis(200)).await;
+            assert_eq!(live.condition().contact, Contact::Connected);
+            keep(&mut keeper, 2 * live.probe_interval()).await;
+            assert_eq!(live.condition().contact, contact, "{queued} ms");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn reconnect_is_counted_and_the_first_state_is_none() {
         let (live, script) = Scripted::open(Duration::ZERO);
         let server: Arc<dyn ServerSession> = script.clone();
