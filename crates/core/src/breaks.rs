@@ -98,22 +98,31 @@ impl Asked {
         lock(&self.breaks.count).breaks = 0;
     }
 
+    /// Notes that the connection broke before an answer came.
+    pub(crate) fn broke(mut self) {
+        self.is_answered = true;
+        self.count();
+    }
+
     pub(crate) fn has_broken(&mut self) -> bool {
         !self.connection.stands()
     }
-}
 
-impl Drop for Asked {
-    fn drop(&mut self) {
-        if self.is_answered || !self.has_broken() {
-            return;
-        }
+    fn count(&self) {
         let now = self.breaks.clock.now();
         let mut count = lock(&self.breaks.count);
         // Each connection counts once, however many requests break with it.
         if self.sent > count.last {
             count.breaks += 1;
             count.last = now;
+        }
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if !self.is_answered && self.has_broken() {
+            self.count();
         }
     }
 }

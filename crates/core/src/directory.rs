@@ -95,9 +95,13 @@ impl MissingDirectory<'_> {
         let is_container = mode == CreateMode::Container;
         let asked = is_container.then(|| live.containers().asked(server));
         let created = server.create(path.as_str(), data, mode, self.acl).await;
-        if matches!(created, Ok(_) | Err(ServerError::Refused(_))) {
-            live.create_was_answered();
-            asked.into_iter().for_each(Asked::answered);
+        match created {
+            Ok(_) | Err(ServerError::Refused(_)) => {
+                live.create_was_answered();
+                asked.into_iter().for_each(Asked::answered);
+            }
+            Err(ServerError::OutcomeUnknown(_)) => asked.into_iter().for_each(Asked::broke),
+            Err(ServerError::SessionOver(_)) => {}
         }
         created
     }

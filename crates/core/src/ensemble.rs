@@ -66,6 +66,12 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
         "/"
     }
 
+    /// What keeps this process from the servers, as far as the last [`connect`](Self::connect) has
+    /// seen; also if that was dropped.
+    fn obstacle(&self) -> Option<Arc<dyn std::error::Error + Send + Sync>> {
+        None
+    }
+
     /// The identity of a contender that is about to be created, unlike any other.
     ///
     /// All the chance there is in a recipe: an ensemble that replays a seed draws it from there.

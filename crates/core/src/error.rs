@@ -110,15 +110,16 @@ pub enum Error {
     #[error(transparent)]
     InvalidInput(#[from] InvalidInput),
 
-    /// No session could be opened within the connection timeout.
-    #[error("no ZooKeeper session with {address} within {timeout:?}: {cause}")]
+    /// No session could be opened: not within the connection timeout, or not at all.
+    #[error("no ZooKeeper session with {address} after {tried_for:.1?}: {cause}")]
     Connect {
         /// The hosts that were tried.
         address: String,
-        /// The connection timeout.
-        timeout: Duration,
-        /// What was seen of it.
-        cause: String,
+        /// How long they were tried.
+        tried_for: Duration,
+        /// What keeps this process from them, with the hosts that it was seen at.
+        #[source]
+        cause: Arc<dyn std::error::Error + Send + Sync>,
     },
 
     /// The connect string names a chroot that is not there.

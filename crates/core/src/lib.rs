@@ -63,6 +63,7 @@ mod alone;
 mod announcement;
 mod backoff;
 mod breaks;
+mod connect_string;
 mod contender;
 mod deletions;
 mod directory;
@@ -80,6 +81,7 @@ mod own_identity;
 mod path;
 mod proof;
 mod queue;
+mod reach;
 mod recipe;
 mod rule;
 #[cfg(test)]

@@ -55,6 +55,7 @@ impl ConnectOptions {
     }
 
     /// How long [`Session::connect`](crate::Session::connect) may take to open the first session.
+    /// Until then it goes on trying, also if all servers refuse connections: they may be starting.
     pub fn connection_timeout(mut self, timeout: Duration) -> ConnectOptions {
         self.connection_timeout = timeout;
         self
@@ -74,6 +75,8 @@ impl ConnectOptions {
 
     /// Credentials to present, for example `("digest", "user:password")`. May be given several
     /// times.
+    ///
+    /// Digest credentials without a colon are refused when the session is opened.
     pub fn auth(mut self, scheme: &str, credentials: impl AsRef<[u8]>) -> ConnectOptions {
         self.auth
             .push((scheme.to_owned(), credentials.as_ref().to_owned()));
@@ -99,18 +102,22 @@ impl ConnectOptions {
 
     /// Refuses what makes no sense, before anything is sent.
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
+        const SHORTEST: Duration = Duration::from_millis(100);
         const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
         let given = format!("{:?}", self.session_timeout);
-        if self.session_timeout.is_zero() {
-            return Err(InvalidInput::new(
-                "session timeout",
-                given,
-                "must not be zero",
-            ));
+        if self.session_timeout < SHORTEST {
+            let problem = format!("is too short to keep a session: the least is {SHORTEST:?}");
+            return Err(InvalidInput::new("session timeout", given, problem));
         }
         if self.session_timeout > LONGEST {
             let problem = format!("is longer than ZooKeeper can count, which is {LONGEST:?}");
             return Err(InvalidInput::new("session timeout", given, problem));
+        }
+        let is_pair = |credentials: &Vec<u8>| credentials.contains(&b':');
+        let mut digests = self.auth.iter().filter(|(scheme, _)| scheme == "digest");
+        if !digests.all(|(_, credentials)| is_pair(credentials)) {
+            let problem = "needs credentials of the form user:password";
+            return Err(InvalidInput::new("scheme", "digest", problem));
         }
         if self.tick.is_some_and(|tick| tick.is_zero()) {
             return Err(InvalidInput::new("tick", "0", "must not be zero"));

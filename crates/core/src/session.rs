@@ -9,6 +9,7 @@ use futures_util::future::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 
 use crate::backoff::Backoff;
 use crate::breaks::Unsupported;
@@ -91,12 +92,16 @@ pub enum SessionState {
 impl Session {
     /// Opens a session with the default [`ConnectOptions`].
     ///
-    /// The connect string is ZooKeeper's: `host:port,host:port/chroot`. The chroot must exist.
+    /// The connect string is ZooKeeper's: `host:port,host:port/chroot`. A host without a port has
+    /// 2181. The chroot must exist.
     ///
     /// # Errors
     ///
-    /// [`Error::Connect`], naming the hosts, when no session could be opened within the connection
-    /// timeout. [`Error::InvalidInput`] when the connect string is not well formed.
+    /// [`Error::InvalidInput`] at once if the connect string is not well formed.
+    /// [`Error::Connect`] at once if no name of a host has an address. [`Error::Connect`] after the
+    /// connection timeout if no server has opened a session until then: its source says which host
+    /// refuses connections, which cannot be reached, and at which something listens that opens no
+    /// session. [`Error::MissingChroot`] if the chroot is not there.
     ///
     /// # Panics
     ///
@@ -159,6 +164,7 @@ impl Session {
         let live = open(&ensemble, &options, &unsupported)
             .await
             .map_err(|not_opened| not_opened.error)?;
+        check_chroot(&*ensemble, &live).await?;
         let (current_sender, current) = watch::channel(Current::Live(live.clone()));
         let (state_sender, state) = watch::channel(SessionState::Connected(live.id()));
         let (close, closing) = watch::channel(false);
@@ -324,18 +330,19 @@ async fn open(
     options: &ConnectOptions,
     unsupported: &Unsupported,
 ) -> Result<Arc<LiveSession>, NotOpened> {
-    let asked_at = ensemble.opens_sessions().then(|| ensemble.now());
-    let timeout = options.connection_timeout;
-    let failed = |cause: String, last| NotOpened {
+    let began = Instant::now();
+    let failed = |seen: ServerError, last| NotOpened {
         error: Error::Connect {
             address: ensemble.address(),
-            timeout,
-            cause,
+            tried_for: began.elapsed(),
+            cause: ensemble.obstacle().unwrap_or_else(|| Arc::new(seen)),
         },
         last,
     };
-    let server = match tokio::time::timeout(timeout, ensemble.connect()).await {
-        Ok(Ok(server)) => server,
+    let mut seen = ServerError::outcome_unknown("no server answered");
+    let connecting = connect(ensemble, &mut seen);
+    let (asked_at, server) = match timeout(options.connection_timeout, connecting).await {
+        Ok(Ok(connected)) => connected,
         Ok(Err(ServerError::Refused(Refusal::BadArguments(problem)))) => {
             let error = InvalidInput::new("connect string", ensemble.address(), problem);
             return Err(NotOpened {
@@ -345,10 +352,10 @@ async fn open(
         }
         Ok(Err(ServerError::SessionOver(end))) => {
             let last = (end != SessionEnd::Expired).then_some(end);
-            return Err(failed(format!("the session is {end}"), last));
+            return Err(failed(ServerError::SessionOver(end), last));
         }
-        Ok(Err(error)) => return Err(failed(error.to_string(), None)),
-        Err(_) => return Err(failed("no server answered".to_owned(), None)),
+        Ok(Err(error)) => return Err(failed(error, None)),
+        Err(_) => return Err(failed(seen, None)),
     };
     let terms = terms(&**ensemble, options, server.timeout()).map_err(|error| NotOpened {
         error: error.into(),
@@ -362,6 +369,39 @@ async fn open(
         unsupported.clone(),
         Handle::current(),
     )))
+}
+
+/// Asks for a session until there is a definite answer, and since when for the one that came.
+/// Notes what was seen last.
+async fn connect(
+    ensemble: &Arc<dyn Ensemble>,
+    seen: &mut ServerError,
+) -> Result<(Option<Duration>, Arc<dyn ServerSession>), ServerError> {
+    let mut backoff = Backoff::up_to(Duration::from_secs(1));
+    loop {
+        let asked_at = ensemble.opens_sessions().then(|| ensemble.now());
+        match ensemble.connect().await {
+            Ok(server) => return Ok((asked_at, server)),
+            Err(unknown @ ServerError::OutcomeUnknown(_)) => *seen = unknown,
+            Err(error) => return Err(error),
+        }
+        backoff.wait().await;
+    }
+}
+
+/// Makes sure that the chroot is there: under one that is not, an ensemble passes for empty.
+async fn check_chroot(ensemble: &dyn Ensemble, live: &LiveSession) -> Result<(), Error> {
+    let chroot = ensemble.chroot();
+    let (false, Ok(server)) = (chroot == "/", live.server()) else {
+        return Ok(());
+    };
+    match server.get("/").await {
+        Err(error) if error.is(Refusal::NoNode) => Err(Error::MissingChroot {
+            chroot: chroot.to_owned(),
+        }),
+        // What else is wrong, the first recipe is told.
+        _ => Ok(()),
+    }
 }
 
 /// How the lease is counted in a session that was granted this timeout.
@@ -537,7 +577,7 @@ async fn close(
             () = deleted => {}
         }
     };
-    if tokio::time::timeout(live.timeout(), either).await.is_err() {
+    if timeout(live.timeout(), either).await.is_err() {
         tracing::warn!(session = %live.id(), "the server was not told of the close");
     }
 }

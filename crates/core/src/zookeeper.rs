@@ -15,6 +15,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use zookeeper_client as client;
 
+use crate::connect_string::ConnectString;
 use crate::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Event, Node, Operation, Outcome,
     Reply, ServerSession, SessionEnd, SessionId, Stat, TransactionError, Watch,
@@ -22,11 +23,14 @@ use crate::ensemble::{
 use crate::error::{InvalidInput, Refusal, ServerError};
 use crate::options::ConnectOptions;
 use crate::own_identity::{self, OwnIdentity};
+use crate::reach::{Unreachable, looked_at};
+use crate::sync::lock;
 
 /// A real ensemble, reached over the network.
 pub struct ZookeeperEnsemble {
-    connect_string: String,
-    chroot: String,
+    connect_string: ConnectString,
+    /// What was seen of the hosts while the last session was being opened.
+    found: Mutex<Option<Unreachable>>,
     options: ConnectOptions,
     own_identity: OwnIdentity,
     /// Whether a server has refused the identity of one's own.
@@ -38,41 +42,33 @@ impl ZookeeperEnsemble {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] where the connect string is empty or its chroot is no path.
+    /// [`InvalidInput`] if the connect string has something in it that is no host, no port or no
+    /// chroot.
     pub fn new(
         connect_string: &str,
         options: ConnectOptions,
     ) -> Result<ZookeeperEnsemble, InvalidInput> {
-        let refuse = |problem: &str| InvalidInput::new("connect string", connect_string, problem);
-        // The client would look up a host's name with the space before it.
-        let hosts = connect_string.split(',').map(str::trim);
-        let connect_string = &*hosts.collect::<Vec<_>>().join(",");
-        // "tcp://host" has slashes of its own, which do not begin the chroot.
-        let last_host = connect_string.rfind(',').map_or(0, |comma| comma + 1);
-        let after_scheme = connect_string[last_host..]
-            .find("://")
-            .map_or(last_host, |scheme| last_host + scheme + "://".len());
-        let (hosts, chroot) = match connect_string[after_scheme..].find('/') {
-            Some(slash) => connect_string.split_at(after_scheme + slash),
-            None => (connect_string, "/"),
-        };
-        if hosts.is_empty() {
-            return Err(refuse("names no host"));
-        }
-        if hosts.split(',').any(|host| host.trim().is_empty()) {
-            return Err(refuse("has an empty host in it"));
-        }
-        if chroot != "/" {
-            crate::path::NodePath::new(chroot)
-                .map_err(|error| refuse(&format!("has a bad chroot: {error}")))?;
-        }
         Ok(ZookeeperEnsemble {
-            connect_string: connect_string.to_owned(),
-            chroot: chroot.to_owned(),
+            connect_string: ConnectString::new(connect_string)?,
+            found: Mutex::default(),
             options,
             own_identity: OwnIdentity::random(),
             identity_refused: AtomicBool::new(false),
         })
+    }
+
+    /// Opens a session, with an identity of its own if the server takes that.
+    async fn open_as_possible(&self) -> Result<ClientSession, ServerError> {
+        let identified = !self.identity_refused.load(Ordering::Relaxed);
+        match self.open(identified).await {
+            // A server may be told not to know the scheme. It is no reason to do without it.
+            Err(client::Error::AuthFailed) if identified => {
+                let session = self.open(false).await.map_err(classify)?;
+                self.identity_refused.store(true, Ordering::Relaxed);
+                Ok(session)
+            }
+            opened => opened.map_err(classify),
+        }
     }
 
     /// Opens a session, with the identity of one's own or without.
@@ -83,7 +79,7 @@ impl ZookeeperEnsemble {
             connector = connector.with_auth(own_identity::SCHEME, credentials.as_bytes());
         }
         Ok(ClientSession {
-            client: connector.connect(&self.connect_string).await?,
+            client: connector.connect(&self.connect_string.text).await?,
             own_identity: identified.then(|| self.own_identity.auth_id()),
             is_anonymous: self.options.is_anonymous(),
         })
@@ -94,7 +90,7 @@ impl fmt::Debug for ZookeeperEnsemble {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("ZookeeperEnsemble")
-            .field("connect_string", &self.connect_string)
+            .field("connect_string", &self.connect_string.text)
             .finish_non_exhaustive()
     }
 }
@@ -102,17 +98,15 @@ impl fmt::Debug for ZookeeperEnsemble {
 impl Ensemble for ZookeeperEnsemble {
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         async move {
-            let identified = !self.identity_refused.load(Ordering::Relaxed);
-            let session = match self.open(identified).await {
-                // A server may be told not to know the scheme. It is no reason to do without it.
-                Err(client::Error::AuthFailed) if identified => {
-                    let session = self.open(false).await.map_err(classify)?;
-                    self.identity_refused.store(true, Ordering::Relaxed);
-                    session
+            *lock(&self.found) = None;
+            let note = |found: &Unreachable| *lock(&self.found) = Some(found.clone());
+            tokio::select! {
+                biased;
+                session = self.open_as_possible() => Ok(Arc::new(session?) as _),
+                unreachable = looked_at(&self.connect_string.hosts, note) => {
+                    Err(ServerError::Refused(Refusal::Other(unreachable.to_string())))
                 }
-                opened => opened.map_err(classify)?,
-            };
-            Ok(Arc::new(session) as Arc<dyn ServerSession>)
+            }
         }
         .boxed()
     }
@@ -122,11 +116,16 @@ impl Ensemble for ZookeeperEnsemble {
     }
 
     fn address(&self) -> String {
-        self.connect_string.clone()
+        self.connect_string.text.clone()
     }
 
     fn chroot(&self) -> &str {
-        &self.chroot
+        &self.connect_string.chroot
+    }
+
+    fn obstacle(&self) -> Option<Arc<dyn std::error::Error + Send + Sync>> {
+        let found = lock(&self.found).clone();
+        found.map(|found| Arc::new(found) as _)
     }
 }
 
@@ -156,7 +155,7 @@ impl fmt::Debug for ConnectedClient {
 
 impl Ensemble for ConnectedClient {
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
-        let client = crate::sync::lock(&self.client).take();
+        let client = lock(&self.client).take();
         async move {
             match client {
                 Some(client) => Ok(Arc::new(ClientSession {

@@ -118,9 +118,14 @@ async fn a_directory_without_permission_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_chroot_is_named() {
     let server = server().await;
-    let session = Session::connect(&format!("{}/not/there", server.connect_string()))
-        .await
-        .expect("a session opens all the same");
+    let client = administrator(&server).await;
+    create(&client, "/not").await;
+    create(&client, "/not/there").await;
+    let session = Session::connect(&format!("{}/not/there", server.connect_string())).await;
+    let session = session.expect("a session opens");
+    for path in ["/not/there", "/not"] {
+        client.delete(path, None).await.expect("it is empty");
+    }
     for lock in [
         Box::new(ExclusiveLock::new(&session, "/locks/a").expect("a good path")) as Box<dyn Recipe>,
         Box::new(SingleNodeLock::new(&session, "/lock").expect("a good path")),
@@ -129,7 +134,6 @@ async fn a_missing_chroot_is_named() {
         assert!(matches!(&error, Error::MissingChroot { chroot } if chroot == "/not/there"));
         assert!(error.to_string().contains("/not/there"), "{error}");
     }
-    let client = administrator(&server).await;
     assert!(
         client
             .check_stat("/not")

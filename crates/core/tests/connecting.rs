@@ -1,0 +1,121 @@
+//! Connecting: what keeps a session from being opened is said, with the host.
+
+use std::error::Error as _;
+use std::io;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use zookeeper_recipes_core::{ConnectOptions, CreateMode, Error, NodePath, Queue, Recipe, Session};
+use zookeeper_recipes_testkit::{Server, ServerOptions};
+
+mod support;
+
+use support::First;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What keeps a session from being opened, and how long that took to be said.
+async fn refused(connect_string: &str, options: ConnectOptions) -> (Error, Duration) {
+    let began = Instant::now();
+    let opened = Session::connect_with(connect_string, options).await;
+    (opened.expect_err("no session"), began.elapsed())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn host_that_nobody_knows_is_named_before_the_connection_timeout() {
+    let patience = 60 * SECOND;
+    let options = ConnectOptions::new().connection_timeout(patience);
+    let (error, took) = refused("nowhere.invalid:2181", options).await;
+    assert!(took < patience / 2, "{took:?}");
+    assert!(matches!(error, Error::Connect { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("nowhere.invalid: "), "{text}");
+    let cause = error.source().and_then(|cause| cause.source());
+    assert!(
+        cause.is_some_and(|cause| cause.is::<io::Error>()),
+        "{error:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn port_at_which_nobody_listens_is_named_with_the_cause() {
+    // Bound and let go.
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let address = port.expect("a free port").to_string();
+    for connect_string in [address.clone(), format!("nowhere.invalid:1,{address}")] {
+        let options = ConnectOptions::new().connection_timeout(3 * SECOND);
+        let (error, took) = refused(&connect_string, options).await;
+        assert!(took < 6 * SECOND, "{took:?}");
+        let text = error.to_string();
+        assert!(text.contains(&format!("{address}: ")), "{text}");
+        assert!(text.contains("refused"), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn listener_that_opens_no_session_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound").to_string();
+    let options = ConnectOptions::new().connection_timeout(2 * SECOND);
+    let (error, _) = refused(&address, options).await;
+    let text = error.to_string();
+    assert!(
+        text.contains(&format!("{address}: something listens")),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connection_timeout_is_kept_to_beyond_the_session_timeout() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound").to_string();
+    let options = ConnectOptions::new()
+        .session_timeout(SECOND)
+        .connection_timeout(3 * SECOND);
+    let (error, took) = refused(&address, options).await;
+    assert!(took >= 3 * SECOND, "{error} after {took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn options_that_can_open_no_session_are_refused_at_once() {
+    let short = ConnectOptions::new().session_timeout(Duration::from_millis(1));
+    let secret = "no-colon";
+    let digest = ConnectOptions::new().auth("digest", secret);
+    for (options, problem) in [(short, "too short"), (digest, "user:password")] {
+        // Nobody is asked: nothing could answer there.
+        let (error, took) = refused("192.0.2.1:2181", options).await;
+        assert!(matches!(error, Error::InvalidInput(_)), "{error}");
+        assert!(took < SECOND, "{took:?}");
+        let text = error.to_string();
+        assert!(text.contains(problem) && !text.contains(secret), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chroot_that_is_not_there_is_named_at_the_connect_and_later() {
+    let server = Server::start(ServerOptions::new()).await;
+    let server = server.expect("a server starts");
+    let connect_string = format!("{}/app", server.connect_string());
+    let error = Session::connect(&connect_string)
+        .await
+        .expect_err("no chroot");
+    let names_it =
+        |error: &Error| matches!(error, Error::MissingChroot { chroot } if chroot == "/app");
+    assert!(names_it(&error), "{error}");
+
+    let administrator = Session::connect(&server.connect_string()).await;
+    let administrator = administrator.expect("a session opens");
+    let path = NodePath::new("/app").expect("a good path");
+    let root = administrator.server(&path).await.expect("a session");
+    let acl = [zookeeper_recipes_core::Acl::new(
+        zookeeper_recipes_core::Permission::ALL,
+        zookeeper_recipes_core::AuthId::anyone(),
+    )];
+    let created = root.create("/app", b"", CreateMode::Persistent, &acl).await;
+    created.expect("it is created");
+    let session = Session::connect(&connect_string).await.expect("the chroot");
+    root.delete("/app").await.expect("it is empty");
+    let queue = Queue::new(&session, "/locks/a", First).expect("a good path");
+    let error = queue.acquire().await.expect_err("no chroot");
+    assert!(names_it(&error), "{error}");
+}
