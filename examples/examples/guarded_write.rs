@@ -51,9 +51,7 @@ async fn write_unguarded(session: &Session, text: &str) -> anyhow::Result<()> {
 
 /// The right way in ZooKeeper: the server writes only while the holder's znode stands.
 async fn write_guarded(hold: &Hold, text: &str) -> anyhow::Result<()> {
-    let write = hold
-        .transaction()
-        .set_data("/guarded", text.as_bytes(), None);
+    let write = hold.transaction().set_data("/guarded", text.as_bytes());
     write.commit().await?;
     Ok(())
 }

@@ -405,8 +405,7 @@ impl<'a> Contender<'a> {
 /// A write of what a checker has to know, under guard of a hold.
 pub(crate) fn guarded(recipe: &RecipeUnderTest, hold: &Hold, weight: u64) -> GuardedTransaction {
     let data = format!("{} {weight} {}", hold.fencing_token(), hold.path());
-    hold.transaction()
-        .set_data(recipe.guarded, data.as_bytes(), None)
+    hold.transaction().set_data(recipe.guarded, data.as_bytes())
 }
 
 /// Sends a guarded write, of the hold that the ledger knows by this number.

@@ -132,7 +132,7 @@ impl Queue {
 
     async fn hold_and_leave(&self, number: usize, hold: Hold) {
         self.granted(number, &hold);
-        let write = hold.transaction().set_data(STORED, b"", None);
+        let write = hold.transaction().set_data(STORED, b"");
         write.commit().await.expect("the server says it is held");
         self.leaves(&hold);
         hold.release().await.expect("it is released");

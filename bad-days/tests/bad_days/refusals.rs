@@ -81,7 +81,7 @@ impl Victim {
         let acquiring = recipe.acquire_timeout(DEADLINE);
         if let Ok(hold) = in_time(&day, acquiring).await {
             assert!(!contended, "{kind:?} {day}: held twice");
-            let write = hold.transaction().set_data(STORED, b"", None);
+            let write = hold.transaction().set_data(STORED, b"");
             let _ = timeout(DEADLINE, write.commit()).await;
             let _ = timeout(DEADLINE, hold.release()).await;
         }

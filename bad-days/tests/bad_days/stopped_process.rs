@@ -61,7 +61,7 @@ async fn be_the_holder(connect_string: &str) {
     });
     let (looks, holds) = looked.await.expect("no panic");
     for (held, hold) in looks.into_iter().zip(holds) {
-        let write = hold.transaction().set_data("/stored", b"stale", None);
+        let write = hold.transaction().set_data("/stored", b"stale");
         let written = write.commit().await.is_ok();
         say(&format!("{held} {written}"));
     }

@@ -27,6 +27,8 @@ struct Count {
     breaks: u32,
     /// When the last of them was noticed.
     last: Duration,
+    /// How often the request was tried again after that.
+    trials: u32,
 }
 
 impl Breaks {
@@ -38,6 +40,20 @@ impl Breaks {
     /// True if the request is to be done without.
     pub(crate) fn are_too_many(&self) -> bool {
         lock(&self.count).breaks >= MOST
+    }
+
+    /// True if the request, done without until now, is to be tried once more: after `pause`, and
+    /// then ever more rarely. One more break is enough to do without it again.
+    pub(crate) fn may_try_again(&self, pause: Duration) -> bool {
+        let now = self.clock.now();
+        let mut count = lock(&self.count);
+        let pause = pause.saturating_mul(2_u32.saturating_pow(count.trials));
+        let may = count.breaks >= MOST && now > count.last.saturating_add(pause);
+        if may {
+            count.breaks = MOST - 1;
+            count.trials += 1;
+        }
+        may
     }
 
     /// Notes that such a request is sent now, over the connection that stands.
@@ -95,7 +111,7 @@ impl Asked {
     /// Notes that the servers know the request.
     pub(crate) fn answered(mut self) {
         self.is_answered = true;
-        lock(&self.breaks.count).breaks = 0;
+        *lock(&self.breaks.count) = Count::default();
     }
 
     /// Notes that the connection broke before an answer came.

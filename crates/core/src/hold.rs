@@ -208,7 +208,7 @@ impl Hold {
     pub fn transaction(&self) -> GuardedTransaction {
         let grant = self.grant();
         let holding = Arc::downgrade(&self.holding);
-        GuardedTransaction::new(grant.live.clone(), grant.node.path().to_owned(), holding)
+        GuardedTransaction::new(grant.live.clone(), &grant.node, holding)
     }
 
     /// Replaces the holder's znode by one with the same number and another label, in one

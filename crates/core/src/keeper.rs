@@ -109,6 +109,7 @@ impl Keeper {
             self.live.set_contact(Contact::Suspended);
         }
         self.probe();
+        self.live.unwatching().try_again(self.live.timeout());
         if let Some(server) = self.server.upgrade() {
             for witness in self.live.take_witnesses() {
                 let watch = witness.watch(self.live.clone(), server.clone());
@@ -223,7 +224,7 @@ mod tests {
         let (live, script) = Scripted::open(Duration::from_millis(100));
         let server: Arc<dyn ServerSession> = script.clone();
         let mut keeper = Keeper::new(&live, &server);
-        let _own = live.own("/locks/a".into());
+        let _own = live.own("/locks/a".into(), None);
         live.created(live.now(), 1).expect("the session's own");
         keeper.connection_is(ConnectionState::Disconnected);
         script.reconnect(1);

@@ -70,6 +70,7 @@ mod directory;
 pub mod docs;
 pub mod ensemble;
 mod error;
+mod guard;
 mod hold;
 mod keeper;
 mod lease;

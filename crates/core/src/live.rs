@@ -17,6 +17,7 @@ use crate::contender::Identity;
 use crate::deletions::Deletions;
 use crate::ensemble::{AuthId, Ensemble, ServerSession, SessionEnd, SessionId};
 use crate::error::{Error, ServerError};
+use crate::guard::{Guard, Guards};
 use crate::hold::{Fate, HoldState, LossReason, Witness};
 use crate::lease::{Lease, Terms};
 use crate::node::OwnNode;
@@ -45,13 +46,14 @@ pub(crate) struct LiveSession {
     /// Those who are to watch a holder's znode, where the hold lasts.
     witnesses: Mutex<Vec<Witness>>,
     /// The paths of the znodes of this session, each with the number of those who keep it.
-    own_paths: Mutex<BTreeMap<Arc<str>, usize>>,
+    own_paths: Mutex<BTreeMap<Arc<str>, Keepers>>,
     /// The znodes of the holds granted in this session and not yet released.
     granted: Mutex<Granted>,
     /// Whether a create was ever answered in it.
     creates: AtomicBool,
     containers: Arc<Breaks>,
     unwatching: Unwatching,
+    guards: Guards,
 }
 
 /// The lease, and the connection whose answers renew it.
@@ -81,6 +83,18 @@ struct Granted {
     holds: BTreeMap<u64, Grantee>,
 }
 
+/// Who keeps a znode of the session.
+struct Keepers {
+    number: usize,
+    guard: Option<Guard>,
+}
+
+/// A znode of a session, and its guard if others use the name.
+pub(crate) struct OwnZnode {
+    pub(crate) path: Arc<str>,
+    pub(crate) guard: Option<Guard>,
+}
+
 /// An entry in the session's list of its own znodes, struck off when it is dropped.
 #[derive(Debug)]
 pub(crate) struct OwnPath {
@@ -92,8 +106,8 @@ impl Drop for OwnPath {
     fn drop(&mut self) {
         let mut paths = lock(&self.live.own_paths);
         if let Some(keepers) = paths.get_mut(&self.path) {
-            *keepers -= 1;
-            if *keepers == 0 {
+            keepers.number -= 1;
+            if keepers.number == 0 {
                 paths.remove(&self.path);
             }
         }
@@ -158,6 +172,7 @@ impl LiveSession {
             creates: AtomicBool::new(false),
             containers: unsupported.containers,
             unwatching: Unwatching::new(unsupported.unwatching),
+            guards: Guards::default(),
             condition: watch::Sender::new(condition),
         }
     }
@@ -250,6 +265,19 @@ impl LiveSession {
         self.unwatching.answered(sent);
     }
 
+    /// Whether what this session has asked for was created in it.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::SessionOver`] if the owner is another session: the server has given this one
+    /// up.
+    pub(crate) fn is_owner(&self, owner: i64) -> Result<(), ServerError> {
+        match owner == self.id.0 {
+            true => Ok(()),
+            false => Err(ServerError::SessionOver(SessionEnd::Expired)),
+        }
+    }
+
     /// Notes that an ephemeral znode created just now, asked for at `sent`, has this owner: which
     /// session the connection serves.
     ///
@@ -257,9 +285,7 @@ impl LiveSession {
     ///
     /// [`ServerError::SessionOver`] if that is another session: the server has given this one up.
     pub(crate) fn created(&self, sent: Duration, owner: i64) -> Result<(), ServerError> {
-        if owner != self.id.0 {
-            return Err(ServerError::SessionOver(SessionEnd::Expired));
-        }
+        self.is_owner(owner)?;
         self.create_was_answered();
         let mut kept = lock(&self.kept);
         if kept.is_connected() {
@@ -268,6 +294,7 @@ impl LiveSession {
             kept.lease.answered(now, sent);
         }
         self.publish_lapses(kept);
+        self.unwatching.answered(sent);
         Ok(())
     }
 
@@ -327,8 +354,11 @@ impl LiveSession {
     }
 
     /// Lists a znode of this session until the entry is dropped.
-    pub(crate) fn own(self: &Arc<Self>, path: Arc<str>) -> OwnPath {
-        *lock(&self.own_paths).entry(path.clone()).or_default() += 1;
+    pub(crate) fn own(self: &Arc<Self>, path: Arc<str>, guard: Option<Guard>) -> OwnPath {
+        let none = Keepers { number: 0, guard };
+        let mut paths = lock(&self.own_paths);
+        paths.entry(path.clone()).or_insert(none).number += 1;
+        drop(paths);
         OwnPath {
             live: self.clone(),
             path,
@@ -336,8 +366,18 @@ impl LiveSession {
     }
 
     /// The znodes of this session.
-    pub(crate) fn own_paths(&self) -> Vec<Arc<str>> {
-        lock(&self.own_paths).keys().cloned().collect()
+    pub(crate) fn own_paths(&self) -> Vec<OwnZnode> {
+        let paths = lock(&self.own_paths);
+        let znodes = paths.iter().map(|(path, keepers)| OwnZnode {
+            path: path.clone(),
+            guard: keepers.guard.clone(),
+        });
+        znodes.collect()
+    }
+
+    /// The guards of its znodes whose names others use.
+    pub(crate) fn guards(&self) -> &Guards {
+        &self.guards
     }
 
     /// Lists the znode of a hold, granted when the lease had lapsed `lapses` times. Its number.

@@ -11,9 +11,10 @@ use crate::announcement;
 use crate::backoff::Backoff;
 use crate::contender::Identity;
 use crate::deletions;
-use crate::ensemble::{Created, Node, ServerSession, SessionId, Stat};
+use crate::ensemble::{Created, Node, Operation, ServerSession, Stat};
 use crate::error::{Refusal, ServerError};
-use crate::live::{LiveSession, OwnPath};
+use crate::guard::{Deletion, Guard};
+use crate::live::{LiveSession, OwnPath, OwnZnode};
 
 /// A znode that this process created in a session.
 #[derive(Clone, Debug)]
@@ -32,8 +33,8 @@ pub(crate) struct OwnNode {
 /// Where others create a znode of the same name, so that it must be looked at to tell whose it is.
 #[derive(Clone, Debug)]
 struct SharedName {
-    owner: SessionId,
     identity: Arc<[u8]>,
+    guard: Guard,
     /// By which transaction it was created, once that is known.
     czxid: Option<i64>,
     /// Whether it is not known that the znode is there: not that it was created, or not that it
@@ -48,7 +49,7 @@ impl OwnNode {
     pub(crate) fn unique(live: &Arc<LiveSession>, path: &str) -> OwnNode {
         let path: Arc<str> = path.into();
         OwnNode {
-            _listed: Arc::new(live.own(path.clone())),
+            _listed: Arc::new(live.own(path.clone(), None)),
             path,
             shared_name: None,
             announcement: None,
@@ -79,17 +80,23 @@ impl OwnNode {
 
     /// A znode that others create by the same name, told apart by the data it begins with, and of
     /// which it is not known whether it was created.
-    pub(crate) fn doubtful(live: &Arc<LiveSession>, path: &str, identity: &[u8]) -> OwnNode {
+    pub(crate) fn doubtful(
+        live: &Arc<LiveSession>,
+        path: &str,
+        identity: &[u8],
+        guard: Guard,
+    ) -> OwnNode {
+        let listed_guard = Some(guard.clone());
         let shared_name = SharedName {
-            owner: live.id(),
             identity: identity.into(),
+            guard,
             czxid: None,
             doubtful: Arc::new(AtomicBool::new(true)),
             deleting: Arc::default(),
         };
         let path: Arc<str> = path.into();
         OwnNode {
-            _listed: Arc::new(live.own(path.clone())),
+            _listed: Arc::new(live.own(path.clone(), listed_guard)),
             path,
             shared_name: Some(shared_name),
             announcement: None,
@@ -113,11 +120,10 @@ impl OwnNode {
         }
     }
 
-    /// Whether a znode found by this name is this one.
-    pub(crate) fn is(&self, data: &[u8], stat: &Stat) -> bool {
-        self.shared_name.as_ref().is_none_or(|name| {
-            stat.ephemeral_owner == name.owner.0 && data.starts_with(&name.identity)
-        })
+    /// Whether a znode found by this name is this one, in whatever session the server has made it.
+    pub(crate) fn is(&self, data: &[u8]) -> bool {
+        let name = self.shared_name.as_ref();
+        name.is_none_or(|name| data.starts_with(&name.identity))
     }
 
     /// Whether a znode found by this name is this one, whatever was written to it since.
@@ -136,11 +142,21 @@ impl OwnNode {
         &self.path
     }
 
+    /// What must be so for a transaction of the znode's holder to be done.
+    pub(crate) fn checks(&self) -> Vec<Operation> {
+        let stands = Operation::Check {
+            path: self.path.to_string(),
+            version: None,
+        };
+        let guard = self.shared_name.as_ref().map(|name| name.guard.check());
+        std::iter::once(stands).chain(guard).collect()
+    }
+
     /// Deletes the znode, again and again while the outcome is unknown, until the server's word or
     /// the session's end. That it is not there is success.
     ///
-    /// Costs one request, or a share of one where many znodes are deleted at once; plus two before
-    /// each repetition where the name is shared, also of one that was dropped half-way.
+    /// Costs one request, or a share of one if many znodes are deleted at once. If others use the
+    /// name, two requests more before each repetition, also of a deletion that was dropped half-way.
     pub(crate) async fn remove(&self, live: &Arc<LiveSession>) -> Result<(), ServerError> {
         self.delete(live).await?;
         if let Some((last, alone)) = &self.last_alone {
@@ -166,16 +182,10 @@ impl OwnNode {
                 // would otherwise not be refused, and could delete the next holder's znode.
                 live.until_proven().await;
             }
-            let doubtful = self
-                .shared_name
-                .as_ref()
-                .is_some_and(|name| name.doubtful.swap(true, Ordering::Relaxed));
-            let result = match doubtful {
-                true => self.remove_if_own(server).await,
-                false if announced => announcement::release(server, &self.path).await,
-                // Sent twice, it might be another's that is deleted.
-                false if self.shared_name.is_some() => server.delete(&self.path).await,
-                false => deletions::delete(live, server, &self.path).await,
+            let result = match &self.shared_name {
+                Some(name) => self.delete_by_shared_name(server, name).await,
+                None if announced => announcement::release(server, &self.path).await,
+                None => deletions::delete(live, server, &self.path).await,
             };
             match result {
                 Ok(()) => return Ok(()),
@@ -194,16 +204,30 @@ impl OwnNode {
         }
     }
 
-    async fn remove_if_own(&self, server: &dyn ServerSession) -> Result<(), ServerError> {
+    /// Deletes the znode that others create by the same name, if it is this one.
+    async fn delete_by_shared_name(
+        &self,
+        server: &dyn ServerSession,
+        name: &SharedName,
+    ) -> Result<(), ServerError> {
+        let doubtful = name.doubtful.swap(true, Ordering::Relaxed);
+        if doubtful && !self.stands(server).await? {
+            return Ok(());
+        }
+        match name.guard.delete(server, &self.path).await? {
+            Deletion::Done => Ok(()),
+            Deletion::Unguarded if self.stands(server).await? => server.delete(&self.path).await,
+            Deletion::Unguarded => Ok(()),
+        }
+    }
+
+    /// Looks whether it is this znode that stands by the name.
+    async fn stands(&self, server: &dyn ServerSession) -> Result<bool, ServerError> {
         let synced = server.sync(&self.path);
         let found = server.get(&self.path);
         synced.await?;
-        let (data, stat) = found.await?;
-        if self.is(&data, &stat) {
-            server.delete(&self.path).await
-        } else {
-            Ok(())
-        }
+        let (data, _) = found.await?;
+        Ok(self.is(&data))
     }
 }
 
@@ -290,8 +314,11 @@ pub(crate) async fn own_nodes(
 /// Deletes the znodes at these paths, and of a path that ends with `-` those whose names begin so.
 ///
 /// Once, for a session that is being closed: what cannot be deleted goes with it.
-pub(crate) async fn delete_all(server: &dyn ServerSession, paths: &[Arc<str>]) {
-    let deletions = paths.iter().map(|path| async move {
+pub(crate) async fn delete_all(server: &dyn ServerSession, znodes: &[OwnZnode]) {
+    let deletions = znodes.iter().map(|OwnZnode { path, guard }| async move {
+        if let Some(guard) = guard {
+            return guard.delete(server, path).await.map(drop);
+        }
         if !path.ends_with('-') {
             return server.delete(path).await;
         }

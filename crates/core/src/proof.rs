@@ -32,10 +32,10 @@ pub(crate) async fn prove(
     server: Arc<dyn ServerSession>,
 ) -> Result<(), ServerError> {
     let paths = live.own_paths();
-    let own: BTreeSet<&str> = paths.iter().map(|path| directory_of(path)).collect();
+    let own: BTreeSet<&str> = paths.iter().map(|own| directory_of(&own.path)).collect();
     let own = own.into_iter().filter(|directory| !directory.is_empty());
     for directory in std::iter::once("").chain(own) {
-        let path = format!("{directory}/{}", live.identity().name(SUFFIX));
+        let path = path_in(&live, directory);
         let sent = live.now();
         let create = server.create(&path, b"", CreateMode::Ephemeral, &open_acl());
         let delete = server.delete(&path);
@@ -65,7 +65,12 @@ fn delete_later(live: &Arc<LiveSession>, path: &str) {
     });
 }
 
+/// A new path for a znode of the session in the directory.
+pub(crate) fn path_in(live: &LiveSession, directory: &str) -> String {
+    format!("{directory}/{}", live.identity().name(SUFFIX))
+}
+
 /// Empty for a child of the root.
-fn directory_of(path: &str) -> &str {
+pub(crate) fn directory_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }

@@ -17,7 +17,7 @@ use crate::ensemble::{ConnectionState, Ensemble, ServerSession, SessionEnd, Sess
 use crate::error::{Error, InvalidInput, Refusal, ServerError};
 use crate::keeper::Keeper;
 use crate::lease::Terms;
-use crate::live::{Contact, LiveSession};
+use crate::live::{Contact, LiveSession, OwnZnode};
 use crate::node::{delete_all, until_gone};
 use crate::options::ConnectOptions;
 use crate::path::NodePath;
@@ -525,10 +525,10 @@ impl Supervisor {
             });
         };
         let server = keeper.end();
-        let own_paths = live.own_paths();
+        let own = live.own_paths();
         live.end(end);
         if end == SessionEnd::Closed {
-            close(live, server, &mut states, own_paths).await;
+            close(live, server, &mut states, own).await;
         }
         end
     }
@@ -554,7 +554,7 @@ async fn close(
     live: &Arc<LiveSession>,
     server: Weak<dyn ServerSession>,
     states: &mut BoxStream<'static, ConnectionState>,
-    own_paths: Vec<Arc<str>>,
+    own: Vec<OwnZnode>,
 ) {
     let told = async {
         while let Some(state) = states.next().await {
@@ -566,7 +566,7 @@ async fn close(
     let deleted = async {
         tokio::time::sleep(live.probe_interval()).await;
         match server.upgrade() {
-            Some(server) => delete_all(&*server, &own_paths).await,
+            Some(server) => delete_all(&*server, &own).await,
             None => std::future::pending().await,
         }
     };

@@ -11,6 +11,7 @@ use crate::contender::Identity;
 use crate::directory::{Directories, MissingDirectory, UnknownCreates};
 use crate::ensemble::{Acl, CreateMode, Node, ServerSession, SessionId, Stat};
 use crate::error::{Error, InvalidInput, Refusal, ServerError};
+use crate::guard::Guard;
 use crate::hold::{FencingToken, Grant, Hold, give_up};
 use crate::lease::Lease;
 use crate::live::LiveSession;
@@ -27,10 +28,14 @@ use crate::watching::Watching;
 /// No order: when it goes, all are woken, and the quickest wins. The znode's data begins with its
 /// owner's identity, by which a create whose reply was lost is recognised as one's own.
 ///
-/// Since all holders' znodes have the same name, the server cannot tell them apart by it. Should
-/// somebody delete the holder's znode by hand, or a server put the client into another session,
-/// then until the holder has heard of it a guarded write passes that should not, and a release may
-/// delete the next holder's znode. The fencing token still tells them apart. A [`Queue`](crate::Queue) has none of this.
+/// All holders' znodes have the same name, so the server cannot tell them apart by it. A session
+/// has one more znode in the directory, its guard: releases and guarded writes demand that it
+/// stands. If somebody deletes the holder's znode by hand, then until the holder has heard of it a
+/// guarded write passes that should not, and a release may delete the next holder's znode. The
+/// fencing token still tells them apart. A [`Queue`](crate::Queue) has none of this.
+///
+/// Costs: a create and a transaction of a check and a delete; one create more for the first
+/// acquisition of a session in a directory.
 #[derive(Clone)]
 pub struct SingleNode {
     session: Session,
@@ -119,6 +124,24 @@ impl SingleNode {
         live.until_lease(path, Lease::may_grant_if_proven).await
     }
 
+    /// What guards the deletion of the znode. Asks again as long as no answer comes.
+    async fn guard(&self, live: &LiveSession, server: &dyn ServerSession) -> Result<Guard, Error> {
+        let path = self.path.as_str();
+        let mut missing_again = Backoff::after(1, Duration::from_secs(1));
+        let mut unknown = UnknownCreates::default();
+        loop {
+            match live.guards().beside(live, server, path).await {
+                Ok(guard) => return Ok(guard),
+                Err(error) if error.is(Refusal::NoNode) => {
+                    self.create_parent(live, server).await?;
+                    missing_again.wait().await;
+                }
+                Err(ServerError::OutcomeUnknown(_)) => unknown.another(live, path).await?,
+                Err(error) => return Err(Error::at(path, live.id(), error)),
+            }
+        }
+    }
+
     /// Grants once the session is proven, if its connection was made anew meanwhile.
     async fn grant(
         &self,
@@ -168,7 +191,9 @@ impl SingleNode {
                 Err(ServerError::OutcomeUnknown(_)) => {
                     // Not created again before that is known: it would find itself there.
                     match self.look(server, CaughtUp::First).await.map_err(failed)? {
-                        Some((data, stat)) if claim.node.is(&data, &stat) => {
+                        Some((data, stat)) if claim.node.is(&data) => {
+                            // It may have been created in another session.
+                            live.is_owner(stat.ephemeral_owner).map_err(failed)?;
                             live.create_was_answered();
                             return Ok(Created::Own(stat));
                         }
@@ -238,7 +263,8 @@ impl SingleNode {
         let (mut gone_again, mut backoff) = (may_happen(), Backoff::up_to(most));
         loop {
             self.may_create(live).await.map_err(failed)?;
-            let claim = Claim::new(&self.session, live, &self.path);
+            let guard = self.guard(live, &*server).await?;
+            let claim = Claim::new(&self.session, live, &self.path, guard);
             match self.create(live, &*server, &claim).await? {
                 Created::Own(stat) => match self.grant(live, claim, &stat).await? {
                     Some(grant) => return Ok(grant),
@@ -274,7 +300,8 @@ impl SingleNode {
             return Ok(None);
         }
         self.may_create(live).await.map_err(failed)?;
-        let claim = Claim::new(&self.session, live, &self.path);
+        let guard = self.guard(live, &*server).await?;
+        let claim = Claim::new(&self.session, live, &self.path, guard);
         match self.create(live, &*server, &claim).await? {
             Created::Own(stat) => self.grant(live, claim, &stat).await,
             Created::Taken => {
@@ -307,9 +334,9 @@ struct Claim {
 }
 
 impl Claim {
-    fn new(session: &Session, live: &Arc<LiveSession>, path: &NodePath) -> Claim {
+    fn new(session: &Session, live: &Arc<LiveSession>, path: &NodePath, guard: Guard) -> Claim {
         let identity = session.ensemble().identity();
-        let node = OwnNode::doubtful(live, path.as_str(), identity.prefix().as_bytes());
+        let node = OwnNode::doubtful(live, path.as_str(), identity.prefix().as_bytes(), guard);
         Claim {
             session: session.clone(),
             live: live.clone(),

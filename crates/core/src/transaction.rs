@@ -6,6 +6,7 @@ use crate::ensemble::{Acl, CreateMode, Operation, Outcome};
 use crate::error::{Error, InvalidInput, Refusal, ServerError};
 use crate::hold::{Holding, LossReason};
 use crate::live::LiveSession;
+use crate::node::OwnNode;
 
 /// Writes to ZooKeeper on condition that a hold's znode still stands.
 ///
@@ -16,7 +17,7 @@ use crate::live::LiveSession;
 /// use zookeeper_recipes_core::{Error, Hold};
 ///
 /// async fn store(hold: &Hold, report: &[u8]) -> Result<(), Error> {
-///     hold.transaction().set_data("/reports/today", report, None).commit().await?;
+///     hold.transaction().set_data("/reports/today", report).commit().await?;
 ///     Ok(())
 /// }
 /// ```
@@ -27,23 +28,23 @@ pub struct GuardedTransaction {
     guard: String,
     /// The znode's name may be another holder's by now, but what has been let go of stays so.
     holding: Weak<Holding>,
+    /// How many of the operations are checks of the holder's own.
+    checks: usize,
     operations: Vec<Operation>,
 }
 
 impl GuardedTransaction {
     pub(crate) fn new(
         live: Arc<LiveSession>,
-        guard: String,
+        node: &OwnNode,
         holding: Weak<Holding>,
     ) -> GuardedTransaction {
-        let operations = vec![Operation::Check {
-            path: guard.clone(),
-            version: None,
-        }];
+        let operations = node.checks();
         GuardedTransaction {
             live,
-            guard,
+            guard: node.path().to_owned(),
             holding,
+            checks: operations.len(),
             operations,
         }
     }
@@ -61,33 +62,50 @@ impl GuardedTransaction {
         })
     }
 
-    /// Replaces a znode's data, of this version where one is given.
-    pub fn set_data(self, path: &str, data: &[u8], version: Option<i32>) -> GuardedTransaction {
+    /// Replaces a znode's data, whatever its version. To demand a version see
+    /// [`operation`](Self::operation).
+    pub fn set_data(self, path: &str, data: &[u8]) -> GuardedTransaction {
         let path = path.to_owned();
         self.operation(Operation::SetData {
             path,
             data: data.to_owned(),
-            version,
+            version: None,
         })
     }
 
-    /// Deletes a znode, if its data is of this version where one is given.
-    pub fn delete(self, path: &str, version: Option<i32>) -> GuardedTransaction {
+    /// Deletes a znode, whatever its version. To demand a version see
+    /// [`operation`](Self::operation).
+    pub fn delete(self, path: &str) -> GuardedTransaction {
         self.operation(Operation::Delete {
             path: path.to_owned(),
-            version,
+            version: None,
         })
     }
 
-    /// Demands that another znode is there, with its data of this version where one is given.
-    pub fn check(self, path: &str, version: Option<i32>) -> GuardedTransaction {
+    /// Demands that another znode is there. To demand a version see
+    /// [`operation`](Self::operation).
+    pub fn check(self, path: &str) -> GuardedTransaction {
         self.operation(Operation::Check {
             path: path.to_owned(),
-            version,
+            version: None,
         })
     }
 
-    /// Adds any operation.
+    /// Adds any operation, for example a write of data that must be of a version.
+    ///
+    /// ```
+    /// use zookeeper_recipes_core::{Error, Hold, Operation};
+    ///
+    /// async fn replace(hold: &Hold, report: &[u8], version: i32) -> Result<(), Error> {
+    ///     let write = Operation::SetData {
+    ///         path: "/reports/today".to_owned(),
+    ///         data: report.to_owned(),
+    ///         version: Some(version),
+    ///     };
+    ///     hold.transaction().operation(write).commit().await?;
+    ///     Ok(())
+    /// }
+    /// ```
     pub fn operation(mut self, operation: Operation) -> GuardedTransaction {
         self.operations.push(operation);
         self
@@ -126,11 +144,15 @@ impl GuardedTransaction {
             let mut outcomes =
                 server.transact(&self.operations).await.map_err(|failure| {
                     match (failure.operation, failure.error) {
-                        (Some(0), ServerError::Refused(Refusal::NoNode)) => Error::Lost {
-                            path: self.guard.clone(),
-                            session: id,
-                            reason: LossReason::Deleted,
-                        },
+                        (Some(index), ServerError::Refused(Refusal::NoNode))
+                            if index < self.checks =>
+                        {
+                            Error::Lost {
+                                path: self.guard.clone(),
+                                session: id,
+                                reason: LossReason::Deleted,
+                            }
+                        }
                         (operation, error) => {
                             let path = operation
                                 .and_then(|index| self.operations.get(index))
@@ -139,8 +161,7 @@ impl GuardedTransaction {
                         }
                     }
                 })?;
-            // The first is the guard's.
-            outcomes.drain(..1.min(outcomes.len()));
+            outcomes.drain(..self.checks.min(outcomes.len()));
             Ok(outcomes)
         };
         self.live.during(&self.guard, commit).await

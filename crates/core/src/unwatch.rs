@@ -1,14 +1,17 @@
 //! Watches that are dropped before they have seen anything.
 //!
-//! The client library takes such a watch off at the server. Where that request breaks the
-//! connection again and again, the watch is kept until it sees something.
+//! The client library takes such a watch off at the server. If that request breaks the connection
+//! again and again, watches are kept until they see something. Connections also break for other
+//! reasons: so now and then, ever more rarely, one watch is taken off again to see what happens.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
 use crate::breaks::{Asked, Breaks};
-use crate::ensemble::{Event, Watch};
+use crate::ensemble::{Event, ServerSession, Watch};
 use crate::live::LiveSession;
 use crate::sync::lock;
 use crate::watch_room::{Kind, Reserved};
@@ -21,6 +24,8 @@ pub(crate) struct Unwatching {
     /// The watches that nobody waits for. One for each path keeps the client from taking off
     /// the others.
     kept: Mutex<HashSet<(Kind, String)>>,
+    /// Tells a watch that is kept to go.
+    let_go: Notify,
 }
 
 impl Unwatching {
@@ -29,6 +34,7 @@ impl Unwatching {
             breaks,
             asked: Mutex::default(),
             kept: Mutex::default(),
+            let_go: Notify::new(),
         }
     }
 
@@ -39,6 +45,23 @@ impl Unwatching {
         if asked.as_ref().is_some_and(|asked| asked.sent() < sent) {
             asked.take().into_iter().for_each(Asked::answered);
         }
+    }
+
+    /// Takes one of the kept watches off, if it is time to see what comes of it.
+    pub(crate) fn try_again(&self, pause: Duration) {
+        if lock(&self.kept).is_empty() {
+            return;
+        }
+        if self.breaks.may_try_again(pause) {
+            self.let_go.notify_one();
+        } else if !self.keeps() && lock(&self.asked).is_none() {
+            self.let_go.notify_waiters();
+        }
+    }
+
+    /// Notes that a watch is about to be taken off.
+    fn asks(&self, server: &dyn ServerSession) {
+        *lock(&self.asked) = Some(self.breaks.asked(server));
     }
 
     /// True if watches are to be kept.
@@ -65,7 +88,7 @@ pub(crate) struct Unfired {
     kind: Kind,
     path: String,
     watch: Option<Watch>,
-    _room: Option<Reserved>,
+    room: Option<Reserved>,
 }
 
 impl Unfired {
@@ -81,7 +104,7 @@ impl Unfired {
             kind,
             path: path.to_owned(),
             watch: Some(watch),
-            _room: room,
+            room,
         }
     }
 
@@ -106,16 +129,23 @@ impl Drop for Unfired {
             return;
         };
         if !unwatching.keeps() {
-            let asked = unwatching.breaks.asked(&*server);
-            *lock(&unwatching.asked) = Some(asked);
+            unwatching.asks(&*server);
             return;
         }
         let key = (self.kind, self.path.clone());
         if lock(&unwatching.kept).insert(key.clone()) {
-            let (live, room) = (self.live.clone(), self._room.take());
+            let (live, room) = (self.live.clone(), self.room.take());
             self.live.in_background(async move {
-                watch.await;
-                lock(&live.unwatching().kept).remove(&key);
+                let unwatching = live.unwatching();
+                tokio::select! {
+                    _ = watch => {}
+                    () = unwatching.let_go.notified() => {
+                        if let Ok(server) = live.server() {
+                            unwatching.asks(&*server);
+                        }
+                    }
+                }
+                lock(&unwatching.kept).remove(&key);
                 drop(room);
             });
         }

@@ -71,8 +71,8 @@ async fn transaction_that_no_server_takes_is_refused_and_costs_no_connection() {
     let queue = Queue::new(&session, "/locks/a", First).expect("a good path");
     let hold = queue.acquire().await.expect("nobody is before it");
     let data = vec![0; 600_000];
-    let write = hold.transaction().set_data("/a", &data, None);
-    let refused = write.set_data("/b", &data, None).commit().await;
+    let write = hold.transaction().set_data("/a", &data);
+    let refused = write.set_data("/b", &data).commit().await;
     assert!(
         matches!(refused, Err(Error::InvalidInput(_))),
         "{refused:?}"

@@ -202,7 +202,7 @@ impl<'a> Visit<'a> {
     }
 
     fn list_own(&self, identity: &Identity) -> OwnPath {
-        self.live.own(self.child(&identity.prefix()).into())
+        self.live.own(self.child(&identity.prefix()).into(), None)
     }
 
     /// Who alone may write to the znode of a contender that will announce its release, if it can.

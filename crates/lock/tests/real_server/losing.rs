@@ -214,7 +214,7 @@ async fn a_hold_whose_znode_is_deleted_by_hand_learns_it() {
         assert_eq!(hold.state(), HoldState::Lost(LossReason::Deleted));
         let written = hold
             .transaction()
-            .set_data("/stored", b"stale", None)
+            .set_data("/stored", b"stale")
             .commit()
             .await;
         assert!(
@@ -236,17 +236,13 @@ async fn a_guarded_write_passes_while_the_lock_is_held() {
     let session = session(&server).await;
     let hold = lock(&session).acquire().await.expect("nobody is before it");
     hold.transaction()
-        .set_data("/stored", b"fresh", None)
+        .set_data("/stored", b"fresh")
         .commit()
         .await
         .expect("it is held");
     let (data, _) = client.get_data("/stored").await.expect("it is there");
     assert_eq!(data, b"fresh");
-    let refused = hold
-        .transaction()
-        .set_data("/absent", b"", None)
-        .commit()
-        .await;
+    let refused = hold.transaction().set_data("/absent", b"").commit().await;
     assert!(
         matches!(&refused, Err(Error::Refused { path, .. }) if path == "/absent"),
         "the error names the operation that was refused: {refused:?}"
