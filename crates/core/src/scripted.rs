@@ -15,7 +15,7 @@ use crate::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Node, Operation, Outcome, Reply,
     ServerSession, SessionId, Stat, TransactionError, Watch,
 };
-use crate::error::ServerError;
+use crate::error::{Refusal, ServerError};
 use crate::lease::Terms;
 use crate::live::LiveSession;
 use crate::sync::lock;
@@ -40,6 +40,8 @@ pub(crate) struct Scripted {
     syncs: Mutex<Vec<Duration>>,
     /// How long the process stands still at its next look at the clock but one.
     pause: Mutex<[Duration; 2]>,
+    /// Which operation of a transaction is refused, and why.
+    refused: Mutex<Option<(usize, Refusal)>>,
 }
 
 impl Scripted {
@@ -52,6 +54,7 @@ impl Scripted {
             connection: watch::Sender::new(0),
             syncs: Mutex::default(),
             pause: Mutex::default(),
+            refused: Mutex::default(),
         });
         let live = LiveSession::new(
             scripted.clone(),
@@ -77,6 +80,11 @@ impl Scripted {
     /// Has the process stand still for so long between its next two looks at the clock.
     pub(crate) fn pause_between_looks(&self, pause: Duration) {
         *lock(&self.pause) = [Duration::ZERO, pause];
+    }
+
+    /// Has transactions refused for this operation of theirs.
+    pub(crate) fn refuse(&self, operation: usize, refusal: Refusal) {
+        *lock(&self.refused) = Some((operation, refusal));
     }
 
     fn answer<T: Send + 'static>(&self, answer: T) -> Reply<'static, T> {
@@ -188,7 +196,14 @@ impl ServerSession for Scripted {
         &'a self,
         _: &[Operation],
     ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
-        ready(Ok(Vec::new())).boxed()
+        let outcomes = match lock(&self.refused).clone() {
+            Some((operation, refusal)) => Err(TransactionError {
+                operation: Some(operation),
+                error: ServerError::Refused(refusal),
+            }),
+            None => Ok(Vec::new()),
+        };
+        ready(outcomes).boxed()
     }
 
     fn get_each<'a>(&'a self, _: &[String]) -> Reply<'a, Vec<Option<Node>>> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
 use zookeeper_recipes_core::{
     ConnectOptions, Contender, CreateMode, Error, Hold, LossReason, Queue, QueueOptions, Recipe,
     Rule, Session, Verdict, WaitStrategy,
@@ -269,6 +270,21 @@ async fn holder_whose_znode_is_written_to_is_lost_also_before_it_is_watched() {
         let reason = timeout(SESSION_TIMEOUT / 6, hold.lost()).await;
         assert_eq!(reason, Ok(LossReason::Written), "{watched_for:?}");
     }
+}
+
+/// A release says so by a write, where it has been waited for.
+#[tokio::test(start_paused = true)]
+async fn holder_that_may_not_write_to_its_znode_deletes_it_all_the_same() {
+    let waiter = Waiter::new(0, Told::ByTheRelease).await;
+    waiter.hold.release().await.expect("it is released");
+    let hold = waiter.waiting.await.expect("no panic").expect("its turn");
+    let administrator = waiter.simulation.administrator();
+    let readable = [Acl::new(Permission::READ, AuthId::anyone())];
+    administrator
+        .set_acl(hold.path(), &readable)
+        .expect("it stands");
+    hold.release().await.expect("it may be deleted");
+    assert_eq!(administrator.children(PATH), [""; 0]);
 }
 
 /// Anybody can write to a contender of another library.
