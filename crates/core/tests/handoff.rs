@@ -376,3 +376,40 @@ async fn marked_release_lets_in_only_the_next_of_all_who_wait_on_the_holder() {
     let held = waiting.iter().filter(|waiting| waiting.is_finished());
     assert_eq!(held.count(), 1);
 }
+
+/// Never lets the first of all hold.
+#[derive(Debug)]
+struct NeverFirst;
+
+impl Rule for NeverFirst {
+    fn label(&self) -> Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn may_be_exchanged(&self, _: &str) -> bool {
+        false
+    }
+
+    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
+        Verdict::Wait {
+            on: (0..me).collect(),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiter_whose_rule_does_not_let_it_hold_is_not_let_in_by_anothers_going() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (holder, _) = queue(&simulation, "holder", Told::ByTheGoing).await;
+    let (waiter, _) = queue(&simulation, "waiter", Told::ByTheGoing).await;
+    let waiter = Queue::new(waiter.session(), PATH, NeverFirst).expect("a good path");
+    let hold = holder.acquire().await.expect("nobody is before it");
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    sleep(Duration::from_secs(1)).await;
+    hold.release().await.expect("it is released");
+    let outcome = waiting.await.expect("no panic");
+    assert!(
+        matches!(outcome, Err(Error::InvalidInput(_))),
+        "{outcome:?}"
+    );
+}

@@ -166,6 +166,49 @@ async fn hold_that_is_lost_on_its_way_to_a_waiter_is_not_granted() {
     assert!(waits.await.expect("its turn").is_held());
 }
 
+/// Its session's runtime has no time for it.
+#[tokio::test(start_paused = true)]
+async fn loss_is_told_in_time_though_the_session_stands_still() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let held = hold(&queue(&session)).await;
+    let process = simulation.process("one");
+    process.block_sessions(TIMEOUT * 2);
+    let reason = timeout(TIMEOUT, held.lost()).await;
+    assert_eq!(reason, Ok(LossReason::LeaseElapsed));
+}
+
+/// The attempt is polled no more, and keeps the server side of the session open.
+#[tokio::test(start_paused = true)]
+async fn attempt_that_waits_ends_with_its_session() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let _held = hold(&queue(&session)).await;
+    let queue = queue(&session);
+    let mut waits = Box::pin(async move { queue.acquire().await });
+    let waiting = timeout(TIMEOUT, &mut waits).await;
+    assert!(waiting.is_err(), "{waiting:?}");
+    session.close().await;
+    let outcome = timeout(TIMEOUT, waits).await.expect("in time");
+    assert!(
+        matches!(outcome, Err(Error::SessionOver { .. })),
+        "{outcome:?}"
+    );
+}
+
+/// Its owner is of another runtime, and hears of it at once.
+#[test]
+fn hold_is_lost_when_the_runtime_of_its_session_shuts_down() {
+    let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
+    let (own, other) = (runtime(), runtime());
+    let simulation = other.block_on(async { simulation(1) });
+    let session = own.block_on(open(&simulation, "one"));
+    let held = other.block_on(hold(&queue(&session)));
+    own.shutdown_background();
+    let reason = other.block_on(held.lost());
+    assert!(matches!(reason, LossReason::Session(_)), "{reason:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn release_of_a_lost_hold_says_so_at_once() {
     let simulation = simulation(1);

@@ -1,4 +1,4 @@
-//! Servers that put a client into another session at every reconnect, as ClickHouse Keeper does.
+//! Sessions that stand still while their clients go on.
 
 mod support;
 
@@ -20,7 +20,8 @@ use support::First;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-fn simulation() -> Simulation {
+/// Servers that put a client into another session at every reconnect, as ClickHouse Keeper does.
+fn forgetful() -> Simulation {
     Simulation::new(SimulationOptions {
         session_timeout: TIMEOUT,
         forgets_sessions: true,
@@ -65,6 +66,17 @@ impl Ensemble for Stalled {
     }
 }
 
+/// A session, and what has it stand still.
+async fn open(simulation: &Simulation) -> (watch::Sender<bool>, Session) {
+    let (stand_still, stands_still) = watch::channel(false);
+    let ensemble = Arc::new(Stalled {
+        ensemble: simulation.ensemble("one"),
+        stands_still,
+    });
+    let session = Session::open(ensemble, ConnectOptions::new()).await;
+    (stand_still, session.expect("a session opens"))
+}
+
 /// Acquires, again where that comes to nothing because the session is over.
 async fn hold(recipe: &impl Recipe) -> Hold {
     loop {
@@ -80,14 +92,8 @@ async fn hold(recipe: &impl Recipe) -> Hold {
 async fn assert_holds_by_its_own_session<R: Recipe>(recipe: impl Fn(&Session) -> R) {
     for create_is_lost in [false, true] {
         for moment in 0..100 {
-            let simulation = simulation();
-            let (stand_still, stands_still) = watch::channel(false);
-            let ensemble = Arc::new(Stalled {
-                ensemble: simulation.ensemble("one"),
-                stands_still,
-            });
-            let session = Session::open(ensemble, ConnectOptions::new()).await;
-            let session = session.expect("a session opens");
+            let simulation = forgetful();
+            let (stand_still, session) = open(&simulation).await;
             let recipe = recipe(&session);
             // The directory stands from then on, and the session knows that its server creates.
             hold(&recipe).await.release().await.expect("it is held");
