@@ -413,3 +413,37 @@ async fn waiter_whose_rule_does_not_let_it_hold_is_not_let_in_by_anothers_going(
         "{outcome:?}"
     );
 }
+
+/// Holds beside others, as far as it knows.
+#[derive(Debug)]
+struct Sharing;
+
+impl Rule for Sharing {
+    fn label(&self) -> Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn decide(&self, queue: &[Contender], me: usize) -> Verdict {
+        First(Told::ByTheRelease).decide(queue, me)
+    }
+}
+
+/// Others hold still when one of them has said that it releases.
+#[tokio::test(start_paused = true)]
+async fn waiter_for_holders_that_share_is_not_let_in_by_a_release() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (holder, _) = queue(&simulation, "holder", Told::ByTheRelease).await;
+    let (waiter, _) = queue(&simulation, "waiter", Told::ByTheRelease).await;
+    let waiter = Queue::new(waiter.session(), PATH, Sharing).expect("a good path");
+    let hold = holder.acquire().await.expect("nobody is before it");
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    sleep(Duration::from_secs(1)).await;
+    let administrator = simulation.administrator();
+    administrator
+        .set_data(hold.path(), b"")
+        .expect("it is written");
+    sleep(Duration::from_secs(1)).await;
+    assert!(!waiting.is_finished());
+    drop(hold);
+    drop(waiting.await.expect("no panic").expect("its turn"));
+}
