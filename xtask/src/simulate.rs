@@ -1,15 +1,21 @@
 //! `cargo xtask simulate`: the recipes under random schedules of faults, and proof that those find
 //! what they are to find.
 
-use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use anyhow::{Context, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::cargo::{InBackground, cargo, root, run as run_command};
+use crate::cargo::{InBackground, cargo, line, root, run as run_command};
 
 const PACKAGE: &str = "zookeeper-recipes-simulate";
+
+/// How long a test may run, once it is built, before it counts as one that fails.
+const LONGEST_TEST: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Arguments {
@@ -186,14 +192,12 @@ impl Copy<'_> {
         }
     }
 
-    /// Whether a test fails that was built.
+    /// Whether a test fails that was built, or has no end.
     fn is_red(&self, test: &str) -> anyhow::Result<bool> {
         let mut arguments = vec!["test", "--quiet", "--release"];
         arguments.extend(test.split_whitespace());
         run_command(self.cargo(&arguments).arg("--no-run"))?;
-        let output = self.cargo(&arguments).output();
-        let output = output.context("cannot run the test")?;
-        Ok(!output.status.success())
+        Ok(!succeeds_within(&mut self.cargo(&arguments), LONGEST_TEST)?)
     }
 
     /// Runs the seeds: the line that tells of the seed, if one has found something.
@@ -231,6 +235,26 @@ impl Copy<'_> {
     }
 }
 
+/// Whether a command, of whose output nothing is kept, succeeds in time; else it is killed with what
+/// it has started.
+fn succeeds_within(command: &mut Command, time: Duration) -> anyhow::Result<bool> {
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+    let child = quiet.process_group(0).spawn();
+    let mut child = child.with_context(|| format!("cannot run {}", line(command)))?;
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.success());
+        }
+        if started.elapsed() >= time {
+            kill_process_group(Pid::from_child(&child), Signal::KILL)?;
+            child.wait()?;
+            return Ok(false);
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// Copies what belongs to the workspace.
 fn copy_tree(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
@@ -254,7 +278,6 @@ fn copy_tree(from: &Path, to: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cargo::line;
 
     #[test]
     fn arguments_reach_the_simulation() {
@@ -268,6 +291,19 @@ mod tests {
             "cargo run --quiet --release --package zookeeper-recipes-simulate -- \
              --recipe lock --seed 7"
         );
+    }
+
+    #[test]
+    fn command_that_fails_or_has_no_end_does_not_succeed() {
+        let succeeds = |script: &str, time| {
+            let mut command = Command::new("sh");
+            succeeds_within(command.args(["-c", script]), time).expect("it can be run")
+        };
+        let (short, long) = (Duration::from_millis(100), Duration::from_secs(60));
+        assert!(succeeds("true", long));
+        assert!(!succeeds("false", long));
+        // The shell waits for a process of its own, as cargo does for a test.
+        assert!(!succeeds("sleep 60; true", short));
     }
 
     #[test]

@@ -211,3 +211,24 @@ async fn look_until_gone(watched: &Watched) -> Gone {
     })
     .await
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::scripted::{Scripted, TIMEOUT};
+
+    #[tokio::test(start_paused = true)]
+    async fn another_znode_in_its_place_is_seen_without_room_for_a_watch() {
+        let (live, server) = Scripted::open(Duration::from_millis(1));
+        let long_path = "/a".repeat(100_000);
+        let node = OwnNode::doubtful(&live, &long_path, b"").certain(1);
+        server.show(2, 2);
+        let watched = Watched { live, server, node };
+        let gone = timeout(TIMEOUT, Alarm::unarmed(watched).gone()).await;
+        assert_eq!(gone, Ok(Gone::Deleted));
+    }
+}

@@ -84,3 +84,30 @@ fn write(path: &str) -> Operation {
         version: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::ensemble::Ensemble;
+    use crate::scripted::Scripted;
+
+    #[tokio::test(start_paused = true)]
+    async fn server_is_believed_that_refuses_a_write_to_others_alone() {
+        let (_live, script) = Scripted::open(Duration::ZERO);
+        for (operation, refusal, believed) in [
+            (0, Refusal::NoNode, None),
+            // It does not know the identity for its owner's.
+            (1, Refusal::NoAuth, Some(false)),
+            (3, Refusal::NoAuth, Some(true)),
+            // It checks no access control list.
+            (4, Refusal::BadVersion, Some(false)),
+        ] {
+            script.refuse(operation, refusal);
+            let identity = script.identity();
+            let answer = is_believed(&*script, "/locks", &identity, &AuthId::anyone()).await;
+            assert_eq!(answer, believed, "refused at {operation}");
+        }
+    }
+}

@@ -452,10 +452,10 @@ impl LiveSession {
     /// How it stands with something that was granted when the lease had lapsed `lapses` times.
     pub(crate) fn standing(&self, lapses: u64) -> HoldState {
         let contact = self.condition().contact;
-        let (lapses_now, lapsed) = self.look_at_lease();
+        let (lapses_now, _) = self.look_at_lease();
         match contact {
             Contact::Ended(end) => HoldState::Lost(LossReason::Session(end)),
-            _ if lapsed || lapses_now != lapses => HoldState::Lost(LossReason::LeaseElapsed),
+            _ if lapses_now != lapses => HoldState::Lost(LossReason::LeaseElapsed),
             Contact::Suspended => HoldState::Suspended,
             Contact::Connected => HoldState::Held,
         }

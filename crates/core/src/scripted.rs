@@ -16,7 +16,7 @@ use crate::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Node, Operation, Outcome, Reply,
     ServerSession, SessionId, Stat, TransactionError, Watch,
 };
-use crate::error::ServerError;
+use crate::error::{Refusal, ServerError};
 use crate::lease::Terms;
 use crate::live::LiveSession;
 use crate::sync::lock;
@@ -41,6 +41,10 @@ pub(crate) struct Scripted {
     syncs: Mutex<Vec<Duration>>,
     /// How long the process stands still at its next look at the clock but one.
     pause: Mutex<[Duration; 2]>,
+    /// Which operation of a transaction is refused, and why.
+    refused: Mutex<Option<(usize, Refusal)>>,
+    /// By which transaction the znode that is read at any path was created and last written to.
+    shown: Mutex<Option<(i64, i64)>>,
 }
 
 impl Scripted {
@@ -53,6 +57,8 @@ impl Scripted {
             connection: watch::Sender::new(0),
             syncs: Mutex::default(),
             pause: Mutex::default(),
+            refused: Mutex::default(),
+            shown: Mutex::default(),
         });
         let ensemble: Arc<dyn Ensemble> = scripted.clone();
         let unsupported = Unsupported::new(&ensemble);
@@ -81,6 +87,43 @@ impl Scripted {
     /// Has the process stand still for so long between its next two looks at the clock.
     pub(crate) fn pause_between_looks(&self, pause: Duration) {
         *lock(&self.pause) = [Duration::ZERO, pause];
+    }
+
+    /// Has transactions refused for this operation of theirs.
+    pub(crate) fn refuse(&self, operation: usize, refusal: Refusal) {
+        *lock(&self.refused) = Some((operation, refusal));
+    }
+
+    /// Has a znode read at any path, created and last written to by these transactions.
+    pub(crate) fn show(&self, czxid: i64, mzxid: i64) {
+        *lock(&self.shown) = Some((czxid, mzxid));
+    }
+
+    fn shown(&self) -> Option<Node> {
+        let (czxid, mzxid) = (*lock(&self.shown))?;
+        let stat = Stat {
+            czxid,
+            mzxid,
+            ..self.stat()
+        };
+        Some((Vec::new(), stat))
+    }
+
+    /// Of a znode that was created just now.
+    fn stat(&self) -> Stat {
+        Stat {
+            czxid: 1,
+            mzxid: 1,
+            pzxid: 1,
+            ctime: 0,
+            mtime: 0,
+            version: 0,
+            cversion: 0,
+            aversion: 0,
+            ephemeral_owner: self.serves.load(Ordering::Relaxed),
+            data_length: 0,
+            num_children: 0,
+        }
     }
 
     fn answer<T: Send + 'static>(&self, answer: T) -> Reply<'static, T> {
@@ -147,20 +190,7 @@ impl ServerSession for Scripted {
         _: CreateMode,
         _: &[Acl],
     ) -> Reply<'a, Created> {
-        let stat = Stat {
-            czxid: 1,
-            mzxid: 1,
-            pzxid: 1,
-            ctime: 0,
-            mtime: 0,
-            version: 0,
-            cversion: 0,
-            aversion: 0,
-            ephemeral_owner: self.serves.load(Ordering::Relaxed),
-            data_length: 0,
-            num_children: 0,
-        };
-        let path = path.to_owned();
+        let (path, stat) = (path.to_owned(), self.stat());
         self.answer(Created { path, stat })
     }
 
@@ -177,11 +207,17 @@ impl ServerSession for Scripted {
     }
 
     fn get<'a>(&'a self, _: &'a str) -> Reply<'a, Node> {
-        pending().boxed()
+        match self.shown() {
+            Some(node) => self.answer(node),
+            None => pending().boxed(),
+        }
     }
 
     fn get_and_watch<'a>(&'a self, _: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
-        pending().boxed()
+        match self.shown() {
+            Some((data, stat)) => self.answer((data, stat, pending().boxed())),
+            None => pending().boxed(),
+        }
     }
 
     fn exists_and_watch<'a>(&'a self, _: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
@@ -192,11 +228,18 @@ impl ServerSession for Scripted {
         &'a self,
         _: &[Operation],
     ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
-        ready(Ok(Vec::new())).boxed()
+        let outcomes = match lock(&self.refused).clone() {
+            Some((operation, refusal)) => Err(TransactionError {
+                operation: Some(operation),
+                error: ServerError::Refused(refusal),
+            }),
+            None => Ok(Vec::new()),
+        };
+        ready(outcomes).boxed()
     }
 
-    fn get_each<'a>(&'a self, _: &[String]) -> Reply<'a, Vec<Option<Node>>> {
-        self.answer(Vec::new())
+    fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
+        self.answer(paths.iter().map(|_| self.shown()).collect())
     }
 
     fn sync<'a>(&'a self, _: &'a str) -> Reply<'a, ()> {

@@ -355,9 +355,6 @@ impl Claim {
     }
 
     fn grant(mut self, stat: &Stat) -> Option<Grant> {
-        if stat.ephemeral_owner != self.live.id().0 {
-            return None;
-        }
         let token = FencingToken::from(stat.czxid);
         let node = self.node.clone().certain(stat.czxid);
         let grant = Grant::new(self.session.clone(), self.live.clone(), node, token, None).ok()?;

@@ -278,7 +278,24 @@ impl Sweep {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::future::FutureExt;
+
     use super::*;
+    use crate::scripted::Scripted;
+
+    #[tokio::test(start_paused = true)]
+    async fn look_that_begins_later_is_told_what_the_first_has_seen() {
+        let (live, _script) = Scripted::open(Duration::from_secs(1));
+        let look = || look_at(&live, "/a", Urgency::Other);
+        let is_told = |look: &mut Look| {
+            live.sweep().tell("/a", None);
+            look.until(|_| Some(())).now_or_never().is_some()
+        };
+        let mut first = look();
+        assert!(is_told(&mut first));
+        assert!(!is_told(&mut first));
+        assert!(is_told(&mut look()));
+    }
 
     #[test]
     fn sweeps_take_turns_when_there_is_too_much_for_one() {

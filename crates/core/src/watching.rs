@@ -182,3 +182,47 @@ impl fmt::Debug for Watching {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::scripted::{Scripted, TIMEOUT};
+
+    /// Longer than what a session has room for.
+    fn long_path() -> String {
+        "/a".repeat(100_000)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn change_is_seen_without_room_for_a_watch() {
+        let (live, script) = Scripted::open(Duration::from_millis(1));
+        let watching = Watching::new(live, script.clone(), Purpose::Observe);
+        script.show(1, 1);
+        let read = watching.get_and_watch(&long_path()).await;
+        let (_, _, changed) = read.expect("it is read");
+        script.show(1, 2);
+        let changed = timeout(TIMEOUT, changed).await;
+        assert_eq!(changed, Ok(Event::DataChanged));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn change_before_there_is_room_for_the_watch_is_seen() {
+        let (live, script) = Scripted::open(Duration::from_millis(1));
+        let watching = Watching::new(live.clone(), script.clone(), Purpose::Wait);
+        let long = "/a".repeat(40_000);
+        let room = live.watch_room();
+        let taken = room.try_reserve(Purpose::Wait, [(Kind::Data, &*long)]);
+        assert!(taken.is_some());
+        let other = "/b".repeat(20_000);
+        script.show(1, 1);
+        let (_, _, changed) = watching.get_and_watch(&other).await.expect("it is read");
+        script.show(1, 2);
+        drop(taken);
+        let changed = timeout(TIMEOUT, changed).await;
+        assert_eq!(changed, Ok(Event::DataChanged));
+    }
+}

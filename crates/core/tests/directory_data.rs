@@ -30,6 +30,10 @@ impl Rule for AsManyAsRecorded {
         "seat-".into()
     }
 
+    fn may_be_exchanged(&self, _: &str) -> bool {
+        false
+    }
+
     fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
         let seats = self.seats.load(Ordering::SeqCst);
         if me < seats {
@@ -85,6 +89,30 @@ async fn change_of_the_data_at_any_moment_of_a_waiters_look_is_seen() -> Result<
         let (waited, changed) = tokio::join!(waiter.acquire_timeout(patience), change);
         changed.expect("the directory is there");
         assert!(waited.is_ok(), "changed after {moment} ms: {waited:?}");
+    }
+    Ok(())
+}
+
+/// The data is lowered just before the only one before the waiter goes.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn going_at_any_moment_of_a_waiters_look_is_no_turn_by_older_data() -> Result<(), Error> {
+    for seed in 0..300 {
+        let simulation = Simulation::new(SimulationOptions {
+            seed,
+            network_delay: Duration::from_millis(2)..=Duration::from_millis(9),
+            ..Default::default()
+        });
+        let administrator = simulation.administrator();
+        let held = seats(&simulation, "holder").await?.acquire().await?;
+        let waiter = seats(&simulation, "waiter").await?;
+        let going = async {
+            tokio::time::sleep(Duration::from_millis(seed % 60)).await;
+            administrator.set_data(PATH, b"0").expect("it is there");
+            administrator.delete(held.path()).expect("it is there");
+        };
+        let patience = Duration::from_secs(10);
+        let (waited, ()) = tokio::join!(waiter.acquire_timeout(patience), going);
+        assert!(waited.is_err(), "seed {seed}: {waited:?}");
     }
     Ok(())
 }

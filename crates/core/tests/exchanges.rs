@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::sleep;
 use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, Contender, Error, Hold, Permission, Queue, Recipe, Rule, Session,
-    Verdict,
+    Acl, AuthId, ConnectOptions, Contender, Error, Hold, LossReason, Permission, Queue, Recipe,
+    Rule, Session, Verdict,
 };
 use zookeeper_recipes_testkit::simulation::{
     Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
@@ -73,8 +73,8 @@ async fn an_exchange_where_even_the_directory_has_gone_says_that_the_hold_is_los
     assert!(matches!(failed, Err(Error::Lost { .. })), "{failed:?}");
 }
 
-/// A hold, and the ensemble that it is held on.
-async fn held(rule: impl Rule + 'static) -> (Simulation, Hold) {
+/// A hold, its session, and the ensemble that it is held on.
+async fn held(rule: impl Rule + 'static) -> (Simulation, Session, Hold) {
     let simulation = Simulation::new(SimulationOptions {
         session_timeout: TIMEOUT,
         tick: TIMEOUT / 5,
@@ -82,9 +82,10 @@ async fn held(rule: impl Rule + 'static) -> (Simulation, Hold) {
     });
     let options = ConnectOptions::new().tick(TIMEOUT / 5);
     let session = Session::open(simulation.ensemble("a"), options).await;
-    let queue = Queue::new(&session.expect("a session opens"), "/queue", rule);
-    let hold = queue.expect("a good path").acquire().await.expect("free");
-    (simulation, hold)
+    let session = session.expect("a session opens");
+    let queue = Queue::new(&session, "/queue", rule).expect("a good path");
+    let hold = queue.acquire().await.expect("free");
+    (simulation, session, hold)
 }
 
 fn everyone() -> [Acl; 1] {
@@ -110,7 +111,7 @@ impl Rule for NeverExchanged {
 
 #[tokio::test(start_paused = true)]
 async fn an_exchange_that_the_rule_forbids_is_refused() {
-    let (_simulation, hold) = held(NeverExchanged).await;
+    let (_simulation, _session, hold) = held(NeverExchanged).await;
     let refused = hold.exchange("old-", "new-", b"", &everyone()).await;
     assert!(
         matches!(refused, Err(Error::InvalidInput(_))),
@@ -121,7 +122,7 @@ async fn an_exchange_that_the_rule_forbids_is_refused() {
 /// The new znode would be the youngest of those with that number.
 #[tokio::test(start_paused = true)]
 async fn an_exchange_at_the_end_of_the_count_is_refused() {
-    let (simulation, hold) = held(First).await;
+    let (simulation, _session, hold) = held(First).await;
     let administrator = simulation.administrator();
     let counter = administrator.set_create_counter("/queue", i32::MAX);
     counter.expect("it is there");
@@ -140,7 +141,7 @@ async fn an_exchange_at_the_end_of_the_count_is_refused() {
 /// It is done, and nobody has heard the answer.
 #[tokio::test(start_paused = true)]
 async fn an_exchange_dropped_half_way_leaves_nothing() {
-    let (simulation, hold) = held(First).await;
+    let (simulation, _session, hold) = held(First).await;
     let acl = everyone();
     let mut exchange = Box::pin(hold.exchange("old-", "new-", b"", &acl));
     assert!((&mut exchange).now_or_never().is_none());
@@ -153,7 +154,7 @@ async fn an_exchange_dropped_half_way_leaves_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hold_that_is_lost_in_its_exchange_stays_lost() {
-    let (simulation, hold) = held(First).await;
+    let (simulation, _session, hold) = held(First).await;
     sleep(TIMEOUT).await;
     let lapses = hold.remaining() + Duration::from_millis(100);
     let acl = everyone();
@@ -169,7 +170,7 @@ async fn a_hold_that_is_lost_in_its_exchange_stays_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn an_exchange_whose_new_znode_was_deleted_says_that_the_hold_is_lost() {
-    let (simulation, hold) = held(First).await;
+    let (simulation, _session, hold) = held(First).await;
     let administrator = simulation.administrator();
     let old = hold.path().to_owned();
     let lost = Fault::new(FaultKind::ReplyLost).on(RequestKind::Transact);
@@ -187,5 +188,9 @@ async fn an_exchange_whose_new_znode_was_deleted_says_that_the_hold_is_lost() {
     };
     administrator.delete(&new).expect("it stands");
     let lost = exchange.await.expect("no panic");
-    assert!(matches!(lost, Err(Error::Lost { .. })), "{lost:?}");
+    let deleted = LossReason::Deleted;
+    assert!(
+        matches!(&lost, Err(Error::Lost { reason, .. }) if *reason == deleted),
+        "{lost:?}"
+    );
 }

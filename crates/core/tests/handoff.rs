@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
 use zookeeper_recipes_core::{
     ConnectOptions, Contender, CreateMode, Error, Hold, LossReason, Queue, QueueOptions, Recipe,
     Rule, Session, Verdict, WaitStrategy,
@@ -271,6 +272,21 @@ async fn holder_whose_znode_is_written_to_is_lost_also_before_it_is_watched() {
     }
 }
 
+/// A release says so by a write, where it has been waited for.
+#[tokio::test(start_paused = true)]
+async fn holder_that_may_not_write_to_its_znode_deletes_it_all_the_same() {
+    let waiter = Waiter::new(0, Told::ByTheRelease).await;
+    waiter.hold.release().await.expect("it is released");
+    let hold = waiter.waiting.await.expect("no panic").expect("its turn");
+    let administrator = waiter.simulation.administrator();
+    let readable = [Acl::new(Permission::READ, AuthId::anyone())];
+    administrator
+        .set_acl(hold.path(), &readable)
+        .expect("it stands");
+    hold.release().await.expect("it may be deleted");
+    assert_eq!(administrator.children(PATH), [""; 0]);
+}
+
 /// Anybody can write to a contender of another library.
 #[tokio::test(start_paused = true)]
 async fn write_to_a_contender_without_a_mark_lets_nobody_in() {
@@ -359,4 +375,75 @@ async fn marked_release_lets_in_only_the_next_of_all_who_wait_on_the_holder() {
     sleep(Duration::from_secs(1)).await;
     let held = waiting.iter().filter(|waiting| waiting.is_finished());
     assert_eq!(held.count(), 1);
+}
+
+/// Never lets the first of all hold.
+#[derive(Debug)]
+struct NeverFirst;
+
+impl Rule for NeverFirst {
+    fn label(&self) -> Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn may_be_exchanged(&self, _: &str) -> bool {
+        false
+    }
+
+    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
+        Verdict::Wait {
+            on: (0..me).collect(),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiter_whose_rule_does_not_let_it_hold_is_not_let_in_by_anothers_going() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (holder, _) = queue(&simulation, "holder", Told::ByTheGoing).await;
+    let (waiter, _) = queue(&simulation, "waiter", Told::ByTheGoing).await;
+    let waiter = Queue::new(waiter.session(), PATH, NeverFirst).expect("a good path");
+    let hold = holder.acquire().await.expect("nobody is before it");
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    sleep(Duration::from_secs(1)).await;
+    hold.release().await.expect("it is released");
+    let outcome = waiting.await.expect("no panic");
+    assert!(
+        matches!(outcome, Err(Error::InvalidInput(_))),
+        "{outcome:?}"
+    );
+}
+
+/// Holds beside others, as far as it knows.
+#[derive(Debug)]
+struct Sharing;
+
+impl Rule for Sharing {
+    fn label(&self) -> Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn decide(&self, queue: &[Contender], me: usize) -> Verdict {
+        First(Told::ByTheRelease).decide(queue, me)
+    }
+}
+
+/// Others hold still when one of them has said that it releases.
+#[tokio::test(start_paused = true)]
+async fn waiter_for_holders_that_share_is_not_let_in_by_a_release() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (holder, _) = queue(&simulation, "holder", Told::ByTheRelease).await;
+    let (waiter, _) = queue(&simulation, "waiter", Told::ByTheRelease).await;
+    let waiter = Queue::new(waiter.session(), PATH, Sharing).expect("a good path");
+    let hold = holder.acquire().await.expect("nobody is before it");
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    sleep(Duration::from_secs(1)).await;
+    let administrator = simulation.administrator();
+    administrator
+        .set_data(hold.path(), b"")
+        .expect("it is written");
+    sleep(Duration::from_secs(1)).await;
+    assert!(!waiting.is_finished());
+    drop(hold);
+    drop(waiting.await.expect("no panic").expect("its turn"));
 }

@@ -139,9 +139,10 @@ async fn try_takes_the_turn_of_a_lost_hold_unless_somebody_waits() {
     lapse(&simulation, "one", &kept).await;
     sleep(TIMEOUT).await;
     let tried = queue.try_acquire().await.expect("a look").expect("free");
-    lapse(&simulation, "one", &tried).await;
     let mut waits = Box::pin(queue.acquire());
     assert!((&mut waits).now_or_never().is_none());
+    sleep(TIMEOUT).await;
+    lapse(&simulation, "one", &tried).await;
     sleep(TIMEOUT).await;
     assert!(queue.try_acquire().await.expect("a look").is_none());
     assert!(waits.await.expect("its turn").is_held());
@@ -165,6 +166,49 @@ async fn hold_that_is_lost_on_its_way_to_a_waiter_is_not_granted() {
     assert!(waits.await.expect("its turn").is_held());
 }
 
+/// Its session's runtime has no time for it.
+#[tokio::test(start_paused = true)]
+async fn loss_is_told_in_time_though_the_session_stands_still() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let held = hold(&queue(&session)).await;
+    let process = simulation.process("one");
+    process.block_sessions(TIMEOUT * 2);
+    let reason = timeout(TIMEOUT, held.lost()).await;
+    assert_eq!(reason, Ok(LossReason::LeaseElapsed));
+}
+
+/// The attempt is polled no more, and keeps the server side of the session open.
+#[tokio::test(start_paused = true)]
+async fn attempt_that_waits_ends_with_its_session() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let _held = hold(&queue(&session)).await;
+    let queue = queue(&session);
+    let mut waits = Box::pin(async move { queue.acquire().await });
+    let waiting = timeout(TIMEOUT, &mut waits).await;
+    assert!(waiting.is_err(), "{waiting:?}");
+    session.close().await;
+    let outcome = timeout(TIMEOUT, waits).await.expect("in time");
+    assert!(
+        matches!(outcome, Err(Error::SessionOver { .. })),
+        "{outcome:?}"
+    );
+}
+
+/// Its owner is of another runtime, and hears of it at once.
+#[test]
+fn hold_is_lost_when_the_runtime_of_its_session_shuts_down() {
+    let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
+    let (own, other) = (runtime(), runtime());
+    let simulation = other.block_on(async { simulation(1) });
+    let session = own.block_on(open(&simulation, "one"));
+    let held = other.block_on(hold(&queue(&session)));
+    own.shutdown_background();
+    let reason = other.block_on(held.lost());
+    assert!(matches!(reason, LossReason::Session(_)), "{reason:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn release_of_a_lost_hold_says_so_at_once() {
     let simulation = simulation(1);
@@ -176,6 +220,72 @@ async fn release_of_a_lost_hold_says_so_at_once() {
     let released = held.release().await;
     assert!(matches!(released, Err(Error::Lost { .. })), "{released:?}");
     assert!(began.elapsed() < Duration::from_millis(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_hold_is_not_handed_on_within_the_process() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let queue = local_queue(&session);
+    let held = hold(&queue).await;
+    let mut waits = Box::pin(queue.acquire());
+    assert!((&mut waits).now_or_never().is_none());
+    sleep(TIMEOUT).await;
+    lapse(&simulation, "one", &held).await;
+    let released = held.release().await;
+    assert!(matches!(released, Err(Error::Lost { .. })), "{released:?}");
+    assert!(waits.await.expect("its turn").is_held());
+}
+
+#[tokio::test(start_paused = true)]
+async fn clone_of_a_hold_that_was_released_for_all_releases_nothing_more() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let held = hold(&queue(&session)).await;
+    let clone = held.clone();
+    held.release_all().await.expect("it is held");
+    let released = clone.release_all().await;
+    let reason = LossReason::Released;
+    assert!(
+        matches!(&released, Err(Error::Lost { reason: it, .. }) if *it == reason),
+        "{released:?}"
+    );
+}
+
+/// Nobody has told it of the deletion yet.
+#[tokio::test(start_paused = true)]
+async fn guarded_write_is_refused_once_the_znode_has_gone() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let administrator = simulation.administrator();
+    administrator
+        .create("/data", b"", CreateMode::Persistent)
+        .expect("an empty tree takes it");
+    let held = hold(&queue(&session)).await;
+    administrator.delete(held.path()).expect("it stands");
+    let write = held.transaction().set_data("/data", b"late", None);
+    let write = write.commit().await;
+    assert!(matches!(write, Err(Error::Lost { .. })), "{write:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempt_that_is_dropped_before_its_create_is_answered_leaves_nothing() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let queue = queue(&session);
+    hold(&queue).await.release().await.expect("it is held");
+    let late = FaultKind::ReplyLate(Duration::from_secs(1));
+    let late = Fault::new(late).on(RequestKind::Create);
+    simulation.faults().inject(late);
+    let attempt = queue.acquire_timeout(Duration::from_millis(500)).await;
+    assert!(
+        matches!(attempt, Err(Error::DeadlineElapsed { .. })),
+        "{attempt:?}"
+    );
+    let standing = || simulation.administrator().children("/locks/a").len();
+    assert_eq!(standing(), 1, "it was created");
+    sleep(TIMEOUT).await;
+    assert_eq!(standing(), 0);
 }
 
 #[tokio::test(start_paused = true)]

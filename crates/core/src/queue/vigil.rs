@@ -251,10 +251,7 @@ impl Vigil {
                 Err(error) => return Err(visit.failed(error)),
             }
         }
-        Ok(match (set, gone) {
-            (Set::All, Some(name)) => Set::Gone(name),
-            (set, _) => set,
-        })
+        Ok(gone.map_or(set, Set::Gone))
     }
 
     fn reserve<'p>(
