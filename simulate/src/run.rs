@@ -9,7 +9,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
-use zookeeper_recipes_core::{CreateMode, Session};
+use zookeeper_recipes_core::{CreateMode, Error, Session};
 use zookeeper_recipes_testkit::simulation::{Simulation, Trace};
 
 use crate::contender::{Setting, draw_weight, make};
@@ -269,7 +269,12 @@ async fn end(
         let weight = weights.filter(|it| **it <= capacity).max().unwrap_or(&1);
         let mut rng = Rng::with_seed(0);
         let recipe = make(setting, session, *weight, capacity, &mut rng);
-        match recipe.try_acquire().await {
+        let mut tried = recipe.try_acquire().await;
+        // A session that has nothing at the server learns only now that the server gave it up.
+        if schedule.options.forgets_sessions && matches!(tried, Err(Error::SessionOver { .. })) {
+            tried = recipe.try_acquire().await;
+        }
+        match tried {
             Ok(Some(hold)) => drop(hold.release().await),
             other => {
                 let text = format!("{other:?}");

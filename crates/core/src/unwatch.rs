@@ -4,7 +4,8 @@
 //! again and again, watches are kept until they see something. Connections also break for other
 //! reasons: so now and then, ever more rarely, one watch is taken off again to see what happens.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,11 +22,19 @@ pub(crate) struct Unwatching {
     breaks: Arc<Breaks>,
     /// The last watch that was taken off, until a later request has been answered.
     asked: Mutex<Option<Asked>>,
-    /// The watches that nobody waits for. One for each path keeps the client from taking off
-    /// the others.
-    kept: Mutex<HashSet<(Kind, String)>>,
+    /// How many watch each path. The client takes a watch off when the last of them goes.
+    watching: Mutex<HashMap<Watched, usize>>,
+    /// How many watches are kept though nobody waits for them.
+    kept: AtomicUsize,
     /// Tells a watch that is kept to go.
     let_go: Notify,
+}
+
+/// A path, and whether its children are watched or the znode itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Watched {
+    path: Arc<str>,
+    children: bool,
 }
 
 impl Unwatching {
@@ -33,7 +42,8 @@ impl Unwatching {
         Unwatching {
             breaks,
             asked: Mutex::default(),
-            kept: Mutex::default(),
+            watching: Mutex::default(),
+            kept: AtomicUsize::new(0),
             let_go: Notify::new(),
         }
     }
@@ -47,9 +57,10 @@ impl Unwatching {
         }
     }
 
-    /// Takes one of the kept watches off, if it is time to see what comes of it.
+    /// Takes one of the kept watches off, if it is time to see what comes of it, or all, if it is
+    /// clear by now that it breaks nothing.
     pub(crate) fn try_again(&self, pause: Duration) {
-        if lock(&self.kept).is_empty() {
+        if self.kept.load(Ordering::Relaxed) == 0 {
             return;
         }
         if self.breaks.may_try_again(pause) {
@@ -57,6 +68,11 @@ impl Unwatching {
         } else if !self.keeps() && lock(&self.asked).is_none() {
             self.let_go.notify_waiters();
         }
+    }
+
+    /// Counts the break, if the connection has broken.
+    pub(crate) fn end(&self) {
+        lock(&self.asked).take();
     }
 
     /// Notes that a watch is about to be taken off.
@@ -70,25 +86,40 @@ impl Unwatching {
         self.breaks.are_too_many()
     }
 
-    /// Counts the break, if the connection has broken.
-    pub(crate) fn end(&self) {
-        lock(&self.asked).take();
-    }
-
     fn settle(&self, asked: &mut Option<Asked>) {
         if asked.as_mut().is_some_and(Asked::has_broken) {
             *asked = None;
         }
     }
+
+    fn is_last(&self, watched: &Watched) -> bool {
+        lock(&self.watching).get(watched) == Some(&1)
+    }
 }
 
 /// A watch with its room, which it gives back when it has seen something or is dropped.
 pub(crate) struct Unfired {
-    live: Arc<LiveSession>,
-    kind: Kind,
-    path: String,
     watch: Option<Watch>,
-    room: Option<Reserved>,
+    place: Option<Place>,
+}
+
+/// What a watch takes in its session.
+struct Place {
+    live: Arc<LiveSession>,
+    watched: Watched,
+    _room: Option<Reserved>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut watching = lock(&self.live.unwatching().watching);
+        if let Some(watchers) = watching.get_mut(&self.watched) {
+            *watchers -= 1;
+            if *watchers == 0 {
+                watching.remove(&self.watched);
+            }
+        }
+    }
 }
 
 impl Unfired {
@@ -99,12 +130,20 @@ impl Unfired {
         watch: Watch,
         room: Option<Reserved>,
     ) -> Unfired {
+        let watched = Watched {
+            path: path.into(),
+            children: kind == Kind::Children,
+        };
+        let mut watching = lock(&live.unwatching().watching);
+        *watching.entry(watched.clone()).or_default() += 1;
+        drop(watching);
         Unfired {
-            live: live.clone(),
-            kind,
-            path: path.to_owned(),
             watch: Some(watch),
-            room,
+            place: Some(Place {
+                live: live.clone(),
+                watched,
+                _room: room,
+            }),
         }
     }
 
@@ -121,33 +160,53 @@ impl Unfired {
 
 impl Drop for Unfired {
     fn drop(&mut self) {
-        let Some(watch) = self.watch.take() else {
+        let (Some(watch), Some(place)) = (self.watch.take(), self.place.take()) else {
             return;
         };
-        let unwatching = self.live.unwatching();
-        let Ok(server) = self.live.server() else {
+        let live = place.live.clone();
+        let unwatching = live.unwatching();
+        let Ok(server) = live.server() else {
             return;
         };
-        if !unwatching.keeps() {
+        if !unwatching.is_last(&place.watched) {
+            return;
+        }
+        if unwatching.keeps() {
+            live.in_background(keep(watch, place));
+        } else {
             unwatching.asks(&*server);
-            return;
         }
-        let key = (self.kind, self.path.clone());
-        if lock(&unwatching.kept).insert(key.clone()) {
-            let (live, room) = (self.live.clone(), self.room.take());
-            self.live.in_background(async move {
-                let unwatching = live.unwatching();
-                tokio::select! {
-                    _ = watch => {}
-                    () = unwatching.let_go.notified() => {
-                        if let Ok(server) = live.server() {
-                            unwatching.asks(&*server);
-                        }
-                    }
-                }
-                lock(&unwatching.kept).remove(&key);
-                drop(room);
-            });
+    }
+}
+
+/// Keeps a watch until it sees something or is let go.
+async fn keep(watch: Watch, place: Place) {
+    let unwatching = place.live.unwatching();
+    let _kept = Kept::new(&unwatching.kept);
+    tokio::select! {
+        _ = watch => {}
+        () = unwatching.let_go.notified() => {
+            // Others may have come to watch the path.
+            match place.live.server() {
+                Ok(server) if unwatching.is_last(&place.watched) => unwatching.asks(&*server),
+                _ => {}
+            }
         }
+    }
+}
+
+/// Counts a watch that is kept.
+struct Kept<'a>(&'a AtomicUsize);
+
+impl Kept<'_> {
+    fn new(number: &AtomicUsize) -> Kept<'_> {
+        number.fetch_add(1, Ordering::Relaxed);
+        Kept(number)
+    }
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -24,7 +24,7 @@ const FOR_WAITERS_ALONE: usize = MOST_BYTES / 4;
 const WORTH_A_TRY: usize = 512;
 
 /// What a watch tells of. A server keeps a list of paths for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The znode's data, and its deletion.
     Data,

@@ -263,7 +263,7 @@ async fn guarded_write_is_refused_once_the_znode_has_gone() {
         .expect("an empty tree takes it");
     let held = hold(&queue(&session)).await;
     administrator.delete(held.path()).expect("it stands");
-    let write = held.transaction().set_data("/data", b"late", None);
+    let write = held.transaction().set_data("/data", b"late");
     let write = write.commit().await;
     assert!(matches!(write, Err(Error::Lost { .. })), "{write:?}");
 }
