@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use anyhow::bail;
 use zookeeper_recipes_examples::{Part, Playground};
-use zookeeper_recipes_lock::core::ensemble::{CreateMode, Operation};
-use zookeeper_recipes_lock::core::{NodePath, ServerError};
+use zookeeper_recipes_lock::common::ensemble::{CreateMode, Operation};
+use zookeeper_recipes_lock::common::{NodePath, ServerError};
 use zookeeper_recipes_lock::{ExclusiveLock, FencingToken, Hold, Recipe, Session};
 
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -19,7 +19,7 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use zookeeper_recipes_election::core::SessionState;
+use zookeeper_recipes_election::common::SessionState;
 use zookeeper_recipes_election::{Leader, LeaderElection, Leadership, Session};
 use zookeeper_recipes_examples::{Part, Playground, Process};
 

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use futures_util::future::{join_all, try_join_all};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use zookeeper_recipes_lock::core::{Refusal, ZookeeperEnsemble};
+use zookeeper_recipes_lock::common::{Refusal, ZookeeperEnsemble};
 use zookeeper_recipes_lock::{
     ConnectOptions, ExclusiveLock, FencingToken, InvalidInput, QueueOptions, Recipe, Session,
     SingleNodeLock, SingleNodeOptions, WaitStrategy,
@@ -522,7 +522,7 @@ impl Reading {
 mod tests {
     use std::borrow::Cow;
 
-    use zookeeper_recipes_lock::core::{Contender as Place, Queue, Rule, Verdict};
+    use zookeeper_recipes_lock::common::{Contender as Place, Queue, Rule, Verdict};
     use zookeeper_recipes_testkit::ServerOptions;
 
     use super::*;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use zookeeper_recipes_lock::core::{NodePath, Refusal, ServerError, ensemble::ServerSession};
+use zookeeper_recipes_lock::common::{NodePath, Refusal, ServerError, ensemble::ServerSession};
 use zookeeper_recipes_lock::{ConnectOptions, FencingToken, Session};
 use zookeeper_recipes_testkit::{CONNECT_VARIABLE, ServerOptions, TestEnsemble};
 

@@ -33,7 +33,9 @@ use crate::transaction::GuardedTransaction;
 /// # What it is worth
 ///
 /// [`is_held`](Self::is_held) is certain: it says no before the server can have passed the hold
-/// on, also right after a pause of the process. But between that look and the work it was to
+/// on, also right after a pause of the process. The exception is a znode that somebody deletes by
+/// hand: the holder notices within a sixth of the session timeout at most, and the next contender
+/// may hold before that. But between that look and the work it was to
 /// protect the process can be paused again. Where that must not matter, let the other side check:
 /// a write to ZooKeeper through [`transaction`](Self::transaction) is refused by the server
 /// itself once the hold has gone, and any other store can refuse a
@@ -147,7 +149,8 @@ impl Hold {
     /// [`Lost`](HoldState::Lost).
     ///
     /// Right after a pause of the process, too, however long: the answer comes from a clock that
-    /// does not stop, and not from an event that has yet to arrive.
+    /// does not stop, and not from an event that has yet to arrive. If somebody deletes the holder's
+    /// znode by hand, this says yes for a sixth of the session timeout more at most.
     pub fn is_held(&self) -> bool {
         !matches!(self.state(), HoldState::Lost(_))
     }
@@ -161,7 +164,8 @@ impl Hold {
         }
     }
 
-    /// Resolves when the hold is lost, before anyone else can hold.
+    /// Resolves when the hold is lost, before anyone else can hold. If somebody deletes the
+    /// holder's znode by hand, within a sixth of the session timeout at most.
     ///
     /// "Before" is by the clock of the runtime that it is awaited in: needs that runtime to run
     /// and to have its time enabled, and not the session's. After a pause,

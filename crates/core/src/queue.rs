@@ -107,6 +107,18 @@ impl QueueOptions {
 
     /// The access control list of the znodes that are created, the directories included. Where
     /// releases are announced, those who may read a contender's znode by it can only read it.
+    ///
+    /// ```
+    /// use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, Permission, QueueOptions};
+    ///
+    /// // Who shows these credentials may do anything, everyone else may look.
+    /// let connect = ConnectOptions::new().auth("digest", "service:secret");
+    /// let options = QueueOptions::new().acl([
+    ///     Acl::new(Permission::ALL, AuthId::authed()),
+    ///     Acl::new(Permission::READ, AuthId::anyone()),
+    /// ]);
+    /// # let _ = (connect, options);
+    /// ```
     pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> QueueOptions {
         self.acl = acl.into();
         self

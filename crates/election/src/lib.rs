@@ -11,22 +11,33 @@
 //!
 //! ```
 //! # use zookeeper_recipes_testkit::{Server, ServerOptions};
+//! use std::time::Duration;
+//!
 //! use zookeeper_recipes_election::{LeaderElection, Leadership, Session};
 //!
-//! async fn serve(leadership: Leadership) -> Result<(), std::io::Error> {
+//! /// The leader's work. It is dropped when the leadership may be about to go.
+//! async fn lead(leadership: Leadership) -> std::io::Result<()> {
 //!     println!("{} leads with token {}", leadership.id(), leadership.fencing_token());
-//!     Ok(())
+//!     loop {
+//!         // One piece of the work; an error here ends the service.
+//!         tokio::time::sleep(Duration::from_secs(1)).await;
+//!     }
 //! }
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let server = Server::start(ServerOptions::new()).await?;
 //! # let connect_string = server.connect_string();
-//! # let shutdown = tokio::time::sleep(std::time::Duration::from_millis(50));
+//! # let until_told_to_end = || tokio::time::sleep(Duration::from_millis(50));
 //! let session = Session::connect(&connect_string).await?;
-//! LeaderElection::new(&session, "/app/leader", "node-7")?
-//!     .run(shutdown, async |leadership| serve(leadership).await)
-//!     .await?;
+//! let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
+//!
+//! // What a spawned task uses it owns, so the closure is `async move`.
+//! let service = tokio::spawn(async move {
+//!     let shutdown = until_told_to_end(); // for example, until Ctrl-C
+//!     election.run(shutdown, async move |leadership| lead(leadership).await).await
+//! });
+//! service.await??;
 //! # Ok(())
 //! # }
 //! ```
@@ -47,7 +58,7 @@
 //! The names are those of Curator's `LeaderLatch` (`_c_<uuid>-latch-<number>`), and so is the data,
 //! the candidate's id: processes that use it can campaign under the same path, and each sees the
 //! others' ids. kazoo's election must not be put under the same path.
-//! See [Sharing a lock with other languages](core::docs::sharing).
+//! See [Sharing a lock with other languages](common::docs::sharing).
 
 mod backoff;
 mod hold;
@@ -63,7 +74,7 @@ pub use recipe::LeaderElection;
 pub use rule::FirstInQueue;
 pub use run::{RunError, StopWork};
 pub use zookeeper_recipes_core::{
-    self as core, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
+    self as common, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
     HoldState, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session, SessionId,
     SessionState, WaitStrategy,
 };

@@ -26,7 +26,7 @@ use crate::run::StopWork;
 /// # Requests
 ///
 /// Campaign, uncontended: a create and a list, sent together; soon a create alone, where nobody else
-/// comes in between ([why that is enough](crate::core::docs::handoff)). Resign: a delete. A
+/// comes in between ([why that is enough](crate::common::docs::handoff)). Resign: a delete. A
 /// candidate who waits sends two reads when it begins to wait, and a list when the one before it
 /// has gone, unless that was the only one. A failed [`try_acquire`](Recipe::try_acquire): a list. An observer: see
 /// [`observe`](Self::observe).

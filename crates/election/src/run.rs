@@ -3,13 +3,18 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use futures_util::stream::StreamExt;
+use tokio::time::Instant;
 use zookeeper_recipes_core::{Error, Hold, HoldState, Refusal, Session, SessionState};
 
 use crate::backoff::Backoff;
 use crate::hold::Leadership;
 use crate::recipe::LeaderElection;
+
+/// A term that ends sooner is followed by a pause: work that returns at once is no busy loop.
+const SHORT_TERM: Duration = Duration::from_secs(1);
 
 /// When [`LeaderElection::run`] takes the work away from a leader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -53,7 +58,8 @@ impl LeaderElection {
     /// an expiry, under a new one.
     ///
     /// * When the work returns `Ok`, it resigns and campaigns again: a term was enough, and others
-    ///   get theirs.
+    ///   get theirs. If a term lasts less than a second, a pause follows, from 20 ms after the first
+    ///   such term in a row up to a second.
     /// * When the work returns an error, it resigns and returns that error.
     /// * When the work panics, it resigns, and the panic goes on to the caller.
     /// * When `shutdown` resolves, the work is dropped, it resigns, and returns `Ok`.
@@ -116,6 +122,7 @@ impl LeaderElection {
         mut work: impl AsyncFnMut(Leadership) -> Result<(), E>,
     ) -> Result<(), RunError<E>> {
         let mut shutdown = pin!(shutdown);
+        let mut pause = Backoff::new();
         loop {
             let leadership = tokio::select! {
                 biased;
@@ -123,6 +130,7 @@ impl LeaderElection {
                 elected = self.until_elected() => elected?,
             };
             let hold = (*leadership).clone();
+            let began = Instant::now();
             let term = tokio::select! {
                 // The work is not even polled once it has to stop.
                 biased;
@@ -135,6 +143,15 @@ impl LeaderElection {
                 Term::Worked(Err(error)) => return Err(RunError::Work(error)),
                 Term::ShutDown => return Ok(resigned?),
                 Term::Stopped | Term::Worked(Ok(())) => resigned?,
+            }
+            if began.elapsed() >= SHORT_TERM {
+                pause = Backoff::new();
+                continue;
+            }
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(()),
+                () = pause.wait() => {}
             }
         }
     }

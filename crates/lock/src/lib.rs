@@ -47,7 +47,7 @@
 //!
 //! The names are those of Curator's `InterProcessMutex` (`_c_<uuid>-lock-<number>`): processes that
 //! use Curator, go-zookeeper or zookeeper-client can queue under the same path, and kazoo's when
-//! told to look for `-lock-`. See [Sharing a lock with other languages](core::docs::sharing).
+//! told to look for `-lock-`. See [Sharing a lock with other languages](common::docs::sharing).
 
 mod recipe;
 mod rule;
@@ -57,7 +57,7 @@ pub use recipe::ExclusiveLock;
 pub use rule::FirstInQueue;
 pub use single_node::SingleNodeLock;
 pub use zookeeper_recipes_core::{
-    self as core, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
+    self as common, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
     HoldState, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session, SessionId,
     SessionState, SingleNodeOptions, WaitStrategy,
 };

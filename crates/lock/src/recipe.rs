@@ -17,7 +17,7 @@ use crate::rule::FirstInQueue;
 ///
 /// Acquire, uncontended: a create and a list, sent together, and the first time in a session one
 /// more before; soon a create alone, where nobody else comes in between ([why that is
-/// enough](crate::core::docs::handoff)). Release: a delete, or a transaction where somebody may be
+/// enough](crate::common::docs::handoff)). Release: a delete, or a transaction where somebody may be
 /// waiting. A waiter sends two reads when it begins to wait, and nothing more when the holder
 /// releases; a list when the one before it, and not the only one, has gone otherwise. A failed
 /// [`try_acquire`](crate::Recipe::try_acquire): a list, or nothing where another task of the

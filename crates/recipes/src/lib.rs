@@ -1,7 +1,7 @@
 //! Recipes on ZooKeeper: locks, semaphores and leader election.
 //!
 //! Each recipe is a crate of its own, and this one is all of them under one name. What they share
-//! comes from [`core`]: the [`Session`] they stand on, the trait [`Recipe`] that they all are, and
+//! comes from [`common`]: the [`Session`] they stand on, the trait [`Recipe`] that they all are, and
 //! the [`Hold`] that each of them yields, which knows in time when it is lost and carries a
 //! [`FencingToken`].
 //!
@@ -31,7 +31,7 @@
 //! | many may read, one may write | [`SharedLock`] | [`rwlock`] | `zookeeper-recipes-rwlock` |
 //! | so many at a time, and some count for more than one | [`Semaphore`] | [`semaphore`] | `zookeeper-recipes-semaphore` |
 //! | one process of a fleet does a job, and the next one takes over when it dies | [`LeaderElection`] | [`election`] | `zookeeper-recipes-election` |
-//! | a recipe of one's own, or code that works with any | [`Recipe`], [`Rule`](core::Rule), [`Queue`](core::Queue) | always, [`core`] | `zookeeper-recipes-core` |
+//! | a recipe of one's own, or code that works with any | [`Recipe`], [`Rule`](common::Rule), [`Queue`](common::Queue) | always, [`common`] | `zookeeper-recipes-core` |
 //!
 //! A program that needs one recipe takes its crate and compiles no other: `cargo add
 //! zookeeper-recipes-lock`. A program that needs several takes this one, with the features of those
@@ -47,7 +47,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[doc(inline)]
-pub use zookeeper_recipes_core as core;
+pub use zookeeper_recipes_core as common;
 #[doc(inline)]
 pub use zookeeper_recipes_core::{
     AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold, HoldState,

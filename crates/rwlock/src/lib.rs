@@ -59,7 +59,7 @@
 //! `_c_<uuid>-__WRIT__<number>`); kazoo's (`<32 hex digits>__rlock__<number>` and
 //! `<32 hex digits>__lock__<number>`) count as well. Do not put a lock of another kind under the
 //! same path: an exclusive lock's contenders are none of this one's. See
-//! [Sharing a lock with other languages](core::docs::sharing).
+//! [Sharing a lock with other languages](common::docs::sharing).
 
 mod hold;
 mod recipe;
@@ -69,7 +69,7 @@ pub use hold::WriteHold;
 pub use recipe::{ReadLock, SharedLock, WriteLock};
 pub use rule::{NoWriterBefore, NobodyBefore};
 pub use zookeeper_recipes_core::{
-    self as core, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
+    self as common, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
     HoldState, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session, SessionId,
     SessionState, WaitStrategy,
 };

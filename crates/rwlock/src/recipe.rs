@@ -29,7 +29,7 @@ use crate::rule::{NoWriterBefore, NobodyBefore};
 ///
 /// Acquire, uncontended: a create and a list, sent together, and for the first writer in a session
 /// one more before; soon a create alone, where nobody else comes in between ([why that is
-/// enough](crate::core::docs::handoff)). Release: a delete, or a writer's a transaction where
+/// enough](crate::common::docs::handoff)). Release: a delete, or a writer's a transaction where
 /// somebody may be waiting. Downgrade: one transaction. A waiter sends two reads when it begins to
 /// wait, and nothing more when a writer that it waits for releases; a list when the one it waits on
 /// has gone otherwise, unless that was a reader and the only one. A failed

@@ -42,7 +42,7 @@
 //!
 //! The names are this crate's own (`_c_<uuid>-permit-<weight>-<number>`). Curator's semaphore takes
 //! a lock for each acquisition and writes twice as much; kazoo's and Curator's must not be put under
-//! the same path. See [Sharing a lock with other languages](core::docs::sharing).
+//! the same path. See [Sharing a lock with other languages](common::docs::sharing).
 
 mod agreement;
 mod recipe;
@@ -51,7 +51,7 @@ mod rule;
 pub use recipe::{Permits, Semaphore};
 pub use rule::WithinPermits;
 pub use zookeeper_recipes_core::{
-    self as core, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
+    self as common, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
     HoldState, InvalidInput, LossReason, NodePath, QueueEntry, QueueOptions, Recipe, Session,
     SessionId, SessionState, WaitStrategy,
 };

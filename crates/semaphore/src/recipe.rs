@@ -28,7 +28,7 @@ use crate::rule::{WithinPermits, weight_of};
 ///
 /// Acquire, uncontended: a create, a list and a read of the number of permits, sent together; soon
 /// without the list, where nobody else comes in between ([why that is
-/// enough](crate::core::docs::handoff)). Release: a delete. A waiter sends a read each for its own znode, the directory and those it
+/// enough](crate::common::docs::handoff)). Release: a delete. A waiter sends a read each for its own znode, the directory and those it
 /// waits on when it begins to wait, and a list and a read of the number when one of those it waits
 /// on has gone or the number has changed. A failed [`try_acquire`](Recipe::try_acquire): a list
 /// and a read of the number.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::AsyncWriteExt;
 use zookeeper_client::{Acl, Acls, AuthId, CreateMode, Permission};
-use zookeeper_recipes_lock::core::Refusal;
+use zookeeper_recipes_lock::common::Refusal;
 use zookeeper_recipes_lock::{
     ConnectOptions, Error, ExclusiveLock, QueueOptions, Recipe, Session, SingleNodeLock,
     WaitStrategy,

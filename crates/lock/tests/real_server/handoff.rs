@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use zookeeper_client::{Acl, Acls, AuthId, Client, Permission};
-use zookeeper_recipes_lock::core::LossReason;
+use zookeeper_recipes_lock::common::LossReason;
 use zookeeper_recipes_lock::{
     ConnectOptions, Error, ExclusiveLock, Hold, QueueOptions, Recipe, Session,
 };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use zookeeper_recipes_lock::core::{AfterSessionLoss, SessionEnd};
+use zookeeper_recipes_lock::common::{AfterSessionLoss, SessionEnd};
 use zookeeper_recipes_lock::{
     Error, ExclusiveLock, HoldState, LossReason, QueueOptions, Recipe, Session,
 };

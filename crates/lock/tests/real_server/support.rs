@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use zookeeper_client::{Acls, Client, CreateMode};
-use zookeeper_recipes_lock::core::WaitStrategy;
+use zookeeper_recipes_lock::common::WaitStrategy;
 use zookeeper_recipes_lock::{
     ConnectOptions, ExclusiveLock, Hold, QueueOptions, Recipe, Session, SingleNodeLock,
 };
