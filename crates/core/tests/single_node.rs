@@ -31,6 +31,9 @@ async fn a_release_dropped_half_way_leaves_the_next_holder_its_znode() {
         lock(&simulation, "one").await,
         lock(&simulation, "other").await,
     );
+    // So that its next create goes out at once.
+    let first = other.acquire().await.expect("free");
+    first.release().await.expect("it is held");
     let hold = one.acquire().await.expect("free");
 
     let mut release = hold.release().boxed();
