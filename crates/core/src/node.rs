@@ -22,7 +22,7 @@ pub(crate) struct OwnNode {
     path: Arc<str>,
     /// Lists it as one of its session's. The clones share it.
     _listed: Arc<OwnPath>,
-    shared_name: Option<SharedName>,
+    shared_name: Option<Box<SharedName>>,
     /// Where nobody but its owner can write to it: whether its deletion is announced as a release.
     /// The clones share it.
     announcement: Option<Arc<AtomicBool>>,
@@ -98,7 +98,7 @@ impl OwnNode {
         OwnNode {
             _listed: Arc::new(live.own(path.clone(), listed_guard)),
             path,
-            shared_name: Some(shared_name),
+            shared_name: Some(Box::new(shared_name)),
             announcement: None,
             last_alone: None,
         }

@@ -32,7 +32,7 @@ pub(crate) struct Unreachable {
 enum Obstacle {
     /// The name has no address.
     Unknown(Arc<io::Error>),
-    /// Nobody listens, or the network does not lead there.
+    /// Nobody listens, the network does not lead there, or the name has lost its address.
     Closed(Arc<io::Error>),
     /// Something listens, and has opened no session.
     Silent,
@@ -127,7 +127,8 @@ fn addresses(host: &Host) -> io::Result<Vec<SocketAddr>> {
 fn try_port(host: &Host) -> Obstacle {
     let addresses = match addresses(host) {
         Ok(addresses) => addresses,
-        Err(error) => return Obstacle::Unknown(Arc::new(error)),
+        // Known a moment ago, or beside a host that is: it may be known again.
+        Err(error) => return Obstacle::Closed(Arc::new(error)),
     };
     let mut closed = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in addresses {

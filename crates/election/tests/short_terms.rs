@@ -6,12 +6,16 @@ use tokio::time::sleep;
 use zookeeper_recipes_election::{ConnectOptions, LeaderElection, Session};
 use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
 
+async fn election(simulation: &Simulation) -> LeaderElection {
+    let session = Session::open(simulation.ensemble("p"), ConnectOptions::new()).await;
+    let session = session.expect("a session opens");
+    LeaderElection::new(&session, "/leader", "one").expect("a good path")
+}
+
 #[tokio::test(start_paused = true)]
 async fn work_that_returns_at_once_leads_ever_more_rarely() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let session = Session::open(simulation.ensemble("p"), ConnectOptions::new()).await;
-    let session = session.expect("a session opens");
-    let election = LeaderElection::new(&session, "/leader", "one").expect("a good path");
+    let election = election(&simulation).await;
     let mut terms = 0;
     let work = async |_| {
         terms += 1;
@@ -26,9 +30,7 @@ async fn work_that_returns_at_once_leads_ever_more_rarely() {
 #[tokio::test(start_paused = true)]
 async fn term_that_lasts_is_followed_by_the_next_at_once() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let session = Session::open(simulation.ensemble("p"), ConnectOptions::new()).await;
-    let session = session.expect("a session opens");
-    let election = LeaderElection::new(&session, "/leader", "one").expect("a good path");
+    let election = election(&simulation).await;
     let mut terms = 0;
     let work = async |_| {
         terms += 1;
