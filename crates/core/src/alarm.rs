@@ -225,7 +225,7 @@ mod tests {
     async fn another_znode_in_its_place_is_seen_without_room_for_a_watch() {
         let (live, server) = Scripted::open(Duration::from_millis(1));
         let long_path = "/a".repeat(100_000);
-        let guard = live.guards().beside(&live, &*server, &long_path).await;
+        let guard = live.guards().of(&live, &*server, &long_path).await;
         let guard = guard.expect("it is created");
         let node = OwnNode::doubtful(&live, &long_path, b"", guard).certain(1);
         server.show(2, 2);

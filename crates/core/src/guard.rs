@@ -16,7 +16,8 @@ use crate::live::LiveSession;
 use crate::proof;
 use crate::transaction::open_acl;
 
-/// The guards of one session, one for each directory.
+/// The guards of one session: one at the root, where it is in nobody's way, or if the session may
+/// not create one there, one for each directory.
 #[derive(Debug, Default)]
 pub(crate) struct Guards(Mutex<BTreeMap<String, Guard>>);
 
@@ -33,12 +34,12 @@ pub(crate) enum Deletion {
 }
 
 impl Guards {
-    /// The guard beside `path`. One create, the first time; none later.
+    /// The guard of the znode at `path`. One create, the first time; none later.
     ///
     /// # Errors
     ///
     /// Those of the create. [`ServerError::SessionOver`] if the connection serves another session.
-    pub(crate) async fn beside(
+    pub(crate) async fn of(
         &self,
         live: &LiveSession,
         server: &dyn ServerSession,
@@ -46,20 +47,34 @@ impl Guards {
     ) -> Result<Guard, ServerError> {
         let directory = proof::directory_of(path);
         let mut guards = self.0.lock().await;
-        if let Some(guard) = guards.get(directory) {
+        if let Some(guard) = guards.get("").or_else(|| guards.get(directory)) {
             return Ok(guard.clone());
         }
-        let guard = proof::path_in(live, directory);
-        let sent = live.now();
-        let create = server.create(&guard, b"", CreateMode::Ephemeral, &open_acl());
-        live.created(sent, create.await?.stat.ephemeral_owner)?;
-        let guard = Guard(guard.into());
-        guards.insert(directory.to_owned(), guard.clone());
+        let (place, guard) = match Guard::create(live, server, "").await {
+            Err(ServerError::Refused(refusal)) if !directory.is_empty() => {
+                tracing::debug!(%refusal, "no guard at the root");
+                (directory, Guard::create(live, server, directory).await?)
+            }
+            created => ("", created?),
+        };
+        guards.insert(place.to_owned(), guard.clone());
         Ok(guard)
     }
 }
 
 impl Guard {
+    async fn create(
+        live: &LiveSession,
+        server: &dyn ServerSession,
+        directory: &str,
+    ) -> Result<Guard, ServerError> {
+        let path = proof::path_in(live, directory);
+        let sent = live.now();
+        let create = server.create(&path, b"", CreateMode::Ephemeral, &open_acl());
+        live.created(sent, create.await?.stat.ephemeral_owner)?;
+        Ok(Guard(path.into()))
+    }
+
     /// Demands that the guard stands.
     pub(crate) fn check(&self) -> Operation {
         Operation::Check {

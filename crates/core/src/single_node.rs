@@ -29,13 +29,13 @@ use crate::watching::Watching;
 /// owner's identity, by which a create whose reply was lost is recognised as one's own.
 ///
 /// All holders' znodes have the same name, so the server cannot tell them apart by it. A session
-/// has one more znode in the directory, its guard: releases and guarded writes demand that it
-/// stands. If somebody deletes the holder's znode by hand, then until the holder has heard of it a
+/// has one more znode, its guard, at the root or, if it may not create it there, in the directory:
+/// releases and guarded writes demand that it stands. If somebody deletes the holder's znode by hand, then until the holder has heard of it a
 /// guarded write passes that should not, and a release may delete the next holder's znode. The
 /// fencing token still tells them apart. A [`Queue`](crate::Queue) has none of this.
 ///
 /// Costs: a create and a transaction of a check and a delete; one create more for the first
-/// acquisition of a session in a directory.
+/// acquisition of a session.
 #[derive(Clone)]
 pub struct SingleNode {
     session: Session,
@@ -130,7 +130,7 @@ impl SingleNode {
         let mut missing_again = Backoff::after(1, Duration::from_secs(1));
         let mut unknown = UnknownCreates::default();
         loop {
-            match live.guards().beside(live, server, path).await {
+            match live.guards().of(live, server, path).await {
                 Ok(guard) => return Ok(guard),
                 Err(error) if error.is(Refusal::NoNode) => {
                     self.create_parent(live, server).await?;

@@ -11,14 +11,13 @@ use zookeeper_recipes_core::{
 ///
 /// # Requests
 ///
-/// Acquire, uncontended: a create, and one more for the first acquisition of a session in a
-/// directory. Release: one request, a transaction of a check and a delete. A waiter sends a read
+/// Acquire, uncontended: a create, and one more for the first acquisition of a session. Release: one request, a transaction of a check and a delete. A waiter sends a read
 /// when it begins to wait and a create and a read after each release that it does not win.
 ///
 /// # Znodes
 ///
-/// The one at the path, and beside it the guard of each session that has used a lock there, named
-/// `_c_<uuid>-session-lock-2147483647`, until that session ends. What is missing above is created
+/// The one at the path. At the root, or if a session may not create it there, beside the lock, the
+/// guard of each session, named `_c_<uuid>-session-lock-2147483647`, until that session ends. What is missing above is created
 /// as container znodes.
 ///
 /// # Session loss
