@@ -93,10 +93,10 @@ impl Guard {
             path: path.to_owned(),
             version: None,
         };
-        match server.transact(&[self.check(), delete]).await {
+        match server.transact(&[delete, self.check()]).await {
             Ok(_) => Ok(Deletion::Done),
             Err(TransactionError {
-                operation: Some(0),
+                operation: Some(1),
                 error,
             }) if error.is(Refusal::NoNode) => Ok(Deletion::Unguarded),
             Err(refused) => Err(refused.error),
