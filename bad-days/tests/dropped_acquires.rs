@@ -203,10 +203,12 @@ impl Place {
                 .await;
             }
         }
+        // One for each session, the holder's included.
+        let guards = SESSIONS as u64 + 1;
         eventually("no znode and no watch is left but the holders'", || async {
             let monitor = self.server.monitor().await.expect("the server answers");
             let holders = self.holds.len() as u64;
-            monitor.ephemerals == holders && monitor.watches == holders
+            monitor.ephemerals == holders + guards && monitor.watches == holders
         })
         .await;
     }

@@ -6,14 +6,13 @@
 //! that the guard stands: the guard goes with the session, as the znode does.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use tokio::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use crate::ensemble::{CreateMode, Operation, ServerSession, TransactionError};
 use crate::error::{Refusal, ServerError};
 use crate::live::LiveSession;
 use crate::proof;
+use crate::sync::lock;
 use crate::transaction::open_acl;
 
 /// The guards of one session: one at the root, where it is in nobody's way, or if the session may
@@ -21,9 +20,20 @@ use crate::transaction::open_acl;
 #[derive(Debug, Default)]
 pub(crate) struct Guards(Mutex<BTreeMap<String, Guard>>);
 
-/// The path of a guard.
+/// A guard's path. Chosen once, so that a create that was dropped half-way leaves nothing behind.
 #[derive(Clone, Debug)]
-pub(crate) struct Guard(Arc<str>);
+pub(crate) struct Guard {
+    path: Arc<str>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Wanted,
+    Stands,
+    /// The session may not create it in this place.
+    Refused,
+}
 
 /// What a deletion under guard came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,39 +56,69 @@ impl Guards {
         path: &str,
     ) -> Result<Guard, ServerError> {
         let directory = proof::directory_of(path);
-        let mut guards = self.0.lock().await;
-        if let Some(guard) = guards.get("").or_else(|| guards.get(directory)) {
-            return Ok(guard.clone());
-        }
-        let (place, guard) = match Guard::create(live, server, "").await {
-            Err(ServerError::Refused(refusal)) if !directory.is_empty() => {
-                tracing::debug!(%refusal, "no guard at the root");
-                (directory, Guard::create(live, server, directory).await?)
-            }
-            created => ("", created?),
+        let root = self.in_directory(live, "");
+        let guard = match root.state {
+            State::Refused => self.in_directory(live, directory),
+            State::Wanted | State::Stands => root,
         };
-        guards.insert(place.to_owned(), guard.clone());
-        Ok(guard)
+        if guard.state == State::Stands {
+            return Ok(guard);
+        }
+        let place = proof::directory_of(&guard.path);
+        match guard.create(live, server).await {
+            Ok(()) => Ok(self.note(place, &guard, State::Stands)),
+            Err(ServerError::Refused(refusal)) if place.is_empty() && !directory.is_empty() => {
+                tracing::debug!(%refusal, "no guard at the root");
+                self.note(place, &guard, State::Refused);
+                let guard = self.in_directory(live, directory);
+                guard.create(live, server).await?;
+                Ok(self.note(directory, &guard, State::Stands))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn in_directory(&self, live: &LiveSession, directory: &str) -> Guard {
+        let wanted = || Guard {
+            path: proof::path_in(live, directory).into(),
+            state: State::Wanted,
+        };
+        let mut guards = lock(&self.0);
+        let guard = guards.entry(directory.to_owned());
+        guard.or_insert_with(wanted).clone()
+    }
+
+    fn note(&self, directory: &str, guard: &Guard, state: State) -> Guard {
+        let path = guard.path.clone();
+        let noted = Guard { path, state };
+        lock(&self.0).insert(directory.to_owned(), noted.clone());
+        noted
     }
 }
 
 impl Guard {
     async fn create(
+        &self,
         live: &LiveSession,
         server: &dyn ServerSession,
-        directory: &str,
-    ) -> Result<Guard, ServerError> {
-        let path = proof::path_in(live, directory);
+    ) -> Result<(), ServerError> {
         let sent = live.now();
-        let create = server.create(&path, b"", CreateMode::Ephemeral, &open_acl());
-        live.created(sent, create.await?.stat.ephemeral_owner)?;
-        Ok(Guard(path.into()))
+        let create = server.create(&self.path, b"", CreateMode::Ephemeral, &open_acl());
+        match create.await {
+            Ok(created) => live.created(sent, created.stat.ephemeral_owner),
+            // By another attempt, or one that was dropped before it was answered.
+            Err(error) if error.is(Refusal::NodeExists) => {
+                let (_, stat) = server.get(&self.path).await?;
+                live.is_owner(stat.ephemeral_owner)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Demands that the guard stands.
     pub(crate) fn check(&self) -> Operation {
         Operation::Check {
-            path: self.0.to_string(),
+            path: self.path.to_string(),
             version: None,
         }
     }

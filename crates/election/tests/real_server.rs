@@ -519,7 +519,9 @@ async fn disconnection_stops_the_cautious_and_leaves_the_others_alone() -> Resul
 #[tokio::test(flavor = "multi_thread")]
 async fn observer_goes_on_when_the_server_is_killed_and_started_again() -> Result {
     let mut server = server().await?;
-    let session = session(&server).await?;
+    // Longer than a server takes to start on a busy machine.
+    let options = ConnectOptions::new().session_timeout(Duration::from_secs(30));
+    let session = Session::connect_with(&server.connect_string(), options).await?;
     let election = LeaderElection::new(&session, DIRECTORY, "node-7")?;
     let mut observer = election.observe();
     assert_eq!(next(&mut observer).await?, None);
