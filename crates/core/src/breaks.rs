@@ -4,7 +4,6 @@
 //! of them give a new ZooKeeper session to each client that reconnects: then each such request
 //! ends the session that it was sent in. So what is learned here outlives the ZooKeeper session.
 
-use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ pub(crate) struct Breaks {
     count: Mutex<Count>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Count {
     breaks: u32,
     /// When the last of them was noticed.
@@ -69,14 +68,8 @@ impl Breaks {
     }
 }
 
-impl fmt::Debug for Breaks {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        lock(&self.count).fmt(formatter)
-    }
-}
-
 /// What a session has learned of its servers, from one ZooKeeper session to the next.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Unsupported {
     /// The connections that broke at the create of a container.
     pub(crate) containers: Arc<Breaks>,

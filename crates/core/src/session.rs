@@ -371,8 +371,8 @@ async fn open(
     )))
 }
 
-/// Asks for a session until there is a definite answer, and since when for the one that came.
-/// Notes what was seen last.
+/// Asks for a session until a definite answer comes. Returns it with the time of its request, and
+/// notes the last failure in `seen`.
 async fn connect(
     ensemble: &Arc<dyn Ensemble>,
     seen: &mut ServerError,

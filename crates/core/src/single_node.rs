@@ -30,9 +30,10 @@ use crate::watching::Watching;
 ///
 /// All holders' znodes have the same name, so the server cannot tell them apart by it. A session
 /// has one more znode, its guard, at the root or, if it may not create it there, in the directory:
-/// releases and guarded writes demand that it stands. If somebody deletes the holder's znode by hand, then until the holder has heard of it a
-/// guarded write passes that should not, and a release may delete the next holder's znode. The
-/// fencing token still tells them apart. A [`Queue`](crate::Queue) has none of this.
+/// releases and guarded writes demand that it stands. If somebody deletes the holder's znode by
+/// hand, then until the holder has heard of it a guarded write passes that should not, and a
+/// release may delete the next holder's znode. The fencing token still tells them apart. A
+/// [`Queue`](crate::Queue) has none of this.
 ///
 /// Costs: a create and a transaction of a check and a delete; one create more for the first
 /// acquisition of a session.

@@ -217,13 +217,7 @@ impl Vigil {
         if let (Some(path), Some(directory)) = (directory_path, directory) {
             match directory.await {
                 Ok((data, _, watch)) => {
-                    self.directory = Some(keeping(
-                        visit.live,
-                        Kind::Data,
-                        path,
-                        watch,
-                        room.take(Kind::Data, path),
-                    ));
+                    self.directory = Some(kept(visit, Kind::Data, path, watch, &mut room));
                     // It may have changed since the rule was asked.
                     if visit.learn(Some(data))? {
                         set = Set::LookAgain;
@@ -237,13 +231,7 @@ impl Vigil {
         for ((name, path), other) in other_paths.iter().zip(others) {
             match other.await {
                 Ok((_, _, watch)) => {
-                    let watch = keeping(
-                        visit.live,
-                        Kind::Data,
-                        path,
-                        watch,
-                        room.take(Kind::Data, path),
-                    );
+                    let watch = kept(visit, Kind::Data, path, watch, &mut room);
                     self.watches.insert((*name).to_owned(), watch);
                 }
                 Err(error) if error.is(Refusal::NoNode) => gone = Some((*name).to_owned()),
@@ -360,22 +348,10 @@ impl Vigil {
             };
             match answers.await {
                 Ok((data, (names, watch))) => {
-                    self.parent = Some(keeping(
-                        visit.live,
-                        Kind::Children,
-                        path,
-                        watch,
-                        room.take(Kind::Children, path),
-                    ));
+                    self.parent = Some(kept(visit, Kind::Children, path, watch, &mut room));
                     if let Some((data, _, watch)) = data {
                         visit.learn(Some(data))?;
-                        self.directory = Some(keeping(
-                            visit.live,
-                            Kind::Data,
-                            path,
-                            watch,
-                            room.take(Kind::Data, path),
-                        ));
+                        self.directory = Some(kept(visit, Kind::Data, path, watch, &mut room));
                     }
                     return Ok(names);
                 }
@@ -416,4 +392,9 @@ impl From<Learned> for Woken {
             Learned::Room(room) => Woken::Room(room),
         }
     }
+}
+
+/// A watch that a waiter has just set, with its part of the room.
+fn kept(visit: &Visit<'_>, kind: Kind, path: &str, watch: Watch, room: &mut Reserved) -> Watch {
+    keeping(visit.live, kind, path, watch, room.take(kind, path))
 }
