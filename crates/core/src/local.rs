@@ -190,7 +190,7 @@ impl LocalTurn {
         let Some(queue) = self.queue.clone() else {
             return Some((grant, self));
         };
-        if self.handovers >= queue.handovers_in_a_row || !grant.is_held() {
+        if self.handovers >= queue.handovers_in_a_row {
             return Some((grant, self));
         }
         self.handovers += 1;
@@ -198,8 +198,8 @@ impl LocalTurn {
         loop {
             let next = {
                 let mut state = lock(&queue.state);
-                let is_current = state.turn == turn.number;
-                is_current.then(|| state.waiters.pop_front()).flatten()
+                // Asked while it is locked: a turn is taken away only from a hold that is lost.
+                grant.is_held().then(|| state.waiters.pop_front()).flatten()
             };
             let Some(next) = next else {
                 return Some((grant, turn));
@@ -234,5 +234,43 @@ impl fmt::Debug for LocalQueue {
             .field("taken", &state.taken)
             .field("waiters", &state.waiters.len())
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hold::Fate;
+    use crate::scripted::Scripted;
+
+    /// A queue, and a turn in it with a hold whose znode meets this fate.
+    fn held(fate: Fate) -> (LocalQueue, LocalTurn, Standing) {
+        let (live, _) = Scripted::open(std::time::Duration::from_millis(1));
+        let (_, fate) = watch::channel(fate);
+        let standing = Standing {
+            live,
+            lapses: 0,
+            fate,
+        };
+        let queue = LocalQueue::new(0);
+        let turn = queue.try_turn().expect("nobody has it");
+        turn.held_by(standing.clone());
+        (queue, turn, standing)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hold_whose_turn_was_taken_away_takes_none_from_the_next_one() {
+        let (queue, late, lost) = held(Fate::Deleted);
+        let _next = queue.try_turn().expect("the one before is lost");
+        late.held_by(lost);
+        assert!(queue.try_turn().is_none());
+    }
+
+    /// Two waiters hear of a loss, and the second comes only when the first has a new hold.
+    #[tokio::test(start_paused = true)]
+    async fn turn_stays_with_a_hold_that_stands_when_a_loss_is_heard_of_late() {
+        let (queue, _turn, _) = held(Fate::Standing);
+        queue.shared.pass_on_if_lost();
+        assert!(queue.try_turn().is_none());
     }
 }

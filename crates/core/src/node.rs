@@ -156,7 +156,7 @@ impl OwnNode {
     /// the session's end. That it is not there is success.
     ///
     /// Costs one request, or a share of one if many znodes are deleted at once. If others use the
-    /// name, two requests more before each repetition, also of a deletion that was dropped half-way.
+    /// name, one read more before each repetition, also of a deletion that was dropped half-way.
     pub(crate) async fn remove(&self, live: &Arc<LiveSession>) -> Result<(), ServerError> {
         self.delete(live).await?;
         if let Some((last, alone)) = &self.last_alone {
@@ -222,11 +222,11 @@ impl OwnNode {
     }
 
     /// Looks whether it is this znode that stands by the name.
+    ///
+    /// The session has been proven, by a write that its server has applied: so the server has
+    /// applied all that the session asked for over the connection before.
     async fn stands(&self, server: &dyn ServerSession) -> Result<bool, ServerError> {
-        let synced = server.sync(&self.path);
-        let found = server.get(&self.path);
-        synced.await?;
-        let (data, _) = found.await?;
+        let (data, _) = server.get(&self.path).await?;
         Ok(self.is(&data))
     }
 }

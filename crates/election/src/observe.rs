@@ -4,7 +4,7 @@ use futures_core::Stream;
 use futures_util::stream::{self, StreamExt};
 use zookeeper_recipes_core::ensemble::Watch;
 use zookeeper_recipes_core::watching::Watching;
-use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError, Session, SessionId};
+use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError, Session};
 
 use crate::backoff::Backoff;
 use crate::leader::{Leader, first_candidate};
@@ -17,7 +17,7 @@ pub(crate) fn observe(
     let observer = Observer {
         session,
         directory,
-        caught_up: None,
+        caught_up: false,
         watch: None,
         told: None,
         backoff: Backoff::new(),
@@ -33,8 +33,9 @@ pub(crate) fn observe(
 struct Observer {
     session: Session,
     directory: NodePath,
-    /// The session whose server has caught up with its leader since it was opened.
-    caught_up: Option<SessionId>,
+    /// Whether the server has caught up with its leader since the stream began. A server that
+    /// opens another session has done so, too.
+    caught_up: bool,
     /// Set where the present state can be trusted until it fires.
     watch: Option<Watch>,
     told: Option<Told>,
@@ -109,10 +110,9 @@ impl Observer {
     async fn look(&mut self, session: &Watching) -> Result<(Option<Leader>, Watch), ServerError> {
         let directory = self.directory.as_str();
         let server = session.server();
-        if self.caught_up != Some(server.id()) {
-            // Another session may be with a server that lags behind what the last one has seen.
+        if !self.caught_up {
             server.sync(directory).await?;
-            self.caught_up = Some(server.id());
+            self.caught_up = true;
         }
         loop {
             let children = match server.list(directory).await {

@@ -398,3 +398,29 @@ impl From<Learned> for Woken {
 fn kept(visit: &Visit<'_>, kind: Kind, path: &str, watch: Watch, room: &mut Reserved) -> Watch {
     keeping(visit.live, kind, path, watch, room.take(kind, path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ensemble::ServerSession;
+    use crate::scripted::Scripted;
+
+    /// The server tells what was missed in any order.
+    #[tokio::test(start_paused = true)]
+    async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
+        let (live, server) = Scripted::open(Duration::from_millis(1));
+        let watched = Watched {
+            node: OwnNode::unique(&live, "/own"),
+            live,
+            server: server.clone(),
+        };
+        let mut vigil = Vigil {
+            alarm: Some(Alarm::armed(watched, std::future::pending().boxed(), None)),
+            disconnected: Some(server.disconnected()),
+            ..Vigil::default()
+        };
+        assert_eq!(vigil.look_at_own(), Standing::Certain);
+        server.reconnect(1);
+        assert_eq!(vigil.look_at_own(), Standing::Doubtful);
+    }
+}
