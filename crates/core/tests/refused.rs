@@ -1,0 +1,68 @@
+//! An acquisition that the server refuses, on a simulated ensemble.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
+use zookeeper_recipes_core::{ConnectOptions, CreateMode, Error, Queue, Recipe, Session};
+use zookeeper_recipes_testkit::simulation::{RequestKind, Simulation, SimulationOptions};
+
+mod support;
+
+/// Counts the warnings and errors that are logged.
+#[derive(Clone, Default)]
+struct Warnings(Arc<AtomicUsize>);
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::WARN
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_acquisition_asks_for_nothing_more_and_warns_of_nothing() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let closed = [Acl::new(Permission::ADMIN, AuthId::anyone())];
+    let administrator = simulation.administrator();
+    let created = administrator.create_with_acl("/closed", b"", CreateMode::Persistent, &closed);
+    created.expect("an empty tree takes it");
+    let session = Session::open(simulation.ensemble("one"), ConnectOptions::new());
+    let session = session.await.expect("a session opens");
+    let queue = Queue::new(&session, "/closed", support::First).expect("a good path");
+
+    let warnings = Warnings::default();
+    let _subscribed = tracing::subscriber::set_default(warnings.clone());
+    let refused = queue.acquire().await;
+    assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
+    let asked_for = |simulation: &Simulation| {
+        let counters = simulation.counters();
+        (
+            counters.requests(RequestKind::List),
+            counters.requests(RequestKind::Delete),
+        )
+    };
+    let before = asked_for(&simulation);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(asked_for(&simulation), before);
+    assert_eq!(warnings.0.load(Ordering::Relaxed), 0);
+}
