@@ -48,7 +48,7 @@ async fn until_all_read(testbed: &Testbed, writer: &WriteLock, readers: &[ReadLo
         .cloned()
         .map(|reader| tokio::spawn(async move { (reader.acquire().await, Instant::now()) }))
         .collect();
-    testbed.until_watched(writing.path(), READERS).await;
+    testbed.until_watched(writing.node_path(), READERS).await;
 
     let began = Instant::now();
     let released = writing.release();

@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use zookeeper_recipes_election::common::SessionState;
-use zookeeper_recipes_election::{Leader, LeaderElection, Leadership, Session};
+use zookeeper_recipes_election::{Leader, LeaderElection, Session, Term};
 use zookeeper_recipes_examples::{Part, Playground, Process};
 
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
@@ -82,8 +82,8 @@ async fn serve(mut part: Part) -> anyhow::Result<()> {
         .into_future();
 
     // What the leader does, until it leads no more: here, nothing but to say so.
-    let lead = async move |leadership: Leadership| -> Result<(), std::io::Error> {
-        eprintln!("{id}: leads with token {}", leadership.fencing_token());
+    let lead = async move |term: Term| -> Result<(), std::io::Error> {
+        eprintln!("{id}: leads with token {}", term.fencing_token());
         pending().await
     };
     let (served, led) = tokio::select! {

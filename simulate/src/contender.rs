@@ -8,8 +8,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::{
-    AfterSessionLoss, Error, GuardedTransaction, Hold, HoldState, QueueOptions, Recipe, Session,
-    WaitStrategy,
+    AfterSessionLoss, Error, GuardedTransaction, HoldState, HoldView, QueueOptions, Recipe,
+    Session, WaitStrategy,
 };
 
 use crate::crowd::Crowd;
@@ -249,7 +249,7 @@ impl<'a> Contender<'a> {
             _ => self.rng.u64(0..=300),
         });
         let until = (Instant::now() + stay).min(self.setting.quiet_from);
-        let Some(hold) = holding.hold().cloned() else {
+        let Some(hold) = holding.view() else {
             return;
         };
         loop {
@@ -287,7 +287,7 @@ impl<'a> Contender<'a> {
             }
             self.work(&hold, &holding).await;
         }
-        let path = hold.path().to_owned();
+        let path = hold.node_path().to_owned();
         if self.rng.u8(..3) == 0 {
             // To be sent when it may be too late for it.
             let write = guarded(&self.setting.recipe, &hold, holding.weight());
@@ -297,7 +297,7 @@ impl<'a> Contender<'a> {
         self.let_go(holding, path).await;
     }
 
-    async fn work(&mut self, hold: &Hold, holding: &Holding<'_>) {
+    async fn work(&mut self, hold: &HoldView, holding: &Holding<'_>) {
         let (number, weight) = (holding.number(), holding.weight());
         match self.rng.u8(..6) {
             0 => {
@@ -345,27 +345,22 @@ impl<'a> Contender<'a> {
                 }
             }
         }
-        let way = self.rng.u8(..7);
-        if way == 6 {
-            return self.let_go_for_all(holding).await;
-        }
-        let Some(hold) = holding.let_go() else { return };
-        let path = hold.path().to_owned();
+        let way = self.rng.u8(..6);
+        // Still held as far as the ledger knows: what is released is lost before anything is sent.
+        let kept = if way == 5 { holding.take() } else { None };
+        let mut holding = Some(holding);
+        let hold = match kept {
+            Some(hold) => Some(hold),
+            None => holding.take().and_then(Holding::let_go),
+        };
+        let Some(hold) = hold else { return };
+        let (view, path) = (hold.view(), hold.node_path().to_owned());
         match way {
             0 => drop(hold),
             1 => {
                 let patience = Duration::from_millis(self.rng.u64(0..=20));
                 // Let go of half-way, it is released all the same.
                 let _ = tokio::time::timeout(patience, hold.release()).await;
-            }
-            2 => {
-                let clone = hold.clone();
-                let released = hold.release().await;
-                if released.is_err() {
-                    let text = format!("{}: {released:?}", self.who);
-                    ledger.violated("a clone is let go of without a word", text);
-                }
-                drop(clone);
             }
             _ => match hold.release().await {
                 Ok(()) if self.setting.handovers.unwrap_or(0) == 0 => {
@@ -377,34 +372,17 @@ impl<'a> Contender<'a> {
                 Err(error) => ledger.failed(&self.who, None, &error),
             },
         }
-    }
-
-    /// Lets go for all who have a part in the hold. They are lost by that, before it is known to
-    /// anybody else: until it is done, the ledger asks its own clone.
-    async fn let_go_for_all(&self, holding: Holding<'_>) {
-        let ledger = &*self.setting.ledger;
-        let Some(hold) = holding.hold().cloned() else {
-            return;
-        };
-        let (clone, path) = (hold.clone(), hold.path().to_owned());
-        let released = hold.release_all().await;
-        ledger.released_for_all(&self.who, &clone);
-        match released {
-            Ok(()) if self.setting.recipe.queues => ledger.released(&self.who, &path),
-            Ok(()) => {}
-            Err(error) => ledger.failed(&self.who, None, &error),
-        }
-        let again = clone.release_all().await;
-        if !matches!(again, Err(Error::Lost { .. } | Error::SessionOver { .. })) {
-            let text = format!("{}: {again:?}", self.who);
-            ledger.violated("what is released for all is released once", text);
-        }
+        ledger.let_go_of(&self.who, &view);
     }
 }
 
 /// A write of what a checker has to know, under guard of a hold.
-pub(crate) fn guarded(recipe: &RecipeUnderTest, hold: &Hold, weight: u64) -> GuardedTransaction {
-    let data = format!("{} {weight} {}", hold.fencing_token(), hold.path());
+pub(crate) fn guarded(
+    recipe: &RecipeUnderTest,
+    hold: &HoldView,
+    weight: u64,
+) -> GuardedTransaction {
+    let data = format!("{} {weight} {}", hold.fencing_token(), hold.node_path());
     hold.transaction().set_data(recipe.guarded, data.as_bytes())
 }
 

@@ -1,6 +1,6 @@
 //! What a contender has come to hold, as the ledger is told of it.
 
-use zookeeper_recipes_core::Hold;
+use zookeeper_recipes_core::{Hold, HoldView};
 
 use crate::ledger::Ledger;
 
@@ -29,7 +29,7 @@ impl<'a> Holding<'a> {
         ledger: &'a Ledger,
         who: &str,
         weight: u64,
-        hold: &Hold,
+        hold: &HoldView,
     ) -> Holding<'a> {
         let number = ledger.granted(who, weight, hold);
         Holding {
@@ -49,8 +49,13 @@ impl<'a> Holding<'a> {
         self.weight
     }
 
-    pub(crate) fn hold(&self) -> Option<&Hold> {
-        self.hold.as_ref()
+    pub(crate) fn view(&self) -> Option<HoldView> {
+        self.hold.as_ref().map(Hold::view)
+    }
+
+    /// Takes the hold out, which goes on to count as held until this is dropped.
+    pub(crate) fn take(&mut self) -> Option<Hold> {
+        self.hold.take()
     }
 
     /// Takes the hold out, which from here on does not count as held.

@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
-use zookeeper_recipes_core::{Hold, HoldState, LossReason};
-use zookeeper_recipes_election::{Leadership, RunError, StopWork};
+use zookeeper_recipes_core::{HoldState, HoldView, LossReason};
+use zookeeper_recipes_election::{RunError, StopWork, Term};
 
 use crate::contender::{Contender, Setting, commit, guarded, options};
 use crate::holding::Holding;
@@ -38,12 +38,12 @@ impl Contender<'_> {
             sleep_until(until).await;
             was_told.set(true);
         };
-        let led: RefCell<Vec<Hold>> = RefCell::default();
+        let led: RefCell<Vec<HoldView>> = RefCell::default();
         let rng = &mut self.rng;
-        let work = async |leadership: Leadership| {
-            led.borrow_mut().push((*leadership).clone());
+        let work = async |term: Term| {
+            led.borrow_mut().push((*term).clone());
             setting.ledger.count(|figures| figures.terms += 1);
-            let holding = Holding::of_another(&setting.ledger, who, 1, &leadership);
+            let holding = Holding::of_another(&setting.ledger, who, 1, &term);
             let number = holding.number();
             let lasts = Duration::from_millis(rng.u64(0..=1_500));
             let steps = rng.u32(1..=6);
@@ -53,7 +53,7 @@ impl Contender<'_> {
                 for _ in 0..steps {
                     sleep(lasts / steps).await;
                     if writes {
-                        write(setting, who, &leadership, number).await;
+                        write(setting, who, &term, number).await;
                     }
                 }
                 match ending {
@@ -81,9 +81,9 @@ impl Contender<'_> {
             }
         }
         // What was lost is given up in the background.
-        let resigned = |hold: &Hold| hold.state() == HoldState::Lost(LossReason::Released);
+        let resigned = |hold: &HoldView| hold.state() == HoldState::Lost(LossReason::Released);
         let led = led.into_inner().into_iter().filter(resigned);
-        let led = led.map(|hold| (hold.path().to_owned(), hold.session_id()));
+        let led = led.map(|hold| (hold.node_path().to_owned(), hold.session_id()));
         let remaining = setting.ledger.remaining(led.collect());
         if !remaining.is_empty() {
             // Until the session knows that it is over, where it is.
@@ -95,7 +95,7 @@ impl Contender<'_> {
     }
 }
 
-async fn write(setting: &Setting, who: &str, hold: &Hold, number: u64) {
+async fn write(setting: &Setting, who: &str, hold: &HoldView, number: u64) {
     let write = guarded(&setting.recipe, hold, 1);
     commit(&setting.ledger, who, write, number).await;
 }

@@ -5,7 +5,9 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use zookeeper_recipes_core::{Error, FencingToken, Hold, Refusal, Session, SessionEnd, SessionId};
+use zookeeper_recipes_core::{
+    Error, FencingToken, HoldView, Refusal, Session, SessionEnd, SessionId,
+};
 use zookeeper_recipes_election::StopWork;
 use zookeeper_recipes_testkit::simulation::{Change, Committed, SimulatedProcess, Simulation};
 
@@ -111,7 +113,7 @@ pub(crate) struct Held {
     pub(crate) who: String,
     pub(crate) weight: u64,
     /// Asked whenever it matters whether it is held.
-    pub(crate) hold: Hold,
+    pub(crate) hold: HoldView,
 }
 
 /// A znode that has been committed.
@@ -170,12 +172,12 @@ impl State {
     /// Whether the hold is certain to be held, by its own account.
     ///
     /// Not where somebody has meddled: what was deleted by hand is missed only later.
-    pub(crate) fn is_certain(&self, hold: &Hold) -> bool {
+    pub(crate) fn is_certain(&self, hold: &HoldView) -> bool {
         hold.is_held() && !self.is_meddled_with(hold)
     }
 
-    pub(crate) fn is_meddled_with(&self, hold: &Hold) -> bool {
-        self.deleted_by_hand.contains(hold.path())
+    pub(crate) fn is_meddled_with(&self, hold: &HoldView) -> bool {
+        self.deleted_by_hand.contains(hold.node_path())
             || self.ended_by_hand.contains(&hold.session_id())
     }
 
@@ -292,16 +294,16 @@ impl Ledger {
     }
 
     /// Somebody has come to a hold, this very moment.
-    pub(crate) fn granted(&self, who: &str, weight: u64, hold: &Hold) -> u64 {
+    pub(crate) fn granted(&self, who: &str, weight: u64, hold: &HoldView) -> u64 {
         self.remark(format!(
             "{who} is granted {} with token {} and weight {weight}: {:?}",
-            hold.path(),
+            hold.node_path(),
             hold.fencing_token(),
             hold.state(),
         ));
         let mut state = self.state();
         state.figures.grants += 1;
-        state.granted.insert(hold.path().to_owned());
+        state.granted.insert(hold.node_path().to_owned());
         let new = Held {
             who: who.to_owned(),
             weight,
@@ -330,7 +332,7 @@ impl Ledger {
             self.remark(format!(
                 "{} lets go of {}: {state:?}",
                 held.who,
-                held.hold.path()
+                held.hold.node_path()
             ));
         }
     }
@@ -367,14 +369,14 @@ impl Ledger {
         self.report(findings);
     }
 
-    /// A release for all clones has come back, and left one of them.
-    pub(crate) fn released_for_all(&self, who: &str, clone: &Hold) {
-        let findings = release::for_all(who, clone);
+    /// A hold was let go of, and left a view of it.
+    pub(crate) fn let_go_of(&self, who: &str, view: &HoldView) {
+        let findings = release::of_views(who, view);
         self.report(findings);
     }
 
     /// A hold has come to its end in a time when nothing goes wrong.
-    pub(crate) fn undisturbed(&self, who: &str, hold: &Hold) {
+    pub(crate) fn undisturbed(&self, who: &str, hold: &HoldView) {
         let findings = calm::at_end(who, hold);
         self.report(findings);
     }

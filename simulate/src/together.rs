@@ -64,7 +64,7 @@ impl Contender<'_> {
         setting.ledger.count(|figures| figures.together += 1);
         let mut holdings = Vec::new();
         for hold in holds.holds() {
-            let (ledger, weight) = match hold.path().starts_with(LOCK_BESIDE.path) {
+            let (ledger, weight) = match hold.node_path().starts_with(LOCK_BESIDE.path) {
                 true => (&setting.beside, 1),
                 false => (&setting.ledger, weight),
             };
@@ -74,7 +74,7 @@ impl Contender<'_> {
         let stay = Duration::from_millis(self.rng.u64(0..=600));
         let lost = tokio::select! {
             biased;
-            (hold, reason) = holds.lost() => Some((hold.path().to_owned(), reason)),
+            (hold, reason) = holds.lost() => Some((hold.node_path().to_owned(), reason)),
             () = setting.pause(stay) => None,
         };
         if let (Some(lost), true) = (lost, holds.is_held()) {
@@ -91,7 +91,7 @@ impl Contender<'_> {
         let paths: Vec<String> = holds
             .holds()
             .iter()
-            .map(|it| it.path().to_owned())
+            .map(|it| it.node_path().to_owned())
             .collect();
         let ledgers: Vec<_> = holdings.into_iter().map(|(_, ledger)| ledger).collect();
         match self.rng.u8(..3) {

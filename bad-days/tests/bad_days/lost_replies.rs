@@ -208,7 +208,7 @@ async fn waiter_gets_its_turn_and_not_sooner_whatever_is_lost_on_the_way_in() {
                     // Which creates again only when the first one has gone.
                     day.all_have_struck(&strikes).await;
                 }
-                day.waits_in_earnest(first.path()).await;
+                day.waits_in_earnest(first.node_path()).await;
                 assert!(!waiter.is_finished(), "{}: held twice", day.name);
                 first.release().await.expect("it is released");
                 let hold = acquired(&day.name, waiter).await;
@@ -244,7 +244,7 @@ async fn waiter_keeps_its_place_whatever_is_lost_when_it_looks_again() {
             second.abort();
             day.queue_length(2).await;
             day.all_have_struck(&strikes).await;
-            day.waits_in_earnest(first.path()).await;
+            day.waits_in_earnest(first.node_path()).await;
             assert!(!waiter.is_finished(), "{}: held twice", day.name);
             first.release().await.expect("it is released");
             let hold = acquired(&day.name, waiter).await;

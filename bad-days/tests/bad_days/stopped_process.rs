@@ -56,7 +56,7 @@ async fn be_the_holder(connect_string: &str) {
             .lock()
             .read_line(&mut line)
             .expect("a line");
-        let looks: Vec<bool> = holds.iter().map(Hold::is_held).collect();
+        let looks: Vec<bool> = holds.iter().map(|hold| hold.is_held()).collect();
         (looks, holds)
     });
     let (looks, holds) = looked.await.expect("no panic");

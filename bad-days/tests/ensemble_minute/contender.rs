@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use zookeeper_recipes_core::ensemble::TransactionError;
 use zookeeper_recipes_core::{
     Acl, AfterSessionLoss, AuthId, CreateMode, Error, FencingToken, GuardedTransaction, Hold,
-    Operation, Permission, QueueOptions, Recipe, Refusal, ServerError, Session,
+    HoldView, Operation, Permission, QueueOptions, Recipe, Refusal, ServerError, Session,
 };
 
 use crate::journal::Journal;
@@ -129,7 +129,7 @@ impl Contender {
         let journal = self.journal.clone();
         let number = journal.granted(&self.who, weight, &hold);
         self.journal
-            .is_about(&self.who, format!("holding {}", hold.path()));
+            .is_about(&self.who, format!("holding {}", hold.node_path()));
         let lost = tokio::select! {
             biased;
             reason = hold.lost() => Some(reason),
@@ -138,7 +138,7 @@ impl Contender {
         if let Some(reason) = lost {
             journal.announced(number, reason);
             self.journal
-                .is_about(&self.who, format!("lost {}", hold.path()));
+                .is_about(&self.who, format!("lost {}", hold.node_path()));
             self.write(number, weight, &hold).await;
         }
         let token = hold.fencing_token();
@@ -152,7 +152,7 @@ impl Contender {
         };
         journal.letting_go(number);
         self.journal
-            .is_about(&self.who, format!("letting go of {}", hold.path()));
+            .is_about(&self.who, format!("letting go of {}", hold.node_path()));
         past.gone = self.let_go(hold).await;
         // A few are enough.
         if self.past.len() < 3 {
@@ -161,7 +161,7 @@ impl Contender {
     }
 
     /// What it does while it holds.
-    async fn work(&mut self, number: u64, weight: u64, hold: &Hold) {
+    async fn work(&mut self, number: u64, weight: u64, hold: &HoldView) {
         let stay = Duration::from_millis(match self.rng.u8(..16) {
             0 => self.rng.u64(0..=600),
             _ => self.rng.u64(0..=15),
@@ -186,15 +186,15 @@ impl Contender {
         }
     }
 
-    fn guarded(&self, weight: u64, hold: &Hold) -> GuardedTransaction {
+    fn guarded(&self, weight: u64, hold: &HoldView) -> GuardedTransaction {
         let path = self.journal.accepted_write(weight, hold.fencing_token());
         let mode = CreateMode::PersistentSequential;
         hold.transaction().create(&path, b"", mode)
     }
 
-    fn unguarded(&self, weight: u64, hold: &Hold) -> Vec<Operation> {
+    fn unguarded(&self, weight: u64, hold: &HoldView) -> Vec<Operation> {
         let guard = Operation::Check {
-            path: hold.path().to_owned(),
+            path: hold.node_path().to_owned(),
             version: None,
         };
         let write = Operation::Create {
@@ -206,7 +206,7 @@ impl Contender {
         vec![guard, write]
     }
 
-    async fn write(&self, number: u64, weight: u64, hold: &Hold) {
+    async fn write(&self, number: u64, weight: u64, hold: &HoldView) {
         match self.guarded(weight, hold).commit().await {
             Ok(_) => self.journal.count(|figures| figures.guarded_writes += 1),
             Err(Error::Lost { .. }) => self.journal.refused(number),

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::{
-    Error, FencingToken, Hold, LossReason, NodePath, SessionEnd, SessionId,
+    Error, FencingToken, HoldView, LossReason, NodePath, SessionEnd, SessionId,
 };
 use zookeeper_recipes_simulate::{Figures, RecipeUnderTest};
 use zookeeper_recipes_testkit::history::{History, Violation};
@@ -111,7 +111,7 @@ impl Journal {
     }
 
     /// Somebody has come to a hold, this very moment.
-    pub(crate) fn granted(&self, who: &str, weight: u64, hold: &Hold) -> u64 {
+    pub(crate) fn granted(&self, who: &str, weight: u64, hold: &HoldView) -> u64 {
         let mut record = self.record();
         let Record {
             history,

@@ -177,7 +177,7 @@ impl AllOf {
 
 fn told_of((hold, reason): (&Hold, LossReason)) -> Error {
     Error::Lost {
-        path: hold.path().to_owned(),
+        path: hold.node_path().to_owned(),
         session: hold.session_id(),
         reason,
     }
@@ -207,21 +207,21 @@ impl AllHold {
         &self.holds
     }
 
-    /// Whether all are certainly held still. See [`Hold::is_held`].
+    /// Whether all are certainly held still. See [`HoldView::is_held`](crate::HoldView::is_held).
     pub fn is_held(&self) -> bool {
-        self.holds.iter().all(Hold::is_held)
+        self.holds.iter().all(|hold| hold.is_held())
     }
 
-    /// For how long all are certainly held if no answer comes any more. See [`Hold::remaining`].
+    /// For how long all are certainly held if no answer comes any more. See [`HoldView::remaining`](crate::HoldView::remaining).
     pub fn remaining(&self) -> Duration {
         self.holds
             .iter()
-            .map(Hold::remaining)
+            .map(|hold| hold.remaining())
             .min()
             .unwrap_or_default()
     }
 
-    /// Resolves when one of them is lost, with that one and why. See [`Hold::lost`].
+    /// Resolves when one of them is lost, with that one and why. See [`HoldView::lost`](crate::HoldView::lost).
     ///
     /// # Cancel safety
     ///

@@ -54,7 +54,7 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
     /// The time since some fixed moment.
     ///
     /// Monotonic, never adjusted, and counting also the time that the machine or the process was
-    /// asleep. What it is worth is what [`Hold::is_held`](crate::Hold::is_held) is worth after a
+    /// asleep. What it is worth is what [`HoldView::is_held`](crate::HoldView::is_held) is worth after a
     /// pause.
     fn now(&self) -> Duration;
 

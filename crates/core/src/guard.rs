@@ -108,6 +108,7 @@ impl Guard {
             Ok(created) => live.created(sent, created.stat.ephemeral_owner),
             // By another attempt, or one that was dropped before it was answered.
             Err(error) if error.is(Refusal::NodeExists) => {
+                live.create_was_answered();
                 let (_, stat) = server.get(&self.path).await?;
                 live.is_owner(stat.ephemeral_owner)
             }

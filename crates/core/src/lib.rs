@@ -89,7 +89,6 @@ mod rule;
 mod scripted;
 mod session;
 mod single_node;
-mod standing;
 mod sweep;
 mod sync;
 mod transaction;
@@ -106,7 +105,7 @@ pub use ensemble::{
     Acl, AuthId, CreateMode, Ensemble, Operation, Outcome, Permission, SessionEnd, SessionId, Stat,
 };
 pub use error::{Error, InvalidInput, Refusal, ServerError};
-pub use hold::{FencingToken, Hold, HoldState, LossReason};
+pub use hold::{FencingToken, Hold, HoldState, HoldView, LossReason};
 pub use options::ConnectOptions;
 pub use path::NodePath;
 pub use queue::{AfterSessionLoss, Queue, QueueOptions};

@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::{oneshot, watch};
 
-use crate::hold::Grant;
-use crate::standing::Standing;
+use crate::hold::{Grant, Standing};
 use crate::sync::lock;
 
 /// The queue of one process for one lock.

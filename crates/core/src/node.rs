@@ -15,6 +15,7 @@ use crate::ensemble::{Created, Node, Operation, ServerSession, Stat};
 use crate::error::{Refusal, ServerError};
 use crate::guard::{Deletion, Guard};
 use crate::live::{LiveSession, OwnPath, OwnZnode};
+use crate::path::NodePath;
 
 /// A znode that this process created in a session.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct OwnNode {
     path: Arc<str>,
     /// Lists it as one of its session's. The clones share it.
     _listed: Arc<OwnPath>,
+    /// Where the name is not known yet: the directory, and what the name begins with.
+    sought: Option<Box<(NodePath, Identity)>>,
     shared_name: Option<Box<SharedName>>,
     /// Where nobody but its owner can write to it: whether its deletion is announced as a release.
     /// The clones share it.
@@ -51,9 +54,23 @@ impl OwnNode {
         OwnNode {
             _listed: Arc::new(live.own(path.clone(), None)),
             path,
+            sought: None,
             shared_name: None,
             announcement: None,
             last_alone: None,
+        }
+    }
+
+    /// A contender's znode of this identity, of which it is not known whether it was created.
+    pub(crate) fn sought(
+        live: &Arc<LiveSession>,
+        directory: &NodePath,
+        identity: Identity,
+    ) -> OwnNode {
+        let prefix = format!("{directory}/{}", identity.prefix());
+        OwnNode {
+            sought: Some(Box::new((directory.clone(), identity))),
+            ..OwnNode::unique(live, &prefix)
         }
     }
 
@@ -98,6 +115,7 @@ impl OwnNode {
         OwnNode {
             _listed: Arc::new(live.own(path.clone(), listed_guard)),
             path,
+            sought: None,
             shared_name: Some(Box::new(shared_name)),
             announcement: None,
             last_alone: None,
@@ -158,7 +176,10 @@ impl OwnNode {
     /// Costs one request, or a share of one if many znodes are deleted at once. If others use the
     /// name, one read more before each repetition, also of a deletion that was dropped half-way.
     pub(crate) async fn remove(&self, live: &Arc<LiveSession>) -> Result<(), ServerError> {
-        self.delete(live).await?;
+        match &self.sought {
+            Some(sought) => return withdraw(live, &sought.0, &sought.1).await,
+            None => self.delete(live).await?,
+        }
         if let Some((last, alone)) = &self.last_alone {
             last.has_gone(*alone);
         }
@@ -254,20 +275,16 @@ pub(crate) async fn until_gone<F>(
     }
 }
 
-/// Deletes a znode of this identity, also when it is not known whether it was created.
-pub(crate) async fn withdraw(
+/// Deletes the znode of this identity, if it was created.
+async fn withdraw(
     live: &Arc<LiveSession>,
-    node: Option<&OwnNode>,
-    directory: &str,
+    directory: &NodePath,
     identity: &Identity,
 ) -> Result<(), ServerError> {
-    if let Some(node) = node {
-        return node.remove(live).await;
-    }
     let server = live.server()?;
     // Sent after the create and on the same session, so that it sees the znode if there is one.
-    for node in own_nodes(&*server, directory, identity).await? {
-        OwnNode::unique(live, &node.path).remove(live).await?;
+    for node in own_nodes(&*server, directory.as_str(), identity).await? {
+        OwnNode::unique(live, &node.path).delete(live).await?;
     }
     Ok(())
 }

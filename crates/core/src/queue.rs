@@ -290,16 +290,6 @@ impl Recipe for Queue {
         Ok(Hold::new(self.shared.acquire().await?, turn))
     }
 
-    async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
-        match tokio::time::timeout(timeout, self.acquire()).await {
-            Ok(result) => result,
-            Err(_) => {
-                let path = self.shared.directory.to_string();
-                Err(Error::DeadlineElapsed { path, timeout })
-            }
-        }
-    }
-
     async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
         let turn = match &self.shared.local {
             None => None,

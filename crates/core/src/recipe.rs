@@ -18,15 +18,12 @@ use crate::path::NodePath;
 /// ```
 /// use zookeeper_recipes_core::{Error, Recipe};
 ///
-/// async fn while_held(recipe: &dyn Recipe, work: impl Future<Output = ()>) -> Result<(), Error> {
-///     let hold = recipe.acquire().await?;
-///     tokio::select! {
-///         () = work => hold.release().await,
-///         reason = hold.lost() => {
-///             eprintln!("{}: {reason}, so the work was stopped", hold.path());
-///             Ok(())
-///         }
-///     }
+/// async fn report(recipe: &dyn Recipe) -> Result<(), Error> {
+///     recipe.with(|hold| write(hold.fencing_token().get())).await
+/// }
+///
+/// async fn write(token: i64) {
+///     println!("written with token {token}");
 /// }
 /// ```
 #[async_trait]
@@ -57,7 +54,15 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// [`Error::DeadlineElapsed`], and those of [`acquire`](Self::acquire).
-    async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error>;
+    async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
+        match tokio::time::timeout(timeout, self.acquire()).await {
+            Ok(result) => result,
+            Err(_) => {
+                let path = self.path().to_string();
+                Err(Error::DeadlineElapsed { path, timeout })
+            }
+        }
+    }
 
     /// Holds the recipe if that is possible at once; `None` where others are before.
     ///
@@ -85,6 +90,36 @@ pub trait Recipe: fmt::Debug + Send + Sync {
 
     /// The znode that the recipe is about.
     fn path(&self) -> &NodePath;
+}
+
+impl dyn Recipe + '_ {
+    /// Acquires, works until the work is done or the hold is lost, and releases.
+    ///
+    /// The work is dropped where it waits when the hold is lost: see [`Hold::guard`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`acquire`](Recipe::acquire) and [`Hold::release`]; [`Error::Lost`] when the hold
+    /// was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it drops the work, and what is held is released in the background.
+    pub async fn with<T, F>(&self, work: impl FnOnce(&Hold) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = T>,
+    {
+        let hold = self.acquire().await?;
+        let work = work(&hold);
+        match hold.guard(work).await {
+            Ok(done) => hold.release().await.map(|()| done),
+            Err(reason) => Err(Error::Lost {
+                path: hold.node_path().to_owned(),
+                session: hold.session_id(),
+                reason,
+            }),
+        }
+    }
 }
 
 /// One of those who hold or wait, as [`Recipe::contenders`] saw it.

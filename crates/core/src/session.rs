@@ -36,7 +36,7 @@ use crate::zookeeper::{ConnectedClient, ZookeeperEnsemble};
 ///
 /// While it is connected, a session sends one `sync` in each tenth of its timeout, however many
 /// recipes use it, or more often if the servers' tick leaves little time for it. The answers are
-/// what [`Hold::is_held`](crate::Hold::is_held) stands on. After a reconnect it creates and deletes
+/// what [`HoldView::is_held`](crate::HoldView::is_held) stands on. After a reconnect it creates and deletes
 /// one ephemeral znode, at the root or beside one of its own, to make sure that the server still
 /// knows it.
 ///

@@ -12,7 +12,7 @@ use crate::directory::{Directories, MissingDirectory, UnknownCreates};
 use crate::ensemble::{Acl, CreateMode, Node, ServerSession, SessionId, Stat};
 use crate::error::{Error, InvalidInput, Refusal, ServerError};
 use crate::guard::Guard;
-use crate::hold::{FencingToken, Grant, Hold, give_up};
+use crate::hold::{FencingToken, Grant, Hold, Owned};
 use crate::lease::Lease;
 use crate::live::LiveSession;
 use crate::node::OwnNode;
@@ -184,7 +184,10 @@ impl SingleNode {
                     live.created(sent, owner).map_err(failed)?;
                     return Ok(Created::Own(created.stat));
                 }
-                Err(error) if error.is(Refusal::NodeExists) => return Ok(Created::Taken),
+                Err(error) if error.is(Refusal::NodeExists) => {
+                    live.create_was_answered();
+                    return Ok(Created::Taken);
+                }
                 Err(error) if error.is(Refusal::NoNode) => {
                     self.create_parent(live, server).await?;
                     missing_again.wait().await;
@@ -192,7 +195,7 @@ impl SingleNode {
                 Err(ServerError::OutcomeUnknown(_)) => {
                     // Not created again before that is known: it would find itself there.
                     match self.look(server, CaughtUp::First).await.map_err(failed)? {
-                        Some((data, stat)) if claim.node.is(&data) => {
+                        Some((data, stat)) if claim.owned.node.is(&data) => {
                             // It may have been created in another session.
                             live.is_owner(stat.ephemeral_owner).map_err(failed)?;
                             live.create_was_answered();
@@ -327,11 +330,8 @@ enum Created {
 
 /// A znode that may have been created. Dropped, it is given up in the background.
 struct Claim {
-    session: Session,
-    live: Arc<LiveSession>,
+    owned: Owned,
     identity: Identity,
-    node: OwnNode,
-    settled: bool,
 }
 
 impl Claim {
@@ -339,11 +339,8 @@ impl Claim {
         let identity = session.ensemble().identity();
         let node = OwnNode::doubtful(live, path.as_str(), identity.prefix().as_bytes(), guard);
         Claim {
-            session: session.clone(),
-            live: live.clone(),
+            owned: Owned::new(session, live, node),
             identity,
-            node,
-            settled: false,
         }
     }
 
@@ -352,24 +349,14 @@ impl Claim {
     }
 
     fn nothing_created(mut self) {
-        self.settled = true;
+        self.owned.settle();
     }
 
     fn grant(mut self, stat: &Stat) -> Option<Grant> {
         let token = FencingToken::from(stat.czxid);
-        let node = self.node.clone().certain(stat.czxid);
-        let grant = Grant::new(self.session.clone(), self.live.clone(), node, token, None).ok()?;
-        self.settled = true;
-        Some(grant)
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        if std::mem::replace(&mut self.settled, true) {
-            return;
-        }
-        give_up(&self.session, &self.live, self.node.clone(), None);
+        let lapses = self.owned.live.may_grant()?;
+        self.owned.node = self.owned.node.clone().certain(stat.czxid);
+        Some(Grant::new(self.owned, lapses, token, None))
     }
 }
 
@@ -391,16 +378,6 @@ impl Recipe for SingleNode {
             .during(self.path.as_str(), self.acquire_in(&live))
             .await?;
         Ok(Hold::new(grant, None))
-    }
-
-    async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
-        match tokio::time::timeout(timeout, self.acquire()).await {
-            Ok(result) => result,
-            Err(_) => Err(Error::DeadlineElapsed {
-                path: self.path.to_string(),
-                timeout,
-            }),
-        }
     }
 
     async fn try_acquire(&self) -> Result<Option<Hold>, Error> {

@@ -1,11 +1,8 @@
 //! Guarded writes: writes that the server refuses once the hold has gone.
 
-use std::sync::{Arc, Weak};
-
 use crate::ensemble::{Acl, CreateMode, Operation, Outcome};
 use crate::error::{Error, InvalidInput, Refusal, ServerError};
-use crate::hold::{Holding, LossReason};
-use crate::live::LiveSession;
+use crate::hold::{HoldView, LossReason};
 use crate::node::OwnNode;
 
 /// Writes to ZooKeeper on condition that a hold's znode still stands.
@@ -24,26 +21,17 @@ use crate::node::OwnNode;
 #[derive(Debug)]
 #[must_use = "nothing is sent before it is committed"]
 pub struct GuardedTransaction {
-    live: Arc<LiveSession>,
-    guard: String,
-    /// The znode's name may be another holder's by now, but what has been let go of stays so.
-    holding: Weak<Holding>,
+    hold: HoldView,
     /// How many of the operations are checks of the holder's own.
     checks: usize,
     operations: Vec<Operation>,
 }
 
 impl GuardedTransaction {
-    pub(crate) fn new(
-        live: Arc<LiveSession>,
-        node: &OwnNode,
-        holding: Weak<Holding>,
-    ) -> GuardedTransaction {
+    pub(crate) fn new(hold: HoldView, node: &OwnNode) -> GuardedTransaction {
         let operations = node.checks();
         GuardedTransaction {
-            live,
-            guard: node.path().to_owned(),
-            holding,
+            hold,
             checks: operations.len(),
             operations,
         }
@@ -125,46 +113,39 @@ impl GuardedTransaction {
     ///
     /// Once polled, the transaction has been sent: dropped then, its outcome is unknown.
     pub async fn commit(self) -> Result<Vec<Outcome>, Error> {
-        let id = self.live.id();
+        let guard = self.hold.node_path();
+        let id = self.hold.session_id();
         let sizes = self.operations.iter().map(operation_size);
         check_size("transaction", sizes.sum())?;
-        let holding = self.holding.upgrade();
-        if holding.is_none_or(|holding| holding.is_released()) {
-            return Err(Error::Lost {
-                path: self.guard,
-                session: id,
-                reason: LossReason::Released,
-            });
+        let lost = |reason| Error::Lost {
+            path: guard.to_owned(),
+            session: id,
+            reason,
+        };
+        // The znode's name may be another holder's by now.
+        if let Some(reason) = self.hold.end() {
+            return Err(lost(reason));
         }
-        let server = self
-            .live
-            .server()
-            .map_err(|error| Error::at(self.guard.as_str(), id, error))?;
+        let live = &self.hold.standing().live;
+        let server = live.server().map_err(|error| Error::at(guard, id, error))?;
         let commit = async {
+            let done = server.transact(&self.operations).await;
             let mut outcomes =
-                server.transact(&self.operations).await.map_err(|failure| {
-                    match (failure.operation, failure.error) {
-                        (Some(index), ServerError::Refused(Refusal::NoNode))
-                            if index < self.checks =>
-                        {
-                            Error::Lost {
-                                path: self.guard.clone(),
-                                session: id,
-                                reason: LossReason::Deleted,
-                            }
-                        }
-                        (operation, error) => {
-                            let path = operation
-                                .and_then(|index| self.operations.get(index))
-                                .map_or(self.guard.as_str(), operation_path);
-                            Error::at(path, id, error)
-                        }
+                done.map_err(|failure| match (failure.operation, failure.error) {
+                    (Some(index), ServerError::Refused(Refusal::NoNode)) if index < self.checks => {
+                        lost(LossReason::Deleted)
+                    }
+                    (operation, error) => {
+                        let path = operation
+                            .and_then(|index| self.operations.get(index))
+                            .map_or(guard, operation_path);
+                        Error::at(path, id, error)
                     }
                 })?;
             outcomes.drain(..self.checks.min(outcomes.len()));
             Ok(outcomes)
         };
-        self.live.during(&self.guard, commit).await
+        live.during(guard, commit).await
     }
 }
 

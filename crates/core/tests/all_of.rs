@@ -174,13 +174,13 @@ async fn one_lost_is_all_lost() {
         .await
         .expect("they are acquired");
     client
-        .delete(holds.holds()[1].path(), None)
+        .delete(holds.holds()[1].node_path(), None)
         .await
         .expect("it is there");
     let (hold, reason) = tokio::time::timeout(PATIENCE, holds.lost())
         .await
         .expect("it is told");
-    assert!(hold.path().starts_with("/all/b/"));
+    assert!(hold.node_path().starts_with("/all/b/"));
     assert_eq!(reason, LossReason::Deleted);
     assert!(!holds.is_held() && holds.remaining().is_zero());
     assert!(matches!(holds.release().await, Err(Error::Lost { .. })));

@@ -46,7 +46,7 @@ async fn settle(queue: &Queue, meter: &Meter) -> i32 {
 }
 
 fn number(hold: &Hold) -> i32 {
-    let name = hold.path().rsplit('/').next().unwrap_or_default();
+    let name = hold.node_path().rsplit('/').next().unwrap_or_default();
     let contender = Contender::parse(name, |label| label == "lock-");
     contender.expect("a contender").sequence().get()
 }
@@ -138,7 +138,7 @@ async fn who_comes_back_before_its_last_znode_has_gone_waits_for_it() {
             hold(&queue).await.release().await.expect("it is released");
         }
         let last = hold(&queue).await;
-        let path = last.path().to_owned();
+        let path = last.node_path().to_owned();
         let lost = Fault::new(FaultKind::RequestLost).on(RequestKind::Delete);
         simulation.faults().inject(lost);
         let release = tokio::spawn(async move { last.release().await });

@@ -248,7 +248,9 @@ async fn a_release_among_many_succeeds_though_another_znode_was_deleted_by_hand(
     for by_hand in [0, 20, 100, 199] {
         let holds = crowd.acquire().await;
         let deleted = crowd.simulation.administrator();
-        deleted.delete(holds[by_hand].path()).expect("it stands");
+        deleted
+            .delete(holds[by_hand].node_path())
+            .expect("it stands");
         for outcome in outcomes(release(holds)).await {
             // Nobody watches a hold that is so young.
             outcome.expect("it is released");
@@ -271,7 +273,7 @@ async fn a_release_among_many_that_is_refused_is_refused_alone() {
 
     let mut holds = crowd.acquire().await;
     holds.insert(50, closed.acquire().await.expect("it is free"));
-    let standing = holds[50].path().to_owned();
+    let standing = holds[50].node_path().to_owned();
     for (at, outcome) in outcomes(release(holds)).await.into_iter().enumerate() {
         match (at, outcome) {
             (50, Err(Error::Refused { refusal, .. })) => assert_eq!(refusal, Refusal::NoAuth),
@@ -582,7 +584,7 @@ async fn many_releases_at_once_go_together_on_a_real_server() {
         let holds = join_all(locks.iter().map(|lock| lock.acquire())).await;
         let holds: Vec<_> = holds.into_iter().map(|hold| hold.expect("free")).collect();
         if let Some(deleted) = deleted {
-            let path = format!("/app{}", holds[deleted].path());
+            let path = format!("/app{}", holds[deleted].node_path());
             by_hand.delete(&path).await.expect("it stands");
         }
         let before = meter.read().requests;

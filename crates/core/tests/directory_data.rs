@@ -108,7 +108,7 @@ async fn going_at_any_moment_of_a_waiters_look_is_no_turn_by_older_data() -> Res
         let going = async {
             tokio::time::sleep(Duration::from_millis(seed % 60)).await;
             administrator.set_data(PATH, b"0").expect("it is there");
-            administrator.delete(held.path()).expect("it is there");
+            administrator.delete(held.node_path()).expect("it is there");
         };
         let patience = Duration::from_secs(10);
         let (waited, ()) = tokio::join!(waiter.acquire_timeout(patience), going);

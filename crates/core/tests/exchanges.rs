@@ -53,7 +53,7 @@ async fn an_exchange_is_found_done_however_many_answers_are_lost() {
             .iter()
             .filter(|znode| znode.stat.ephemeral_owner != 0);
         let paths: Vec<&str> = contenders.map(|znode| znode.path.as_str()).collect();
-        assert_eq!(paths, [hold.path()]);
+        assert_eq!(paths, [hold.node_path()]);
     }
 }
 
@@ -65,7 +65,7 @@ async fn an_exchange_where_even_the_directory_has_gone_says_that_the_hold_is_los
     let queue = Queue::new(&session, "/queue", First).expect("a good path");
     let hold = queue.acquire().await.expect("free");
     let administrator = simulation.administrator();
-    administrator.delete(hold.path()).expect("it stands");
+    administrator.delete(hold.node_path()).expect("it stands");
     administrator.delete("/queue").expect("it is empty");
 
     let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
@@ -130,7 +130,11 @@ async fn an_exchange_at_the_end_of_the_count_is_refused() {
     let session = Session::open(simulation.ensemble("b"), ConnectOptions::new()).await;
     let queue = Queue::new(&session.expect("a session opens"), "/queue", First);
     let hold = queue.expect("a good path").acquire().await.expect("free");
-    assert!(hold.path().ends_with("2147483647"), "{}", hold.path());
+    assert!(
+        hold.node_path().ends_with("2147483647"),
+        "{}",
+        hold.node_path()
+    );
     let refused = hold.exchange("old-", "new-", b"", &everyone()).await;
     assert!(
         matches!(refused, Err(Error::InvalidInput(_))),
@@ -172,7 +176,7 @@ async fn a_hold_that_is_lost_in_its_exchange_stays_lost() {
 async fn an_exchange_whose_new_znode_was_deleted_says_that_the_hold_is_lost() {
     let (simulation, _session, hold) = held(First).await;
     let administrator = simulation.administrator();
-    let old = hold.path().to_owned();
+    let old = hold.node_path().to_owned();
     let lost = Fault::new(FaultKind::ReplyLost).on(RequestKind::Transact);
     simulation.faults().inject(lost);
     let exchange = tokio::spawn(async move {

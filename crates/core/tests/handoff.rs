@@ -172,14 +172,19 @@ async fn waiter_that_is_deleted_as_it_begins_to_watch_is_not_let_in_by_anothers_
         let waiting = tokio::spawn(async move { waiter.acquire().await });
         let own = loop {
             let children = administrator.children(PATH);
-            match children.iter().find(|child| !hold.path().ends_with(*child)) {
+            match children
+                .iter()
+                .find(|child| !hold.node_path().ends_with(*child))
+            {
                 Some(own) => break format!("{PATH}/{own}"),
                 None => sleep(Duration::from_micros(10)).await,
             }
         };
         sleep(Duration::from_micros(seed * 10)).await;
         administrator.delete(&own).expect("it is deleted");
-        administrator.delete(hold.path()).expect("it is deleted");
+        administrator
+            .delete(hold.node_path())
+            .expect("it is deleted");
         let outcome = waiting.await.expect("no panic");
         assert!(
             matches!(outcome, Err(Error::ContenderDeleted { .. })),
@@ -215,7 +220,7 @@ async fn waiter_whose_own_watch_has_fired_is_not_let_in_by_anothers_going() {
             waiter.delete();
         }
         administrator
-            .delete(waiter.hold.path())
+            .delete(waiter.hold.node_path())
             .expect("it is deleted");
         let outcome = waiter.waiting.await.expect("no panic");
         assert!(
@@ -265,7 +270,7 @@ async fn holder_whose_znode_is_written_to_is_lost_also_before_it_is_watched() {
         sleep(watched_for).await;
         let administrator = simulation.administrator();
         administrator
-            .set_data(hold.path(), b"")
+            .set_data(hold.node_path(), b"")
             .expect("it is written");
         let reason = timeout(SESSION_TIMEOUT / 6, hold.lost()).await;
         assert_eq!(reason, Ok(LossReason::Written), "{watched_for:?}");
@@ -281,7 +286,7 @@ async fn holder_that_may_not_write_to_its_znode_deletes_it_all_the_same() {
     let administrator = waiter.simulation.administrator();
     let readable = [Acl::new(Permission::READ, AuthId::anyone())];
     administrator
-        .set_acl(hold.path(), &readable)
+        .set_acl(hold.node_path(), &readable)
         .expect("it stands");
     hold.release().await.expect("it may be deleted");
     assert_eq!(administrator.children(PATH), [""; 0]);
@@ -440,7 +445,7 @@ async fn waiter_for_holders_that_share_is_not_let_in_by_a_release() {
     sleep(Duration::from_secs(1)).await;
     let administrator = simulation.administrator();
     administrator
-        .set_data(hold.path(), b"")
+        .set_data(hold.node_path(), b"")
         .expect("it is written");
     sleep(Duration::from_secs(1)).await;
     assert!(!waiting.is_finished());

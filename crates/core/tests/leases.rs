@@ -41,7 +41,7 @@ async fn nothing_is_granted_in_a_session_that_expires_although_its_server_answer
         simulation.on_commit(move |committed| {
             if matches!(committed.change, Change::SessionEnded { session, .. } if session == id) {
                 let hold = looked_at.lock().expect("no panic");
-                let still_held = hold.as_ref().is_some_and(Hold::is_held);
+                let still_held = hold.as_ref().is_some_and(|hold| hold.is_held());
                 *seen.lock().expect("no panic") = Some(still_held);
             }
         });

@@ -238,18 +238,83 @@ async fn lost_hold_is_not_handed_on_within_the_process() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clone_of_a_hold_that_was_released_for_all_releases_nothing_more() {
+async fn view_of_a_hold_that_is_released_is_lost_before_another_holds() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let queue = queue(&session);
+    let held = hold(&queue).await;
+    let view = held.view();
+    let told = tokio::spawn({
+        let view = view.clone();
+        async move { view.lost().await }
+    });
+    let late = view.transaction().set_data("/data", b"late");
+    let mut release = Box::pin(held.release());
+    assert!((&mut release).now_or_never().is_none(), "it is under way");
+    let released = HoldState::Lost(LossReason::Released);
+    assert_eq!(view.state(), released);
+    assert_eq!(told.await.expect("no panic"), LossReason::Released);
+    release.await.expect("it was held");
+    let _next = hold(&queue).await;
+    assert_eq!(view.state(), released);
+    let refused = late.commit().await;
+    assert!(matches!(refused, Err(Error::Lost { .. })), "{refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn view_of_a_hold_that_was_lost_says_why_also_when_it_has_been_let_go_of() {
     let simulation = simulation(1);
     let session = open(&simulation, "one").await;
     let held = hold(&queue(&session)).await;
-    let clone = held.clone();
-    held.release_all().await.expect("it is held");
-    let released = clone.release_all().await;
-    let reason = LossReason::Released;
+    let view = held.view();
+    simulation
+        .administrator()
+        .delete(held.node_path())
+        .expect("it stands");
+    let reason = held.lost().await;
+    drop(held);
+    assert_eq!(view.lost().await, reason);
+    assert_eq!(reason, LossReason::Deleted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn guarded_work_is_dropped_when_the_hold_is_lost() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let held = hold(&queue(&session)).await;
+    assert_eq!(held.guard(async { 7 }).await, Ok(7));
+    let administrator = simulation.administrator();
+    let path = held.node_path().to_owned();
+    let work = async move {
+        administrator.delete(&path).expect("it stands");
+        std::future::pending::<()>().await;
+    };
+    assert_eq!(held.guard(work).await, Err(LossReason::Deleted));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_done_with_a_recipe_is_done_under_its_hold_and_leaves_nothing() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let recipe: Box<dyn Recipe> = Box::new(queue(&session));
+    let administrator = simulation.administrator();
+    let done = recipe.with(|hold| {
+        let view = hold.view();
+        async move { view.is_held() }
+    });
+    assert!(done.await.expect("nobody disturbs it"));
+    let lost = recipe.with(|hold| {
+        administrator.delete(hold.node_path()).expect("it stands");
+        std::future::pending::<()>()
+    });
+    let lost = lost.await;
+    let reason = LossReason::Deleted;
     assert!(
-        matches!(&released, Err(Error::Lost { reason: it, .. }) if *it == reason),
-        "{released:?}"
+        matches!(&lost, Err(Error::Lost { reason: it, .. }) if *it == reason),
+        "{lost:?}"
     );
+    let contenders = recipe.contenders().await.expect("a look");
+    assert!(contenders.is_empty(), "{contenders:?}");
 }
 
 /// Nobody has told it of the deletion yet.
@@ -262,7 +327,7 @@ async fn guarded_write_is_refused_once_the_znode_has_gone() {
         .create("/data", b"", CreateMode::Persistent)
         .expect("an empty tree takes it");
     let held = hold(&queue(&session)).await;
-    administrator.delete(held.path()).expect("it stands");
+    administrator.delete(held.node_path()).expect("it stands");
     let write = held.transaction().set_data("/data", b"late");
     let write = write.commit().await;
     assert!(matches!(write, Err(Error::Lost { .. })), "{write:?}");
@@ -427,7 +492,7 @@ async fn proof_of_a_session_goes_though_its_deletion_was_lost() {
         .iter()
         .filter(|znode| znode.stat.ephemeral_owner != 0);
     let paths: Vec<&str> = ephemeral.map(|znode| znode.path.as_str()).collect();
-    assert_eq!(paths, [held.path()]);
+    assert_eq!(paths, [held.node_path()]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -107,6 +107,22 @@ async fn a_znode_of_ones_own_is_known_however_many_answers_are_lost() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn server_that_refuses_a_create_is_one_that_knows_creates() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let one = lock(&simulation, "one").await;
+    let faults = simulation.faults();
+    // The guard is created, and nothing that is asked of it afterwards is answered.
+    let guard = |kind, request| Fault::new(kind).on(request).under("/_c_");
+    faults.inject(guard(FaultKind::ReplyLost, RequestKind::Create));
+    for nth in 1..=10 {
+        faults.inject(guard(FaultKind::RequestLost, RequestKind::Get).nth(nth));
+    }
+    let hold = one.acquire_timeout(Duration::from_secs(60)).await;
+    assert_eq!(faults.waiting(), 0, "all that was to be lost is");
+    assert!(hold.expect("it knows creates").is_held());
+}
+
 const TICK: Duration = Duration::from_secs(2);
 const TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -112,7 +112,7 @@ async fn assert_holds_by_its_own_session<R: Recipe>(recipe: impl Fn(&Session) ->
             }
             let hold = hold(&recipe).await;
             let standing = simulation.administrator().tree();
-            let own = standing.iter().find(|znode| znode.path == hold.path());
+            let own = standing.iter().find(|znode| znode.path == hold.node_path());
             let owner = own.map(|znode| znode.stat.ephemeral_owner);
             assert_eq!(
                 owner,

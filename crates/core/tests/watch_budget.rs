@@ -244,7 +244,7 @@ async fn thousands_of_idle_holds_cost_a_sweep_an_interval() {
         let took = handoff(&theirs, &ours, &format!("/locks/{round}")).await;
         assert!(took < SOON, "{took:?}");
     }
-    assert!(holds.iter().all(Hold::is_held));
+    assert!(holds.iter().all(|hold| hold.is_held()));
     // Nothing is looked at any more once nothing is held.
     for hold in holds {
         hold.release().await.expect("it is released");
@@ -271,7 +271,7 @@ async fn holds_that_have_waited_leave_the_room_to_waiters() {
     sleep(A_WHILE).await;
     let took = handoff(&theirs, &ours, "/locks/other").await;
     assert!(took < SOON, "{took:?}");
-    assert!(holds.iter().all(Hold::is_held));
+    assert!(holds.iter().all(|hold| hold.is_held()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -283,7 +283,7 @@ async fn znode_deleted_by_hand_is_noticed_within_a_sixth_of_the_timeout_among_th
         sleep(Duration::from_millis(370 * round as u64)).await;
         simulation
             .administrator()
-            .delete(hold.path())
+            .delete(hold.node_path())
             .expect("it is there");
         let deleted = Instant::now();
         let reason = timeout(2 * INTERVAL, hold.lost()).await.expect("in time");
@@ -315,7 +315,7 @@ async fn loss_watch_survives_throttled_reads() {
     assert_eq!(hold.state(), HoldState::Held);
     simulation
         .administrator()
-        .delete(hold.path())
+        .delete(hold.node_path())
         .expect("it is there");
     let reason = timeout(SOON, hold.lost()).await.expect("it is watched");
     assert_eq!(reason, LossReason::Deleted);
@@ -329,12 +329,12 @@ async fn znode_that_nobody_may_read_hides_no_other() {
     let opened = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
     let session = opened.expect("a session opens");
     let holds = idle_holds(&session, 1_500).await;
-    throttle.forbid(holds[1_000].path());
+    throttle.forbid(holds[1_000].node_path());
     sleep(A_WHILE).await;
     for other in [999, 1_001, 1_499] {
         let administrator = simulation.administrator();
         administrator
-            .delete(holds[other].path())
+            .delete(holds[other].node_path())
             .expect("it is there");
         let lost = timeout(INTERVAL + SOON, holds[other].lost()).await;
         assert_eq!(lost.expect("in time"), LossReason::Deleted);

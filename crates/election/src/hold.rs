@@ -3,16 +3,16 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use zookeeper_recipes_core::{Error, Hold};
+use zookeeper_recipes_core::{Error, Hold, HoldView};
 
 /// A [`Hold`] on an election: proof, as far as a process can have one, that it leads.
 ///
-/// Everything a hold can do, it can: say how it stands ([`Hold::state`], [`Hold::lost`]), give the
-/// [`fencing_token`](Hold::fencing_token), write under guard ([`Hold::transaction`]). Dropped, it
+/// Everything a hold can do, it can: say how it stands ([`HoldView::state`], [`HoldView::lost`]), give
+/// the [`fencing_token`](HoldView::fencing_token), write under guard ([`HoldView::transaction`]). Dropped, it
 /// resigns in the background.
 ///
-/// A clone of its hold is the leadership too, and keeps it until it is dropped itself, or until
-/// one of them [resigns](Self::resign).
+/// Tasks that work under the leadership, and do not decide when it ends, take a
+/// [`term`](Self::term) of it.
 #[derive(Debug)]
 #[must_use = "if unused, the leadership is given up at once"]
 pub struct Leadership {
@@ -30,6 +30,14 @@ impl Leadership {
         &self.id
     }
 
+    /// What it can tell, for tasks that do not own it.
+    pub fn term(&self) -> Term {
+        Term {
+            view: self.hold.view(),
+            id: self.id.clone(),
+        }
+    }
+
     /// The hold that it is, for code that works with any recipe's.
     pub fn into_hold(self) -> Hold {
         self.hold
@@ -37,16 +45,15 @@ impl Leadership {
 
     /// Gives the leadership up, and waits for the server's word. The next candidate leads at once.
     ///
-    /// It is [`Hold::release_all`], with its cost (one request), its errors, and its cancel safety:
-    /// clones of the hold are lost, and once polled, it is given up whether or not one waits for
-    /// it.
+    /// It is [`Hold::release`], with its cost (one request), its errors, and its cancel safety: once
+    /// polled, it is given up whether or not one waits for it.
     ///
     /// # Errors
     ///
     /// [`Error::Lost`] when the leadership had been lost before; otherwise as for
-    /// [`Hold::release_all`].
+    /// [`Hold::release`].
     pub async fn resign(self) -> Result<(), Error> {
-        self.hold.release_all().await
+        self.hold.release().await
     }
 }
 
@@ -55,5 +62,31 @@ impl Deref for Leadership {
 
     fn deref(&self) -> &Hold {
         &self.hold
+    }
+}
+
+/// A term of leadership, as the work under it sees it: whether it lasts, and its token.
+///
+/// Cheap to clone. Does not keep the leadership: once that has been given up, its term is
+/// [`Lost`](zookeeper_recipes_core::HoldState::Lost) with
+/// [`LossReason::Released`](zookeeper_recipes_core::LossReason::Released).
+#[derive(Clone, Debug)]
+pub struct Term {
+    view: HoldView,
+    id: Arc<str>,
+}
+
+impl Term {
+    /// The id that the leader campaigned with.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Deref for Term {
+    type Target = HoldView;
+
+    fn deref(&self) -> &HoldView {
+        &self.view
     }
 }

@@ -13,11 +13,11 @@
 //! # use zookeeper_recipes_testkit::{Server, ServerOptions};
 //! use std::time::Duration;
 //!
-//! use zookeeper_recipes_election::{LeaderElection, Leadership, Session};
+//! use zookeeper_recipes_election::{LeaderElection, Session, Term};
 //!
 //! /// The leader's work. It is dropped when the leadership may be about to go.
-//! async fn lead(leadership: Leadership) -> std::io::Result<()> {
-//!     println!("{} leads with token {}", leadership.id(), leadership.fencing_token());
+//! async fn lead(term: Term) -> std::io::Result<()> {
+//!     println!("{} leads with token {}", term.id(), term.fencing_token());
 //!     loop {
 //!         // One piece of the work; an error here ends the service.
 //!         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -35,7 +35,7 @@
 //! // What a spawned task uses it owns, so the closure is `async move`.
 //! let service = tokio::spawn(async move {
 //!     let shutdown = until_told_to_end(); // for example, until Ctrl-C
-//!     election.run(shutdown, async move |leadership| lead(leadership).await).await
+//!     election.run(shutdown, async move |term| lead(term).await).await
 //! });
 //! service.await??;
 //! # Ok(())
@@ -50,8 +50,8 @@
 //! The leader is told that it leads no more before another can lead, by the clock of its own
 //! process. But a process can be paused between a look at that clock and what it does next, so two
 //! leaders can *act* at once all the same, one of them late. Where that must not matter, let the
-//! other side check: give the [`fencing_token`](Hold::fencing_token) along with the work and let its
-//! target refuse an older one, or write to ZooKeeper under guard ([`Hold::transaction`]).
+//! other side check: give the [`fencing_token`](HoldView::fencing_token) along with the work and let its
+//! target refuse an older one, or write to ZooKeeper under guard ([`HoldView::transaction`]).
 //!
 //! # Other languages
 //!
@@ -68,13 +68,13 @@ mod recipe;
 mod rule;
 mod run;
 
-pub use hold::Leadership;
+pub use hold::{Leadership, Term};
 pub use leader::{Leader, Participant};
 pub use recipe::LeaderElection;
 pub use rule::FirstInQueue;
 pub use run::{RunError, StopWork};
 pub use zookeeper_recipes_core::{
     self as common, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
-    HoldState, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session, SessionId,
-    SessionState, WaitStrategy,
+    HoldState, HoldView, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session,
+    SessionId, SessionState, WaitStrategy,
 };

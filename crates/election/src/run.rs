@@ -1,16 +1,14 @@
 //! Campaign, work while leading, stop in time, campaign again.
 
-use std::future::poll_fn;
 use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::stream::StreamExt;
 use tokio::time::Instant;
-use zookeeper_recipes_core::{Error, Hold, HoldState, Refusal, Session, SessionState};
+use zookeeper_recipes_core::{Error, HoldState, HoldView, Refusal, Session, SessionState};
 
 use crate::backoff::Backoff;
-use crate::hold::Leadership;
+use crate::hold::{Leadership, Term};
 use crate::recipe::LeaderElection;
 
 /// A term that ends sooner is followed by a pause: work that returns at once is no busy loop.
@@ -41,7 +39,7 @@ pub enum RunError<E> {
 }
 
 /// How a leader's term came to its end.
-enum Term<E> {
+enum End<E> {
     ShutDown,
     Stopped,
     Worked(Result<(), E>),
@@ -51,8 +49,8 @@ impl LeaderElection {
     /// Campaigns, does the work while it leads, and campaigns again, until `shutdown` resolves or
     /// the work fails.
     ///
-    /// Each term, `work` is called with the [`Leadership`], and its future is polled only while
-    /// that is held. The future is dropped when the leadership may be about to go
+    /// Each [`Term`], `work` is called with it, and its future is polled only while the leadership is
+    /// held. The future is dropped when the leadership may be about to go
     /// ([`stop_work`](Self::stop_work) says when), before another can lead. Then this candidate
     /// resigns, and campaigns again once there is a connection: under the same session or, after
     /// an expiry, under a new one.
@@ -69,12 +67,12 @@ impl LeaderElection {
     /// is waited for, at most until the session is over.
     ///
     /// Dropping a future stops it where it waits. Work that blocks its thread, or that was spawned
-    /// elsewhere, goes on until it looks: let it ask [`Hold::is_held`], and let what it writes be
-    /// checked against the [`fencing_token`](Hold::fencing_token) ([`Hold`] says what that is
-    /// worth). A clone of the hold that outlives the work is lost as the term ends.
+    /// elsewhere, goes on until it looks: let it ask [`is_held`](HoldView::is_held), and let what it writes be
+    /// checked against the [`fencing_token`](HoldView::fencing_token) ([`Hold`](crate::Hold) says what that is
+    /// worth).
     ///
     /// Where this is part of a task that is spawned, let the closure own what it uses, as in
-    /// `async move |leadership| …`: the compiler cannot tell yet that it is `Send` where it borrows.
+    /// `async move |term| …`: the compiler cannot tell yet that it is `Send` where it borrows.
     ///
     /// # Errors
     ///
@@ -105,8 +103,8 @@ impl LeaderElection {
     ///         async {
     ///             let _ = shutdown.await;
     ///         },
-    ///         async |leadership| {
-    ///             println!("{} leads with token {}", leadership.id(), leadership.fencing_token());
+    ///         async |term| {
+    ///             println!("{} leads with token {}", term.id(), term.fencing_token());
     ///             shut_down.take();
     ///             std::future::pending::<std::io::Result<()>>().await
     ///         },
@@ -119,7 +117,7 @@ impl LeaderElection {
     pub async fn run<E>(
         &self,
         shutdown: impl Future<Output = ()>,
-        mut work: impl AsyncFnMut(Leadership) -> Result<(), E>,
+        mut work: impl AsyncFnMut(Term) -> Result<(), E>,
     ) -> Result<(), RunError<E>> {
         let mut shutdown = pin!(shutdown);
         let mut pause = Backoff::new();
@@ -129,20 +127,19 @@ impl LeaderElection {
                 () = &mut shutdown => return Ok(()),
                 elected = self.until_elected() => elected?,
             };
-            let hold = (*leadership).clone();
             let began = Instant::now();
             let term = tokio::select! {
                 // The work is not even polled once it has to stop.
                 biased;
-                () = &mut shutdown => Term::ShutDown,
-                () = must_stop(&hold, self.stop_work) => Term::Stopped,
-                result = work(leadership) => Term::Worked(result),
+                () = &mut shutdown => End::ShutDown,
+                () = must_stop(&leadership, self.stop_work) => End::Stopped,
+                result = work(leadership.term()) => End::Worked(result),
             };
-            let resigned = resign(hold).await;
+            let resigned = resign(leadership).await;
             match term {
-                Term::Worked(Err(error)) => return Err(RunError::Work(error)),
-                Term::ShutDown => return Ok(resigned?),
-                Term::Stopped | Term::Worked(Ok(())) => resigned?,
+                End::Worked(Err(error)) => return Err(RunError::Work(error)),
+                End::ShutDown => return Ok(resigned?),
+                End::Stopped | End::Worked(Ok(())) => resigned?,
             }
             if began.elapsed() >= SHORT_TERM {
                 pause = Backoff::new();
@@ -198,24 +195,14 @@ fn may_pass(error: &Error) -> bool {
 
 /// Resolves when the work has to stop. Looks at the hold, clock and all, each time it is polled,
 /// and so never lets the work run on after a pause of the process.
-async fn must_stop(hold: &Hold, when: StopWork) {
+async fn must_stop(hold: &HoldView, when: StopWork) {
     let mut states = hold.states();
-    poll_fn(|context| {
-        loop {
-            match (hold.state(), when) {
-                (HoldState::Held, _) | (HoldState::Suspended, StopWork::WhenLost) => {}
-                (HoldState::Suspended, StopWork::WhenSuspended) | (HoldState::Lost(_), _) => {
-                    return Poll::Ready(());
-                }
-            }
-            match states.poll_next_unpin(context) {
-                Poll::Ready(Some(_)) => {}
-                Poll::Ready(None) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
-            }
+    while let Some(state) = states.next().await {
+        match (state, when) {
+            (HoldState::Held, _) | (HoldState::Suspended, StopWork::WhenLost) => {}
+            (HoldState::Suspended, StopWork::WhenSuspended) | (HoldState::Lost(_), _) => return,
         }
-    })
-    .await;
+    }
 }
 
 /// Gives up what may have been lost already.
@@ -223,8 +210,8 @@ async fn must_stop(hold: &Hold, when: StopWork) {
 /// # Errors
 ///
 /// When the server would not let the candidate go: it would stand in its own way.
-async fn resign(hold: Hold) -> Result<(), Error> {
-    match hold.release_all().await {
+async fn resign(leadership: Leadership) -> Result<(), Error> {
+    match leadership.resign().await {
         Err(error @ Error::Refused { .. }) => {
             tracing::warn!(%error, "the leadership was not given up");
             Err(error)

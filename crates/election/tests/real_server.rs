@@ -14,8 +14,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use zookeeper_client::{Acls, Client, CreateMode};
 use zookeeper_recipes_election::{
-    ConnectOptions, Error, FencingToken, HoldState, Leader, LeaderElection, Leadership, Recipe,
-    RunError, Session, SessionId, StopWork,
+    ConnectOptions, Error, FencingToken, HoldState, Leader, LeaderElection, Recipe, RunError,
+    Session, SessionId, StopWork,
 };
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
@@ -119,7 +119,7 @@ impl Running {
             let _ = shutdown.await;
         };
         let task = tokio::spawn(async move {
-            let work = async move |leadership: Leadership| {
+            let work = async move |leadership: zookeeper_recipes_election::Term| {
                 let (sender, stopped) = oneshot::channel();
                 let _tell = TellWhenDropped(Some(sender));
                 let _ = terms.send(Term {
@@ -416,7 +416,7 @@ async fn candidates_whose_work_is_done_take_turns() -> Result {
             let shutdown = async {
                 let _ = done.wait_for(|done| *done).await;
             };
-            let work = async move |leadership: Leadership| {
+            let work = async move |leadership: zookeeper_recipes_election::Term| {
                 // Both are there before a term ends, or one could have several in a row.
                 while looking.participants().await?.len() < 2 {}
                 let _ = told.send((leadership.id().to_owned(), leadership.fencing_token()));
@@ -454,7 +454,7 @@ async fn work_that_blocks_its_thread_delays_the_election_and_does_not_end_it() -
             let _ = shutdown.await;
         };
         let blocked = std::sync::Mutex::new(blocked);
-        let work = async move |leadership: Leadership| {
+        let work = async move |leadership: zookeeper_recipes_election::Term| {
             let _ = told.send(leadership.session_id());
             // Until something is sent, or can be no more.
             let _ = blocked.lock().expect("nobody panicked").recv();
@@ -586,7 +586,7 @@ async fn observer_has_one_watch_and_candidates_behind_the_leader_do_not_wake_it(
             .filter_map(|(path, sessions)| sessions.contains(&id).then_some(path))
             .collect())
     };
-    assert_eq!(watched_by_observer().await?, [leadership.path()]);
+    assert_eq!(watched_by_observer().await?, [leadership.node_path()]);
     for _ in 0..3 {
         let waiting = Running::start(election.clone());
         soon(async {
@@ -601,7 +601,7 @@ async fn observer_has_one_watch_and_candidates_behind_the_leader_do_not_wake_it(
         })
         .await??;
     }
-    assert_eq!(watched_by_observer().await?, [leadership.path()]);
+    assert_eq!(watched_by_observer().await?, [leadership.node_path()]);
     leadership.resign().await?;
     // The first thing it tells since: the others went by without a word.
     assert_eq!(next(&mut observer).await?, None);
@@ -688,7 +688,7 @@ async fn foreign_children_are_no_candidates_and_foreign_ids_are_readable() -> Re
         next(&mut observer).await?.ok_or("nobody leads")?.id,
         "naïve"
     );
-    let (data, _) = client.get_data(leadership.path()).await?;
+    let (data, _) = client.get_data(leadership.node_path()).await?;
     assert_eq!(data, "naïve".as_bytes());
     drop((leadership, observer));
     nothing_is_left(&server, &election).await

@@ -9,8 +9,8 @@
 //! paused, and find it gone on waking. If a single ZooKeeper transaction can do the work, or a
 //! conditional write to your database, use that and nothing else. If it is only about doing work
 //! once instead of twice, a lock is fine. If doing it twice would do harm, give the
-//! [`fencing_token`](Hold::fencing_token) along with the work and let its target refuse an older
-//! one, or write to ZooKeeper under guard ([`Hold::transaction`]).
+//! [`fencing_token`](HoldView::fencing_token) along with the work and let its target refuse an older
+//! one, or write to ZooKeeper under guard ([`HoldView::transaction`]).
 //!
 //! # Example
 //!
@@ -58,6 +58,6 @@ pub use rule::FirstInQueue;
 pub use single_node::SingleNodeLock;
 pub use zookeeper_recipes_core::{
     self as common, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
-    HoldState, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session, SessionId,
-    SessionState, SingleNodeOptions, WaitStrategy,
+    HoldState, HoldView, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session,
+    SessionId, SessionState, SingleNodeOptions, WaitStrategy,
 };

@@ -10,8 +10,8 @@ use crate::rule::FirstInQueue;
 /// and queue within the process, in the order of their calls, behind one contender in ZooKeeper.
 /// Two locks *made* with the same path are two contenders, also within one process.
 ///
-/// Not re-entrant: acquiring it again while it is held waits for its release. To hold it in
-/// several places, clone the [`Hold`](crate::Hold).
+/// Not re-entrant: acquiring it again while it is held waits for its release. Tasks
+/// that work under one hold take a [view](crate::Hold::view) of it.
 ///
 /// # Requests
 ///

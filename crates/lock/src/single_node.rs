@@ -41,7 +41,7 @@ use zookeeper_recipes_core::{
 /// # let session = Session::connect(&server.connect_string()).await?;
 /// let lock = SingleNodeLock::new(&session, "/locks/simple")?;
 /// let hold = lock.acquire().await?;
-/// assert_eq!(hold.path(), "/locks/simple");
+/// assert_eq!(hold.node_path(), "/locks/simple");
 /// hold.release().await?;
 /// # Ok(())
 /// # }

@@ -50,7 +50,7 @@
 pub use zookeeper_recipes_core as common;
 #[doc(inline)]
 pub use zookeeper_recipes_core::{
-    AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold, HoldState,
+    AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold, HoldState, HoldView,
     InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session, SessionId, SessionState,
     WaitStrategy,
 };
@@ -59,7 +59,7 @@ pub use zookeeper_recipes_core::{
 pub use zookeeper_recipes_election as election;
 #[cfg(feature = "election")]
 #[doc(inline)]
-pub use zookeeper_recipes_election::{Leader, LeaderElection, Leadership};
+pub use zookeeper_recipes_election::{Leader, LeaderElection, Leadership, Term};
 #[cfg(feature = "lock")]
 #[doc(inline)]
 pub use zookeeper_recipes_lock as lock;

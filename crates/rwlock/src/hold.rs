@@ -8,9 +8,9 @@ use crate::rule::{READ, WRITE};
 
 /// A [`Hold`] of a writer, which can become a reader's.
 ///
-/// Everything that a [`Hold`] can do it can do, and like one it is cheap to clone, is released when
-/// the last clone has gone, and is lost with its session.
-#[derive(Clone, Debug)]
+/// Everything that a [`Hold`] can do it can do, and like one it is released when it is dropped, and
+/// is lost with its session.
+#[derive(Debug)]
 #[must_use = "if unused, what is held is released at once"]
 pub struct WriteHold {
     hold: Hold,
@@ -39,8 +39,8 @@ impl WriteHold {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] when there are other clones of the hold, which go on as they are;
-    /// or when its number is 2147483647, the last of all, which others may have too.
+    /// [`Error::InvalidInput`] when its number is 2147483647, the last of all, which others may have
+    /// too.
     /// [`Error::Lost`] when the hold had been lost before, [`Error::Refused`] when the server would
     /// not create the reader's znode, [`Error::SessionOver`]: after any of these, what was held is
     /// released, in the background.

@@ -70,6 +70,6 @@ pub use recipe::{ReadLock, SharedLock, WriteLock};
 pub use rule::{NoWriterBefore, NobodyBefore};
 pub use zookeeper_recipes_core::{
     self as common, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
-    HoldState, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session, SessionId,
-    SessionState, WaitStrategy,
+    HoldState, HoldView, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session,
+    SessionId, SessionState, WaitStrategy,
 };

@@ -14,8 +14,8 @@ use crate::rule::{NoWriterBefore, NobodyBefore};
 /// Made from a [`Session`] and a path; used through [`read`](Self::read) and
 /// [`write`](Self::write), each of which is a [`Recipe`]; cheap to clone.
 ///
-/// Not re-entrant: whoever holds it as a reader and acquires it as a writer waits for itself. To
-/// hold it in several places, clone the [`Hold`](crate::Hold).
+/// Not re-entrant: whoever holds it as a reader and acquires it as a writer waits for itself. Tasks
+/// that work under one hold take a [view](crate::Hold::view) of it.
 ///
 /// # No upgrade
 ///

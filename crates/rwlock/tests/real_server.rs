@@ -234,7 +234,7 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
         let lock = SharedLock::new(session, PATH)?;
         readers.spawn(async move { lock.read().acquire().await });
     }
-    let writers_znode = writing.path().to_owned();
+    let writers_znode = writing.node_path().to_owned();
     eventually("all the readers watch the writer", async || {
         watchers(&server, &writers_znode).await.len() == READERS
     })
@@ -271,10 +271,10 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
 
     let (last, others): (Vec<Hold>, Vec<Hold>) = holds
         .into_iter()
-        .partition(|hold| hold.path() == last_reader);
+        .partition(|hold| hold.node_path() == last_reader);
     for hold in others {
         let own = hold.session_id().0;
-        assert_eq!(watchers(&server, hold.path()).await, [own]);
+        assert_eq!(watchers(&server, hold.node_path()).await, [own]);
         let fired_before = fired(&server).await;
         hold.release().await?;
         // The one is the watch of the reader itself.
@@ -311,7 +311,7 @@ async fn readers_behind_a_writer_are_told_once_each_and_ask_nothing() -> Fallibl
     }
     // Itself among them, as one watches who holds for a while.
     eventually("all watch the writer", async || {
-        watchers(&server, writing.path()).await.len() == READERS + 1
+        watchers(&server, writing.node_path()).await.len() == READERS + 1
     })
     .await;
     let before = proxy.counters();
@@ -414,7 +414,7 @@ async fn writer_right_behind_a_downgrade_waits_for_the_reader_that_it_became() -
     let reading = writing.downgrade().await?;
     eventually(
         "the writer has looked, and watches the reader",
-        async || !watchers(&server, reading.path()).await.is_empty(),
+        async || !watchers(&server, reading.node_path()).await.is_empty(),
     )
     .await;
     assert!(!writer.is_finished() && !reader.is_finished());
@@ -433,29 +433,13 @@ async fn writer_right_behind_a_downgrade_waits_for_the_reader_that_it_became() -
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn downgrade_of_a_hold_that_has_clones_is_refused_and_the_clones_go_on() -> Fallible {
-    let server = server().await;
-    let session = Session::connect(&server.connect_string()).await?;
-    let lock = SharedLock::new(&session, PATH)?;
-    let writing = lock.write().acquire().await?;
-    let clone = writing.clone();
-    let error = writing.downgrade().await.unwrap_err();
-    assert!(matches!(error, Error::InvalidInput(_)), "{error}");
-    assert!(clone.is_held());
-    assert!(lock.read().try_acquire().await?.is_none());
-    clone.downgrade().await?.release().await?;
-    assert_nothing_is_left(&server).await;
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn downgrade_of_a_lost_hold_says_how_it_was_lost_and_leaves_nothing() -> Fallible {
     let server = server().await;
     let session = Session::connect(&server.connect_string()).await?;
     let lock = SharedLock::new(&session, PATH)?;
     let writing = lock.write().acquire().await?;
     let raw = session.server(&NodePath::new(PATH)?).await?;
-    raw.delete(writing.path()).await?;
+    raw.delete(writing.node_path()).await?;
     let error = writing.downgrade().await.unwrap_err();
     let deleted = LossReason::Deleted;
     assert!(

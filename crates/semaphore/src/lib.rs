@@ -52,6 +52,6 @@ pub use recipe::{Permits, Semaphore};
 pub use rule::WithinPermits;
 pub use zookeeper_recipes_core::{
     self as common, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
-    HoldState, InvalidInput, LossReason, NodePath, QueueEntry, QueueOptions, Recipe, Session,
-    SessionId, SessionState, WaitStrategy,
+    HoldState, HoldView, InvalidInput, LossReason, NodePath, QueueEntry, QueueOptions, Recipe,
+    Session, SessionId, SessionState, WaitStrategy,
 };

@@ -380,7 +380,7 @@ impl<'a> Conformance<'a> {
         let session = self.session().await?;
         let recipe = (self.make)(&session, PATH);
         let hold = recipe.acquire_timeout(PATIENCE).await.map_err(text)?;
-        let directory = hold.path() != recipe.path().as_str();
+        let directory = hold.node_path() != recipe.path().as_str();
         hold.release().await.map_err(text)?;
         if !directory {
             return Ok(());
@@ -427,7 +427,7 @@ impl<'a> Conformance<'a> {
         let client = self.administrator().await?;
         let recipe = (self.make)(&session, PATH);
         let hold = recipe.acquire_timeout(PATIENCE).await.map_err(text)?;
-        client.delete(hold.path(), None).await.map_err(text)?;
+        client.delete(hold.node_path(), None).await.map_err(text)?;
         match tokio::time::timeout(PATIENCE, hold.lost()).await {
             Ok(LossReason::Deleted) if !hold.is_held() => {}
             other => return Err(format!("its znode was deleted by hand: {other:?}")),

@@ -33,7 +33,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use zookeeper_recipes_core::{FencingToken, Hold, SessionId};
+use zookeeper_recipes_core::{FencingToken, HoldView, SessionId};
 
 /// A promise that was not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub struct Held {
     /// How much of the capacity it holds.
     pub weight: u64,
     /// Asked whenever it matters whether it is held.
-    pub hold: Hold,
+    pub hold: HoldView,
 }
 
 /// A hold that was granted at some time.
@@ -74,7 +74,7 @@ struct Granted {
 /// All who have held one recipe, and what a store has accepted from them.
 ///
 /// Not shared by itself: where contenders run on several threads, put it behind a mutex. It keeps a
-/// clone of every [`Hold`] until the owner [lets go](Self::letting_go).
+/// clone of every [`HoldView`] until the owner [lets go](Self::letting_go).
 #[derive(Debug)]
 pub struct History {
     capacity: u64,
@@ -122,9 +122,9 @@ impl History {
 
     /// Whether the hold is certainly held now, by its own account. Never where it is to be
     /// [disregarded](Self::disregard_znode).
-    pub fn is_certain(&self, hold: &Hold) -> bool {
+    pub fn is_certain(&self, hold: &HoldView) -> bool {
         hold.is_held()
-            && !self.disregarded_znodes.contains(hold.path())
+            && !self.disregarded_znodes.contains(hold.node_path())
             && !self.disregarded_sessions.contains(&hold.session_id())
     }
 
@@ -146,7 +146,7 @@ impl History {
     /// certain holds overlap just when the earlier one still lasts as the later one begins, and
     /// looking then is looking always. And its token is newer than that of every earlier holder
     /// whom it excludes.
-    pub fn granted(&mut self, who: &str, weight: u64, hold: &Hold) -> (u64, Vec<Violation>) {
+    pub fn granted(&mut self, who: &str, weight: u64, hold: &HoldView) -> (u64, Vec<Violation>) {
         let new = Held {
             who: who.to_owned(),
             weight,
@@ -213,7 +213,7 @@ impl History {
             let granted = Granted {
                 who: new.who.clone(),
                 token,
-                path: new.hold.path().to_owned(),
+                path: new.hold.node_path().to_owned(),
             };
             self.newest.insert(new.weight, granted);
         }
@@ -246,7 +246,7 @@ impl History {
         (true, None)
     }
 
-    /// The server has refused a [guarded write](Hold::transaction), since the holder's znode was
+    /// The server has refused a [guarded write](HoldView::transaction), since the holder's znode was
     /// gone. It refuses nobody who holds.
     pub fn guarded_write_refused(&self, number: u64) -> Option<Violation> {
         self.certain(number).map(|held| Violation {
@@ -255,7 +255,7 @@ impl History {
         })
     }
 
-    /// The server has committed a [guarded write](Hold::transaction), after all those that were
+    /// The server has committed a [guarded write](HoldView::transaction), after all those that were
     /// told of before. Nobody who excludes all others has written before with a newer token.
     pub fn guarded_write_committed(
         &mut self,

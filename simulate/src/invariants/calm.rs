@@ -1,11 +1,11 @@
 //! Nothing is lost while nothing goes wrong.
 
-use zookeeper_recipes_core::{Hold, HoldState};
+use zookeeper_recipes_core::{HoldState, HoldView};
 
 use crate::ledger::Findings;
 
 /// Whoever holds while nothing goes wrong holds to the end, whatever the others ask for.
-pub(crate) fn at_end(who: &str, hold: &Hold) -> Findings {
+pub(crate) fn at_end(who: &str, hold: &HoldView) -> Findings {
     match hold.state() {
         HoldState::Held => Findings::new(),
         _ => vec![("undisturbed, a hold lasts", format!("{who}: {hold:?}"))],

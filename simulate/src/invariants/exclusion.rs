@@ -38,7 +38,7 @@ fn capacity(state: &State, others: &[&Held], new: &Held) -> u64 {
     others
         .iter()
         .chain([&new])
-        .filter_map(|held| state.standing.get(held.hold.path()))
+        .filter_map(|held| state.standing.get(held.hold.node_path()))
         .max_by_key(|node| node.place)
         .and_then(|last| last.room)
         .unwrap_or(0)

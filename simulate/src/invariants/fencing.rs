@@ -30,7 +30,7 @@ pub(crate) fn remember(state: &mut State, new: &Held) {
         who: new.who.clone(),
         weight: new.weight,
         token: new.hold.fencing_token(),
-        path: new.hold.path().to_owned(),
+        path: new.hold.node_path().to_owned(),
     };
     let newest = state.newest.get(&new.weight);
     if newest.is_none_or(|newest| newest.token < granted.token) {

@@ -16,7 +16,7 @@ pub(crate) fn at_deletion(
     state
         .held
         .values()
-        .filter(|held| held.hold.path() == path && state.is_certain(&held.hold))
+        .filter(|held| held.hold.node_path() == path && state.is_certain(&held.hold))
         .map(|held| {
             let session = held.hold.session_id();
             let (promise, how) = if by_session_end {

@@ -8,7 +8,7 @@ use crate::ledger::{Findings, Held, State};
 /// Judged on the committed znodes, up to the moment of the grant. The contender may have judged on
 /// older ones, but nobody gets in before another: those before it can only have become fewer.
 pub(crate) fn at_grant(state: &State, new: &Held) -> Findings {
-    let path = new.hold.path();
+    let path = new.hold.node_path();
     let session = new.hold.session_id();
     let Some(own) = state.standing.get(path) else {
         let text = format!("{} came to hold {path}, which is not there", new.who);

@@ -1,6 +1,6 @@
 //! What was released is gone, for all who had a part in it.
 
-use zookeeper_recipes_core::{Hold, HoldState};
+use zookeeper_recipes_core::{HoldState, HoldView};
 
 use crate::ledger::{Findings, State};
 
@@ -15,16 +15,16 @@ pub(crate) fn at_word(state: &State, who: &str, path: &str) -> Findings {
     }
 }
 
-/// A release for all clones has come back: none of them holds any more.
+/// A hold was let go of: no view of it holds any more.
 ///
 /// That they were told before anything was sent shows as the znode is deleted: see
 /// [`loss`](super::loss).
-pub(crate) fn for_all(who: &str, clone: &Hold) -> Findings {
-    match clone.state() {
+pub(crate) fn of_views(who: &str, view: &HoldView) -> Findings {
+    match view.state() {
         HoldState::Lost(_) => Findings::new(),
         _ => {
-            let text = format!("{who}: {clone:?}");
-            vec![("what is released for all is held by none", text)]
+            let text = format!("{who}: {view:?}");
+            vec![("what was let go of is held by none", text)]
         }
     }
 }

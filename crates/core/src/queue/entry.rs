@@ -7,33 +7,77 @@ use crate::alone::{Alone, LastAlone};
 use crate::contender::Identity;
 use crate::ensemble::Created;
 use crate::error::Error;
-use crate::hold::{FencingToken, Grant};
-use crate::live::{LiveSession, OwnPath};
-use crate::node::{OwnNode, until_gone, withdraw};
+use crate::hold::{FencingToken, Grant, Owned};
+use crate::live::LiveSession;
+use crate::node::OwnNode;
 use crate::path::NodePath;
 use crate::rule::Rule;
 use crate::session::Session;
 
 /// A place in the queue. Dropped, it is given up in the background.
 pub(super) struct Entry {
-    pub(super) session: Session,
-    pub(super) live: Arc<LiveSession>,
-    pub(super) directory: NodePath,
-    pub(super) identity: Identity,
+    directory: NodePath,
+    identity: Identity,
+    /// The znode, also before it is known whether it was created. `None` once it is held.
+    owned: Option<Owned>,
+    live: Arc<LiveSession>,
     /// Unknown until the reply to the create has come.
-    pub(super) node: Option<Created>,
-    /// Lists the znode as one of the session's, also before its name is known.
-    pub(super) listed: OwnPath,
+    node: Option<Created>,
     /// Whether nobody else can write to the znode, and its name says so.
     pub(super) announces: bool,
     /// Whether the number says that nobody else was in the queue when the znode was created.
     pub(super) foretold: bool,
     /// Known of a contender that is alone in the queue.
     pub(super) alone: Option<Alone>,
-    pub(super) given_up: bool,
 }
 
 impl Entry {
+    /// A place whose znode is about to be created.
+    pub(super) fn new(session: &Session, live: &Arc<LiveSession>, directory: &NodePath) -> Entry {
+        let identity = live.identity();
+        let node = OwnNode::sought(live, directory, identity);
+        Entry {
+            directory: directory.clone(),
+            identity,
+            owned: Some(Owned::new(session, live, node)),
+            live: live.clone(),
+            node: None,
+            announces: false,
+            foretold: false,
+            alone: None,
+        }
+    }
+
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Has its name say that its deletion may announce a release.
+    pub(super) fn announce(&mut self) {
+        self.announces = true;
+        self.identity = self.identity.announcing();
+        self.is(OwnNode::sought(&self.live, &self.directory, self.identity));
+    }
+
+    /// Its znode has been created.
+    pub(super) fn created(&mut self, node: Created) {
+        self.is(OwnNode::unique(&self.live, &node.path));
+        self.node = Some(node);
+    }
+
+    /// Its znode was never created.
+    pub(super) fn was_refused(&mut self) {
+        if let Some(owned) = &mut self.owned {
+            owned.settle();
+        }
+    }
+
+    fn is(&mut self, node: OwnNode) {
+        if let Some(owned) = &mut self.owned {
+            owned.node = node;
+        }
+    }
+
     pub(super) fn path(&self) -> &str {
         self.node
             .as_ref()
@@ -59,37 +103,20 @@ impl Entry {
         last_alone: &LastAlone,
         alarm: Option<Alarm>,
     ) -> Option<Grant> {
-        let node = self.node.as_ref()?;
-        let token = FencingToken::from(node.stat.czxid);
-        let mut own = OwnNode::unique(&self.live, &node.path);
+        let token = FencingToken::from(self.created_node()?.stat.czxid);
+        let lapses = self.live.may_grant()?;
+        let mut owned = self.owned.take()?;
         if self.announces {
             // Most often nobody is behind one that has not waited, and a mere deletion costs less.
-            own = own.written_by_owner_alone(alarm.is_some());
+            owned.node = owned.node.clone().written_by_owner_alone(alarm.is_some());
         }
         if let Some(alone) = self.alone {
-            own = own.alone(last_alone.clone(), alone);
+            owned.node = owned.node.clone().alone(last_alone.clone(), alone);
         }
-        let grant = Grant::new(self.session.clone(), self.live.clone(), own, token, alarm).ok()?;
-        self.given_up = true;
-        Some(grant.by(rule.clone()))
+        Some(Grant::new(owned, lapses, token, alarm).by(rule.clone()))
     }
-}
 
-impl Drop for Entry {
-    fn drop(&mut self) {
-        if std::mem::replace(&mut self.given_up, true) {
-            return;
-        }
-        let node = self.node.take();
-        let node = node.map(|node| OwnNode::unique(&self.live, &node.path));
-        let (directory, identity) = (self.directory.clone(), self.identity);
-        // Keeps the session open until the znode has gone.
-        let session = self.session.clone();
-        let live = self.live.clone();
-        self.live.in_background(async move {
-            let path = directory.as_str();
-            let remove = || withdraw(&live, node.as_ref(), path, &identity);
-            until_gone(&live, session, path, remove).await;
-        });
+    pub(super) fn created_node(&self) -> Option<&Created> {
+        self.node.as_ref()
     }
 }

@@ -17,7 +17,7 @@ use crate::ensemble::{AuthId, CreateMode, Created, Node, Reply, ServerSession, S
 use crate::error::{Error, InvalidInput, Refusal, ServerError};
 use crate::hold::Grant;
 use crate::lease::Lease;
-use crate::live::{LiveSession, OwnPath};
+use crate::live::LiveSession;
 use crate::node::own_nodes;
 use crate::path::NodePath;
 use crate::rule::{Rule, Verdict, WaitStrategy};
@@ -114,36 +114,22 @@ impl<'a> Visit<'a> {
         let options = &self.queue.options;
         let label = self.queue.rule.label();
         check_label(&*self.queue.rule, &label)?;
-        let identity = self.live.identity();
-        let mut entry = Entry {
-            session: self.queue.session.clone(),
-            live: self.live.clone(),
-            directory: self.queue.directory.clone(),
-            identity,
-            listed: self.list_own(&identity),
-            node: None,
-            announces: false,
-            foretold: false,
-            alone: None,
-            given_up: false,
-        };
+        let mut entry = Entry::new(&self.queue.session, self.live, &self.queue.directory);
         let last = self.queue.last_alone.get();
         // As the time before. Where it comes otherwise, the list comes later.
         let foreseen = last.is_some_and(|last| last.was_foretold);
         let mut missing_again = Backoff::after(1, Duration::from_secs(1));
         let mut unknown = UnknownCreates::default();
         loop {
-            let owner = self.sole_writer(&entry.identity, &label).await;
-            entry.announces = owner.is_some();
-            if entry.announces {
-                entry.identity = entry.identity.announcing();
-                entry.listed = self.list_own(&entry.identity);
+            let owner = self.sole_writer(entry.identity(), &label).await;
+            if owner.is_some() {
+                entry.announce();
             }
             let acl = match owner {
                 Some(owner) => Cow::Owned(written_by_owner_alone(&options.acl, &owner)),
                 None => Cow::Borrowed(options.acl.as_slice()),
             };
-            let path = self.child(&entry.identity.name(&label));
+            let path = self.child(&entry.identity().name(&label));
             let sent = self.live.now();
             let mode = CreateMode::EphemeralSequential;
             let create = self.server.create(&path, &options.data, mode, &acl);
@@ -178,7 +164,7 @@ impl<'a> Visit<'a> {
                 }
                 Err(ServerError::OutcomeUnknown(cause)) => {
                     tracing::debug!(%path, %cause, "looking for a contender of unknown fate");
-                    match self.find_own(&entry.identity).await? {
+                    match self.find_own(entry.identity()).await? {
                         Some(created) => {
                             self.live.create_was_answered();
                             (created, self.ask_for_queue())
@@ -191,18 +177,16 @@ impl<'a> Visit<'a> {
                 }
                 Err(error) => {
                     // Nothing was created, so that there is nothing to give up.
-                    entry.given_up = unknown.is_none();
+                    if unknown.is_none() {
+                        entry.was_refused();
+                    }
                     return Err(Error::at(path, self.live.id(), error));
                 }
             };
-            entry.node = Some(created);
+            entry.created(created);
             let children = self.answered_queue(after, entry.name()).await?;
             return Ok((entry, children));
         }
-    }
-
-    fn list_own(&self, identity: &Identity) -> OwnPath {
-        self.live.own(self.child(&identity.prefix()).into(), None)
     }
 
     /// Who alone may write to the znode of a contender that will announce its release, if it can.
@@ -393,7 +377,7 @@ impl<'a> Visit<'a> {
         let rule = &*self.queue.rule;
         match rule.decide(&contenders, me) {
             Verdict::Hold => {
-                entry.alone = match (contenders.as_slice(), &entry.node) {
+                entry.alone = match (contenders.as_slice(), entry.created_node()) {
                     ([own], Some(node)) => Some(Alone {
                         sequence: own.sequence(),
                         czxid: node.stat.czxid,

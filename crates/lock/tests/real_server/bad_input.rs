@@ -152,7 +152,11 @@ async fn a_chroot_is_kept_to() {
     let session = session.expect("a session opens");
     let lock = ExclusiveLock::new(&session, "/locks/a").expect("a good path");
     let hold = lock.acquire().await.expect("nobody is before it");
-    assert!(hold.path().starts_with("/locks/a/"), "{}", hold.path());
+    assert!(
+        hold.node_path().starts_with("/locks/a/"),
+        "{}",
+        hold.node_path()
+    );
     assert_eq!(children(&client, "/app/locks/a").await.len(), 1);
     hold.transaction()
         .create("/made", b"", CreateMode::Persistent)

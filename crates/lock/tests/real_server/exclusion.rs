@@ -148,7 +148,7 @@ async fn tokens_grow_over_the_directory_being_deleted() {
         let hold = lock.acquire().await.expect("the lock is acquired");
         assert!(hold.fencing_token().get() > last);
         assert!(
-            hold.path().ends_with("-lock-0000000000"),
+            hold.node_path().ends_with("-lock-0000000000"),
             "the number begins anew"
         );
         last = hold.fencing_token().get();
@@ -172,7 +172,7 @@ async fn recipes_of_all_kinds_are_used_by_code_that_knows_only_the_trait() {
             holds.push(recipe.acquire().await.expect("it is free"));
         }
         for (recipe, hold) in recipes.iter().zip(&holds) {
-            assert!(hold.path().starts_with(recipe.path().as_str()));
+            assert!(hold.node_path().starts_with(recipe.path().as_str()));
             assert!(recipe.try_acquire().await.expect("an answer").is_none());
         }
     }

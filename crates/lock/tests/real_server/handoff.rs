@@ -87,7 +87,7 @@ async fn lists_at_a_handoff(server: &Server, options: QueueOptions) -> u64 {
     let session = session(server).await;
     let lock = ExclusiveLock::with_options(&session, PATH, options.clone()).expect("a good path");
     let first = lock.acquire().await.expect("it is acquired");
-    let mut second = Waiter::behind(first.path(), server, options.clone()).await;
+    let mut second = Waiter::behind(first.node_path(), server, options.clone()).await;
     let second_path = {
         let queue = lock.contenders().await.expect("a look");
         format!("{PATH}/{}", queue[1].name)
@@ -117,7 +117,7 @@ async fn handoff_from_the_only_one_before_needs_no_list_though_nothing_is_announ
     let session = session(&server).await;
     let lock = ExclusiveLock::with_options(&session, PATH, plain.clone()).expect("a good path");
     let hold = lock.acquire().await.expect("it is acquired");
-    let mut waiter = Waiter::behind(hold.path(), &server, plain).await;
+    let mut waiter = Waiter::behind(hold.node_path(), &server, plain).await;
     let release = async { hold.release().await.expect("it is released") };
     let (hold, counted) = waiter.let_in_by(release).await;
     assert_eq!(counted.requests(), 0, "{counted:?}");
@@ -155,7 +155,7 @@ async fn one_who_comes_back_to_a_lock_that_nobody_wanted_asks_nothing() {
         let lock = lock.clone();
         async move { lock.acquire().await }
     });
-    watched(&server, hold.path()).await;
+    watched(&server, hold.node_path()).await;
     assert!(!waiting.is_finished());
     let counted = proxy.counters().since(&before);
     assert_eq!(counted.of(Operation::GetChildren).requests, 1);
@@ -192,16 +192,19 @@ async fn nobody_but_its_owner_can_write_to_a_contender() {
     let server = server().await;
     let (first, stranger) = (session(&server).await, administrator(&server).await);
     let hold = lock(&first).acquire().await.expect("it is acquired");
-    let written = stranger.set_data(hold.path(), b"revoked", None).await;
+    let written = stranger.set_data(hold.node_path(), b"revoked", None).await;
     assert!(
         matches!(written, Err(zookeeper_client::Error::NoAuth)),
         "{written:?}"
     );
     // Everything else is as by the list that was asked for.
-    stranger.get_data(hold.path()).await.expect("it is read");
+    stranger
+        .get_data(hold.node_path())
+        .await
+        .expect("it is read");
     assert!(hold.is_held());
     stranger
-        .delete(hold.path(), None)
+        .delete(hold.node_path(), None)
         .await
         .expect("it is deleted");
     assert_eq!(in_time(hold.lost()).await, LossReason::Deleted);
@@ -224,7 +227,7 @@ async fn waiter_that_was_deleted_is_not_let_in_by_the_next_release() {
             let lock = lock(&second);
             async move { lock.acquire().await }
         });
-        watched(&server, hold.path()).await;
+        watched(&server, hold.node_path()).await;
         let mut names = children(&client, PATH).await;
         names.sort_by_key(|name| name[name.len() - 10..].to_owned());
         let last = tokio::spawn({
@@ -259,12 +262,12 @@ async fn server_that_checks_no_access_is_found_out_and_nobody_takes_a_strangers_
     let server = server_told("zookeeper.skipACL", "yes").await;
     let (first, client) = (session(&server).await, administrator(&server).await);
     let hold = lock(&first).acquire().await.expect("it is acquired");
-    let mut waiter = Waiter::behind(hold.path(), &server, QueueOptions::new()).await;
+    let mut waiter = Waiter::behind(hold.node_path(), &server, QueueOptions::new()).await;
     client
-        .set_data(hold.path(), b"revoked", None)
+        .set_data(hold.node_path(), b"revoked", None)
         .await
         .expect("it is written");
-    watched(&server, hold.path()).await;
+    watched(&server, hold.node_path()).await;
     assert!(!waiter.waiting.is_finished());
     assert!(hold.is_held());
     let release = async { hold.release().await.expect("it is released") };
@@ -303,7 +306,7 @@ async fn holder_to_whose_znode_the_super_user_writes_is_lost_and_bars_nobody() {
         .expect("a client connects");
     let (first, second) = (session(&server).await, session(&server).await);
     let hold = lock(&first).acquire().await.expect("it is acquired");
-    root.set_data(hold.path(), b"", None)
+    root.set_data(hold.node_path(), b"", None)
         .await
         .expect("it is written");
     // It learns of it also without having waited, when its session looks.
@@ -346,7 +349,7 @@ async fn creators_list_without_credentials_is_refused_and_with_them_announces() 
         .connect(&server.connect_string())
         .await
         .expect("a client connects");
-    let (acl, _) = client.get_acl(hold.path()).await.expect("it is read");
+    let (acl, _) = client.get_acl(hold.node_path()).await.expect("it is read");
     let writers: Vec<&Acl> = acl
         .iter()
         .filter(|entry| entry.permission().has(Permission::WRITE))
@@ -357,7 +360,7 @@ async fn creators_list_without_credentials_is_refused_and_with_them_announces() 
         let lock = lock_of(&second);
         async move { lock.acquire().await }
     });
-    watched(&server, hold.path()).await;
+    watched(&server, hold.node_path()).await;
     hold.release().await.expect("it is released");
     let next = in_time(waiting).await.expect("no panic");
     next.expect("it is acquired")

@@ -8,8 +8,8 @@ use zookeeper_recipes_lock::{
 };
 
 use crate::support::{
-    PATIENCE, SESSION_TIMEOUT, TICK, administrator, assert_nothing_left, children, create,
-    eventually, queue_length, server, session, session_of,
+    PATIENCE, SESSION_TIMEOUT, TICK, administrator, assert_nothing_left, create, eventually,
+    queue_length, server, session, session_of,
 };
 
 /// Set for the child process that is to hold the lock until it is killed.
@@ -165,7 +165,7 @@ async fn a_waiter_in_the_middle_that_goes_lets_nobody_in_and_forgets_nobody() {
         // The last one has been woken and watches again; it must not have been let in.
         eventually("the last watches the first", || async {
             let watches = server.watches().await.expect("the server answers");
-            watches.contains_key(hold.path()) && !last_waits.is_finished()
+            watches.contains_key(hold.node_path()) && !last_waits.is_finished()
         })
         .await;
         hold.release().await.expect("the lock is released");
@@ -195,7 +195,7 @@ async fn a_hold_whose_znode_is_deleted_by_hand_learns_it() {
     queue_length(&lock(&first), 2).await;
     // One that never waited, and then one that did.
     client
-        .delete(uncontended.path(), None)
+        .delete(uncontended.node_path(), None)
         .await
         .expect("it is there");
     let contended = waiter
@@ -203,7 +203,7 @@ async fn a_hold_whose_znode_is_deleted_by_hand_learns_it() {
         .expect("no panic")
         .expect("the lock is acquired");
     client
-        .delete(contended.path(), None)
+        .delete(contended.node_path(), None)
         .await
         .expect("it is there");
     for hold in [uncontended, contended] {
@@ -306,58 +306,6 @@ async fn a_waiter_that_wants_to_queues_anew_after_the_loss_of_its_session() {
         .expect("no panic")
         .expect("the lock is acquired");
     assert_ne!(hold.session_id(), old);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_lock_goes_with_the_last_clone_of_its_hold() {
-    let server = server().await;
-    let client = administrator(&server).await;
-    let session = session(&server).await;
-    let hold = lock(&session).acquire().await.expect("nobody is before it");
-    let clone = hold.clone();
-    hold.release().await.expect("nothing to do");
-    assert!(clone.is_held());
-    assert_eq!(
-        children(&client, "/locks/lost").await.len(),
-        1,
-        "a clone is left"
-    );
-    drop(clone);
-    assert_nothing_left(&server, "/locks/lost").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_release_for_all_leaves_no_clone_that_holds() {
-    let server = server().await;
-    let session = session(&server).await;
-    let (lock, other) = (lock(&session), lock(&session));
-    let hold = lock.acquire().await.expect("nobody is before it");
-    let clone = hold.clone();
-    let local = tokio::spawn({
-        let lock = lock.clone();
-        async move { lock.acquire().await }
-    });
-    let lost = clone.lost();
-    hold.release_all().await.expect("the lock is released");
-    assert_eq!(lost.await, LossReason::Released);
-    assert!(!clone.is_held());
-    // The clone is in nobody's way, neither here nor on the server.
-    let next = tokio::time::timeout(PATIENCE, local)
-        .await
-        .expect("in time")
-        .expect("no panic");
-    next.expect("the lock is acquired")
-        .release()
-        .await
-        .expect("the lock is released");
-    let next = other
-        .acquire_timeout(PATIENCE)
-        .await
-        .expect("the lock is acquired");
-    drop(clone);
-    assert!(next.is_held());
-    next.release().await.expect("the lock is released");
-    assert_nothing_left(&server, "/locks/lost").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -50,7 +50,7 @@ async fn crowd(way: Way) -> Crowd {
         tasks.spawn(async move {
             let hold = lock.acquire().await.expect("the lock is acquired");
             let holder = Holder {
-                path: hold.path().to_owned(),
+                path: hold.node_path().to_owned(),
                 session: hold.session_id().0,
             };
             sender.send(holder).expect("the test listens");
@@ -215,7 +215,7 @@ async fn next_holder_is_told_once_and_asks_nothing() {
             _ = &mut waiting => panic!("two hold"),
             () = eventually("both watch", || async {
                 let watches = server.watches().await.expect("the server answers");
-                watches.get(hold.path()).is_some_and(|sessions| sessions.len() == 2)
+                watches.get(hold.node_path()).is_some_and(|sessions| sessions.len() == 2)
             }) => {}
         }
         let before = proxy.counters();

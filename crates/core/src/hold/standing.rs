@@ -1,10 +1,14 @@
-//! How it stands with a grant, asked without keeping it.
+//! How a grant stands: the fate of its znode, and the lease of its session.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use tokio::sync::watch;
 
-use crate::hold::{Fate, HoldState, LossReason};
+use super::grant::Fate;
+use super::state::{HoldState, LossReason};
 use crate::live::LiveSession;
 
 /// Looks at a grant's session and at the fate of its znode. Cheap to clone.
@@ -24,7 +28,6 @@ impl Standing {
             Fate::Deleted => HoldState::Lost(LossReason::Deleted),
             Fate::Written => HoldState::Lost(LossReason::Written),
             Fate::Lapsed => HoldState::Lost(LossReason::LeaseElapsed),
-            Fate::Released => HoldState::Lost(LossReason::Released),
         }
     }
 
@@ -32,11 +35,11 @@ impl Standing {
         !matches!(self.state(), HoldState::Lost(_))
     }
 
-    /// Resolves with the first state that is not `last`.
+    /// Resolves with the first state that is not `last`. Looks at the clock each time that it is
+    /// polled, so that nothing goes on after a pause of the process.
     ///
     /// Sleeps in the caller's runtime until the lease runs out, so that it does not depend on the
-    /// session's. Looks at the clock now and then: a timer may not count the time that the machine
-    /// was asleep.
+    /// session's. Wakes now and then: a timer may not count the time that the machine was asleep.
     pub(crate) async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
         let mut condition = self.live.subscribe();
         let mut fate = self.fate.clone();
@@ -45,17 +48,22 @@ impl Standing {
         fate.mark_unchanged();
         let pause = self.live.probe_interval();
         loop {
-            let state = self.state();
-            if Some(state) != last {
-                return state;
-            }
             let remaining = self.live.remaining();
-            tokio::select! {
-                biased;
-                Ok(()) = fate.changed() => {}
-                Ok(()) = condition.changed() => {}
-                () = tokio::time::sleep(remaining.min(pause)), if !remaining.is_zero() => {}
-                else => std::future::pending().await,
+            let mut news = pin!(async {
+                tokio::select! {
+                    biased;
+                    Ok(()) = fate.changed() => {}
+                    Ok(()) = condition.changed() => {}
+                    () = tokio::time::sleep(remaining.min(pause)), if !remaining.is_zero() => {}
+                    else => std::future::pending().await,
+                }
+            });
+            let state = poll_fn(|context| match self.state() {
+                state if Some(state) != last => Poll::Ready(Some(state)),
+                _ => news.as_mut().poll(context).map(|()| None),
+            });
+            if let Some(state) = state.await {
+                return state;
             }
         }
     }
