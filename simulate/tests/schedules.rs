@@ -2,7 +2,7 @@
 
 use zookeeper_recipes_simulate::{Figures, RecipeUnderTest, run};
 
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 60;
 
 fn promises_are_kept(name: &str) {
     let recipe = RecipeUnderTest::named(name).expect("a recipe of that name");

@@ -96,7 +96,7 @@ impl fmt::Display for Refusal {
 
 /// What an attempt of a recipe came to, when it did not come to a hold.
 ///
-/// Three kinds want three answers: *this attempt failed* ([`InvalidInput`](Self::InvalidInput),
+/// Three [kinds](Self::kind) want three answers: *this attempt failed* ([`InvalidInput`](Self::InvalidInput),
 /// [`Refused`](Self::Refused), [`OtherRecipe`](Self::OtherRecipe),
 /// [`DeadlineElapsed`](Self::DeadlineElapsed), [`ContenderDeleted`](Self::ContenderDeleted)), the session lives and one may try again; *the
 /// session is over* ([`SessionOver`](Self::SessionOver), [`Connect`](Self::Connect)), all that
@@ -219,7 +219,56 @@ pub enum Error {
     },
 }
 
+/// The three kinds of [`Error`], which want three answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// This attempt failed. The session lives, unless there never was one.
+    AttemptFailed,
+    /// The session is over, or was never opened. All that was held in it is lost.
+    SessionOver,
+    /// No answer came: what was asked for may or may not have happened.
+    OutcomeUnknown,
+}
+
 impl Error {
+    /// Which of the three kinds it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::SessionOver { .. } | Error::NoSession { .. } | Error::Connect { .. } => {
+                ErrorKind::SessionOver
+            }
+            Error::OutcomeUnknown { .. } => ErrorKind::OutcomeUnknown,
+            _ => ErrorKind::AttemptFailed,
+        }
+    }
+
+    /// Whether the same call, made again later, may succeed without anybody's help.
+    ///
+    /// No permission, a bad path, a closed session, or another recipe at the path are for somebody
+    /// to mend.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Error::Connect { .. }
+            | Error::ContenderDeleted { .. }
+            | Error::DeadlineElapsed { .. }
+            | Error::Lost { .. }
+            | Error::OutcomeUnknown { .. } => true,
+            Error::SessionOver { reason, .. } => *reason == SessionEnd::Expired,
+            Error::Refused { refusal, .. } => {
+                matches!(refusal, Refusal::Throttled | Refusal::ReadOnly)
+            }
+            Error::InvalidInput(_)
+            | Error::MissingChroot { .. }
+            | Error::NoSession { .. }
+            | Error::OtherRecipe { .. } => false,
+        }
+    }
+
+    /// Whether a deadline of the caller's has passed.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Error::DeadlineElapsed { .. })
+    }
+
     /// Puts a request's failure into its place.
     pub fn at(path: impl Into<String>, session: SessionId, error: ServerError) -> Error {
         let path = path.into();

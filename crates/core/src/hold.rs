@@ -29,6 +29,10 @@ use crate::local::LocalTurn;
 /// Owned by one place: what is held is released by [`release`](Self::release) or by a drop. Tasks
 /// that work under the hold, and do not decide when it ends, take a [`view`](Self::view) of it.
 ///
+/// What is dropped is released by a task of the session. At the end of `main` nothing waits for
+/// that task, and the znode may stand until the session times out. So end a process with
+/// [`release`](Self::release) or [`Session::close`](crate::Session::close).
+///
 /// # What it is worth
 ///
 /// [`is_held`](HoldView::is_held) is certain: it says no before the server can have passed the

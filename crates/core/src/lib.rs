@@ -104,7 +104,7 @@ pub use directory::Directories;
 pub use ensemble::{
     Acl, AuthId, CreateMode, Ensemble, Operation, Outcome, Permission, SessionEnd, SessionId, Stat,
 };
-pub use error::{Error, InvalidInput, Refusal, ServerError};
+pub use error::{Error, ErrorKind, InvalidInput, Refusal, ServerError};
 pub use hold::{FencingToken, Hold, HoldState, HoldView, LossReason};
 pub use options::ConnectOptions;
 pub use path::NodePath;
@@ -127,6 +127,6 @@ pub mod delegated {
     //! What [`delegate_recipe!`](crate::delegate_recipe) writes in signatures.
 
     /// A method's answer, boxed.
-    pub type Future<'f, T> =
+    pub type BoxFuture<'f, T> =
         std::pin::Pin<Box<dyn std::future::Future<Output = Result<T, crate::Error>> + Send + 'f>>;
 }

@@ -7,23 +7,23 @@ use async_trait::async_trait;
 
 use crate::ensemble::SessionId;
 use crate::error::Error;
-use crate::hold::{FencingToken, Hold};
+use crate::hold::{FencingToken, Hold, HoldView};
 use crate::path::NodePath;
 
 /// Something that can be held by as many at a time as its rule allows.
 ///
 /// Dyn-compatible: code that runs something "while held" takes `&dyn Recipe` and need not know
-/// which.
+/// which. Each method that yields a boxed future is an `async fn`.
 ///
 /// ```
 /// use zookeeper_recipes_core::{Error, Recipe};
 ///
 /// async fn report(recipe: &dyn Recipe) -> Result<(), Error> {
-///     recipe.with(|hold| write(hold.fencing_token().get())).await
-/// }
-///
-/// async fn write(token: i64) {
-///     println!("written with token {token}");
+///     let write = async |hold: zookeeper_recipes_core::HoldView| {
+///         hold.transaction().set_data("/report", b"done").commit().await
+///     };
+///     recipe.with(write).await??;
+///     Ok(())
 /// }
 /// ```
 #[async_trait]
@@ -95,7 +95,8 @@ pub trait Recipe: fmt::Debug + Send + Sync {
 impl dyn Recipe + '_ {
     /// Acquires, works until the work is done or the hold is lost, and releases.
     ///
-    /// The work is dropped where it waits when the hold is lost: see [`Hold::guard`].
+    /// The recipes of this project have a method of this name, too; for another, `recipe` is a
+    /// `let recipe: &dyn Recipe = &mine;`. The work is dropped where it waits when the hold is lost: see [`Hold::guard`].
     ///
     /// # Errors
     ///
@@ -105,12 +106,12 @@ impl dyn Recipe + '_ {
     /// # Cancel safety
     ///
     /// Dropped, it drops the work, and what is held is released in the background.
-    pub async fn with<T, F>(&self, work: impl FnOnce(&Hold) -> F) -> Result<T, Error>
+    pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
     where
         F: Future<Output = T>,
     {
         let hold = self.acquire().await?;
-        let work = work(&hold);
+        let work = work(hold.view());
         match hold.guard(work).await {
             Ok(done) => hold.release().await.map(|()| done),
             Err(reason) => Err(Error::Lost {
@@ -154,9 +155,34 @@ pub struct QueueEntry {
 #[macro_export]
 macro_rules! delegate_recipe {
     ($type:ty, $field:ident) => {
+        impl $type {
+            /// Acquires, works until the work is done or the hold is lost, and releases. The work
+            /// is dropped where it waits when the hold is lost.
+            ///
+            /// # Errors
+            ///
+            /// Those of [`acquire`]($crate::Recipe::acquire) and
+            /// [`release`]($crate::Hold::release); [`Lost`]($crate::Error::Lost) when the hold was
+            /// lost before the work was done.
+            ///
+            /// # Cancel safety
+            ///
+            /// Dropped, it drops the work, and what is held is released in the background.
+            pub async fn with<T, F>(
+                &self,
+                work: impl ::std::ops::FnOnce($crate::HoldView) -> F,
+            ) -> ::std::result::Result<T, $crate::Error>
+            where
+                F: ::std::future::Future<Output = T>,
+            {
+                let recipe: &dyn $crate::Recipe = self;
+                recipe.with(work).await
+            }
+        }
+
         // Spelt out as `#[async_trait]` would, so that the futures are boxed once.
         impl $crate::Recipe for $type {
-            fn acquire<'a, 'f>(&'a self) -> $crate::delegated::Future<'f, $crate::Hold>
+            fn acquire<'a, 'f>(&'a self) -> $crate::delegated::BoxFuture<'f, $crate::Hold>
             where
                 'a: 'f,
                 Self: 'f,
@@ -167,7 +193,7 @@ macro_rules! delegate_recipe {
             fn acquire_timeout<'a, 'f>(
                 &'a self,
                 timeout: ::std::time::Duration,
-            ) -> $crate::delegated::Future<'f, $crate::Hold>
+            ) -> $crate::delegated::BoxFuture<'f, $crate::Hold>
             where
                 'a: 'f,
                 Self: 'f,
@@ -177,7 +203,7 @@ macro_rules! delegate_recipe {
 
             fn try_acquire<'a, 'f>(
                 &'a self,
-            ) -> $crate::delegated::Future<'f, ::std::option::Option<$crate::Hold>>
+            ) -> $crate::delegated::BoxFuture<'f, ::std::option::Option<$crate::Hold>>
             where
                 'a: 'f,
                 Self: 'f,
@@ -187,7 +213,7 @@ macro_rules! delegate_recipe {
 
             fn contenders<'a, 'f>(
                 &'a self,
-            ) -> $crate::delegated::Future<'f, ::std::vec::Vec<$crate::QueueEntry>>
+            ) -> $crate::delegated::BoxFuture<'f, ::std::vec::Vec<$crate::QueueEntry>>
             where
                 'a: 'f,
                 Self: 'f,

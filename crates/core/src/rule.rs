@@ -42,7 +42,7 @@ use crate::error::InvalidInput;
 /// ```
 pub trait Rule: fmt::Debug + Send + Sync {
     /// The kind of contender that this rule creates: what stands in the znode's name before the
-    /// number.
+    /// number. Any text without a slash; by custom it ends with a hyphen.
     fn label(&self) -> Cow<'_, str>;
 
     /// Whether a contender with this label is one of the queue. By default, those like this one.
@@ -66,8 +66,8 @@ pub trait Rule: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether a hold by a contender with this label may be [exchanged](crate::Hold::exchange), so
-    /// that another contender takes its place in the queue.
+    /// Whether a hold by a contender with this label may be exchanged, so that another contender takes
+    /// its place in the queue: a writer that becomes a reader.
     ///
     /// Where it may not, it is refused; and whoever waits on such a contender and has nobody else
     /// to wait for holds as soon as that one's znode goes, whatever the reason, without another
@@ -111,7 +111,8 @@ pub enum Verdict {
     Hold,
     /// It waits until one of these earlier contenders goes, and is judged anew then.
     Wait {
-        /// Places in the queue, all before the one that was judged.
+        /// Places in the queue, all before the one that was judged. None, or another place, is
+        /// an [`InvalidInput`] error of the attempt.
         on: Vec<usize>,
     },
 }

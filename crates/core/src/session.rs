@@ -89,6 +89,17 @@ pub enum SessionState {
     Over(SessionEnd),
 }
 
+impl fmt::Display for SessionState {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SessionState::Connected(id) => write!(formatter, "connected in session {id}"),
+            SessionState::Suspended(id) => write!(formatter, "no answer comes in session {id}"),
+            SessionState::Reopening => formatter.write_str("a new session is being opened"),
+            SessionState::Over(end) => write!(formatter, "no session any more: {end}"),
+        }
+    }
+}
+
 impl Session {
     /// Opens a session with the default [`ConnectOptions`].
     ///
@@ -207,6 +218,36 @@ impl Session {
     /// The state now.
     pub fn state(&self) -> SessionState {
         *self.shared.state.borrow()
+    }
+
+    /// Whether its server answers.
+    pub fn is_connected(&self) -> bool {
+        matches!(self.state(), SessionState::Connected(_))
+    }
+
+    /// Waits until a server answers, in this ZooKeeper session or in the next one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSession`] when there will be none.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped and called again.
+    pub async fn wait_connected(&self) -> Result<(), Error> {
+        let over = |reason| Error::NoSession {
+            path: "/".to_owned(),
+            reason,
+        };
+        let mut state = self.shared.state.clone();
+        let settled = |state: &SessionState| {
+            matches!(state, SessionState::Connected(_) | SessionState::Over(_))
+        };
+        match state.wait_for(settled).await.as_deref() {
+            Ok(SessionState::Over(reason)) => Err(over(*reason)),
+            Ok(_) => Ok(()),
+            Err(_) => Err(over(SessionEnd::Closed)),
+        }
     }
 
     /// The state now, and then each later one; states that pass quickly may be skipped, but never

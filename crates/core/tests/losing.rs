@@ -298,10 +298,7 @@ async fn what_is_done_with_a_recipe_is_done_under_its_hold_and_leaves_nothing() 
     let session = open(&simulation, "one").await;
     let recipe: Box<dyn Recipe> = Box::new(queue(&session));
     let administrator = simulation.administrator();
-    let done = recipe.with(|hold| {
-        let view = hold.view();
-        async move { view.is_held() }
-    });
+    let done = recipe.with(async |hold| hold.is_held());
     assert!(done.await.expect("nobody disturbs it"));
     let lost = recipe.with(|hold| {
         administrator.delete(hold.node_path()).expect("it stands");

@@ -32,10 +32,9 @@
 //! let session = Session::connect(&connect_string).await?;
 //! let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
 //!
-//! // What a spawned task uses it owns, so the closure is `async move`.
 //! let service = tokio::spawn(async move {
 //!     let shutdown = until_told_to_end(); // for example, until Ctrl-C
-//!     election.run(shutdown, async move |term| lead(term).await).await
+//!     election.run(shutdown, lead).await
 //! });
 //! service.await??;
 //! # Ok(())
@@ -74,7 +73,7 @@ pub use recipe::LeaderElection;
 pub use rule::FirstInQueue;
 pub use run::{RunError, StopWork};
 pub use zookeeper_recipes_core::{
-    self as common, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
-    HoldState, HoldView, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session,
+    self as common, AfterSessionLoss, ConnectOptions, Directories, Error, ErrorKind, FencingToken,
+    Hold, HoldState, HoldView, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session,
     SessionId, SessionState, WaitStrategy,
 };

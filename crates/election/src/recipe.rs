@@ -144,6 +144,9 @@ impl LeaderElection {
 
     /// Who leads at this moment, or `None` where nobody does.
     ///
+    /// The leader is the first candidate. After its connection was broken, or its session opened, up
+    /// to a third of the session timeout may pass before it holds, and its work begins.
+    ///
     /// A list of the candidates' names and one read, whether or not this candidate campaigns. Where
     /// no server answers, it waits for one. Sets no watch; see [`observe`](Self::observe) for that.
     ///

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::stream::StreamExt;
 use tokio::time::Instant;
-use zookeeper_recipes_core::{Error, HoldState, HoldView, Refusal, Session, SessionState};
+use zookeeper_recipes_core::{Error, HoldState, HoldView};
 
 use crate::backoff::Backoff;
 use crate::hold::{Leadership, Term};
@@ -64,12 +64,16 @@ impl LeaderElection {
     ///
     /// So it never ends without telling. However it ends, it has resigned; unless it was dropped
     /// or panicked, the server has confirmed that, or the session is over. Without a server that
-    /// is waited for, at most until the session is over.
+    /// is waited for, at most until the session is over: bound it with
+    /// `tokio::time::timeout` if a process must end sooner.
     ///
     /// Dropping a future stops it where it waits. Work that blocks its thread, or that was spawned
     /// elsewhere, goes on until it looks: let it ask [`is_held`](HoldView::is_held), and let what it writes be
     /// checked against the [`fencing_token`](HoldView::fencing_token) ([`Hold`](crate::Hold) says what that is
     /// worth).
+    ///
+    /// To show elsewhere that this process leads, hand the [`Term`] out, for example through a
+    /// `tokio::sync::watch` channel, and ask [`is_held`](HoldView::is_held).
     ///
     /// Where this is part of a task that is spawned, let the closure own what it uses, as in
     /// `async move |term| …`: the compiler cannot tell yet that it is `Send` where it borrows.
@@ -157,7 +161,8 @@ impl LeaderElection {
     async fn until_elected(&self) -> Result<Leadership, Error> {
         let mut backoff = Backoff::new();
         loop {
-            connected(self.queue.session()).await;
+            // If the session is over, the campaign says so.
+            let _ = self.queue.session().wait_connected().await;
             match self.campaign().await {
                 Err(error) if may_pass(&error) => {
                     tracing::warn!(%error, "campaigning again");
@@ -169,28 +174,9 @@ impl LeaderElection {
     }
 }
 
-/// Waits until the session has a connection, or is over.
-async fn connected(session: &Session) {
-    let mut states = session.states();
-    while let Some(state) = states.next().await {
-        if matches!(state, SessionState::Connected(_) | SessionState::Over(_)) {
-            return;
-        }
-    }
-}
-
 /// Whether another attempt may go better. What is over for good, the next attempt is told.
 fn may_pass(error: &Error) -> bool {
-    match error {
-        Error::SessionOver { .. }
-        | Error::OutcomeUnknown { .. }
-        | Error::ContenderDeleted { .. }
-        | Error::Lost { .. } => true,
-        Error::Refused { refusal, .. } => {
-            matches!(refusal, Refusal::Throttled | Refusal::ReadOnly)
-        }
-        _ => false,
-    }
+    error.is_retryable() || matches!(error, Error::SessionOver { .. })
 }
 
 /// Resolves when the work has to stop. Looks at the hold, clock and all, each time it is polled,

@@ -57,7 +57,7 @@ pub use recipe::ExclusiveLock;
 pub use rule::FirstInQueue;
 pub use single_node::SingleNodeLock;
 pub use zookeeper_recipes_core::{
-    self as common, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
-    HoldState, HoldView, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session,
+    self as common, AfterSessionLoss, ConnectOptions, Directories, Error, ErrorKind, FencingToken,
+    Hold, HoldState, HoldView, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session,
     SessionId, SessionState, SingleNodeOptions, WaitStrategy,
 };

@@ -50,16 +50,18 @@
 pub use zookeeper_recipes_core as common;
 #[doc(inline)]
 pub use zookeeper_recipes_core::{
-    AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold, HoldState, HoldView,
-    InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session, SessionId, SessionState,
-    WaitStrategy,
+    AfterSessionLoss, ConnectOptions, Directories, Error, ErrorKind, FencingToken, Hold, HoldState,
+    HoldView, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session, SessionId,
+    SessionState, WaitStrategy,
 };
 #[cfg(feature = "election")]
 #[doc(inline)]
 pub use zookeeper_recipes_election as election;
 #[cfg(feature = "election")]
 #[doc(inline)]
-pub use zookeeper_recipes_election::{Leader, LeaderElection, Leadership, Term};
+pub use zookeeper_recipes_election::{
+    Leader, LeaderElection, Leadership, RunError, StopWork, Term,
+};
 #[cfg(feature = "lock")]
 #[doc(inline)]
 pub use zookeeper_recipes_lock as lock;
@@ -71,10 +73,10 @@ pub use zookeeper_recipes_lock::ExclusiveLock;
 pub use zookeeper_recipes_rwlock as rwlock;
 #[cfg(feature = "rwlock")]
 #[doc(inline)]
-pub use zookeeper_recipes_rwlock::SharedLock;
+pub use zookeeper_recipes_rwlock::{SharedLock, WriteHold};
 #[cfg(feature = "semaphore")]
 #[doc(inline)]
 pub use zookeeper_recipes_semaphore as semaphore;
 #[cfg(feature = "semaphore")]
 #[doc(inline)]
-pub use zookeeper_recipes_semaphore::Semaphore;
+pub use zookeeper_recipes_semaphore::{Permits, Semaphore};

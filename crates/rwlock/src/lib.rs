@@ -69,7 +69,7 @@ pub use hold::WriteHold;
 pub use recipe::{ReadLock, SharedLock, WriteLock};
 pub use rule::{NoWriterBefore, NobodyBefore};
 pub use zookeeper_recipes_core::{
-    self as common, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
-    HoldState, HoldView, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session,
+    self as common, AfterSessionLoss, ConnectOptions, Directories, Error, ErrorKind, FencingToken,
+    Hold, HoldState, HoldView, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session,
     SessionId, SessionState, WaitStrategy,
 };

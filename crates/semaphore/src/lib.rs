@@ -51,7 +51,7 @@ mod rule;
 pub use recipe::{Permits, Semaphore};
 pub use rule::WithinPermits;
 pub use zookeeper_recipes_core::{
-    self as common, AfterSessionLoss, ConnectOptions, Directories, Error, FencingToken, Hold,
-    HoldState, HoldView, InvalidInput, LossReason, NodePath, QueueEntry, QueueOptions, Recipe,
-    Session, SessionId, SessionState, WaitStrategy,
+    self as common, AfterSessionLoss, ConnectOptions, Directories, Error, ErrorKind, FencingToken,
+    Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath, QueueEntry, QueueOptions,
+    Recipe, Session, SessionId, SessionState, WaitStrategy,
 };

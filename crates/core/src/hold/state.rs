@@ -50,6 +50,16 @@ pub enum HoldState {
     Lost(LossReason),
 }
 
+impl fmt::Display for HoldState {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HoldState::Held => formatter.write_str("held"),
+            HoldState::Suspended => formatter.write_str("held, and no answer comes"),
+            HoldState::Lost(reason) => fmt::Display::fmt(reason, formatter),
+        }
+    }
+}
+
 /// How a hold was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
