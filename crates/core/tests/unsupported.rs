@@ -5,8 +5,8 @@ mod support;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::timeout;
-use zookeeper_recipes_core::{ConnectOptions, Error, Queue, Recipe, Session};
+use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::{ConnectOptions, CreateMode, Error, Queue, Recipe, Session};
 use zookeeper_recipes_testkit::simulation::{
     Fault, FaultKind, Opcode, RequestKind, Simulation, SimulationOptions,
 };
@@ -94,4 +94,38 @@ async fn watches_are_kept_once_taking_them_off_has_broken_three_connections() {
         hold.release().await.expect("it is released");
         works(&session, "/held").await;
     }
+}
+
+/// At the end of the count the znode has the name that it would get again.
+#[tokio::test(start_paused = true)]
+async fn create_that_is_applied_late_in_another_session_ends_that_session() {
+    let simulation = Simulation::new(SimulationOptions {
+        forgets_sessions: true,
+        ..SimulationOptions::default()
+    });
+    let administrator = simulation.administrator();
+    administrator
+        .create("/queue", b"", CreateMode::Persistent)
+        .expect("an empty tree takes it");
+    let counter = administrator.set_create_counter("/queue", i32::MAX);
+    counter.expect("it is there");
+    let session = open(&simulation).await;
+    let queue = Queue::new(&session, "/queue", First).expect("a good path");
+    for (nth, late) in [(1, 800), (2, 1_600)] {
+        let late = FaultKind::RequestLate(Duration::from_millis(late));
+        let create = Fault::new(late).on(RequestKind::Create);
+        simulation.faults().inject(create.under("/queue/").nth(nth));
+    }
+    let acquiring = tokio::spawn(async move { queue.acquire().await });
+    while simulation.faults().waiting() == 2 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    simulation.process("p").disconnect();
+    let outcome = acquiring.await.expect("no panic");
+    assert!(
+        matches!(outcome, Err(Error::SessionOver { .. })),
+        "{outcome:?}"
+    );
+    assert_eq!(simulation.faults().waiting(), 0);
+    works(&session, "/queue").await;
 }

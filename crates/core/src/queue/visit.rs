@@ -162,8 +162,12 @@ impl<'a> Visit<'a> {
                     missing_again.wait().await;
                     continue;
                 }
-                Err(ServerError::OutcomeUnknown(cause)) => {
-                    tracing::debug!(%path, %cause, "looking for a contender of unknown fate");
+                // At the end of the count all znodes of one identity have the same name.
+                Err(error)
+                    if matches!(error, ServerError::OutcomeUnknown(_))
+                        || error.is(Refusal::NodeExists) =>
+                {
+                    tracing::debug!(%path, %error, "looking for a contender of unknown fate");
                     match self.find_own(entry.identity()).await? {
                         Some(created) => {
                             self.live.create_was_answered();
