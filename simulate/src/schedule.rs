@@ -335,6 +335,6 @@ fn limits() -> Limits {
     limits.requests_per_second = 5_000;
     limits.changes = 1_000_000;
     limits.outstanding = 1_000_000;
-    limits.wall_clock = Duration::from_secs(60);
+    limits.wall_clock = Duration::from_secs(600);
     limits
 }

@@ -55,6 +55,9 @@ pub(crate) fn run() -> anyhow::Result<()> {
             }
         })?;
     }
+    step("build of the tests".to_owned(), &mut || {
+        run_command(&mut cargo(&["test", "--workspace", "--locked", "--no-run"]))
+    })?;
     // The tests wait for their servers half of the time.
     let mut simulation = Some(simulate::begin_for_ci()?);
     step("tests".to_owned(), &mut || {

@@ -12,7 +12,7 @@ use crate::cargo::{cargo, run as run_command, target};
 use crate::install;
 
 /// How many tests run at the same time: most of them start servers, each a Java runtime.
-const THREADS: &str = "3";
+const THREADS: &str = "4";
 
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 
