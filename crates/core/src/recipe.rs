@@ -64,7 +64,8 @@ pub trait Recipe: fmt::Debug + Send + Sync {
         }
     }
 
-    /// Holds the recipe if that is possible at once; `None` where others are before.
+    /// Holds the recipe if that is possible at once; `None` where others are before:
+    /// [`contenders`](Self::contenders) tells who.
     ///
     /// Looks first, and writes nothing where it cannot win: a failed try costs one read. It waits
     /// for the server's answers, and where no server answers, for a connection; bound it with

@@ -40,6 +40,9 @@ impl GuardedTransaction {
     /// Creates a znode that anyone may do anything with. With a sequential mode the server appends
     /// a number to the path. For another access control list see
     /// [`operation`](Self::operation).
+    ///
+    /// If the znode is there already, nothing of the transaction is done:
+    /// [`Error::Refused`] with [`Refusal::NodeExists`].
     pub fn create(self, path: &str, data: &[u8], mode: CreateMode) -> GuardedTransaction {
         let path = path.to_owned();
         self.operation(Operation::Create {
