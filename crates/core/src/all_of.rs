@@ -176,11 +176,7 @@ impl AllOf {
 }
 
 fn told_of((hold, reason): (&Hold, LossReason)) -> Error {
-    Error::Lost {
-        path: hold.node_path().to_owned(),
-        session: hold.session_id(),
-        reason,
-    }
+    hold.lost_by(reason)
 }
 
 impl fmt::Debug for AllOf {

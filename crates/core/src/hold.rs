@@ -8,10 +8,7 @@ mod state;
 mod view;
 
 use std::fmt;
-use std::future::poll_fn;
 use std::ops::Deref;
-use std::pin::pin;
-use std::task::Poll;
 
 use tokio::sync::watch;
 
@@ -101,13 +98,11 @@ impl Hold {
     /// # }
     /// ```
     pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, LossReason> {
-        let mut lost = pin!(self.lost());
-        let mut work = pin!(work);
-        poll_fn(|context| match lost.as_mut().poll(context) {
-            Poll::Ready(reason) => Poll::Ready(Err(reason)),
-            Poll::Pending => work.as_mut().poll(context).map(Ok),
-        })
-        .await
+        tokio::select! {
+            biased;
+            reason = self.lost() => Err(reason),
+            done = work => Ok(done),
+        }
     }
 
     /// Replaces the holder's znode by one with the same number and another label, in one

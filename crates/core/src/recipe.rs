@@ -115,11 +115,7 @@ impl dyn Recipe + '_ {
         let work = work(hold.view());
         match hold.guard(work).await {
             Ok(done) => hold.release().await.map(|()| done),
-            Err(reason) => Err(Error::Lost {
-                path: hold.node_path().to_owned(),
-                session: hold.session_id(),
-                reason,
-            }),
+            Err(reason) => Err(hold.lost_by(reason)),
         }
     }
 }
@@ -189,17 +185,6 @@ macro_rules! delegate_recipe {
                 Self: 'f,
             {
                 $crate::Recipe::acquire(&self.$field)
-            }
-
-            fn acquire_timeout<'a, 'f>(
-                &'a self,
-                timeout: ::std::time::Duration,
-            ) -> $crate::delegated::BoxFuture<'f, $crate::Hold>
-            where
-                'a: 'f,
-                Self: 'f,
-            {
-                $crate::Recipe::acquire_timeout(&self.$field, timeout)
             }
 
             fn try_acquire<'a, 'f>(

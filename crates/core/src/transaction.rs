@@ -120,14 +120,9 @@ impl GuardedTransaction {
         let id = self.hold.session_id();
         let sizes = self.operations.iter().map(operation_size);
         check_size("transaction", sizes.sum())?;
-        let lost = |reason| Error::Lost {
-            path: guard.to_owned(),
-            session: id,
-            reason,
-        };
         // The znode's name may be another holder's by now.
         if let Some(reason) = self.hold.end() {
-            return Err(lost(reason));
+            return Err(self.hold.lost_by(reason));
         }
         let live = &self.hold.standing().live;
         let server = live.server().map_err(|error| Error::at(guard, id, error))?;
@@ -136,7 +131,7 @@ impl GuardedTransaction {
             let mut outcomes =
                 done.map_err(|failure| match (failure.operation, failure.error) {
                     (Some(index), ServerError::Refused(Refusal::NoNode)) if index < self.checks => {
-                        lost(LossReason::Deleted)
+                        self.hold.lost_by(LossReason::Deleted)
                     }
                     (operation, error) => {
                         let path = operation

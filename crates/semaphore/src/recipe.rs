@@ -335,10 +335,6 @@ impl Recipe for Permits {
         self.queue()?.acquire().await
     }
 
-    async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
-        self.queue()?.acquire_timeout(timeout).await
-    }
-
     async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
         self.queue()?.try_acquire().await
     }

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::standing::Standing;
 use super::state::{FencingToken, HoldState, LossReason};
 use crate::ensemble::SessionId;
+use crate::error::Error;
 use crate::node::OwnNode;
 use crate::transaction::GuardedTransaction;
 
@@ -131,12 +132,10 @@ impl HoldView {
     /// # }
     /// ```
     pub async fn lost(&self) -> LossReason {
-        let mut state = self.state();
-        loop {
-            if let HoldState::Lost(reason) = state {
-                return reason;
-            }
-            state = self.changed_from(Some(state)).await;
+        tokio::select! {
+            biased;
+            reason = self.ended() => reason,
+            reason = self.standing.lost() => reason,
         }
     }
 
@@ -172,17 +171,28 @@ impl HoldView {
         *self.end.borrow()
     }
 
+    /// What to tell somebody whose work depended on the hold.
+    pub(crate) fn lost_by(&self, reason: LossReason) -> Error {
+        Error::Lost {
+            path: self.node_path().to_owned(),
+            session: self.session_id(),
+            reason,
+        }
+    }
+
+    /// Resolves when its owner has let go of it.
+    async fn ended(&self) -> LossReason {
+        let mut end = self.end.clone();
+        // An error means that it has ended, too.
+        let end = end.wait_for(Option::is_some).await.ok();
+        end.and_then(|end| *end).unwrap_or(LossReason::Released)
+    }
+
     /// Resolves with the first state that is not `last`.
     async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
-        let mut end = self.end.clone();
-        let ended = async {
-            // An error means that it has ended, too.
-            let end = end.wait_for(Option::is_some).await.ok();
-            end.and_then(|end| *end).unwrap_or(LossReason::Released)
-        };
         tokio::select! {
             biased;
-            reason = ended => HoldState::Lost(reason),
+            reason = self.ended() => HoldState::Lost(reason),
             state = self.standing.changed_from(last) => state,
         }
     }
