@@ -7,7 +7,7 @@ use criterion::{Criterion, Throughput};
 use futures_util::future::{join_all, try_join_all};
 use zookeeper_recipes_benches::{Testbed, run_benches};
 use zookeeper_recipes_core::{Recipe, Session};
-use zookeeper_recipes_rwlock::{ReadLock, SharedLock, WriteLock};
+use zookeeper_recipes_rwlock::{ReadLock, RwLock, WriteLock};
 
 const READERS: usize = 50;
 
@@ -15,7 +15,7 @@ fn readers(criterion: &mut Criterion) {
     let testbed = Testbed::start();
     let sessions = testbed.sessions(READERS + 1);
     let path = testbed.directory();
-    let lock = |session: &Session| SharedLock::new(session, &path).expect("a good path");
+    let lock = |session: &Session| RwLock::new(session, &path).expect("a good path");
     let writer = lock(&sessions[READERS]).write().clone();
     let readers: Vec<ReadLock> = sessions[..READERS]
         .iter()

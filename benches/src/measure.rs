@@ -197,7 +197,7 @@ impl<'a> Field<'a> {
         let number = setting.contenders;
         let writes = match setting.subject {
             Subject::Lock => vec![true; number],
-            Subject::SharedLock => {
+            Subject::RwLock => {
                 // One in ten, and at least one.
                 let writers = number.div_ceil(10);
                 let mut writes: Vec<bool> = (0..number).map(|who| who < writers).collect();

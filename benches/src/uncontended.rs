@@ -8,7 +8,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_recipes_core::{NodePath, Recipe};
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
-use zookeeper_recipes_rwlock::SharedLock;
+use zookeeper_recipes_rwlock::RwLock;
 use zookeeper_recipes_semaphore::Semaphore;
 
 use crate::raw::{RawClient, RawSession};
@@ -120,7 +120,7 @@ impl Comparison {
                 })
             }],
         };
-        let shared = SharedLock::new(&session, directory()).expect(GOOD_PATH);
+        let shared = RwLock::new(&session, directory()).expect(GOOD_PATH);
         let of_queues = Comparison {
             by_client: {
                 let (raw, directory) = (by_client.clone(), made(""));
@@ -143,7 +143,7 @@ impl Comparison {
                 ),
                 Work::of_recipe("read lock", shared.read().clone()),
                 Work::of_recipe("write lock", {
-                    let shared = SharedLock::new(&session, directory()).expect(GOOD_PATH);
+                    let shared = RwLock::new(&session, directory()).expect(GOOD_PATH);
                     shared.write().clone()
                 }),
                 Work::of_recipe(

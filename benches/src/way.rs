@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use zookeeper_recipes_core::{InvalidInput, QueueOptions, Recipe, Session, WaitStrategy};
 use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
-use zookeeper_recipes_rwlock::SharedLock;
+use zookeeper_recipes_rwlock::RwLock;
 
 /// How often a contender looks that waits by looking.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -38,7 +38,7 @@ pub enum Subject {
     /// An exclusive lock.
     Lock,
     /// A read/write lock.
-    SharedLock,
+    RwLock,
 }
 
 impl Way {
@@ -49,7 +49,7 @@ impl Way {
             "poll",
             Wakes::Nobody,
             Some(|options| {
-                let options = options.announce_release(false);
+                let options = options.mark_release(false);
                 options.strategy(WaitStrategy::Poll(POLL_INTERVAL))
             }),
         ),
@@ -57,19 +57,19 @@ impl Way {
             "parent",
             Wakes::Everybody,
             Some(|options| {
-                let options = options.announce_release(false);
+                let options = options.mark_release(false);
                 options.strategy(WaitStrategy::Parent)
             }),
         ),
         Way::new(
             "predecessor (list on wake)",
             Wakes::WhomItConcerns,
-            Some(|options| options.announce_release(false)),
+            Some(|options| options.mark_release(false)),
         ),
         Way::new(
             "predecessor (no read)",
             Wakes::WhomItConcerns,
-            Some(|options| options.announce_release(true)),
+            Some(|options| options.mark_release(true)),
         ),
     ];
 
@@ -111,8 +111,8 @@ impl Way {
         let options = queue(QueueOptions::new().data(name));
         Ok(match subject {
             Subject::Lock => Box::new(ExclusiveLock::with_options(session, path, options)?),
-            Subject::SharedLock => {
-                let lock = SharedLock::with_options(session, path, options)?;
+            Subject::RwLock => {
+                let lock = RwLock::with_options(session, path, options)?;
                 match writes {
                     true => Box::new(lock.write().clone()),
                     false => Box::new(lock.read().clone()),
@@ -126,7 +126,7 @@ impl fmt::Display for Subject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Subject::Lock => "exclusive lock",
-            Subject::SharedLock => "read/write lock",
+            Subject::RwLock => "read/write lock",
         })
     }
 }

@@ -21,7 +21,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     ("leader_service", "was killed, and"),
     ("semaphore", "of 3 permits in use"),
-    ("shared_lock", "downgraded: the writer reads on"),
+    ("rw_lock", "downgraded: the writer reads on"),
     ("timeout_and_try", "try_acquire: yes, with token"),
 ];
 

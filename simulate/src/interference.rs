@@ -83,7 +83,7 @@ async fn operate(
             (Some(1), Some((_, Some(session)))) => end(simulation, setting, session),
             (Some(2), Some((path, _))) => {
                 setting.ledger.remark(format!("somebody writes to {path}"));
-                // Whoever announces keeps others from it.
+                // Whoever marks keeps others from it.
                 let _ = administrator.set_data_as_anyone(&path, b"somebody was here");
             }
             (Some(3), _) => {

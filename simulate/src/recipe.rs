@@ -10,7 +10,7 @@ use zookeeper_recipes_core::{
 };
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
-use zookeeper_recipes_rwlock::SharedLock;
+use zookeeper_recipes_rwlock::RwLock;
 use zookeeper_recipes_semaphore::Semaphore;
 
 /// Where the recipe under test stands in the tree.
@@ -182,10 +182,10 @@ pub(crate) fn candidate(
 ///
 /// # Errors
 ///
-/// Those of [`Hold::exchange`].
+/// Those of [`Hold::replace`].
 pub(crate) async fn downgrade(hold: Hold, how: Downgrade) -> Result<Hold, Error> {
     let everyone = Acl::new(Permission::ALL, AuthId::anyone());
-    hold.exchange(how.from, how.to, b"", &[everyone]).await
+    hold.replace(how.from, how.to, b"", &[everyone]).await
 }
 
 const LOCK: RecipeUnderTest = RecipeUnderTest {
@@ -261,7 +261,7 @@ const SHARED_LOCK: RecipeUnderTest = RecipeUnderTest {
         weight: 1,
     }),
     make: |session, path, weight, _, options| {
-        let lock = SharedLock::with_options(session, path, options)?;
+        let lock = RwLock::with_options(session, path, options)?;
         Ok(match weight {
             WRITER => Box::new(lock.write().clone()),
             _ => Box::new(lock.read().clone()),

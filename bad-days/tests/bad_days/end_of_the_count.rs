@@ -10,7 +10,7 @@ use zookeeper_recipes_core::{FencingToken, Hold, QueueOptions, Recipe, Session};
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_fleet::can_run;
 use zookeeper_recipes_lock::ExclusiveLock;
-use zookeeper_recipes_rwlock::SharedLock;
+use zookeeper_recipes_rwlock::RwLock;
 use zookeeper_recipes_semaphore::Semaphore;
 use zookeeper_recipes_testkit::proxy::{Counters, Operation, Proxy};
 use zookeeper_recipes_testkit::{Installation, Server, ServerOptions};
@@ -45,7 +45,7 @@ impl Wish {
     fn at(self, session: &Session, path: &str, number: usize) -> Box<dyn Recipe> {
         let number = number.to_string();
         let options = QueueOptions::new().data(number.as_str());
-        let shared = |options| SharedLock::with_options(session, path, options).expect("a path");
+        let shared = |options| RwLock::with_options(session, path, options).expect("a path");
         match self {
             Wish::Lock => {
                 Box::new(ExclusiveLock::with_options(session, path, options).expect("a path"))

@@ -108,7 +108,7 @@ async fn speak(mut stream: TcpStream, mut dice: Rng, heard: Arc<AtomicU64>) -> s
 
 /// Lets no reply say that it lists more than 65,535 names.
 ///
-/// `zookeeper-client` 0.11.2 makes room for as many as are announced before it reads the first,
+/// `zookeeper-client` 0.11.2 makes room for as many as are marked before it reads the first,
 /// up to 51 GB, and a process that does not get so much memory is aborted.
 fn spare_memory(reply: &mut [u8]) {
     const HEADER: usize = 16;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use zookeeper_recipes_core::{QueueOptions, Recipe, Session, WaitStrategy};
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
-use zookeeper_recipes_rwlock::SharedLock;
+use zookeeper_recipes_rwlock::RwLock;
 use zookeeper_recipes_semaphore::Semaphore;
 
 /// A recipe, and one that cannot be held beside it.
@@ -52,12 +52,12 @@ fn lock(session: &Session, path: &str, options: QueueOptions) -> Box<dyn Recipe>
 }
 
 fn write_lock(session: &Session, path: &str, options: QueueOptions) -> Box<dyn Recipe> {
-    let lock = SharedLock::with_options(session, path, options).expect("a good path");
+    let lock = RwLock::with_options(session, path, options).expect("a good path");
     Box::new(lock.write().clone())
 }
 
 fn read_lock(session: &Session, path: &str, options: QueueOptions) -> Box<dyn Recipe> {
-    let lock = SharedLock::with_options(session, path, options).expect("a good path");
+    let lock = RwLock::with_options(session, path, options).expect("a good path");
     Box::new(lock.read().clone())
 }
 

@@ -136,7 +136,7 @@ impl Contender {
             () = self.work(number, weight, &hold) => None,
         };
         if let Some(reason) = lost {
-            journal.announced(number, reason);
+            journal.marked(number, reason);
             self.journal
                 .is_about(&self.who, format!("lost {}", hold.node_path()));
             self.write(number, weight, &hold).await;

@@ -24,7 +24,7 @@ struct Loss {
     who: String,
     weight: u64,
     /// When its owner was told.
-    announced: Option<Instant>,
+    marked: Option<Instant>,
     /// When somebody came to hold who could not have held beside it.
     succeeded: Option<Instant>,
 }
@@ -129,7 +129,7 @@ impl Journal {
                 losses.entry(number).or_insert_with(|| Loss {
                     who: other.who.clone(),
                     weight: other.weight,
-                    announced: None,
+                    marked: None,
                     succeeded: None,
                 });
             }
@@ -145,7 +145,7 @@ impl Journal {
     }
 
     /// The owner of a hold has been told that it is lost.
-    pub(crate) fn announced(&self, number: u64, reason: LossReason) {
+    pub(crate) fn marked(&self, number: u64, reason: LossReason) {
         let now = Instant::now();
         let mut record = self.record();
         record.figures.losses += 1;
@@ -162,10 +162,10 @@ impl Journal {
         let loss = record.losses.entry(number).or_insert_with(|| Loss {
             who: held.who.clone(),
             weight: held.weight,
-            announced: None,
+            marked: None,
             succeeded: None,
         });
-        loss.announced.get_or_insert(now);
+        loss.marked.get_or_insert(now);
         record.explain(&held.who, reason, held.hold.session_id());
     }
 
@@ -176,7 +176,7 @@ impl Journal {
         let told = record
             .losses
             .get(&number)
-            .is_some_and(|loss| loss.announced.is_some());
+            .is_some_and(|loss| loss.marked.is_some());
         if !told {
             // Lost in the very moment in which its owner let go of it.
             record.losses.remove(&number);
@@ -253,7 +253,7 @@ impl Journal {
         self.staying.load(Ordering::Relaxed)
     }
 
-    /// How many losses have been announced.
+    /// How many losses have been marked.
     pub(crate) fn losses(&self) -> u64 {
         self.record().figures.losses
     }
@@ -309,8 +309,8 @@ impl Journal {
             let Some(succeeded) = loss.succeeded else {
                 continue;
             };
-            let late = match loss.announced {
-                Some(announced) => announced.saturating_duration_since(succeeded),
+            let late = match loss.marked {
+                Some(marked) => marked.saturating_duration_since(succeeded),
                 None => Duration::MAX,
             };
             if !late.is_zero() && lag < NOT_TO_BLAME {
@@ -392,10 +392,8 @@ impl fmt::Display for Journal {
         let closest = record
             .losses
             .values()
-            .filter_map(|loss| Some((loss.announced?, loss.succeeded?)))
-            .map(|(announced, succeeded)| {
-                succeeded.saturating_duration_since(announced).as_secs_f64()
-            })
+            .filter_map(|loss| Some((loss.marked?, loss.succeeded?)))
+            .map(|(marked, succeeded)| succeeded.saturating_duration_since(marked).as_secs_f64())
             .min_by(f64::total_cmp);
         if let Some(closest) = closest {
             write!(formatter, " by {closest:.2} s and more")?;

@@ -45,10 +45,10 @@ impl Findings {
         report.paragraph(&legend());
         for (subject, name, heading) in [
             (Subject::Lock, "lock", "Exclusive lock"),
-            (Subject::SharedLock, "shared-lock", "Read/write lock"),
+            (Subject::RwLock, "shared-lock", "Read/write lock"),
         ] {
             report.heading(heading);
-            if subject == Subject::SharedLock {
+            if subject == Subject::RwLock {
                 report.paragraph(ABOUT_SHARED);
             }
             self.of_subject(&mut report, subject, name, heading)?;

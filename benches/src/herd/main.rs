@@ -137,7 +137,7 @@ async fn measure(
     let direct = server.connect_string();
     let wire = Wire::to(server).await?;
     let pairs = || {
-        let subjects = [Subject::Lock, Subject::SharedLock].into_iter();
+        let subjects = [Subject::Lock, Subject::RwLock].into_iter();
         subjects.flat_map(|subject| {
             let ways = Way::ALL.into_iter().filter(move |way| way.fits(subject));
             ways.map(move |way| (subject, way))

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::future::FutureExt;
 use zookeeper_recipes_core::{ConnectOptions, QueueOptions, Recipe, Session};
 use zookeeper_recipes_lock::ExclusiveLock;
-use zookeeper_recipes_rwlock::SharedLock;
+use zookeeper_recipes_rwlock::RwLock;
 use zookeeper_recipes_semaphore::Semaphore;
 
 use crate::library::{Kind, Library, Lock, PERMITS, Release, nothing_to_release, nth};
@@ -68,8 +68,8 @@ impl Library for Ours {
                 let options = QueueOptions::new().local(LOCAL_HANDOVERS);
                 Box::new(ExclusiveLock::with_options(session, path, options)?)
             }
-            Kind::Read => Box::new(SharedLock::new(session, path)?.read().clone()),
-            Kind::Write => Box::new(SharedLock::new(session, path)?.write().clone()),
+            Kind::Read => Box::new(RwLock::new(session, path)?.read().clone()),
+            Kind::Write => Box::new(RwLock::new(session, path)?.write().clone()),
             Kind::Semaphore => Box::new(Semaphore::new(session, path, PERMITS)?),
             Kind::Dropped => return Ok(Arc::new(Dropped(ExclusiveLock::new(session, path)?))),
             Kind::Try => return Ok(Arc::new(FailedTry(ExclusiveLock::new(session, path)?))),

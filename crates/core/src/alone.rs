@@ -17,7 +17,7 @@ pub(crate) struct Alone {
     /// The transaction that created its znode.
     pub(crate) czxid: i64,
     /// Whether the one before it had told as much.
-    pub(crate) was_foretold: bool,
+    pub(crate) was_known_alone: bool,
 }
 
 impl Alone {
@@ -25,7 +25,7 @@ impl Alone {
     ///
     /// A directory that was deleted in between counts from zero again. To come back to this number
     /// takes a transaction for each, so that it is the same directory where there were fewer.
-    pub(crate) fn foretells(&self, sequence: Sequence, czxid: i64) -> bool {
+    pub(crate) fn proves_alone(&self, sequence: Sequence, czxid: i64) -> bool {
         let number = self.sequence.get();
         let same_leader = self.czxid >> 32 == czxid >> 32;
         let transactions = czxid.checked_sub(self.czxid);
@@ -57,45 +57,45 @@ impl LastAlone {
 mod tests {
     use super::*;
 
-    fn foretold(number: i32, czxid: i64, next: i32, next_czxid: i64) -> bool {
+    fn known_alone(number: i32, czxid: i64, next: i32, next_czxid: i64) -> bool {
         let alone = Alone {
             sequence: number.into(),
             czxid,
-            was_foretold: false,
+            was_known_alone: false,
         };
-        alone.foretells(next.into(), next_czxid)
+        alone.proves_alone(next.into(), next_czxid)
     }
 
     #[test]
     fn next_number_after_few_transactions_says_that_nobody_has_come() {
-        assert!(foretold(7, 100, 8, 102));
-        assert!(foretold(7, 100, 8, 107));
+        assert!(known_alone(7, 100, 8, 102));
+        assert!(known_alone(7, 100, 8, 107));
     }
 
     #[test]
     fn another_number_says_nothing() {
         for next in [i32::MIN, -1, 0, 6, 7, 9, i32::MAX] {
-            assert!(!foretold(7, 100, next, 102), "{next}");
+            assert!(!known_alone(7, 100, next, 102), "{next}");
         }
     }
 
     #[test]
     fn as_many_transactions_as_a_new_directory_needs_say_nothing() {
-        assert!(!foretold(7, 100, 8, 108));
-        assert!(!foretold(0, 100, 1, 102));
-        assert!(!foretold(1, 100, 2, 102));
-        assert!(foretold(2, 100, 3, 102));
+        assert!(!known_alone(7, 100, 8, 108));
+        assert!(!known_alone(0, 100, 1, 102));
+        assert!(!known_alone(1, 100, 2, 102));
+        assert!(known_alone(2, 100, 3, 102));
         // Another leader numbers its transactions otherwise, and an older one is no later.
-        assert!(!foretold(7, (1 << 32) - 1, 8, 1 << 32));
-        assert!(!foretold(7, i64::MIN, 8, i64::MAX));
+        assert!(!known_alone(7, (1 << 32) - 1, 8, 1 << 32));
+        assert!(!known_alone(7, i64::MIN, 8, i64::MAX));
     }
 
     #[test]
     fn end_of_the_count_says_nothing() {
-        assert!(foretold(i32::MAX - 2, 100, i32::MAX - 1, 102));
-        assert!(!foretold(i32::MAX - 1, 100, i32::MAX, 102));
-        assert!(!foretold(i32::MAX, 100, i32::MIN, 102));
-        assert!(!foretold(-3, 100, -2, 102));
-        assert!(!foretold(-1, 100, 0, 102));
+        assert!(known_alone(i32::MAX - 2, 100, i32::MAX - 1, 102));
+        assert!(!known_alone(i32::MAX - 1, 100, i32::MAX, 102));
+        assert!(!known_alone(i32::MAX, 100, i32::MIN, 102));
+        assert!(!known_alone(-3, 100, -2, 102));
+        assert!(!known_alone(-1, 100, 0, 102));
     }
 }

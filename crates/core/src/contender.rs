@@ -139,12 +139,12 @@ impl Contender {
     }
 
     /// Whether the name says that nobody but its owner can write to the znode, so that whoever
-    /// holds by it announces its release by such a write.
+    /// holds by it marks its release by such a write.
     ///
     /// See [`docs::handoff`](crate::docs::handoff).
-    pub fn announces_release(&self) -> bool {
+    pub fn marks_release(&self) -> bool {
         // Where the label begins tells the three ways to write an identity apart.
-        self.label.start == CANONICAL_END && self.name.get(THIRD_GROUP) == Some(ANNOUNCING)
+        self.label.start == CANONICAL_END && self.name.get(THIRD_GROUP) == Some(MARKING)
     }
 
     /// Takes in the transaction that created the znode.
@@ -159,9 +159,9 @@ const CANONICAL_END: usize = 40;
 /// The group of such a UUID that begins with its version.
 const THIRD_GROUP: std::ops::Range<usize> = 17..21;
 
-/// What that group is in a name that announces: version 8, which is for uses of one's own, where
+/// What that group is in a name that marks: version 8, which is for uses of one's own, where
 /// random UUIDs have version 4.
-const ANNOUNCING: &str = "8001";
+const MARKING: &str = "8001";
 
 /// Where a name's identity ends and its label begins.
 fn identity_end(name: &str) -> Option<usize> {
@@ -218,13 +218,13 @@ impl Identity {
     }
 
     /// The identity made of these bits, fewer the six that say which kind of UUID it is, and in a
-    /// name that announces ten more.
+    /// name that marks ten more.
     pub fn from_random_bits(bits: u128) -> Identity {
         Identity(uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid())
     }
 
-    /// The same chance, in a name that [announces](Contender::announces_release).
-    pub(crate) fn announcing(self) -> Identity {
+    /// The same chance, in a name that [marks](Contender::marks_release).
+    pub(crate) fn marking(self) -> Identity {
         let mut bytes = self.0.into_bytes();
         bytes[6..8].copy_from_slice(&[0x80, 0x01]);
         Identity(Uuid::from_bytes(bytes))

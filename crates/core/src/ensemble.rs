@@ -117,7 +117,7 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
 
     /// An identity that the server knows this session by, and that nobody else can show.
     ///
-    /// `None` where the session has none; then its releases announce nothing.
+    /// `None` where the session has none; then its releases mark nothing.
     fn own_identity(&self) -> Option<AuthId>;
 
     /// Creates a znode. A sequential mode appends ten digits to `path`.

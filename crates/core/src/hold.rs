@@ -1,8 +1,8 @@
 //! The hold: what every recipe yields.
 
-mod exchange;
 mod grant;
 mod owned;
+mod replace;
 mod standing;
 mod state;
 mod view;
@@ -119,7 +119,7 @@ impl Hold {
     /// # Errors
     ///
     /// [`Error::InvalidInput`] when its znode has not the label `from`, its rule does not
-    /// [allow it](crate::Rule::may_be_exchanged), or it has a number at the end of the count
+    /// [allow it](crate::Rule::may_be_replaced), or it has a number at the end of the count
     /// (2147483647), where the order is by age and a new znode would be the youngest;
     /// [`Error::Lost`] when the hold has been lost, [`Error::Refused`] when the server would not
     /// create the new znode, [`Error::SessionOver`]. After an error, what was held is released.
@@ -128,7 +128,7 @@ impl Hold {
     ///
     /// Dropped half-way, what was held is released.
     #[doc(hidden)]
-    pub async fn exchange(
+    pub async fn replace(
         mut self,
         from: &str,
         to: &str,
@@ -136,10 +136,10 @@ impl Hold {
         acl: &[Acl],
     ) -> Result<Hold, Error> {
         let Held { grant, turn, .. } = self.end().expect(REACHED);
-        let exchanged = grant.exchange(from, to, data, acl).await;
+        let replaced = grant.replace(from, to, data, acl).await;
         // Passed on at the end: the next one there must not be handed a hold of the new kind.
         drop(turn);
-        Ok(Hold::new(exchanged?, None))
+        Ok(Hold::new(replaced?, None))
     }
 
     /// Releases, and waits for the server's word.

@@ -57,10 +57,8 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod alarm;
 mod all_of;
 mod alone;
-mod announcement;
 mod backoff;
 mod breaks;
 mod connect_string;
@@ -76,6 +74,8 @@ mod keeper;
 mod lease;
 mod live;
 mod local;
+mod loss_watch;
+mod marked_release;
 mod node;
 mod options;
 mod own_identity;
@@ -93,7 +93,7 @@ mod sweep;
 mod sync;
 mod transaction;
 mod unwatch;
-mod watch_room;
+mod watch_budget;
 #[doc(hidden)]
 pub mod watching;
 mod zookeeper;

@@ -10,7 +10,6 @@ use futures_util::future::FutureExt;
 use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, watch};
 
-use crate::announcement;
 use crate::backoff::Backoff;
 use crate::breaks::{Breaks, Connection, Unsupported};
 use crate::contender::Identity;
@@ -20,11 +19,12 @@ use crate::error::{Error, ServerError};
 use crate::guard::{Guard, Guards};
 use crate::hold::{Fate, HoldState, LossReason, Witness};
 use crate::lease::{Lease, Terms};
+use crate::marked_release;
 use crate::node::OwnNode;
 use crate::sweep::Sweep;
 use crate::sync::lock;
 use crate::unwatch::Unwatching;
-use crate::watch_room::WatchRoom;
+use crate::watch_budget::WatchBudget;
 
 /// One ZooKeeper session as the recipes see it: its server side, its lease, its condition.
 ///
@@ -38,7 +38,7 @@ pub(crate) struct LiveSession {
     server: Mutex<Option<Arc<dyn ServerSession>>>,
     kept: Mutex<Kept>,
     condition: watch::Sender<Condition>,
-    watch_room: WatchRoom,
+    watch_budget: WatchBudget,
     sweep: Sweep,
     deletions: Deletions,
     /// Whether the session's own identity keeps others from writing.
@@ -155,7 +155,7 @@ impl LiveSession {
             lapses: 0,
         };
         LiveSession {
-            watch_room: WatchRoom::new(ensemble.chroot()),
+            watch_budget: WatchBudget::new(ensemble.chroot()),
             sweep: Sweep::default(),
             deletions: Deletions::default(),
             is_believed: OnceCell::new(),
@@ -182,8 +182,8 @@ impl LiveSession {
     }
 
     /// The room for what is watched in the session.
-    pub(crate) fn watch_room(&self) -> &WatchRoom {
-        &self.watch_room
+    pub(crate) fn watch_budget(&self) -> &WatchBudget {
+        &self.watch_budget
     }
 
     /// The znodes that are looked at for want of room.
@@ -230,7 +230,7 @@ impl LiveSession {
     ) -> Option<AuthId> {
         let owner = server.own_identity()?;
         let believed = self.is_believed.get_or_try_init(|| async {
-            let answer = announcement::is_believed(server, directory, identity, &owner).await;
+            let answer = marked_release::is_believed(server, directory, identity, &owner).await;
             answer.ok_or(())
         });
         let believed = *believed.await.ok()?;

@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use crate::alone::{Alone, LastAlone};
-use crate::announcement;
 use crate::backoff::Backoff;
 use crate::contender::Identity;
 use crate::deletions;
@@ -15,6 +14,7 @@ use crate::ensemble::{Created, Node, Operation, ServerSession, Stat};
 use crate::error::{Refusal, ServerError};
 use crate::guard::{Deletion, Guard};
 use crate::live::{LiveSession, OwnPath, OwnZnode};
+use crate::marked_release;
 use crate::path::NodePath;
 
 /// A znode that this process created in a session.
@@ -26,9 +26,9 @@ pub(crate) struct OwnNode {
     /// Where the name is not known yet: the directory, and what the name begins with.
     sought: Option<Box<(NodePath, Identity)>>,
     shared_name: Option<Box<SharedName>>,
-    /// Where nobody but its owner can write to it: whether its deletion is announced as a release.
+    /// Where nobody but its owner can write to it: whether its deletion is marked as a release.
     /// The clones share it.
-    announcement: Option<Arc<AtomicBool>>,
+    marked_release: Option<Arc<AtomicBool>>,
     /// Where its contender was alone in the queue: who is to know when it has gone.
     last_alone: Option<(LastAlone, Alone)>,
 }
@@ -56,7 +56,7 @@ impl OwnNode {
             path,
             sought: None,
             shared_name: None,
-            announcement: None,
+            marked_release: None,
             last_alone: None,
         }
     }
@@ -75,10 +75,10 @@ impl OwnNode {
     }
 
     /// The same, held alone, to which nobody else can write, so that its deletion can say that it is
-    /// the release of a holder: from the beginning where `announced`, else from
-    /// [`announce`](Self::announce) on.
-    pub(crate) fn written_by_owner_alone(mut self, announced: bool) -> OwnNode {
-        self.announcement = Some(Arc::new(AtomicBool::new(announced)));
+    /// the release of a holder: from the beginning where `marked`, else from
+    /// [`mark`](Self::mark) on.
+    pub(crate) fn written_by_owner_alone(mut self, marked: bool) -> OwnNode {
+        self.marked_release = Some(Arc::new(AtomicBool::new(marked)));
         self
     }
 
@@ -88,10 +88,10 @@ impl OwnNode {
         self
     }
 
-    /// Has its deletion announced from here on, if it can be.
-    pub(crate) fn announce(&self) {
-        if let Some(announced) = &self.announcement {
-            announced.store(true, Ordering::Relaxed);
+    /// Has its deletion marked from here on, if it can be.
+    pub(crate) fn mark(&self) {
+        if let Some(marked) = &self.marked_release {
+            marked.store(true, Ordering::Relaxed);
         }
     }
 
@@ -117,7 +117,7 @@ impl OwnNode {
             path,
             sought: None,
             shared_name: Some(Box::new(shared_name)),
-            announcement: None,
+            marked_release: None,
             last_alone: None,
         }
     }
@@ -153,7 +153,7 @@ impl OwnNode {
 
     /// Whether nobody but its owner should ever write to it.
     pub(crate) fn is_written_by_owner_alone(&self) -> bool {
-        self.announcement.is_some()
+        self.marked_release.is_some()
     }
 
     pub(crate) fn path(&self) -> &str {
@@ -193,10 +193,10 @@ impl OwnNode {
         };
         let server = &*live.server()?;
         let mut backoff = Backoff::up_to(Duration::from_secs(1));
-        let mut announced = self
-            .announcement
+        let mut marked = self
+            .marked_release
             .as_ref()
-            .is_some_and(|announced| announced.load(Ordering::Relaxed));
+            .is_some_and(|marked| marked.load(Ordering::Relaxed));
         loop {
             if self.shared_name.is_some() {
                 // A request of the session that is still under way over the connection before
@@ -205,17 +205,15 @@ impl OwnNode {
             }
             let result = match &self.shared_name {
                 Some(name) => self.delete_by_shared_name(server, name).await,
-                None if announced => announcement::release(server, &self.path).await,
+                None if marked => marked_release::release(server, &self.path).await,
                 None => deletions::delete(live, server, &self.path).await,
             };
             match result {
                 Ok(()) => return Ok(()),
                 Err(error) if error.is(Refusal::NoNode) => return Ok(()),
                 // Whoever may not write may yet delete.
-                Err(ServerError::Refused(refusal))
-                    if announced && refusal != Refusal::Throttled =>
-                {
-                    announced = false;
+                Err(ServerError::Refused(refusal)) if marked && refusal != Refusal::Throttled => {
+                    marked = false;
                 }
                 Err(ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled)) => {
                     backoff.wait().await;

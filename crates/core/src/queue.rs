@@ -1,13 +1,13 @@
 //! The queue: what all recipes do alike, from the first request to the hold.
 //!
-//! One acquisition runs [`Queue::acquire`](crate::Recipe::acquire) → `visit` (enter the queue: create,
-//! list → put the contenders in order → ask the rule) → `vigil` (wait) → `visit` (list, and again),
+//! One acquisition runs [`Queue::acquire`](crate::Recipe::acquire) → `attempt` (enter the queue: create,
+//! list → put the contenders in order → ask the rule) → `wait` (wait) → `attempt` (list, and again),
 //! or [`Hold`].
 
+mod attempt;
 mod entry;
 mod unwatched;
-mod vigil;
-mod visit;
+mod wait;
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::recipe::{QueueEntry, Recipe};
 use crate::rule::{Rule, WaitStrategy};
 use crate::session::Session;
 use crate::transaction::{check_acl, check_data, open_acl};
-use visit::{Visit, check_label};
+use attempt::{Attempt, check_label};
 
 /// A queue of contenders under one directory, in which a [`Rule`] says who holds.
 ///
@@ -63,7 +63,7 @@ pub struct QueueOptions {
     acl: Vec<Acl>,
     directories: Directories,
     after_session_loss: AfterSessionLoss,
-    announces_release: bool,
+    marks_release: bool,
     local: Option<u32>,
 }
 
@@ -79,7 +79,7 @@ pub enum AfterSessionLoss {
 
 impl QueueOptions {
     /// Watching the predecessor, no data, an open access control list, container directories,
-    /// failing at the loss of the session, releases that are announced where the rule allows it,
+    /// failing at the loss of the session, releases that are marked where the rule allows it,
     /// no queue within the process.
     pub fn new() -> QueueOptions {
         QueueOptions {
@@ -88,7 +88,7 @@ impl QueueOptions {
             acl: open_acl(),
             directories: Directories::Container,
             after_session_loss: AfterSessionLoss::Fail,
-            announces_release: true,
+            marks_release: true,
             local: None,
         }
     }
@@ -106,7 +106,7 @@ impl QueueOptions {
     }
 
     /// The access control list of the znodes that are created, the directories included. Where
-    /// releases are announced, those who may read a contender's znode by it can only read it.
+    /// releases are marked, those who may read a contender's znode by it can only read it.
     ///
     /// ```
     /// use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, Permission, QueueOptions};
@@ -142,8 +142,8 @@ impl QueueOptions {
     /// Costs one request for each session. Without it the next holder lists the queue, once for
     /// each release, unless it had nobody else before it. Turn it off where others queue here that are woken by nothing but the deletion
     /// of a znode.
-    pub fn announce_release(mut self, announce: bool) -> QueueOptions {
-        self.announces_release = announce;
+    pub fn mark_release(mut self, mark: bool) -> QueueOptions {
+        self.marks_release = mark;
         self
     }
 
@@ -317,9 +317,9 @@ impl Shared {
         loop {
             let live = self.session.live(path).await?;
             let attempt = async {
-                let visit = Visit::begin(self, &live)?;
-                let (entry, children) = visit.enter().await?;
-                visit.wait_for_turn(entry, children).await
+                let attempt = Attempt::begin(self, &live)?;
+                let (entry, children) = attempt.enter().await?;
+                attempt.wait_for_turn(entry, children).await
             };
             match live.during(path, attempt).await {
                 Err(Error::SessionOver {
@@ -335,12 +335,12 @@ impl Shared {
         let path = self.directory.as_str();
         let live = self.session.live(path).await?;
         let attempt = async {
-            let visit = Visit::begin(self, &live)?;
-            if !visit.could_win().await? {
+            let attempt = Attempt::begin(self, &live)?;
+            if !attempt.could_win().await? {
                 return Ok(None);
             }
-            let (entry, children) = visit.enter().await?;
-            visit.take_turn(entry, children).await
+            let (entry, children) = attempt.enter().await?;
+            attempt.take_turn(entry, children).await
         };
         live.during(path, attempt).await
     }
@@ -349,9 +349,9 @@ impl Shared {
         let path = self.directory.as_str();
         let live = self.session.live(path).await?;
         let look = async {
-            let visit = Visit::begin(self, &live)?;
-            let contenders = visit.in_order(visit.list().await?).await?;
-            let read = visit.read_each(&contenders).await?;
+            let attempt = Attempt::begin(self, &live)?;
+            let contenders = attempt.in_order(attempt.list().await?).await?;
+            let read = attempt.read_each(&contenders).await?;
             Ok(contenders
                 .into_iter()
                 .zip(read)

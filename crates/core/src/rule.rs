@@ -66,7 +66,7 @@ pub trait Rule: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether a hold by a contender with this label may be exchanged, so that another contender takes
+    /// Whether a hold by a contender with this label may be replaced, so that another contender takes
     /// its place in the queue: a writer that becomes a reader.
     ///
     /// Where it may not, it is refused; and whoever waits on such a contender and has nobody else
@@ -75,7 +75,7 @@ pub trait Rule: fmt::Debug + Send + Sync {
     /// label, it must be true of everyone who creates contenders with it.
     ///
     /// By default of all.
-    fn may_be_exchanged(&self, _label: &str) -> bool {
+    fn may_be_replaced(&self, _label: &str) -> bool {
         true
     }
 

@@ -21,7 +21,7 @@ use crate::live::{Contact, LiveSession, OwnZnode};
 use crate::node::{delete_all, until_gone};
 use crate::options::ConnectOptions;
 use crate::path::NodePath;
-use crate::watch_room::Purpose;
+use crate::watch_budget::Purpose;
 use crate::watching::Watching;
 use crate::zookeeper::{ConnectedClient, ZookeeperEnsemble};
 

@@ -20,7 +20,7 @@ use crate::path::NodePath;
 use crate::recipe::{QueueEntry, Recipe};
 use crate::session::Session;
 use crate::transaction::{check_acl, check_data, open_acl};
-use crate::watch_room::Purpose;
+use crate::watch_budget::Purpose;
 use crate::watching::Watching;
 
 /// Everyone creates the same ephemeral znode; its creator holds; the others watch it.

@@ -173,7 +173,7 @@ async fn run(live: Arc<LiveSession>) {
                 break;
             }
         }
-        live.watch_room().let_all_try();
+        live.watch_budget().let_all_try();
         if live.sweep().ends() {
             return;
         }

@@ -15,7 +15,7 @@ use crate::breaks::{Asked, Breaks};
 use crate::ensemble::{Event, ServerSession, Watch};
 use crate::live::LiveSession;
 use crate::sync::lock;
-use crate::watch_room::{Kind, Reserved};
+use crate::watch_budget::{Kind, Reserved};
 
 /// How the watches of one ZooKeeper session are taken off.
 pub(crate) struct Unwatching {

@@ -10,7 +10,7 @@ use crate::error::{Refusal, ServerError};
 use crate::live::LiveSession;
 use crate::sweep::{self, Look, Seen, Urgency};
 use crate::unwatch::Unfired;
-use crate::watch_room::{Kind, Purpose, Reserved};
+use crate::watch_budget::{Kind, Purpose, Reserved};
 
 /// Reads with a watch, as far as the session has room for watches.
 ///
@@ -98,7 +98,7 @@ impl Watching {
     }
 
     fn room(&self, kind: Kind, path: &str) -> Option<Reserved> {
-        let room = self.live.watch_room();
+        let room = self.live.watch_budget();
         room.try_reserve(self.purpose, [(kind, path)])
     }
 
@@ -133,7 +133,7 @@ impl Unwatched {
             biased;
             end = self.live.ended() => return Event::SessionEnded(end),
             event = self.seen(&mut look) => return event,
-            room = self.live.watch_room().reserve(self.purpose, &wanted) => room,
+            room = self.live.watch_budget().reserve(self.purpose, &wanted) => room,
         };
         // Let go of before the watch is waited for: it would keep the session open.
         let Ok(server) = self.live.server() else {
@@ -214,7 +214,7 @@ mod tests {
         let (live, script) = Scripted::open(Duration::from_millis(1));
         let watching = Watching::new(live.clone(), script.clone(), Purpose::Wait);
         let long = "/a".repeat(40_000);
-        let room = live.watch_room();
+        let room = live.watch_budget();
         let taken = room.try_reserve(Purpose::Wait, [(Kind::Data, &*long)]);
         assert!(taken.is_some());
         let other = "/b".repeat(20_000);

@@ -30,7 +30,7 @@ impl Rule for AsManyAsRecorded {
         "seat-".into()
     }
 
-    fn may_be_exchanged(&self, _: &str) -> bool {
+    fn may_be_replaced(&self, _: &str) -> bool {
         false
     }
 

@@ -35,7 +35,7 @@ impl Rule for First {
         true
     }
 
-    fn may_be_exchanged(&self, _: &str) -> bool {
+    fn may_be_replaced(&self, _: &str) -> bool {
         self.0 == Told::ByTheRelease
     }
 
@@ -55,7 +55,7 @@ async fn queue(simulation: &Simulation, process: &str, told: Told) -> (Queue, Me
     let meter = Meter::default();
     let ensemble = MeteredEnsemble::new(simulation.ensemble(process), meter.clone());
     let opened = Session::open(Arc::new(ensemble), ConnectOptions::new().tick(TICK)).await;
-    let options = QueueOptions::new().announce_release(told == Told::ByTheRelease);
+    let options = QueueOptions::new().mark_release(told == Told::ByTheRelease);
     let session = opened.expect("a session opens");
     let queue = Queue::with_options(&session, PATH, First(told), options);
     (queue.expect("a good path"), meter)
@@ -391,7 +391,7 @@ impl Rule for NeverFirst {
         "lock-".into()
     }
 
-    fn may_be_exchanged(&self, _: &str) -> bool {
+    fn may_be_replaced(&self, _: &str) -> bool {
         false
     }
 

@@ -11,7 +11,7 @@ pub(crate) const LABEL: &str = "latch-";
 ///
 /// Writes names as Apache Curator's `LeaderLatch` does: `_c_<uuid>-latch-<number>`. A latch that
 /// waits listens for nothing but its predecessor's deletion, and would sleep through a release that
-/// announces itself by a write. So a resignation is a plain deletion, and the next leader takes a
+/// marks itself by a write. So a resignation is a plain deletion, and the next leader takes a
 /// look at the queue, unless it was the only one left.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FirstInQueue;
@@ -21,7 +21,7 @@ impl Rule for FirstInQueue {
         LABEL.into()
     }
 
-    fn may_be_exchanged(&self, _label: &str) -> bool {
+    fn may_be_replaced(&self, _label: &str) -> bool {
         false
     }
 

@@ -27,7 +27,7 @@ impl Rule for FirstInQueue {
         label == LABEL
     }
 
-    fn may_be_exchanged(&self, _label: &str) -> bool {
+    fn may_be_replaced(&self, _label: &str) -> bool {
         false
     }
 

@@ -28,7 +28,7 @@
 //! | what is to be so | recipe | feature, module | crate |
 //! |---|---|---|---|
 //! | one at a time | [`ExclusiveLock`] | [`lock`] | `zookeeper-recipes-lock` |
-//! | many may read, one may write | [`SharedLock`] | [`rwlock`] | `zookeeper-recipes-rwlock` |
+//! | many may read, one may write | [`RwLock`] | [`rwlock`] | `zookeeper-recipes-rwlock` |
 //! | so many at a time, and some count for more than one | [`Semaphore`] | [`semaphore`] | `zookeeper-recipes-semaphore` |
 //! | one process of a fleet does a job, and the next one takes over when it dies | [`LeaderElection`] | [`election`] | `zookeeper-recipes-election` |
 //! | a recipe of one's own, or code that works with any | [`Recipe`], [`Rule`](common::Rule), [`Queue`](common::Queue) | always, [`common`] | `zookeeper-recipes-core` |
@@ -73,7 +73,7 @@ pub use zookeeper_recipes_lock::ExclusiveLock;
 pub use zookeeper_recipes_rwlock as rwlock;
 #[cfg(feature = "rwlock")]
 #[doc(inline)]
-pub use zookeeper_recipes_rwlock::{SharedLock, WriteHold};
+pub use zookeeper_recipes_rwlock::{RwLock, WriteHold};
 #[cfg(feature = "semaphore")]
 #[doc(inline)]
 pub use zookeeper_recipes_semaphore as semaphore;

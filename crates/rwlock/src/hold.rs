@@ -35,7 +35,7 @@ impl WriteHold {
     /// which is another.)
     ///
     /// There is no way back but to release and acquire: see
-    /// [`SharedLock`](crate::SharedLock#no-upgrade).
+    /// [`RwLock`](crate::RwLock#no-upgrade).
     ///
     /// # Errors
     ///
@@ -55,13 +55,13 @@ impl WriteHold {
     ///
     /// ```
     /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
-    /// use zookeeper_recipes_rwlock::{Recipe, Session, SharedLock};
+    /// use zookeeper_recipes_rwlock::{Recipe, Session, RwLock};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = Server::start(ServerOptions::new()).await?;
     /// # let session = Session::connect(&server.connect_string()).await?;
-    /// let lock = SharedLock::new(&session, "/locks/catalogue")?;
+    /// let lock = RwLock::new(&session, "/locks/catalogue")?;
     /// let writing = lock.write().acquire().await?;
     /// let token = writing.fencing_token();
     ///
@@ -75,7 +75,7 @@ impl WriteHold {
     pub async fn downgrade(self) -> Result<Hold, Error> {
         let WriteHold { hold, queue } = self;
         let options = queue.options();
-        hold.exchange(WRITE, READ, options.get_data(), options.get_acl())
+        hold.replace(WRITE, READ, options.get_data(), options.get_acl())
             .await
     }
 

@@ -1,6 +1,6 @@
 //! A read/write lock on ZooKeeper.
 //!
-//! [`SharedLock`] is held by one writer or by any number of readers, over all the processes that
+//! [`RwLock`] is held by one writer or by any number of readers, over all the processes that
 //! use the same path. Readers and writers stand in one queue, in the order of arrival: a reader
 //! that comes after a waiting writer waits behind it, so that no stream of readers starves a
 //! writer. It is Apache Curator's `InterProcessReadWriteLock` on the server, and honours kazoo's
@@ -13,14 +13,14 @@
 //!
 //! ```
 //! # use zookeeper_recipes_testkit::{Server, ServerOptions};
-//! use zookeeper_recipes_rwlock::{Recipe, Session, SharedLock};
+//! use zookeeper_recipes_rwlock::{Recipe, Session, RwLock};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let server = Server::start(ServerOptions::new()).await?;
 //! # let connect_string = server.connect_string();
 //! let session = Session::connect(&connect_string).await?;
-//! let lock = SharedLock::new(&session, "/locks/catalogue")?;
+//! let lock = RwLock::new(&session, "/locks/catalogue")?;
 //!
 //! let one = lock.read().acquire().await?;
 //! let another = lock.read().acquire().await?;
@@ -66,7 +66,7 @@ mod recipe;
 mod rule;
 
 pub use hold::WriteHold;
-pub use recipe::{ReadLock, SharedLock, WriteLock};
+pub use recipe::{ReadLock, RwLock, WriteLock};
 pub use rule::{NoWriterBefore, NobodyBefore};
 pub use zookeeper_recipes_core::{
     self as common, AfterSessionLoss, ConnectOptions, Directories, Error, ErrorKind, FencingToken,

@@ -57,14 +57,14 @@ use crate::rule::{NoWriterBefore, NobodyBefore};
 /// ```
 /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
 /// use std::time::Duration;
-/// use zookeeper_recipes_rwlock::{QueueOptions, Recipe, Session, SharedLock};
+/// use zookeeper_recipes_rwlock::{QueueOptions, Recipe, Session, RwLock};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = Server::start(ServerOptions::new()).await?;
 /// # let session = Session::connect(&server.connect_string()).await?;
 /// let options = QueueOptions::new().data("node-7");
-/// let lock = SharedLock::with_options(&session, "/locks/catalogue", options)?;
+/// let lock = RwLock::with_options(&session, "/locks/catalogue", options)?;
 ///
 /// let reading = lock.read().acquire_timeout(Duration::from_secs(5)).await?;
 /// assert_eq!(lock.write().contenders().await?[0].data, b"node-7");
@@ -73,19 +73,19 @@ use crate::rule::{NoWriterBefore, NobodyBefore};
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct SharedLock {
+pub struct RwLock {
     read: ReadLock,
     write: WriteLock,
 }
 
-impl SharedLock {
+impl RwLock {
     /// A lock at `path`, with the default options. Nothing is sent yet.
     ///
     /// # Errors
     ///
     /// [`InvalidInput`] when the path cannot be a recipe's.
-    pub fn new(session: &Session, path: impl AsRef<str>) -> Result<SharedLock, InvalidInput> {
-        SharedLock::with_options(session, path, QueueOptions::new())
+    pub fn new(session: &Session, path: impl AsRef<str>) -> Result<RwLock, InvalidInput> {
+        RwLock::with_options(session, path, QueueOptions::new())
     }
 
     /// A lock at `path`. Nothing is sent yet.
@@ -98,7 +98,7 @@ impl SharedLock {
         session: &Session,
         path: impl AsRef<str>,
         options: QueueOptions,
-    ) -> Result<SharedLock, InvalidInput> {
+    ) -> Result<RwLock, InvalidInput> {
         if let Some(handovers_in_a_row) = options.get_local() {
             let problem = "is for exclusive locks: readers of one process hold together";
             let value = handovers_in_a_row.to_string();
@@ -111,7 +111,7 @@ impl SharedLock {
         let path = path.as_ref();
         let read = Queue::with_options(session, path, NoWriterBefore, options)?;
         let write = read.by(NobodyBefore);
-        Ok(SharedLock {
+        Ok(RwLock {
             read: ReadLock { queue: read },
             write: WriteLock { queue: write },
         })
@@ -128,20 +128,20 @@ impl SharedLock {
     }
 }
 
-/// A [`SharedLock`] as a reader takes it: together with other readers, and with no writer.
+/// A [`RwLock`] as a reader takes it: together with other readers, and with no writer.
 ///
 /// A [`Recipe`], whose [`contenders`](Recipe::contenders) are the readers and the writers. What it
-/// costs and leaves, see [`SharedLock`].
+/// costs and leaves, see [`RwLock`].
 ///
 /// ```
 /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
-/// use zookeeper_recipes_rwlock::{ReadLock, Recipe, Session, SharedLock};
+/// use zookeeper_recipes_rwlock::{ReadLock, Recipe, Session, RwLock};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = Server::start(ServerOptions::new()).await?;
 /// # let session = Session::connect(&server.connect_string()).await?;
-/// let reader: ReadLock = SharedLock::new(&session, "/locks/catalogue")?.read().clone();
+/// let reader: ReadLock = RwLock::new(&session, "/locks/catalogue")?.read().clone();
 /// let (one, another) = (reader.acquire().await?, reader.acquire().await?);
 /// assert!(one.is_held() && another.is_held());
 /// # one.release().await?;
@@ -156,21 +156,21 @@ pub struct ReadLock {
 
 delegate_recipe!(ReadLock, queue);
 
-/// A [`SharedLock`] as a writer takes it: alone.
+/// A [`RwLock`] as a writer takes it: alone.
 ///
 /// A [`Recipe`], whose [`contenders`](Recipe::contenders) are the readers and the writers. Its own
 /// methods of the same names differ in what they yield, a hold that can be
-/// [downgraded](WriteHold::downgrade). What it costs and leaves, see [`SharedLock`].
+/// [downgraded](WriteHold::downgrade). What it costs and leaves, see [`RwLock`].
 ///
 /// ```
 /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
-/// use zookeeper_recipes_rwlock::{Hold, Recipe, Session, SharedLock, WriteHold};
+/// use zookeeper_recipes_rwlock::{Hold, Recipe, Session, RwLock, WriteHold};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = Server::start(ServerOptions::new()).await?;
 /// # let session = Session::connect(&server.connect_string()).await?;
-/// let lock = SharedLock::new(&session, "/locks/catalogue")?;
+/// let lock = RwLock::new(&session, "/locks/catalogue")?;
 /// let writing: WriteHold = lock.write().acquire().await?;
 /// writing.release().await?;
 ///

@@ -43,7 +43,7 @@ impl Rule for NoWriterBefore {
         label == WRITE
     }
 
-    fn may_be_exchanged(&self, label: &str) -> bool {
+    fn may_be_replaced(&self, label: &str) -> bool {
         // A writer that downgrades leaves a reader in its place.
         label == WRITE
     }
@@ -80,7 +80,7 @@ impl Rule for NobodyBefore {
         label == WRITE
     }
 
-    fn may_be_exchanged(&self, label: &str) -> bool {
+    fn may_be_replaced(&self, label: &str) -> bool {
         label == WRITE
     }
 

@@ -1,6 +1,6 @@
 //! The read/write lock keeps what every recipe promises.
 
-use zookeeper_recipes_rwlock::{QueueOptions, Recipe, Session, SharedLock, WaitStrategy};
+use zookeeper_recipes_rwlock::{QueueOptions, Recipe, RwLock, Session, WaitStrategy};
 use zookeeper_recipes_testkit::conformance::Conformance;
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
@@ -10,9 +10,9 @@ async fn server() -> Server {
         .expect("a server starts")
 }
 
-fn lock(session: &Session, path: &str, strategy: WaitStrategy) -> SharedLock {
+fn lock(session: &Session, path: &str, strategy: WaitStrategy) -> RwLock {
     let options = QueueOptions::new().strategy(strategy);
-    SharedLock::with_options(session, path, options).expect("a good path")
+    RwLock::with_options(session, path, options).expect("a good path")
 }
 
 async fn writers_conform(strategy: WaitStrategy) {

@@ -9,8 +9,7 @@ use tokio::task::JoinSet;
 use zookeeper_recipes_core::ensemble::CreateMode;
 use zookeeper_recipes_core::{Identity, NodePath};
 use zookeeper_recipes_rwlock::{
-    ConnectOptions, Error, Hold, LossReason, QueueOptions, Recipe, Session, SharedLock,
-    WaitStrategy,
+    ConnectOptions, Error, Hold, LossReason, QueueOptions, Recipe, RwLock, Session, WaitStrategy,
 };
 use zookeeper_recipes_testkit::proxy::Proxy;
 use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -48,7 +47,7 @@ async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     .await;
 }
 
-async fn until_queue_has(lock: &SharedLock, contenders: usize) {
+async fn until_queue_has(lock: &RwLock, contenders: usize) {
     eventually("the queue has so many", async || {
         let now = lock.read().contenders().await.expect("a look");
         now.len() == contenders
@@ -125,7 +124,7 @@ async fn work(server: &Server, clients: usize, each: usize, options: &QueueOptio
             .await
             .expect("a session");
         tasks.spawn(async move {
-            let lock = SharedLock::with_options(&session, PATH, options)?;
+            let lock = RwLock::with_options(&session, PATH, options)?;
             for operation in 0..each {
                 if (client * each + operation) % 10 == 0 {
                     let hold = lock.write().acquire().await?;
@@ -178,13 +177,13 @@ async fn writer_gets_in_when_the_last_reader_before_it_has_gone_though_more_come
     let sessions = try_join_all((0..5).map(|_| quiet_session(&server))).await?;
     let mut readers = Vec::new();
     for place in 0..50 {
-        let lock = SharedLock::new(&sessions[place % 5], PATH)?;
+        let lock = RwLock::new(&sessions[place % 5], PATH)?;
         readers.push(lock.read().acquire().await?);
     }
     let before = Arc::new(AtomicUsize::new(readers.len()));
     let after = Arc::new(AtomicUsize::new(0));
 
-    let lock = SharedLock::new(&quiet_session(&server).await?, PATH)?;
+    let lock = RwLock::new(&quiet_session(&server).await?, PATH)?;
     let writer = tokio::spawn({
         let (lock, before, after) = (lock.clone(), before.clone(), after.clone());
         async move {
@@ -198,7 +197,7 @@ async fn writer_gets_in_when_the_last_reader_before_it_has_gone_though_more_come
 
     let mut newcomers: JoinSet<Result<(), Error>> = JoinSet::new();
     for (gone, hold) in readers.into_iter().enumerate() {
-        let (newcomer, after) = (SharedLock::new(&sessions[gone % 5], PATH)?, after.clone());
+        let (newcomer, after) = (RwLock::new(&sessions[gone % 5], PATH)?, after.clone());
         newcomers.spawn(async move {
             let hold = newcomer.read().acquire().await?;
             after.fetch_add(1, Ordering::SeqCst);
@@ -226,12 +225,12 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
     const READERS: usize = 50;
     let server = server().await;
     let first = quiet_session(&server).await?;
-    let writing = SharedLock::new(&first, PATH)?.write().acquire().await?;
+    let writing = RwLock::new(&first, PATH)?.write().acquire().await?;
 
     let sessions = try_join_all((0..READERS).map(|_| quiet_session(&server))).await?;
     let mut readers = JoinSet::new();
     for session in &sessions {
-        let lock = SharedLock::new(session, PATH)?;
+        let lock = RwLock::new(session, PATH)?;
         readers.spawn(async move { lock.read().acquire().await });
     }
     let writers_znode = writing.node_path().to_owned();
@@ -249,7 +248,7 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
 
     // A writer, and readers behind it, so that there is somebody to be woken in vain.
     let second = quiet_session(&server).await?;
-    let lock = SharedLock::new(&second, PATH)?;
+    let lock = RwLock::new(&second, PATH)?;
     let writer = tokio::spawn({
         let lock = lock.clone();
         async move { lock.write().acquire().await }
@@ -257,7 +256,7 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
     until_queue_has(&lock, READERS + 1).await;
     let mut waiting = JoinSet::new();
     for session in &sessions[..5] {
-        let lock = SharedLock::new(session, PATH)?;
+        let lock = RwLock::new(session, PATH)?;
         waiting.spawn(async move { lock.read().acquire().await });
     }
     let queue = lock.read().contenders();
@@ -300,13 +299,13 @@ async fn readers_behind_a_writer_are_told_once_each_and_ask_nothing() -> Fallibl
     let server = server().await;
     let options = ConnectOptions::new().session_timeout(Duration::from_secs(6));
     let first = Session::connect_with(&server.connect_string(), options).await?;
-    let writing = SharedLock::new(&first, PATH)?.write().acquire().await?;
+    let writing = RwLock::new(&first, PATH)?.write().acquire().await?;
     let proxy = Proxy::start(&server.connect_string()).await?;
     let mut readers = JoinSet::new();
     for _ in 0..READERS {
         let options = ConnectOptions::new().session_timeout(Duration::from_secs(60));
         let session = Session::connect_with(&proxy.connect_string(), options).await?;
-        let lock = SharedLock::new(&session, PATH)?;
+        let lock = RwLock::new(&session, PATH)?;
         readers.spawn(async move { (lock.read().acquire().await, session) });
     }
     // Itself among them, as one watches who holds for a while.
@@ -329,7 +328,7 @@ async fn readers_behind_a_writer_are_told_once_each_and_ask_nothing() -> Fallibl
 
 /// A writer that holds, and one by one those who wait behind it.
 struct Queued {
-    lock: SharedLock,
+    lock: RwLock,
     length: usize,
 }
 
@@ -361,7 +360,7 @@ async fn downgrade_lets_the_readers_behind_in_and_no_writer() -> Fallible {
     let server = server().await;
     let session = Session::connect(&server.connect_string()).await?;
     let options = QueueOptions::new().data("node-7");
-    let lock = SharedLock::with_options(&session, PATH, options)?;
+    let lock = RwLock::with_options(&session, PATH, options)?;
     let writing = lock.write().acquire().await?;
     let token = writing.fencing_token();
     let mut queued = Queued { lock, length: 1 };
@@ -405,7 +404,7 @@ async fn downgrade_lets_the_readers_behind_in_and_no_writer() -> Fallible {
 async fn writer_right_behind_a_downgrade_waits_for_the_reader_that_it_became() -> Fallible {
     let server = server().await;
     let session = Session::connect(&server.connect_string()).await?;
-    let lock = SharedLock::new(&session, PATH)?;
+    let lock = RwLock::new(&session, PATH)?;
     let writing = lock.write().acquire().await?;
     let mut queued = Queued { lock, length: 1 };
     let writer = queued.writer().await;
@@ -436,7 +435,7 @@ async fn writer_right_behind_a_downgrade_waits_for_the_reader_that_it_became() -
 async fn downgrade_of_a_lost_hold_says_how_it_was_lost_and_leaves_nothing() -> Fallible {
     let server = server().await;
     let session = Session::connect(&server.connect_string()).await?;
-    let lock = SharedLock::new(&session, PATH)?;
+    let lock = RwLock::new(&session, PATH)?;
     let writing = lock.write().acquire().await?;
     let raw = session.server(&NodePath::new(PATH)?).await?;
     raw.delete(writing.node_path()).await?;
@@ -456,8 +455,8 @@ async fn waiters_get_in_when_the_writer_is_killed() -> Fallible {
     let server = server().await;
     let session = Session::connect(&server.connect_string()).await?;
     let killed = Session::connect(&server.connect_string()).await?;
-    let writing = SharedLock::new(&killed, PATH)?.write().acquire().await?;
-    let lock = SharedLock::new(&session, PATH)?;
+    let writing = RwLock::new(&killed, PATH)?.write().acquire().await?;
+    let lock = RwLock::new(&session, PATH)?;
     let mut queued = Queued { lock, length: 1 };
     let readers = [queued.reader().await, queued.reader().await];
     server.expire_session(writing.session_id().0).await?;
@@ -475,7 +474,7 @@ async fn waiters_get_in_when_the_writer_is_killed() -> Fallible {
 async fn curators_downgrade_and_kazoos_names_are_honoured() -> Fallible {
     let server = server().await;
     let session = Session::connect(&server.connect_string()).await?;
-    let lock = SharedLock::new(&session, PATH)?;
+    let lock = RwLock::new(&session, PATH)?;
     // So that the directory is there.
     lock.read().acquire().await?.release().await?;
     let raw = session.server(&NodePath::new(PATH)?).await?;
@@ -519,7 +518,7 @@ async fn curators_downgrade_and_kazoos_names_are_honoured() -> Fallible {
 async fn failed_tries_and_elapsed_deadlines_leave_nothing() -> Fallible {
     let server = server().await;
     let session = Session::connect(&server.connect_string()).await?;
-    let lock = SharedLock::new(&session, PATH)?;
+    let lock = RwLock::new(&session, PATH)?;
     let soon = Duration::from_millis(50);
     let reading = lock.read().acquire().await?;
     assert!(lock.write().try_acquire().await?.is_none());
@@ -540,10 +539,10 @@ async fn failed_tries_and_elapsed_deadlines_leave_nothing() -> Fallible {
     writing.release().await?;
 
     for path in ["", "locks", "/"] {
-        assert!(SharedLock::new(&session, path).is_err(), "{path:?}");
+        assert!(RwLock::new(&session, path).is_err(), "{path:?}");
     }
     let local = QueueOptions::new().local(3);
-    let error = SharedLock::with_options(&session, PATH, local).unwrap_err();
+    let error = RwLock::with_options(&session, PATH, local).unwrap_err();
     assert!(error.to_string().contains("exclusive locks"), "{error}");
     assert_nothing_is_left(&server).await;
     Ok(())

@@ -103,14 +103,14 @@ pub async fn ask_within(
     word: FourLetterWord,
     patience: Duration,
 ) -> Result<String, Error> {
-    let exchange = async {
+    let replace = async {
         let mut stream = TcpStream::connect(address).await?;
         stream.write_all(word.as_str().as_bytes()).await?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await?;
         Ok(answer)
     };
-    let answer = match timeout(patience, exchange).await {
+    let answer = match timeout(patience, replace).await {
         Ok(answer) => answer,
         Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut)),
     };

@@ -24,7 +24,7 @@ const LONGEST_ANSWER: usize = 1024;
 /// Opens a session through the server at `address` and closes it again. Both are transactions: a
 /// server that can do this has a quorum.
 pub(crate) async fn open_and_close(address: &str, patience: Duration) -> Result<(), Error> {
-    let exchange = async {
+    let replace = async {
         let mut stream = TcpStream::connect(address).await?;
         stream
             .write_all(&connect_request(0, [0; PASSWORD_LENGTH]))
@@ -35,7 +35,7 @@ pub(crate) async fn open_and_close(address: &str, patience: Duration) -> Result<
         stream.write_all(&close_request()).await?;
         read_frame(&mut stream).await
     };
-    let outcome = match timeout(patience, exchange).await {
+    let outcome = match timeout(patience, replace).await {
         Ok(outcome) => outcome,
         Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut)),
     };

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use zookeeper_recipes_core::{ConnectOptions, Hold, QueueOptions, Recipe, Session};
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_lock::ExclusiveLock;
-use zookeeper_recipes_rwlock::SharedLock;
+use zookeeper_recipes_rwlock::RwLock;
 
 #[derive(Clone)]
 struct Arguments {
@@ -78,7 +78,7 @@ async fn contend(arguments: Arguments, mode: String, number: usize) -> anyhow::R
     let session = Session::connect_with(&arguments.connect_string, options).await?;
     let options = QueueOptions::new().data(name.as_bytes());
     let path = &arguments.path;
-    let shared = || SharedLock::with_options(&session, path, options.clone());
+    let shared = || RwLock::with_options(&session, path, options.clone());
     let recipe: Box<dyn Recipe> = match mode.as_str() {
         "lock" => Box::new(ExclusiveLock::with_options(
             &session,

@@ -1,4 +1,4 @@
-//! Every loss is announced before the ensemble makes it one.
+//! Every loss is marked before the ensemble makes it one.
 
 use zookeeper_recipes_core::SessionId;
 
@@ -20,7 +20,7 @@ pub(crate) fn at_deletion(
         .map(|held| {
             let session = held.hold.session_id();
             let (promise, how) = if by_session_end {
-                let promise = "a loss is announced before the session can have expired";
+                let promise = "a loss is marked before the session can have expired";
                 (promise, "ended with its session".to_owned())
             } else if by == Some(session) {
                 let promise = "what is held is not deleted by its own session";

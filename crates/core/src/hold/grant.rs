@@ -7,10 +7,10 @@ use tokio::sync::watch;
 use super::owned::Owned;
 use super::standing::Standing;
 use super::state::{FencingToken, HoldState};
-use crate::alarm::{Alarm, Gone, Watched};
 use crate::ensemble::ServerSession;
 use crate::error::Error;
 use crate::live::LiveSession;
+use crate::loss_watch::{Gone, LossWatch, Watched};
 use crate::node::OwnNode;
 use crate::rule::Rule;
 
@@ -23,7 +23,7 @@ pub(crate) struct Grant {
     /// How often the session's lease had lapsed at the grant.
     pub(super) lapses: u64,
     fate: watch::Sender<Fate>,
-    /// Kept so that the alarm can tell whether anybody is left to be told.
+    /// Kept so that the loss_watch can tell whether anybody is left to be told.
     told: watch::Receiver<Fate>,
     /// Its place in the session's list of grants.
     number: u64,
@@ -43,18 +43,18 @@ impl Witness {
 
     /// Sets the watch, and tells what it sees.
     pub(crate) async fn watch(self, live: Arc<LiveSession>, server: Arc<dyn ServerSession>) {
-        let alarm = Alarm::unarmed(Watched {
+        let loss_watch = LossWatch::unarmed(Watched {
             live,
             server,
             node: self.node.clone(),
         });
         // Others may have come by now, and wait.
-        self.node.announce();
-        self.tell(alarm).await;
+        self.node.mark();
+        self.tell(loss_watch).await;
     }
 
-    async fn tell(self, alarm: Alarm) {
-        let fate = match alarm.gone_from_hold().await {
+    async fn tell(self, loss_watch: LossWatch) {
+        let fate = match loss_watch.gone_from_hold().await {
             Gone::Deleted => Fate::Deleted,
             Gone::Written => Fate::Written,
         };
@@ -92,15 +92,15 @@ impl Grant {
         owned: Owned,
         lapses: u64,
         token: FencingToken,
-        alarm: Option<Alarm>,
+        loss_watch: Option<LossWatch>,
     ) -> Grant {
         let (fate, told) = watch::channel(Fate::Standing);
         let witness = Witness {
             node: owned.node.clone(),
             fate: fate.clone(),
         };
-        match alarm {
-            Some(alarm) => owned.live.in_background(witness.tell(alarm)),
+        match loss_watch {
+            Some(loss_watch) => owned.live.in_background(witness.tell(loss_watch)),
             // Most holds are over before it is worth a task and a request to watch them.
             None => owned.live.watch_later(witness),
         }

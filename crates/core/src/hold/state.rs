@@ -7,7 +7,7 @@ use crate::ensemble::SessionEnd;
 /// A number that grows with every grant over the whole ensemble.
 ///
 /// It is the `czxid` of the holder's znode: the transaction that created it, or that created the
-/// one before it where that was [exchanged](crate::Hold::exchange). (The number at the
+/// one before it where that was [replaced](crate::Hold::replace). (The number at the
 /// end of the znode's name is no token: it begins anew with the directory.) Holders that hand the
 /// lock to each other within a process share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

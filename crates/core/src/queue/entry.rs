@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::alarm::Alarm;
 use crate::alone::{Alone, LastAlone};
 use crate::contender::Identity;
 use crate::ensemble::Created;
 use crate::error::Error;
 use crate::hold::{FencingToken, Grant, Owned};
 use crate::live::LiveSession;
+use crate::loss_watch::LossWatch;
 use crate::node::OwnNode;
 use crate::path::NodePath;
 use crate::rule::Rule;
@@ -24,9 +24,9 @@ pub(super) struct Entry {
     /// Unknown until the reply to the create has come.
     node: Option<Created>,
     /// Whether nobody else can write to the znode, and its name says so.
-    pub(super) announces: bool,
+    pub(super) marks: bool,
     /// Whether the number says that nobody else was in the queue when the znode was created.
-    pub(super) foretold: bool,
+    pub(super) known_alone: bool,
     /// Known of a contender that is alone in the queue.
     pub(super) alone: Option<Alone>,
 }
@@ -42,8 +42,8 @@ impl Entry {
             owned: Some(Owned::new(session, live, node)),
             live: live.clone(),
             node: None,
-            announces: false,
-            foretold: false,
+            marks: false,
+            known_alone: false,
             alone: None,
         }
     }
@@ -52,10 +52,10 @@ impl Entry {
         &self.identity
     }
 
-    /// Has its name say that its deletion may announce a release.
-    pub(super) fn announce(&mut self) {
-        self.announces = true;
-        self.identity = self.identity.announcing();
+    /// Has its name say that its deletion may mark a release.
+    pub(super) fn mark(&mut self) {
+        self.marks = true;
+        self.identity = self.identity.marking();
         self.is(OwnNode::sought(&self.live, &self.directory, self.identity));
     }
 
@@ -101,19 +101,22 @@ impl Entry {
         &mut self,
         rule: &Arc<dyn Rule>,
         last_alone: &LastAlone,
-        alarm: Option<Alarm>,
+        loss_watch: Option<LossWatch>,
     ) -> Option<Grant> {
         let token = FencingToken::from(self.created_node()?.stat.czxid);
         let lapses = self.live.may_grant()?;
         let mut owned = self.owned.take()?;
-        if self.announces {
+        if self.marks {
             // Most often nobody is behind one that has not waited, and a mere deletion costs less.
-            owned.node = owned.node.clone().written_by_owner_alone(alarm.is_some());
+            owned.node = owned
+                .node
+                .clone()
+                .written_by_owner_alone(loss_watch.is_some());
         }
         if let Some(alone) = self.alone {
             owned.node = owned.node.clone().alone(last_alone.clone(), alone);
         }
-        Some(Grant::new(owned, lapses, token, alarm).by(rule.clone()))
+        Some(Grant::new(owned, lapses, token, loss_watch).by(rule.clone()))
     }
 
     pub(super) fn created_node(&self) -> Option<&Created> {

@@ -2,14 +2,14 @@
 
 use futures_util::future::{FutureExt, select_all};
 
-use super::visit::Visit;
+use super::attempt::Attempt;
 use crate::error::{Error, ServerError};
 use crate::sweep::{self, Look, Seen, Urgency};
-use crate::watch_room::{Kind, Purpose, Reserved};
+use crate::watch_budget::{Kind, Purpose, Reserved};
 
 /// Znodes that a waiter has looked at from time to time, until there is room to watch them.
 pub(super) struct Unwatched<'a> {
-    visit: &'a Visit<'a>,
+    attempt: &'a Attempt<'a>,
     purpose: Purpose,
     /// All that there must be room for.
     paths: Vec<String>,
@@ -32,18 +32,18 @@ pub(super) enum Learned {
 
 impl<'a> Unwatched<'a> {
     pub(super) fn new(
-        visit: &'a Visit<'a>,
+        attempt: &'a Attempt<'a>,
         purpose: Purpose,
         own: Option<&str>,
         directory: Option<&str>,
         others: &[(&str, String)],
     ) -> Unwatched<'a> {
-        let look_at = |path: &str| sweep::look_at(visit.live, path, Urgency::Waited);
-        let read = |path: &str| sweep::read(visit.live, path, Urgency::Waited);
+        let look_at = |path: &str| sweep::look_at(attempt.live, path, Urgency::Waited);
+        let read = |path: &str| sweep::read(attempt.live, path, Urgency::Waited);
         let other_paths = || others.iter().map(|(_, path)| path.as_str());
         let paths = own.into_iter().chain(directory).chain(other_paths());
         Unwatched {
-            visit,
+            attempt,
             purpose,
             paths: paths.map(str::to_owned).collect(),
             own: own.map(look_at),
@@ -56,7 +56,7 @@ impl<'a> Unwatched<'a> {
     ///
     /// Cancel safe: may be dropped and called again.
     pub(super) async fn next(&mut self) -> Result<Learned, Error> {
-        let visit = self.visit;
+        let attempt = self.attempt;
         let paths = self.paths.iter().map(|path| (Kind::Data, path.as_str()));
         let wanted: Vec<_> = paths.collect();
         let others: Vec<_> = self
@@ -78,16 +78,16 @@ impl<'a> Unwatched<'a> {
         };
         let directory = async {
             match &mut self.directory {
-                Some(look) => changed(visit, look).await,
+                Some(look) => changed(attempt, look).await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             biased;
-            gone = own => gone.map_err(|error| visit.failed(error)).map(|()| Learned::OwnGone),
+            gone = own => gone.map_err(|error| attempt.failed(error)).map(|()| Learned::OwnGone),
             changed = directory => changed.map(|()| Learned::Changed),
-            gone = other => gone.map_err(|error| visit.failed(error)).map(|()| Learned::Changed),
-            room = visit.live.watch_room().reserve(self.purpose, &wanted) => Ok(Learned::Room(room)),
+            gone = other => gone.map_err(|error| attempt.failed(error)).map(|()| Learned::Changed),
+            room = attempt.live.watch_budget().reserve(self.purpose, &wanted) => Ok(Learned::Room(room)),
         }
     }
 }
@@ -103,16 +103,16 @@ async fn gone(look: &mut Look) -> Result<(), ServerError> {
 }
 
 /// Waits until the directory's data is another than the rule goes by.
-async fn changed(visit: &Visit<'_>, look: &mut Look) -> Result<(), Error> {
+async fn changed(attempt: &Attempt<'_>, look: &mut Look) -> Result<(), Error> {
     loop {
         let data = look.until(|seen| match seen {
             Seen::Gone => Some(Ok(None)),
             Seen::There(there) => Some(Ok(Some(there.0.clone()))),
             Seen::Refused(refusal) => Some(Err(ServerError::Refused(refusal.clone()))),
         });
-        let data = data.await.map_err(|error| visit.failed(error))?;
+        let data = data.await.map_err(|error| attempt.failed(error))?;
         // Without a directory the waiter's own znode has gone, too.
-        if data.is_none() || visit.learn(data)? {
+        if data.is_none() || attempt.learn(data)? {
             return Ok(());
         }
     }

@@ -22,7 +22,7 @@ async fn contend(way: Way, contenders: usize, turns: usize) {
         tasks.spawn(async move {
             for _ in 0..turns {
                 let hold = lock.acquire().await.expect("the lock is acquired");
-                section.visit(&hold, Duration::from_millis(1)).await;
+                section.attempt(&hold, Duration::from_millis(1)).await;
                 hold.release().await.expect("the lock is released");
             }
             session.close().await;
@@ -84,7 +84,7 @@ async fn many_locks_of_one_session_exclude_each_other() {
         let section = section.clone();
         tasks.spawn(async move {
             let hold = lock.acquire().await.expect("the lock is acquired");
-            section.visit(&hold, Duration::from_millis(1)).await;
+            section.attempt(&hold, Duration::from_millis(1)).await;
             hold.release().await.expect("the lock is released");
         });
     }

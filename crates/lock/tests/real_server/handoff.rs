@@ -102,18 +102,18 @@ async fn lists_at_a_handoff(server: &Server, options: QueueOptions) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn handoff_needs_a_list_only_where_no_release_is_announced() {
+async fn handoff_needs_a_list_only_where_no_release_is_marked() {
     let server = server().await;
-    let announced = QueueOptions::new();
-    assert_eq!(lists_at_a_handoff(&server, announced.clone()).await, 0);
-    let plain = announced.announce_release(false);
+    let marked = QueueOptions::new();
+    assert_eq!(lists_at_a_handoff(&server, marked.clone()).await, 0);
+    let plain = marked.mark_release(false);
     assert_eq!(lists_at_a_handoff(&server, plain).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn handoff_from_the_only_one_before_needs_no_list_though_nothing_is_announced() {
+async fn handoff_from_the_only_one_before_needs_no_list_though_nothing_is_marked() {
     let server = server().await;
-    let plain = QueueOptions::new().announce_release(false);
+    let plain = QueueOptions::new().mark_release(false);
     let session = session(&server).await;
     let lock = ExclusiveLock::with_options(&session, PATH, plain.clone()).expect("a good path");
     let hold = lock.acquire().await.expect("it is acquired");
@@ -323,7 +323,7 @@ async fn holder_to_whose_znode_the_super_user_writes_is_lost_and_bars_nobody() {
 /// Without credentials there is nobody who "whoever created it" could mean, and the identity that a
 /// session has made up for itself must not lock everybody else out of the directory.
 #[tokio::test(flavor = "multi_thread")]
-async fn creators_list_without_credentials_is_refused_and_with_them_announces() {
+async fn creators_list_without_credentials_is_refused_and_with_them_marks() {
     let server = server().await;
     let options = QueueOptions::new().acl(Acls::creator_all().to_vec());
     let anonymous = session(&server).await;

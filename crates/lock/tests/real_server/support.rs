@@ -142,7 +142,7 @@ pub(crate) struct CriticalSection {
 
 impl CriticalSection {
     /// Goes in and out again while `hold` is held.
-    pub(crate) async fn visit(&self, hold: &Hold, stay: Duration) {
+    pub(crate) async fn attempt(&self, hold: &Hold, stay: Duration) {
         let others = self.inside.fetch_add(1, Ordering::SeqCst);
         assert_eq!(others, 0, "two in the critical section");
         self.tokens

@@ -75,7 +75,7 @@ impl Purpose {
 
 /// The room for watched paths in one session.
 #[derive(Clone)]
-pub(crate) struct WatchRoom {
+pub(crate) struct WatchBudget {
     shared: Arc<Shared>,
 }
 
@@ -139,9 +139,9 @@ impl Used {
     }
 }
 
-impl WatchRoom {
-    pub(crate) fn new(chroot: &str) -> WatchRoom {
-        WatchRoom {
+impl WatchBudget {
+    pub(crate) fn new(chroot: &str) -> WatchBudget {
+        WatchBudget {
             shared: Arc::new(Shared {
                 chroot: chroot.len(),
                 used: Mutex::default(),
@@ -227,7 +227,7 @@ impl WatchRoom {
 
 /// A part of the room, given back when it is dropped.
 pub(crate) struct Reserved {
-    room: WatchRoom,
+    room: WatchBudget,
     purpose: Purpose,
     paths: Vec<(Kind, Arc<str>)>,
 }
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn path_counts_once_however_many_watch_it() {
-        let room = WatchRoom::new("/");
+        let room = WatchBudget::new("/");
         let first = paths(0, ALL);
         let all: Vec<_> = (0..10)
             .map(|_| room.try_reserve(Purpose::Wait, data(&first)))
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn room_is_left_for_waiters_whatever_the_others_take() {
-        let room = WatchRoom::new("/");
+        let room = WatchBudget::new("/");
         let mut others = Vec::new();
         for (place, purpose) in [Purpose::Window, Purpose::Loss, Purpose::Observe]
             .into_iter()
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn small_request_is_served_though_a_large_one_came_before() {
-        let room = WatchRoom::new("/");
+        let room = WatchBudget::new("/");
         let (most, few, large) = (paths(0, ALL - 20), paths(ALL, 20), paths(2 * ALL, 40));
         let kept = room.try_reserve(Purpose::Wait, data(&most));
         let freed = room.try_reserve(Purpose::Wait, data(&few));
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn watches_pass_to_another_purpose_within_its_share() {
-        let room = WatchRoom::new("/");
+        let room = WatchBudget::new("/");
         let (many, few) = (paths(0, ALL / 2), paths(0, ALL / 4));
         let mut many = room.try_reserve(Purpose::Wait, data(&many)).expect("room");
         assert!(!many.pass_to(Purpose::Loss));

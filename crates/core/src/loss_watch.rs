@@ -1,4 +1,4 @@
-//! The alarm: tells when one's own znode has gone.
+//! The loss_watch: tells when one's own znode has gone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,14 +12,14 @@ use crate::live::LiveSession;
 use crate::node::OwnNode;
 use crate::sweep::{self, Seen, Urgency};
 use crate::sync::lock;
-use crate::watch_room::{Kind, Purpose, Reserved};
+use crate::watch_budget::{Kind, Purpose, Reserved};
 use crate::watching::keeping;
 
 /// A watch on one's own znode that survives other people's writes to its data.
 ///
 /// Resolves when the znode stands for its owner no more, and never otherwise: the end of the
 /// session is told by the session.
-pub(crate) struct Alarm {
+pub(crate) struct LossWatch {
     watched: Arc<Watched>,
     watching: BoxFuture<'static, Gone>,
     /// What the watching came to.
@@ -50,7 +50,7 @@ pub(crate) enum Standing {
     Gone,
 }
 
-/// One's own znode, as an alarm watches it.
+/// One's own znode, as an loss_watch watches it.
 pub(crate) struct Watched {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) server: Arc<dyn ServerSession>,
@@ -80,23 +80,23 @@ impl Watched {
     }
 }
 
-impl Alarm {
+impl LossWatch {
     /// Goes on from a watch that has just been set.
-    pub(crate) fn armed(watched: Watched, watch: Watch, room: Option<Reserved>) -> Alarm {
+    pub(crate) fn armed(watched: Watched, watch: Watch, room: Option<Reserved>) -> LossWatch {
         let watch = watched.keeping(watch);
-        Alarm::begin(Arc::new(watched), Some(watch), room)
+        LossWatch::begin(Arc::new(watched), Some(watch), room)
     }
 
     /// Sets the watch first, once it is polled.
-    pub(crate) fn unarmed(watched: Watched) -> Alarm {
-        Alarm::begin(Arc::new(watched), None, None)
+    pub(crate) fn unarmed(watched: Watched) -> LossWatch {
+        LossWatch::begin(Arc::new(watched), None, None)
     }
 
-    fn begin(watched: Arc<Watched>, watch: Option<Watch>, room: Option<Reserved>) -> Alarm {
+    fn begin(watched: Arc<Watched>, watch: Option<Watch>, room: Option<Reserved>) -> LossWatch {
         let is_armed = Arc::new(AtomicBool::new(watch.is_some()));
         let room = Arc::new(Mutex::new(room));
         let watching = keep_watching(watched.clone(), watch, room.clone(), is_armed.clone());
-        Alarm {
+        LossWatch {
             watched,
             watching: watching.boxed(),
             gone: None,
@@ -141,7 +141,7 @@ impl Alarm {
             .as_mut()
             .is_none_or(|room| room.pass_to(Purpose::Loss));
         if !may_stay && self.look() != Standing::Gone {
-            self = Alarm::begin(self.watched, None, None);
+            self = LossWatch::begin(self.watched, None, None);
         }
         self.gone().await
     }
@@ -170,7 +170,7 @@ async fn keep_watching(
             let wanted = [(Kind::Data, node.path())];
             let reserved = tokio::select! {
                 biased;
-                reserved = live.watch_room().reserve(Purpose::Loss, &wanted) => reserved,
+                reserved = live.watch_budget().reserve(Purpose::Loss, &wanted) => reserved,
                 gone = look_until_gone(&watched) => return gone,
             };
             *lock(&room) = Some(reserved);
@@ -230,7 +230,7 @@ mod tests {
         let node = OwnNode::doubtful(&live, &long_path, b"", guard).certain(1);
         server.show(2, 2);
         let watched = Watched { live, server, node };
-        let gone = timeout(TIMEOUT, Alarm::unarmed(watched).gone()).await;
+        let gone = timeout(TIMEOUT, LossWatch::unarmed(watched).gone()).await;
         assert_eq!(gone, Ok(Gone::Deleted));
     }
 }

@@ -1,4 +1,4 @@
-//! The announcement: how a release says that it is one.
+//! The marked_release: how a release says that it is one.
 //!
 //! What it is for, and why it can be believed: [`docs::handoff`](crate::docs::handoff).
 

@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use super::Shared;
 use super::entry::Entry;
-use super::vigil::{Vigil, Waited};
-use crate::alarm::Alarm;
+use super::wait::{Wait, Waited};
 use crate::alone::Alone;
-use crate::announcement::written_by_owner_alone;
 use crate::backoff::Backoff;
 use crate::contender::{Contender, Identity, Sequence, order, ordered_by_czxid, recipe_of};
 use crate::directory::{MissingDirectory, UnknownCreates};
@@ -18,16 +16,18 @@ use crate::error::{Error, InvalidInput, Refusal, ServerError};
 use crate::hold::Grant;
 use crate::lease::Lease;
 use crate::live::LiveSession;
+use crate::loss_watch::LossWatch;
+use crate::marked_release::written_by_owner_alone;
 use crate::node::own_nodes;
 use crate::path::NodePath;
 use crate::rule::{Rule, Verdict, WaitStrategy};
 
 /// One attempt, in one ZooKeeper session.
-pub(super) struct Visit<'a> {
+pub(super) struct Attempt<'a> {
     pub(super) queue: &'a Shared,
     pub(super) live: &'a Arc<LiveSession>,
     pub(super) server: Arc<dyn ServerSession>,
-    /// The directory's data, if any, as the rule has last learned it in this visit.
+    /// The directory's data, if any, as the rule has last learned it in this attempt.
     learned: Mutex<Option<Vec<u8>>>,
 }
 
@@ -46,12 +46,15 @@ pub(super) struct Awaited {
     pub(super) stands_alone: bool,
 }
 
-impl<'a> Visit<'a> {
-    pub(super) fn begin(queue: &'a Shared, live: &'a Arc<LiveSession>) -> Result<Visit<'a>, Error> {
+impl<'a> Attempt<'a> {
+    pub(super) fn begin(
+        queue: &'a Shared,
+        live: &'a Arc<LiveSession>,
+    ) -> Result<Attempt<'a>, Error> {
         let server = live
             .server()
             .map_err(|error| Error::at(queue.directory.as_str(), live.id(), error))?;
-        Ok(Visit {
+        Ok(Attempt {
             queue,
             live,
             server,
@@ -117,13 +120,13 @@ impl<'a> Visit<'a> {
         let mut entry = Entry::new(&self.queue.session, self.live, &self.queue.directory);
         let last = self.queue.last_alone.get();
         // As the time before. Where it comes otherwise, the list comes later.
-        let foreseen = last.is_some_and(|last| last.was_foretold);
+        let expects_alone = last.is_some_and(|last| last.was_known_alone);
         let mut missing_again = Backoff::after(1, Duration::from_secs(1));
         let mut unknown = UnknownCreates::default();
         loop {
             let owner = self.sole_writer(entry.identity(), &label).await;
             if owner.is_some() {
-                entry.announce();
+                entry.mark();
             }
             let acl = match owner {
                 Some(owner) => Cow::Owned(written_by_owner_alone(&options.acl, &owner)),
@@ -134,7 +137,7 @@ impl<'a> Visit<'a> {
             let mode = CreateMode::EphemeralSequential;
             let create = self.server.create(&path, &options.data, mode, &acl);
             // Sent right behind the create, and answered after it: they see the new znode.
-            let after = match foreseen {
+            let after = match expects_alone {
                 true => self.ask_for_directory(),
                 false => self.ask_for_queue(),
             };
@@ -143,8 +146,8 @@ impl<'a> Visit<'a> {
                     let owner = created.stat.ephemeral_owner;
                     let proof = self.live.created(sent, owner);
                     proof.map_err(|error| self.failed(error))?;
-                    entry.foretold = last.is_some_and(|last| self.foretells(&last, &created));
-                    match foreseen && !entry.foretold {
+                    entry.known_alone = last.is_some_and(|last| self.proves_alone(&last, &created));
+                    match expects_alone && !entry.known_alone {
                         true => (created, self.ask_for_queue()),
                         false => (created, after),
                     }
@@ -193,9 +196,9 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// Who alone may write to the znode of a contender that will announce its release, if it can.
+    /// Who alone may write to the znode of a contender that will mark its release, if it can.
     async fn sole_writer(&self, identity: &Identity, label: &str) -> Option<AuthId> {
-        if !self.queue.options.announces_release || !self.queue.rule.holds_alone(label) {
+        if !self.queue.options.marks_release || !self.queue.rule.holds_alone(label) {
             return None;
         }
         let directory = self.queue.directory.as_str();
@@ -222,9 +225,9 @@ impl<'a> Visit<'a> {
         Ok(own.into_iter().min_by_key(|node| node.stat.czxid))
     }
 
-    fn foretells(&self, last: &Alone, created: &Created) -> bool {
+    fn proves_alone(&self, last: &Alone, created: &Created) -> bool {
         self.contender(created.path.rsplit('/').next().unwrap_or_default())
-            .is_some_and(|contender| last.foretells(contender.sequence(), created.stat.czxid))
+            .is_some_and(|contender| last.proves_alone(contender.sequence(), created.stat.czxid))
     }
 
     fn contender(&self, name: &str) -> Option<Contender> {
@@ -385,7 +388,7 @@ impl<'a> Visit<'a> {
                     ([own], Some(node)) => Some(Alone {
                         sequence: own.sequence(),
                         czxid: node.stat.czxid,
-                        was_foretold: entry.foretold,
+                        was_known_alone: entry.known_alone,
                     }),
                     _ => None,
                 };
@@ -407,7 +410,7 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// Whether the last of these holds when the first announces its release.
+    /// Whether the last of these holds when the first marks its release.
     ///
     /// The first has held alone then, so that nobody is left before it; and who is between the two
     /// is known, but for those who have left since.
@@ -416,7 +419,7 @@ impl<'a> Visit<'a> {
         let Some((first, rest)) = contenders.split_first() else {
             return false;
         };
-        first.announces_release()
+        first.marks_release()
             && rule.holds_alone(first.label())
             && rule.decide(rest, rest.len() - 1) == Verdict::Hold
     }
@@ -427,7 +430,7 @@ impl<'a> Visit<'a> {
         // With more before it than that one, this is seldom worth the work.
         let only = matches!(contenders, [_, _]) && place == 0;
         only && !rule.reads_directory()
-            && !rule.may_be_exchanged(contenders[place].label())
+            && !rule.may_be_replaced(contenders[place].label())
             && rule.decide(&contenders[1..], 0) == Verdict::Hold
     }
 
@@ -471,24 +474,24 @@ impl<'a> Visit<'a> {
         mut entry: Entry,
         mut children: Vec<String>,
     ) -> Result<Grant, Error> {
-        let mut vigil = Vigil::default();
+        let mut wait = Wait::default();
         loop {
             match self.look(&mut entry, children).await? {
-                Look::Hold => match self.grant(&mut entry, vigil.alarm.take()) {
+                Look::Hold => match self.grant(&mut entry, wait.loss_watch.take()) {
                     Some(grant) => return Ok(grant),
                     None => self.renew_lease().await?,
                 },
                 Look::Wait(on) => match self.queue.options.strategy {
                     WaitStrategy::Predecessor => {
-                        if vigil.wait_on(self, &entry, &on).await? == Waited::Handover {
+                        if wait.wait_on(self, &entry, &on).await? == Waited::Handover {
                             // Where the lease has lapsed, what holds on may have gone: look again.
-                            if let Some(grant) = self.grant(&mut entry, vigil.alarm.take()) {
+                            if let Some(grant) = self.grant(&mut entry, wait.loss_watch.take()) {
                                 return Ok(grant);
                             }
                         }
                     }
                     WaitStrategy::Parent => {
-                        children = vigil.wait_on_parent(self).await?;
+                        children = wait.wait_on_parent(self).await?;
                         continue;
                     }
                     WaitStrategy::Poll(interval) => tokio::time::sleep(interval).await,
@@ -498,8 +501,8 @@ impl<'a> Visit<'a> {
         }
     }
 
-    fn grant(&self, entry: &mut Entry, alarm: Option<Alarm>) -> Option<Grant> {
-        entry.grant(&self.queue.rule, &self.queue.last_alone, alarm)
+    fn grant(&self, entry: &mut Entry, loss_watch: Option<LossWatch>) -> Option<Grant> {
+        entry.grant(&self.queue.rule, &self.queue.last_alone, loss_watch)
     }
 
     /// Makes sure that the session lives before anything is granted in it.

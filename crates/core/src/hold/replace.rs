@@ -13,7 +13,7 @@ use crate::node::OwnNode;
 
 impl Grant {
     /// Replaces the znode by one with the same number and another label.
-    pub(super) async fn exchange(
+    pub(super) async fn replace(
         mut self,
         from: &str,
         to: &str,
@@ -39,7 +39,7 @@ impl Grant {
         if self
             .rule
             .as_ref()
-            .is_some_and(|rule| !rule.may_be_exchanged(from))
+            .is_some_and(|rule| !rule.may_be_replaced(from))
         {
             let problem = "is of a kind whose place in the queue no other takes";
             return Err(InvalidInput::new("hold", old, problem).into());
@@ -58,7 +58,7 @@ impl Grant {
         // From here on both znodes have to be given up, should this be dropped.
         let session = self.owned.session.clone();
         let successor = Owned::new(&session, &live, OwnNode::unique(&live, &new));
-        let exchange = async {
+        let replace = async {
             let server = live.server().map_err(at)?;
             let operations = [
                 Operation::Create {
@@ -107,7 +107,7 @@ impl Grant {
                 }
             }
         };
-        live.during(&old, exchange).await?;
+        live.during(&old, replace).await?;
         if let HoldState::Lost(reason) = live.standing(self.lapses) {
             return Err(lost(reason));
         }

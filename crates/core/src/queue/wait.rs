@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, select_all};
 
+use super::attempt::{Attempt, Awaited};
 use super::entry::Entry;
 use super::unwatched::{Learned, Unwatched};
-use super::visit::{Awaited, Visit};
-use crate::alarm::{Alarm, Standing, Watched};
 use crate::backoff::Backoff;
 use crate::ensemble::{Event, Watch};
 use crate::error::{Error, Refusal, ServerError};
+use crate::loss_watch::{LossWatch, Standing, Watched};
 use crate::node::OwnNode;
 use crate::sweep;
-use crate::watch_room::{Kind, Purpose, Reserved};
+use crate::watch_budget::{Kind, Purpose, Reserved};
 use crate::watching::keeping;
 
 /// What a waiter watches, kept from one look at the queue to the next as far as it is still of
 /// use.
-pub(super) struct Vigil {
+pub(super) struct Wait {
     /// On the waiter's own znode.
-    pub(super) alarm: Option<Alarm>,
+    pub(super) loss_watch: Option<LossWatch>,
     /// On the directory's data.
     directory: Option<Watch>,
     /// On the directory's children.
@@ -36,10 +36,10 @@ pub(super) struct Vigil {
     look_again: Backoff,
 }
 
-impl Default for Vigil {
-    fn default() -> Vigil {
-        Vigil {
-            alarm: None,
+impl Default for Wait {
+    fn default() -> Wait {
+        Wait {
+            loss_watch: None,
             directory: None,
             parent: None,
             watches: BTreeMap::new(),
@@ -76,11 +76,11 @@ pub(super) enum Waited {
     LookAgain,
 }
 
-impl Vigil {
+impl Wait {
     /// Waits until one of these contenders may have gone, or the directory's data has changed.
     pub(super) async fn wait_on<'v>(
         &mut self,
-        visit: &'v Visit<'v>,
+        attempt: &'v Attempt<'v>,
         entry: &Entry,
         on: &[Awaited],
     ) -> Result<Waited, Error> {
@@ -89,11 +89,11 @@ impl Vigil {
             .retain(|name, _| names.contains(&name.as_str()));
         loop {
             let mut unwatched = None;
-            match self.set_watches(visit, entry, &names).await? {
+            match self.set_watches(attempt, entry, &names).await? {
                 Set::All => self.look_again = may_happen(),
                 Set::NoRoom(missing) => unwatched = Some(missing),
                 Set::Gone(name) if stands_alone(on, &name) => {
-                    return self.has_its_turn(visit, entry).await;
+                    return self.has_its_turn(attempt, entry).await;
                 }
                 Set::Gone(_) | Set::LookAgain => {
                     self.look_again.wait().await;
@@ -112,13 +112,13 @@ impl Vigil {
                 learned = learned => learned?.into(),
             };
             match woken {
-                Woken::OwnGone => return Err(visit.deleted(entry).await),
+                Woken::OwnGone => return Err(attempt.deleted(entry).await),
                 Woken::Gone(name) if stands_alone(on, &name) => {
-                    return self.has_its_turn(visit, entry).await;
+                    return self.has_its_turn(attempt, entry).await;
                 }
                 Woken::Gone(_) | Woken::Changed => return Ok(Waited::LookAgain),
                 Woken::Written(name) if hands_over(on, &name) => {
-                    return self.has_its_turn(visit, entry).await;
+                    return self.has_its_turn(attempt, entry).await;
                 }
                 // It says nothing about its going: watched anew, unless it has gone with it.
                 Woken::Written(_) => {}
@@ -128,11 +128,15 @@ impl Vigil {
     }
 
     /// Nobody is left before the waiter. It holds if its own znode stands for certain.
-    async fn has_its_turn(&mut self, visit: &Visit<'_>, entry: &Entry) -> Result<Waited, Error> {
+    async fn has_its_turn(
+        &mut self,
+        attempt: &Attempt<'_>,
+        entry: &Entry,
+    ) -> Result<Waited, Error> {
         match self.look_at_own() {
             Standing::Certain => Ok(Waited::Handover),
             Standing::Doubtful => Ok(Waited::LookAgain),
-            Standing::Gone => Err(visit.deleted(entry).await),
+            Standing::Gone => Err(attempt.deleted(entry).await),
         }
     }
 
@@ -145,7 +149,7 @@ impl Vigil {
             Some(disconnected) => disconnected.now_or_never().is_none(),
             None => false,
         };
-        match self.alarm.as_mut().map(Alarm::look) {
+        match self.loss_watch.as_mut().map(LossWatch::look) {
             Some(Standing::Certain) if same_connection => Standing::Certain,
             Some(Standing::Gone) => Standing::Gone,
             _ => Standing::Doubtful,
@@ -155,18 +159,18 @@ impl Vigil {
     /// Sets the watches that are missing, all sent before the first answer is waited for.
     async fn set_watches<'v>(
         &mut self,
-        visit: &'v Visit<'v>,
+        attempt: &'v Attempt<'v>,
         entry: &Entry,
         names: &[&str],
     ) -> Result<Set<'v>, Error> {
-        let server = &visit.server;
-        let own_path = self.alarm.is_none().then(|| entry.path());
-        let directory_path = (self.directory.is_none() && visit.queue.rule.reads_directory())
-            .then(|| visit.queue.directory.as_str());
+        let server = &attempt.server;
+        let own_path = self.loss_watch.is_none().then(|| entry.path());
+        let directory_path = (self.directory.is_none() && attempt.queue.rule.reads_directory())
+            .then(|| attempt.queue.directory.as_str());
         let other_paths: Vec<(&str, String)> = names
             .iter()
             .filter(|name| !self.watches.contains_key(**name))
-            .map(|name| (*name, visit.child(name)))
+            .map(|name| (*name, attempt.child(name)))
             .collect();
         let purpose = match names {
             [_] => Purpose::Wait,
@@ -175,8 +179,8 @@ impl Vigil {
         let others = other_paths.iter().map(|(_, path)| path.as_str());
         let paths = own_path.into_iter().chain(directory_path).chain(others);
         let wanted = paths.map(|path| (Kind::Data, path));
-        let Some(mut room) = self.reserve(visit, purpose, wanted) else {
-            let missing = Unwatched::new(visit, purpose, own_path, directory_path, &other_paths);
+        let Some(mut room) = self.reserve(attempt, purpose, wanted) else {
+            let missing = Unwatched::new(attempt, purpose, own_path, directory_path, &other_paths);
             return Ok(Set::NoRoom(missing));
         };
 
@@ -194,12 +198,12 @@ impl Vigil {
         if let (Some(path), Some(own)) = (own_path, own) {
             match own.await {
                 Ok((_, stat, watch)) => {
-                    let mut node = OwnNode::unique(visit.live, path);
-                    if entry.announces {
+                    let mut node = OwnNode::unique(attempt.live, path);
+                    if entry.marks {
                         node = node.written_by_owner_alone(true);
                     }
                     let watched = Watched {
-                        live: visit.live.clone(),
+                        live: attempt.live.clone(),
                         server: server.clone(),
                         node,
                     };
@@ -207,36 +211,36 @@ impl Vigil {
                         return Err(entry.deleted());
                     }
                     let room = room.take(Kind::Data, path);
-                    self.alarm = Some(Alarm::armed(watched, watch, room));
+                    self.loss_watch = Some(LossWatch::armed(watched, watch, room));
                 }
                 Err(error) if error.is(Refusal::NoNode) => return Err(entry.deleted()),
                 Err(ServerError::OutcomeUnknown(_)) => set = Set::LookAgain,
-                Err(error) => return Err(visit.failed(error)),
+                Err(error) => return Err(attempt.failed(error)),
             }
         }
         if let (Some(path), Some(directory)) = (directory_path, directory) {
             match directory.await {
                 Ok((data, _, watch)) => {
-                    self.directory = Some(kept(visit, Kind::Data, path, watch, &mut room));
+                    self.directory = Some(kept(attempt, Kind::Data, path, watch, &mut room));
                     // It may have changed since the rule was asked.
-                    if visit.learn(Some(data))? {
+                    if attempt.learn(Some(data))? {
                         set = Set::LookAgain;
                     }
                 }
                 Err(ServerError::OutcomeUnknown(_)) => set = Set::LookAgain,
-                Err(error) => return Err(visit.failed(error)),
+                Err(error) => return Err(attempt.failed(error)),
             }
         }
         let mut gone = None;
         for ((name, path), other) in other_paths.iter().zip(others) {
             match other.await {
                 Ok((_, _, watch)) => {
-                    let watch = kept(visit, Kind::Data, path, watch, &mut room);
+                    let watch = kept(attempt, Kind::Data, path, watch, &mut room);
                     self.watches.insert((*name).to_owned(), watch);
                 }
                 Err(error) if error.is(Refusal::NoNode) => gone = Some((*name).to_owned()),
                 Err(ServerError::OutcomeUnknown(_)) => set = Set::LookAgain,
-                Err(error) => return Err(visit.failed(error)),
+                Err(error) => return Err(attempt.failed(error)),
             }
         }
         Ok(gone.map_or(set, Set::Gone))
@@ -244,11 +248,11 @@ impl Vigil {
 
     fn reserve<'p>(
         &mut self,
-        visit: &Visit<'_>,
+        attempt: &Attempt<'_>,
         purpose: Purpose,
         wanted: impl Iterator<Item = (Kind, &'p str)>,
     ) -> Option<Reserved> {
-        let reserved = visit.live.watch_room().try_reserve(purpose, wanted);
+        let reserved = attempt.live.watch_budget().try_reserve(purpose, wanted);
         // Given back only now: what was reserved already takes no more room.
         self.room = None;
         reserved
@@ -257,8 +261,8 @@ impl Vigil {
     /// Waits for the first of the watches.
     async fn next(&mut self) -> Woken {
         let own = async {
-            match &mut self.alarm {
-                Some(alarm) => alarm.gone().await,
+            match &mut self.loss_watch {
+                Some(loss_watch) => loss_watch.gone().await,
                 None => std::future::pending().await,
             }
         };
@@ -295,13 +299,16 @@ impl Vigil {
     }
 
     /// Waits until the directory may have changed, and lists it.
-    pub(super) async fn wait_on_parent(&mut self, visit: &Visit<'_>) -> Result<Vec<String>, Error> {
-        let mut condition = visit.live.subscribe();
+    pub(super) async fn wait_on_parent(
+        &mut self,
+        attempt: &Attempt<'_>,
+    ) -> Result<Vec<String>, Error> {
+        let mut condition = attempt.live.subscribe();
         let reconnects = condition.borrow_and_update().reconnects;
         if let Some(watch) = self.parent.take() {
             // A watch on children can be overtaken at a reconnect, so that is a reason to look.
             let reconnected = async {
-                // An error means that the session is over, which ends the whole visit.
+                // An error means that the session is over, which ends the whole attempt.
                 let _ = condition.wait_for(|now| now.reconnects != reconnects).await;
             };
             let directory = self.directory.take();
@@ -319,25 +326,25 @@ impl Vigil {
             }
         }
         let mut backoff = Backoff::up_to(Duration::from_secs(1));
-        let path = visit.queue.directory.as_str();
+        let path = attempt.queue.directory.as_str();
         loop {
-            let reads = visit.queue.rule.reads_directory();
+            let reads = attempt.queue.rule.reads_directory();
             let wanted = [(Kind::Children, path), (Kind::Data, path)];
-            let Some(mut room) = self.reserve(visit, Purpose::Wait, wanted.into_iter()) else {
+            let Some(mut room) = self.reserve(attempt, Purpose::Wait, wanted.into_iter()) else {
                 tokio::select! {
                     biased;
-                    room = visit.live.watch_room().reserve(Purpose::Wait, &wanted) => {
+                    room = attempt.live.watch_budget().reserve(Purpose::Wait, &wanted) => {
                         self.room = Some(room);
                     }
-                    () = tokio::time::sleep(sweep::interval(visit.live)) => {
-                        return visit.list().await;
+                    () = tokio::time::sleep(sweep::interval(attempt.live)) => {
+                        return attempt.list().await;
                     }
                 }
                 continue;
             };
             // In this order: what the directory says must be no older than who is in it.
-            let names = visit.server.list_and_watch(path);
-            let data = reads.then(|| visit.server.get_and_watch(path));
+            let names = attempt.server.list_and_watch(path);
+            let data = reads.then(|| attempt.server.get_and_watch(path));
             let answers = async {
                 let names = names.await?;
                 let data = match data {
@@ -348,16 +355,16 @@ impl Vigil {
             };
             match answers.await {
                 Ok((data, (names, watch))) => {
-                    self.parent = Some(kept(visit, Kind::Children, path, watch, &mut room));
+                    self.parent = Some(kept(attempt, Kind::Children, path, watch, &mut room));
                     if let Some((data, _, watch)) = data {
-                        visit.learn(Some(data))?;
-                        self.directory = Some(kept(visit, Kind::Data, path, watch, &mut room));
+                        attempt.learn(Some(data))?;
+                        self.directory = Some(kept(attempt, Kind::Data, path, watch, &mut room));
                     }
                     return Ok(names);
                 }
                 Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
                 Err(error) if ServerError::is(&error, Refusal::NoNode) => return Ok(Vec::new()),
-                Err(error) => return Err(visit.failed(error)),
+                Err(error) => return Err(attempt.failed(error)),
             }
         }
     }
@@ -395,8 +402,8 @@ impl From<Learned> for Woken {
 }
 
 /// A watch that a waiter has just set, with its part of the room.
-fn kept(visit: &Visit<'_>, kind: Kind, path: &str, watch: Watch, room: &mut Reserved) -> Watch {
-    keeping(visit.live, kind, path, watch, room.take(kind, path))
+fn kept(attempt: &Attempt<'_>, kind: Kind, path: &str, watch: Watch, room: &mut Reserved) -> Watch {
+    keeping(attempt.live, kind, path, watch, room.take(kind, path))
 }
 
 #[cfg(test)]
@@ -414,13 +421,17 @@ mod tests {
             live,
             server: server.clone(),
         };
-        let mut vigil = Vigil {
-            alarm: Some(Alarm::armed(watched, std::future::pending().boxed(), None)),
+        let mut wait = Wait {
+            loss_watch: Some(LossWatch::armed(
+                watched,
+                std::future::pending().boxed(),
+                None,
+            )),
             disconnected: Some(server.disconnected()),
-            ..Vigil::default()
+            ..Wait::default()
         };
-        assert_eq!(vigil.look_at_own(), Standing::Certain);
+        assert_eq!(wait.look_at_own(), Standing::Certain);
         server.reconnect(1);
-        assert_eq!(vigil.look_at_own(), Standing::Doubtful);
+        assert_eq!(wait.look_at_own(), Standing::Doubtful);
     }
 }

@@ -1,11 +1,11 @@
 //! A read/write lock: readers together, a writer alone, and a writer that goes on as a reader.
 //!
-//! `cargo run --example shared_lock`
+//! `cargo run --example rw_lock`
 
 use std::time::Duration;
 
 use zookeeper_recipes_examples::Playground;
-use zookeeper_recipes_rwlock::{Recipe, SharedLock};
+use zookeeper_recipes_rwlock::{Recipe, RwLock};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -13,8 +13,8 @@ const SOON: Duration = Duration::from_secs(10);
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let playground = Playground::open().await?;
     let (theirs, ours) = (playground.connect().await?, playground.connect().await?);
-    let their_lock = SharedLock::new(&theirs, "/locks/catalogue")?;
-    let lock = SharedLock::new(&ours, "/locks/catalogue")?;
+    let their_lock = RwLock::new(&theirs, "/locks/catalogue")?;
+    let lock = RwLock::new(&ours, "/locks/catalogue")?;
 
     // Readers hold together, and no writer beside them.
     let one = their_lock.read().acquire().await?;

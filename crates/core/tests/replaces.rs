@@ -32,7 +32,7 @@ impl Rule for First {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exchange_is_found_done_however_many_answers_are_lost() {
+async fn a_replacement_is_found_done_however_many_answers_are_lost() {
     for lost in [RequestKind::Sync, RequestKind::GetEach] {
         let simulation = Simulation::new(SimulationOptions::default());
         let session = Session::open(simulation.ensemble("a"), ConnectOptions::new());
@@ -44,9 +44,9 @@ async fn an_exchange_is_found_done_however_many_answers_are_lost() {
         faults.inject(Fault::new(FaultKind::ReplyLost).on(lost).under("/queue"));
 
         let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
-        let hold = hold.exchange("old-", "new-", b"", &everyone).await;
+        let hold = hold.replace("old-", "new-", b"", &everyone).await;
         assert_eq!(faults.waiting(), 0, "all that was to be lost is");
-        let hold = hold.expect("exchanged");
+        let hold = hold.expect("replaced");
         assert!(hold.is_held());
         let standing = simulation.administrator().tree();
         let contenders = standing
@@ -58,7 +58,7 @@ async fn an_exchange_is_found_done_however_many_answers_are_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exchange_where_even_the_directory_has_gone_says_that_the_hold_is_lost() {
+async fn a_replacement_where_even_the_directory_has_gone_says_that_the_hold_is_lost() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = Session::open(simulation.ensemble("a"), ConnectOptions::new());
     let session = session.await.expect("a session opens");
@@ -69,7 +69,7 @@ async fn an_exchange_where_even_the_directory_has_gone_says_that_the_hold_is_los
     administrator.delete("/queue").expect("it is empty");
 
     let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
-    let failed = hold.exchange("old-", "new-", b"", &everyone).await;
+    let failed = hold.replace("old-", "new-", b"", &everyone).await;
     assert!(matches!(failed, Err(Error::Lost { .. })), "{failed:?}");
 }
 
@@ -93,14 +93,14 @@ fn everyone() -> [Acl; 1] {
 }
 
 #[derive(Debug)]
-struct NeverExchanged;
+struct NeverReplaced;
 
-impl Rule for NeverExchanged {
+impl Rule for NeverReplaced {
     fn label(&self) -> Cow<'_, str> {
         "old-".into()
     }
 
-    fn may_be_exchanged(&self, _: &str) -> bool {
+    fn may_be_replaced(&self, _: &str) -> bool {
         false
     }
 
@@ -110,9 +110,9 @@ impl Rule for NeverExchanged {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exchange_that_the_rule_forbids_is_refused() {
-    let (_simulation, _session, hold) = held(NeverExchanged).await;
-    let refused = hold.exchange("old-", "new-", b"", &everyone()).await;
+async fn a_replacement_that_the_rule_forbids_is_refused() {
+    let (_simulation, _session, hold) = held(NeverReplaced).await;
+    let refused = hold.replace("old-", "new-", b"", &everyone()).await;
     assert!(
         matches!(refused, Err(Error::InvalidInput(_))),
         "{refused:?}"
@@ -121,7 +121,7 @@ async fn an_exchange_that_the_rule_forbids_is_refused() {
 
 /// The new znode would be the youngest of those with that number.
 #[tokio::test(start_paused = true)]
-async fn an_exchange_at_the_end_of_the_count_is_refused() {
+async fn a_replacement_at_the_end_of_the_count_is_refused() {
     let (simulation, _session, hold) = held(First).await;
     let administrator = simulation.administrator();
     let counter = administrator.set_create_counter("/queue", i32::MAX);
@@ -135,7 +135,7 @@ async fn an_exchange_at_the_end_of_the_count_is_refused() {
         "{}",
         hold.node_path()
     );
-    let refused = hold.exchange("old-", "new-", b"", &everyone()).await;
+    let refused = hold.replace("old-", "new-", b"", &everyone()).await;
     assert!(
         matches!(refused, Err(Error::InvalidInput(_))),
         "{refused:?}"
@@ -144,44 +144,44 @@ async fn an_exchange_at_the_end_of_the_count_is_refused() {
 
 /// It is done, and nobody has heard the answer.
 #[tokio::test(start_paused = true)]
-async fn an_exchange_dropped_half_way_leaves_nothing() {
+async fn a_replacement_dropped_half_way_leaves_nothing() {
     let (simulation, _session, hold) = held(First).await;
     let acl = everyone();
-    let mut exchange = Box::pin(hold.exchange("old-", "new-", b"", &acl));
-    assert!((&mut exchange).now_or_never().is_none());
+    let mut replace = Box::pin(hold.replace("old-", "new-", b"", &acl));
+    assert!((&mut replace).now_or_never().is_none());
     sleep(Duration::from_secs(1)).await;
-    drop(exchange);
+    drop(replace);
     sleep(Duration::from_secs(1)).await;
     let standing = simulation.administrator().children("/queue");
     assert_eq!(standing.len(), 0, "{standing:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_that_is_lost_in_its_exchange_stays_lost() {
+async fn a_hold_that_is_lost_in_its_replacement_stays_lost() {
     let (simulation, _session, hold) = held(First).await;
     sleep(TIMEOUT).await;
     let lapses = hold.remaining() + Duration::from_millis(100);
     let acl = everyone();
-    let mut exchange = Box::pin(hold.exchange("old-", "new-", b"", &acl));
-    assert!((&mut exchange).now_or_never().is_none());
+    let mut replace = Box::pin(hold.replace("old-", "new-", b"", &acl));
+    assert!((&mut replace).now_or_never().is_none());
     sleep(Duration::from_millis(100)).await;
     simulation.process("a").partition(lapses);
     // Long enough that the lease has been renewed meanwhile.
     sleep(lapses + TIMEOUT).await;
-    let lost = exchange.await;
+    let lost = replace.await;
     assert!(matches!(lost, Err(Error::Lost { .. })), "{lost:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_exchange_whose_new_znode_was_deleted_says_that_the_hold_is_lost() {
+async fn a_replacement_whose_new_znode_was_deleted_says_that_the_hold_is_lost() {
     let (simulation, _session, hold) = held(First).await;
     let administrator = simulation.administrator();
     let old = hold.node_path().to_owned();
     let lost = Fault::new(FaultKind::ReplyLost).on(RequestKind::Transact);
     simulation.faults().inject(lost);
-    let exchange = tokio::spawn(async move {
+    let replace = tokio::spawn(async move {
         let acl = everyone();
-        hold.exchange("old-", "new-", b"", &acl).await
+        hold.replace("old-", "new-", b"", &acl).await
     });
     let new = loop {
         let children = administrator.children("/queue");
@@ -191,7 +191,7 @@ async fn an_exchange_whose_new_znode_was_deleted_says_that_the_hold_is_lost() {
         }
     };
     administrator.delete(&new).expect("it stands");
-    let lost = exchange.await.expect("no panic");
+    let lost = replace.await.expect("no panic");
     let deleted = LossReason::Deleted;
     assert!(
         matches!(&lost, Err(Error::Lost { reason, .. }) if *reason == deleted),
