@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use zookeeper_recipes_benches::run_benches;
-use zookeeper_recipes_core::{Contender, Identity, NodePath, Rule, order};
+use zookeeper_recipes_core::{Contender, Identity, NodePath, QueueView, Rule, order};
 use zookeeper_recipes_lock::FirstInQueue;
 use zookeeper_recipes_rwlock::NoWriterBefore;
 use zookeeper_recipes_semaphore::WithinPermits;
@@ -124,7 +124,11 @@ fn deciding(criterion: &mut Criterion) {
                 assert_eq!(contenders.len(), size);
                 group.throughput(Throughput::Elements(size as u64));
                 group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
-                    bencher.iter(|| rule.decide(black_box(&contenders), size - 1));
+                    let (me, before) = contenders.split_last().expect("there is one");
+                    bencher.iter(|| {
+                        let view = QueueView::new(black_box(before), me, None);
+                        rule.decide(&view)
+                    });
                 });
             }
             group.finish();

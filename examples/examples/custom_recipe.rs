@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use zookeeper_recipes_core::{Contender, Error, Hold, Queue, Recipe, Rule, Verdict};
+use zookeeper_recipes_core::{Error, Hold, InvalidInput, Queue, QueueView, Recipe, Rule, Verdict};
 use zookeeper_recipes_examples::Playground;
 
 /// The bridge as those who go this way see it.
@@ -40,12 +40,10 @@ impl Rule for Direction {
 
     /// As long as the last one who comes the other way is there, so is somebody who does: one
     /// watch is enough.
-    fn decide(&self, queue: &[Contender], me: usize) -> Verdict {
-        let before = &queue[..me];
-        match before.iter().rposition(|one| one.label() != self.written()) {
-            None => Verdict::Hold,
-            Some(oncoming) => Verdict::wait_on(oncoming),
-        }
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let mut before = view.before().iter();
+        let oncoming = before.rposition(|one| one.label() != self.written());
+        Ok(oncoming.map_or(Verdict::Hold, Verdict::wait_on))
     }
 }
 

@@ -7,8 +7,10 @@ use std::time::Duration;
 use futures_util::future::{FutureExt, select_all};
 use tokio::time::Instant;
 
-use crate::error::{Error, InvalidInput};
-use crate::hold::{Hold, LossReason};
+use crate::error::Error;
+use crate::hold::Hold;
+use crate::hold_state::LossReason;
+use crate::invalid_input::InvalidInput;
 use crate::recipe::Recipe;
 
 /// Several recipes that are held together or not at all.
@@ -20,7 +22,7 @@ use crate::recipe::Recipe;
 /// ```
 /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
 /// # use std::borrow::Cow;
-/// # use zookeeper_recipes_core::{Contender, Queue, Rule, Verdict};
+/// # use zookeeper_recipes_core::{InvalidInput, Queue, QueueView, Rule, Verdict};
 /// use std::time::Duration;
 /// use zookeeper_recipes_core::{AllOf, Recipe, Session};
 ///
@@ -28,8 +30,8 @@ use crate::recipe::Recipe;
 /// # struct First;
 /// # impl Rule for First {
 /// #     fn label(&self) -> Cow<'_, str> { "lock-".into() }
-/// #     fn decide(&self, _: &[Contender], me: usize) -> Verdict {
-/// #         if me == 0 { Verdict::Hold } else { Verdict::wait_on(me - 1) }
+/// #     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+/// #         Ok(view.place().checked_sub(1).map_or(Verdict::Hold, Verdict::wait_on))
 /// #     }
 /// # }
 /// # fn lock(session: &Session, path: &str) -> Box<dyn Recipe> {

@@ -1,25 +1,33 @@
 //! The hold: what every recipe yields.
 
-mod grant;
-mod owned;
+pub(crate) mod deletions;
+pub(crate) mod fate;
+pub(crate) mod find_own;
+pub(crate) mod grant;
+pub(crate) mod granted;
+pub(crate) mod guard;
+pub(crate) mod loss_watch;
+pub(crate) mod marked_release;
+pub(crate) mod own_znode;
+pub(crate) mod owned;
 mod replace;
-mod standing;
-mod state;
-mod view;
+pub(crate) mod standing;
+mod transaction;
+pub(crate) mod turn;
+pub(crate) mod view;
 
 use std::fmt;
 use std::ops::Deref;
 
 use tokio::sync::watch;
 
-pub(crate) use self::grant::{Fate, Grant, Witness};
-pub(crate) use self::owned::Owned;
-pub(crate) use self::standing::Standing;
-pub use self::state::{FencingToken, HoldState, LossReason};
+use self::grant::Grant;
+pub use self::transaction::GuardedTransaction;
+use self::turn::Turn;
 pub use self::view::HoldView;
-use crate::ensemble::Acl;
 use crate::error::Error;
-use crate::local::LocalTurn;
+use crate::hold_state::{HoldState, LossReason};
+use crate::server::ensemble::Acl;
 
 /// Proof, as far as a process can have one, that a recipe is held.
 ///
@@ -49,13 +57,13 @@ pub struct Hold {
 
 struct Held {
     grant: Grant,
-    turn: Option<LocalTurn>,
+    turn: Option<Box<dyn Turn>>,
     /// Tells the views how it ended.
     ended: watch::Sender<Option<LossReason>>,
 }
 
 impl Hold {
-    pub(crate) fn new(grant: Grant, turn: Option<LocalTurn>) -> Hold {
+    pub(crate) fn new(grant: Grant, turn: Option<Box<dyn Turn>>) -> Hold {
         if let Some(turn) = &turn {
             turn.held_by(grant.standing());
         }
@@ -200,8 +208,8 @@ impl Held {
         let Some(turn) = self.turn else {
             return Some(self.grant);
         };
-        let (mut grant, turn) = turn.hand_over(self.grant)?;
-        grant.owned.turn = Some(turn);
+        let (mut grant, kept) = turn.hand_over(self.grant)?;
+        grant.owned.kept_until_gone = Some(kept);
         Some(grant)
     }
 }

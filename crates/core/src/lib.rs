@@ -13,7 +13,7 @@
 //!
 //! ```
 //! use std::borrow::Cow;
-//! use zookeeper_recipes_core::{Contender, Queue, Recipe, Rule, Session, Verdict};
+//! use zookeeper_recipes_core::{InvalidInput, Queue, QueueView, Recipe, Rule, Session, Verdict};
 //! # use zookeeper_recipes_testkit::{Server, ServerOptions};
 //!
 //! /// Three at a time, first come, first served.
@@ -25,12 +25,12 @@
 //!         "seat-".into()
 //!     }
 //!
-//!     fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
-//!         match me {
+//!     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+//!         Ok(match view.place() {
 //!             0..3 => Verdict::Hold,
 //!             // Any of the three before may be the one to leave.
-//!             _ => Verdict::Wait { on: (me - 3..me).collect() },
-//!         }
+//!             me => Verdict::Wait { on: (me - 3..me).collect() },
+//!         })
 //!     }
 //! }
 //!
@@ -58,63 +58,45 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod all_of;
-mod alone;
 mod backoff;
-mod breaks;
-mod connect_string;
 mod contender;
-mod deletions;
-mod directory;
 pub mod docs;
-pub mod ensemble;
 mod error;
-mod guard;
 mod hold;
-mod keeper;
-mod lease;
-mod live;
-mod local;
-mod loss_watch;
-mod marked_release;
-mod node;
-mod options;
-mod own_identity;
+mod hold_state;
+mod invalid_input;
 mod path;
-mod proof;
 mod queue;
-mod reach;
 mod recipe;
 mod rule;
-#[cfg(test)]
-mod scripted;
+mod server;
 mod session;
-mod single_node;
-mod sweep;
 mod sync;
-mod transaction;
-mod unwatch;
-mod watch_budget;
-#[doc(hidden)]
-pub mod watching;
-mod zookeeper;
+mod watch;
 
 pub use all_of::{AllHold, AllOf};
 pub use contender::{Contender, Identity, Sequence, order, ordered_by_czxid};
-pub use directory::Directories;
-pub use ensemble::{
-    Acl, AuthId, CreateMode, Ensemble, Operation, Outcome, Permission, SessionEnd, SessionId, Stat,
-};
-pub use error::{Error, ErrorKind, InvalidInput, Refusal, ServerError};
-pub use hold::{FencingToken, Hold, HoldState, HoldView, LossReason};
-pub use options::ConnectOptions;
+pub use error::{Error, ErrorKind};
+pub use hold::{GuardedTransaction, Hold, HoldView};
+pub use hold_state::{FencingToken, HoldState, LossReason};
+pub use invalid_input::InvalidInput;
 pub use path::NodePath;
-pub use queue::{AfterSessionLoss, Queue, QueueOptions};
+pub use queue::Queue;
+pub use queue::directory::Directories;
+pub use queue::options::{AfterSessionLoss, QueueOptions};
+pub use queue::single_node::{SingleNode, SingleNodeOptions};
 pub use recipe::{QueueEntry, Recipe};
-pub use rule::{Rule, Verdict, WaitStrategy};
-pub use session::{Session, SessionState};
-pub use single_node::{SingleNode, SingleNodeOptions};
-pub use transaction::GuardedTransaction;
-pub use zookeeper::ZookeeperEnsemble;
+pub use rule::{QueueView, Rule, Verdict, WaitStrategy};
+pub use server::ensemble::{
+    self, Acl, AuthId, CreateMode, Ensemble, Operation, Outcome, Permission, SessionId, Stat,
+};
+pub use server::error::{Refusal, ServerError, SessionEnd};
+pub use server::options::ConnectOptions;
+pub use server::zookeeper::ZookeeperEnsemble;
+pub use session::handle::Session;
+pub use session::state::SessionState;
+#[doc(hidden)]
+pub use watch::watching;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use zookeeper_client::TlsOptions;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::error::InvalidInput;
+use crate::invalid_input::InvalidInput;
 
 /// The absolute path of a znode below the root, known to be well formed.
 ///

@@ -1,13 +1,23 @@
-//! The queue: what all recipes do alike, from the first request to the hold.
+//! The queue: everything that all recipes do alike, from the first request to the hold.
 //!
-//! One acquisition runs [`Queue::acquire`](crate::Recipe::acquire) → `attempt` (enter the queue: create,
-//! list → put the contenders in order → ask the rule) → `wait` (wait) → `attempt` (list, and again),
-//! or [`Hold`].
+//! One acquisition walks one way: [`Queue`] → `attempt` → `enter` (create and list) → `look` (put
+//! the contenders in order, ask the rule) → `wait` → a [`Hold`].
 
+pub(crate) mod alone;
 mod attempt;
-mod entry;
+pub(crate) mod directory;
+mod enter;
+mod local;
+mod look;
+pub(crate) mod options;
+mod place;
+mod session_queue;
+mod set_watches;
+mod shared;
+pub(crate) mod single_node;
 mod unwatched;
 mod wait;
+mod watches;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,18 +25,24 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::alone::LastAlone;
-use crate::directory::Directories;
-use crate::ensemble::{Acl, SessionEnd, SessionId};
-use crate::error::{Error, InvalidInput};
-use crate::hold::{FencingToken, Grant, Hold};
-use crate::local::{LocalQueue, Turn};
+use self::alone::LastAlone;
+use self::local::{LocalQueue, Turn};
+use self::look::check_label;
+use self::options::{AfterSessionLoss, QueueOptions};
+use self::session_queue::SessionQueue;
+use self::shared::Shared;
+use crate::error::Error;
+use crate::hold::Hold;
+use crate::hold::grant::Grant;
+use crate::hold_state::FencingToken;
+use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 use crate::recipe::{QueueEntry, Recipe};
 use crate::rule::{Rule, WaitStrategy};
-use crate::session::Session;
-use crate::transaction::{check_acl, check_data, open_acl};
-use attempt::{Attempt, check_label};
+use crate::server::checks::{check_acl, check_data};
+use crate::server::ensemble::SessionId;
+use crate::server::error::SessionEnd;
+use crate::session::handle::Session;
 
 /// A queue of contenders under one directory, in which a [`Rule`] says who holds.
 ///
@@ -43,144 +59,6 @@ use attempt::{Attempt, check_label};
 #[derive(Clone)]
 pub struct Queue {
     shared: Arc<Shared>,
-}
-
-struct Shared {
-    session: Session,
-    directory: NodePath,
-    rule: Arc<dyn Rule>,
-    options: QueueOptions,
-    local: Option<LocalQueue>,
-    last_alone: LastAlone,
-}
-
-/// What can be chosen about a [`Queue`].
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct QueueOptions {
-    strategy: WaitStrategy,
-    data: Vec<u8>,
-    acl: Vec<Acl>,
-    directories: Directories,
-    after_session_loss: AfterSessionLoss,
-    marks_release: bool,
-    local: Option<u32>,
-}
-
-/// What an attempt does when the session ends that it was waiting in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum AfterSessionLoss {
-    /// It fails with [`Error::SessionOver`].
-    #[default]
-    Fail,
-    /// It goes to the end of the queue, in a new session.
-    QueueAnew,
-}
-
-impl QueueOptions {
-    /// Watching the predecessor, no data, an open access control list, container directories,
-    /// failing at the loss of the session, releases that are marked where the rule allows it,
-    /// no queue within the process.
-    pub fn new() -> QueueOptions {
-        QueueOptions {
-            strategy: WaitStrategy::Predecessor,
-            data: Vec::new(),
-            acl: open_acl(),
-            directories: Directories::Container,
-            after_session_loss: AfterSessionLoss::Fail,
-            marks_release: true,
-            local: None,
-        }
-    }
-
-    /// How a waiter learns that its turn may have come.
-    pub fn strategy(mut self, strategy: WaitStrategy) -> QueueOptions {
-        self.strategy = strategy;
-        self
-    }
-
-    /// What the contender's znode says of its owner, for [`Recipe::contenders`] and for people.
-    pub fn data(mut self, data: impl Into<Vec<u8>>) -> QueueOptions {
-        self.data = data.into();
-        self
-    }
-
-    /// The access control list of the znodes that are created, the directories included. Where
-    /// releases are marked, those who may read a contender's znode by it can only read it.
-    ///
-    /// ```
-    /// use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, Permission, QueueOptions};
-    ///
-    /// // Who shows these credentials may do anything, everyone else may look.
-    /// let connect = ConnectOptions::new().auth("digest", "service:secret");
-    /// let options = QueueOptions::new().acl([
-    ///     Acl::new(Permission::ALL, AuthId::authed()),
-    ///     Acl::new(Permission::READ, AuthId::anyone()),
-    /// ]);
-    /// # let _ = (connect, options);
-    /// ```
-    pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> QueueOptions {
-        self.acl = acl.into();
-        self
-    }
-
-    /// What missing directories are created as.
-    pub fn directories(mut self, kind: Directories) -> QueueOptions {
-        self.directories = kind;
-        self
-    }
-
-    /// What an attempt does when the session ends that it was waiting in.
-    pub fn after_session_loss(mut self, then: AfterSessionLoss) -> QueueOptions {
-        self.after_session_loss = then;
-        self
-    }
-
-    /// Whether a release says that it is one, so that the next holder needs no look at the queue,
-    /// where the rule and the ensemble allow it: see [`docs::handoff`](crate::docs::handoff).
-    ///
-    /// Costs one request for each session. Without it the next holder lists the queue, once for
-    /// each release, unless it had nobody else before it. Turn it off where others queue here that are woken by nothing but the deletion
-    /// of a znode.
-    pub fn mark_release(mut self, mark: bool) -> QueueOptions {
-        self.marks_release = mark;
-        self
-    }
-
-    /// As [`local`](Self::local), unless that was already called.
-    pub fn local_by_default(mut self, handovers_in_a_row: u32) -> QueueOptions {
-        self.local.get_or_insert(handovers_in_a_row);
-        self
-    }
-
-    /// Lets the clones of the queue wait for each other within the process, first in, first out,
-    /// with one contender in the directory at a time; the lock is handed on without asking the
-    /// server at most `handovers_in_a_row` times, before other processes get their turn.
-    pub fn local(mut self, handovers_in_a_row: u32) -> QueueOptions {
-        self.local = Some(handovers_in_a_row);
-        self
-    }
-
-    /// What was given as [`data`](Self::data).
-    pub fn get_data(&self) -> &[u8] {
-        &self.data
-    }
-
-    /// What was given as [`acl`](Self::acl).
-    pub fn get_acl(&self) -> &[Acl] {
-        &self.acl
-    }
-
-    /// What was given as [`local`](Self::local), if anything.
-    pub fn get_local(&self) -> Option<u32> {
-        self.local
-    }
-}
-
-impl Default for QueueOptions {
-    fn default() -> QueueOptions {
-        QueueOptions::new()
-    }
 }
 
 impl Queue {
@@ -282,12 +160,13 @@ impl Recipe for Queue {
             None => None,
             Some(local) => match local.turn().await {
                 Turn::Granted(grant, turn) if grant.is_held() => {
-                    return Ok(Hold::new(grant, Some(turn)));
+                    return Ok(Hold::new(grant, Some(Box::new(turn))));
                 }
                 Turn::Granted(_, turn) | Turn::Enter(turn) => Some(turn),
             },
         };
-        Ok(Hold::new(self.shared.acquire().await?, turn))
+        let grant = self.shared.acquire().await?;
+        Ok(Hold::new(grant, turn.map(|turn| Box::new(turn) as _)))
     }
 
     async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
@@ -299,7 +178,7 @@ impl Recipe for Queue {
             },
         };
         let grant = self.shared.try_acquire().await?;
-        Ok(grant.map(|grant| Hold::new(grant, turn)))
+        Ok(grant.map(|grant| Hold::new(grant, turn.map(|turn| Box::new(turn) as _))))
     }
 
     async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
@@ -316,11 +195,7 @@ impl Shared {
         let path = self.directory.as_str();
         loop {
             let live = self.session.live(path).await?;
-            let attempt = async {
-                let attempt = Attempt::begin(self, &live)?;
-                let (entry, children) = attempt.enter().await?;
-                attempt.wait_for_turn(entry, children).await
-            };
+            let attempt = async { attempt::acquire(&SessionQueue::new(self, &live)?).await };
             match live.during(path, attempt).await {
                 Err(Error::SessionOver {
                     reason: SessionEnd::Expired,
@@ -334,14 +209,7 @@ impl Shared {
     async fn try_acquire(&self) -> Result<Option<Grant>, Error> {
         let path = self.directory.as_str();
         let live = self.session.live(path).await?;
-        let attempt = async {
-            let attempt = Attempt::begin(self, &live)?;
-            if !attempt.could_win().await? {
-                return Ok(None);
-            }
-            let (entry, children) = attempt.enter().await?;
-            attempt.take_turn(entry, children).await
-        };
+        let attempt = async { attempt::try_acquire(&SessionQueue::new(self, &live)?).await };
         live.during(path, attempt).await
     }
 
@@ -349,9 +217,9 @@ impl Shared {
         let path = self.directory.as_str();
         let live = self.session.live(path).await?;
         let look = async {
-            let attempt = Attempt::begin(self, &live)?;
-            let contenders = attempt.in_order(attempt.list().await?).await?;
-            let read = attempt.read_each(&contenders).await?;
+            let queue = SessionQueue::new(self, &live)?;
+            let contenders = queue.in_order(queue.list().await?).await?.contenders;
+            let read = queue.read_each(&contenders).await?;
             Ok(contenders
                 .into_iter()
                 .zip(read)

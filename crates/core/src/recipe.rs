@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::ensemble::SessionId;
 use crate::error::Error;
-use crate::hold::{FencingToken, Hold, HoldView};
+use crate::hold::Hold;
+use crate::hold::view::HoldView;
+use crate::hold_state::FencingToken;
 use crate::path::NodePath;
+use crate::server::ensemble::SessionId;
 
 /// Something that can be held by as many at a time as its rule allows.
 ///

@@ -4,24 +4,23 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::contender::Contender;
-use crate::error::InvalidInput;
+use crate::invalid_input::InvalidInput;
 
-/// Who may hold: a pure function from the ordered contenders to a verdict.
+/// Who may hold: a pure function from a [`QueueView`] to a [`Verdict`].
 ///
-/// Everything else about a recipe (enqueueing, recovering, waiting, giving up, holding, losing,
+/// Everything else about a recipe (entering, recovering, waiting, giving up, holding, losing,
 /// releasing) is written once, in [`Queue`](crate::Queue).
 ///
-/// # What a rule must keep to
+/// # Laws
 ///
-/// * It looks at the contenders *up to and including* `me` and at nothing else: later ones cannot
-///   change its verdict.
-/// * It is monotone: when contenders before `me` go, "hold" never becomes "wait".
-/// * It waits on enough: if the going of some contenders before `me` would let it hold, at least
-///   one of them is among those it waits on.
+/// * A rule decides by the view alone.
+/// * It is monotone: when contenders before it go, "hold" never becomes "wait".
+/// * It waits on enough: if the going of some contenders before it would let it hold, it waits on
+///   at least one of them.
 ///
 /// ```
 /// use std::borrow::Cow;
-/// use zookeeper_recipes_core::{Contender, Rule, Verdict};
+/// use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
 ///
 /// /// Holds when nobody is before it.
 /// #[derive(Debug)]
@@ -32,11 +31,11 @@ use crate::error::InvalidInput;
 ///         "lock-".into()
 ///     }
 ///
-///     fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
-///         match me {
+///     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+///         Ok(match view.place() {
 ///             0 => Verdict::Hold,
-///             _ => Verdict::wait_on(me - 1),
-///         }
+///             place => Verdict::wait_on(place - 1),
+///         })
 ///     }
 /// }
 /// ```
@@ -50,8 +49,13 @@ pub trait Rule: fmt::Debug + Send + Sync {
         label == self.label()
     }
 
-    /// Judges the place `me` in the queue.
-    fn decide(&self, queue: &[Contender], me: usize) -> Verdict;
+    /// Decides whether the contender holds, or which contenders it waits on.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if the directory's data is not what this rule works with. The attempt then
+    /// fails.
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput>;
 
     /// Whether contenders with this label hold only when none of those that count is before them,
     /// whichever process they are of.
@@ -84,23 +88,55 @@ pub trait Rule: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Whether the directory's data is part of the rule: then it is read before each decision,
-    /// handed to [`learn`](Self::learn), and watched by those who wait.
+    /// True if the directory's data is part of the rule. Then each decision reads it, and each
+    /// waiter watches it.
     fn reads_directory(&self) -> bool {
         false
     }
+}
 
-    /// Takes in the directory's data; `None` where there is no directory, which whoever enters the
-    /// queue first will create with its [`directory_data`](Self::directory_data).
-    ///
-    /// All attempts of one [`Queue`](crate::Queue) share its rule, and their answers may come in
-    /// any order: a rule that keeps what it learns is for a queue that is made for one attempt.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidInput`] where the data is not what this rule works with; the attempt then fails.
-    fn learn(&self, _directory: Option<&[u8]>) -> Result<(), InvalidInput> {
-        Ok(())
+/// All that a rule may know: the contenders up to its own, and the directory's data.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueView<'a> {
+    before: &'a [Contender],
+    me: &'a Contender,
+    directory_data: Option<&'a [u8]>,
+}
+
+impl<'a> QueueView<'a> {
+    /// The view of the contender `me`, behind the contenders `before`, first in the queue first.
+    pub fn new(
+        before: &'a [Contender],
+        me: &'a Contender,
+        directory_data: Option<&'a [u8]>,
+    ) -> QueueView<'a> {
+        QueueView {
+            before,
+            me,
+            directory_data,
+        }
+    }
+
+    /// The contenders before this one, first in the queue first.
+    pub fn before(&self) -> &'a [Contender] {
+        self.before
+    }
+
+    /// The contender that the rule decides about.
+    pub fn me(&self) -> &'a Contender {
+        self.me
+    }
+
+    /// The place of this contender: the number of contenders before it.
+    pub fn place(&self) -> usize {
+        self.before.len()
+    }
+
+    /// The directory's data, if the rule [reads it](Rule::reads_directory). `None` if there is no
+    /// directory: the first contender creates it with the rule's
+    /// [`directory_data`](Rule::directory_data).
+    pub fn directory_data(&self) -> Option<&'a [u8]> {
+        self.directory_data
     }
 }
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use zookeeper_recipes_core::{
-    ConnectOptions, Contender, CreateMode, Hold, Queue, Recipe, Rule, Session, Verdict,
+    ConnectOptions, Contender, CreateMode, Hold, InvalidInput, Queue, QueueView, Recipe, Rule,
+    Session, Verdict,
 };
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 use zookeeper_recipes_testkit::simulation::{
@@ -60,11 +61,12 @@ impl Rule for TwoAtATime {
         "lock-".into()
     }
 
-    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
-        match me {
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let me = view.place();
+        Ok(match me {
             0 | 1 => Verdict::Hold,
             _ => Verdict::wait_on(me - 2),
-        }
+        })
     }
 }
 

@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::ensemble::{Ensemble, ServerSession};
 use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, Contender, CreateMode, Error, Hold, Identity, LossReason,
-    Permission, Queue, Recipe, Refusal, Rule, ServerError, Session, SingleNode, Verdict,
+    Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, Identity, InvalidInput, LossReason,
+    Permission, Queue, QueueView, Recipe, Refusal, Rule, ServerError, Session, SingleNode, Verdict,
     ZookeeperEnsemble,
 };
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
@@ -32,11 +32,12 @@ impl Rule for First {
         true
     }
 
-    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
-        match me {
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let me = view.place();
+        Ok(match me {
             0 => Verdict::Hold,
             _ => Verdict::wait_on(me - 1),
-        }
+        })
     }
 }
 

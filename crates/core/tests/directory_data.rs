@@ -1,11 +1,10 @@
 //! A rule whose directory's data is part of it.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use zookeeper_recipes_core::{
-    ConnectOptions, Contender, Error, InvalidInput, Queue, Recipe, Rule, Session, Verdict,
+    ConnectOptions, Error, InvalidInput, Queue, QueueView, Recipe, Rule, Session, Verdict,
 };
 use zookeeper_recipes_testkit::simulation::{RequestKind, Simulation, SimulationOptions};
 
@@ -13,17 +12,7 @@ const PATH: &str = "/seats";
 
 /// As many hold as the directory says.
 #[derive(Debug)]
-struct AsManyAsRecorded {
-    seats: AtomicUsize,
-}
-
-impl AsManyAsRecorded {
-    fn of(seats: usize) -> AsManyAsRecorded {
-        AsManyAsRecorded {
-            seats: AtomicUsize::new(seats),
-        }
-    }
-}
+struct AsManyAsRecorded;
 
 impl Rule for AsManyAsRecorded {
     fn label(&self) -> Cow<'_, str> {
@@ -34,41 +23,36 @@ impl Rule for AsManyAsRecorded {
         false
     }
 
-    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
-        let seats = self.seats.load(Ordering::SeqCst);
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let Some(data) = view.directory_data() else {
+            return Err(InvalidInput::new("directory", PATH, "is not there"));
+        };
+        let text = String::from_utf8_lossy(data);
+        let seats: usize = text
+            .parse()
+            .map_err(|_| InvalidInput::new("data", text.clone(), "is no number"))?;
+        let me = view.place();
         if me < seats {
-            return Verdict::Hold;
+            return Ok(Verdict::Hold);
         }
-        Verdict::Wait {
+        Ok(Verdict::Wait {
             on: (me - seats..me).collect(),
-        }
+        })
     }
 
     fn directory_data(&self) -> Vec<u8> {
-        self.seats.load(Ordering::SeqCst).to_string().into_bytes()
+        b"1".to_vec()
     }
 
     fn reads_directory(&self) -> bool {
         true
-    }
-
-    fn learn(&self, directory: Option<&[u8]>) -> Result<(), InvalidInput> {
-        let Some(data) = directory else {
-            return Err(InvalidInput::new("directory", PATH, "is not there"));
-        };
-        let text = String::from_utf8_lossy(data);
-        let seats = text
-            .parse()
-            .map_err(|_| InvalidInput::new("data", text.clone(), "is no number"))?;
-        self.seats.store(seats, Ordering::SeqCst);
-        Ok(())
     }
 }
 
 async fn seats(simulation: &Simulation, process: &str) -> Result<Queue, Error> {
     let options = ConnectOptions::new().session_timeout(Duration::from_secs(40));
     let session = Session::open(simulation.ensemble(process), options).await?;
-    Ok(Queue::new(&session, PATH, AsManyAsRecorded::of(1))?)
+    Ok(Queue::new(&session, PATH, AsManyAsRecorded)?)
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]

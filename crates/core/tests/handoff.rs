@@ -8,8 +8,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
 use zookeeper_recipes_core::{
-    ConnectOptions, Contender, CreateMode, Error, Hold, LossReason, Queue, QueueOptions, Recipe,
-    Rule, Session, Verdict, WaitStrategy,
+    ConnectOptions, CreateMode, Error, Hold, InvalidInput, LossReason, Queue, QueueOptions,
+    QueueView, Recipe, Rule, Session, Verdict, WaitStrategy,
 };
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
@@ -39,11 +39,12 @@ impl Rule for First {
         self.0 == Told::ByTheRelease
     }
 
-    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
-        match me {
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let me = view.place();
+        Ok(match me {
             0 => Verdict::Hold,
             _ => Verdict::wait_on(me - 1),
-        }
+        })
     }
 }
 
@@ -355,11 +356,12 @@ impl Rule for BehindTheHolder {
         true
     }
 
-    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
-        match me {
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let me = view.place();
+        Ok(match me {
             0 => Verdict::Hold,
             _ => Verdict::wait_on(0),
-        }
+        })
     }
 }
 
@@ -395,10 +397,11 @@ impl Rule for NeverFirst {
         false
     }
 
-    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
-        Verdict::Wait {
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let me = view.place();
+        Ok(Verdict::Wait {
             on: (0..me).collect(),
-        }
+        })
     }
 }
 
@@ -428,8 +431,8 @@ impl Rule for Sharing {
         "lock-".into()
     }
 
-    fn decide(&self, queue: &[Contender], me: usize) -> Verdict {
-        First(Told::ByTheRelease).decide(queue, me)
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        First(Told::ByTheRelease).decide(view)
     }
 }
 

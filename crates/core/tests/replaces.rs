@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::sleep;
 use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, Contender, Error, Hold, LossReason, Permission, Queue, Recipe,
-    Rule, Session, Verdict,
+    Acl, AuthId, ConnectOptions, Error, Hold, InvalidInput, LossReason, Permission, Queue,
+    QueueView, Recipe, Rule, Session, Verdict,
 };
 use zookeeper_recipes_testkit::simulation::{
     Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
@@ -23,11 +23,12 @@ impl Rule for First {
         "old-".into()
     }
 
-    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
-        match me {
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let me = view.place();
+        Ok(match me {
             0 => Verdict::Hold,
             _ => Verdict::wait_on(me - 1),
-        }
+        })
     }
 }
 
@@ -104,8 +105,8 @@ impl Rule for NeverReplaced {
         false
     }
 
-    fn decide(&self, queue: &[Contender], me: usize) -> Verdict {
-        First.decide(queue, me)
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        First.decide(view)
     }
 }
 

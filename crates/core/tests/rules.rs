@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{
-    ConnectOptions, Contender, Error, Queue, Recipe, Rule, Session, Verdict,
+    ConnectOptions, Error, InvalidInput, Queue, QueueView, Recipe, Rule, Session, Verdict,
 };
 use zookeeper_recipes_testkit::simulation::Simulation;
 
@@ -21,8 +21,8 @@ impl Rule for Labelled {
         self.0.into()
     }
 
-    fn decide(&self, queue: &[Contender], me: usize) -> Verdict {
-        First.decide(queue, me)
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        First.decide(view)
     }
 }
 
@@ -39,8 +39,8 @@ impl Rule for Uncounting {
         false
     }
 
-    fn decide(&self, _: &[Contender], _: usize) -> Verdict {
-        Verdict::Hold
+    fn decide(&self, _view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        Ok(Verdict::Hold)
     }
 }
 

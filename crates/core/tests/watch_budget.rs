@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
-    ConnectOptions, Contender, CreateMode, Error, Hold, HoldState, LossReason, Queue, Recipe, Rule,
-    Session, SingleNode, Verdict,
+    ConnectOptions, CreateMode, Error, Hold, HoldState, InvalidInput, LossReason, Queue, QueueView,
+    Recipe, Rule, Session, SingleNode, Verdict,
 };
 use zookeeper_recipes_testkit::simulation::{RequestKind, Simulation, SimulationOptions};
 
@@ -37,13 +37,14 @@ impl Rule for Permits {
         "permit-".into()
     }
 
-    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
-        match me.checked_sub(self.0) {
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let me = view.place();
+        Ok(match me.checked_sub(self.0) {
             None => Verdict::Hold,
             Some(earliest) => Verdict::Wait {
                 on: (earliest..me).collect(),
             },
-        }
+        })
     }
 }
 

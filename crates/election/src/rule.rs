@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use zookeeper_recipes_core::{Contender, Rule, Verdict};
+use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
 
 /// What stands in a candidate's name before its number.
 pub(crate) const LABEL: &str = "latch-";
@@ -25,10 +25,11 @@ impl Rule for FirstInQueue {
         false
     }
 
-    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
-        match me {
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let me = view.place();
+        Ok(match me {
             0 => Verdict::Hold,
             _ => Verdict::wait_on(me - 1),
-        }
+        })
     }
 }

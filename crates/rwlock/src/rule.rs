@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use zookeeper_recipes_core::{Contender, Rule, Verdict};
+use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
 
 /// The label of the readers' znodes.
 pub(crate) const READ: &str = "__READ__";
@@ -48,15 +48,10 @@ impl Rule for NoWriterBefore {
         label == WRITE
     }
 
-    fn decide(&self, queue: &[Contender], me: usize) -> Verdict {
-        let last_writer = queue
-            .iter()
-            .take(me)
-            .rposition(|contender| writes(contender.label()));
-        match last_writer {
-            None => Verdict::Hold,
-            Some(writer) => Verdict::wait_on(writer),
-        }
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let mut before = view.before().iter();
+        let last_writer = before.rposition(|contender| writes(contender.label()));
+        Ok(last_writer.map_or(Verdict::Hold, Verdict::wait_on))
     }
 }
 
@@ -84,10 +79,11 @@ impl Rule for NobodyBefore {
         label == WRITE
     }
 
-    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
-        match me {
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let me = view.place();
+        Ok(match me {
             0 => Verdict::Hold,
             _ => Verdict::wait_on(me - 1),
-        }
+        })
     }
 }

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
-use zookeeper_recipes_core::{Contender, Identity, Rule, Sequence, Verdict};
+use zookeeper_recipes_core::{
+    Contender, Identity, InvalidInput, QueueView, Rule, Sequence, Verdict,
+};
 use zookeeper_recipes_rwlock::{NoWriterBefore, NobodyBefore};
 
 /// What happens to the queue.
@@ -103,7 +105,9 @@ impl Simulation {
             .iter()
             .map(|place| place.contender.clone())
             .collect();
-        let verdict = (self.rules)(self.queue[me].writer).decide(&contenders, me);
+        let verdict = (self.rules)(self.queue[me].writer)
+            .decide(&QueueView::new(&contenders[..me], &contenders[me], None))
+            .unwrap();
         let place = &mut self.queue[me];
         match verdict {
             Verdict::Hold => {
@@ -227,24 +231,6 @@ proptest! {
     fn whoever_may_hold_is_woken_and_holds(steps in steps()) {
         behaves_as_the_model(our_rules, Watches::AsDesigned, steps)?;
     }
-
-    #[test]
-    fn nobody_after_a_contender_changes_its_verdict(
-        writers in prop::collection::vec(any::<bool>(), 1..30),
-        me in any::<prop::sample::Index>(),
-    ) {
-        let simulation = Simulation { rules: our_rules, watches: Watches::Any, queue: Vec::new(), next: 0 };
-        let contenders: Vec<Contender> = (0..)
-            .zip(&writers)
-            .map(|(number, &writer)| {
-                let label = if writer { "__WRIT__" } else { "__READ__" };
-                simulation.place(label, number, writer).contender
-            })
-            .collect();
-        let me = me.index(writers.len());
-        let rule = our_rules(writers[me]);
-        prop_assert_eq!(rule.decide(&contenders, me), rule.decide(&contenders[..=me], me));
-    }
 }
 
 /// A reader's rule that is broken on purpose.
@@ -267,15 +253,16 @@ impl Rule for Broken {
         NoWriterBefore.counts(label)
     }
 
-    fn decide(&self, queue: &[Contender], me: usize) -> Verdict {
-        let writer = |place: &usize| matches!(queue[*place].label(), "__WRIT__" | "__lock__");
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let (before, me) = (view.before(), view.place());
+        let writer = |place: &usize| matches!(before[*place].label(), "__WRIT__" | "__lock__");
         let first_writer = (0..me).find(writer);
         let on = match self {
             Broken::FirstWriter => first_writer,
             Broken::RightBefore => first_writer.map(|_| me - 1),
             Broken::Overtakes => me.checked_sub(1).filter(writer),
         };
-        on.map_or(Verdict::Hold, Verdict::wait_on)
+        Ok(on.map_or(Verdict::Hold, Verdict::wait_on))
     }
 }
 

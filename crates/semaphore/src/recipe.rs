@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use zookeeper_recipes_core::ensemble::{Operation, TransactionError};
 use zookeeper_recipes_core::{
-    Contender, Error, Hold, InvalidInput, NodePath, Queue, QueueEntry, QueueOptions, Recipe,
-    Refusal, Rule, ServerError, Session, delegate_recipe,
+    Contender, Error, Hold, InvalidInput, NodePath, Queue, QueueOptions, Recipe, Refusal,
+    ServerError, Session, delegate_recipe,
 };
 
 use crate::agreement::{Agreement, refuse_zero};
-use crate::rule::{WithinPermits, weight_of};
+use crate::rule::{WithinPermits, weight, weight_of};
 
 /// A number of permits, which are acquired one or several at a time, first come, first served.
 ///
@@ -141,10 +140,12 @@ impl Semaphore {
     /// nothing has been acquired yet. Later on, the number may have been raised, and whether the
     /// weight is above it shows when it is acquired.
     pub fn permits(&self, weight: u32) -> Result<Permits, InvalidInput> {
-        self.one.agreement.refuse_at_once(weight)?;
+        let agreement = self.one.agreement.clone();
+        let rule = WithinPermits::by(&agreement, weight)?;
         Ok(Permits {
+            queue: self.one.queue.by(rule),
+            agreement,
             weight,
-            ..self.one.clone()
         })
     }
 
@@ -203,16 +204,27 @@ impl Semaphore {
     ///
     /// Leaves nothing behind.
     pub async fn available(&self) -> Result<u32, Error> {
-        let rule = self.one.rule()?;
         let contenders = self.contenders().await?;
+        let permits = u64::from(self.recorded().await?);
         let taken: u64 = contenders
             .iter()
-            .filter_map(|entry| Contender::parse(&entry.name, |label| rule.counts(label)))
+            .filter_map(|entry| Contender::parse(&entry.name, |label| weight(label).is_some()))
             .map(|contender| u64::from(weight_of(&contender)))
             .sum();
-        let permits: u64 = self.one.agreement.permits().into();
         // It is at most the number of permits.
         Ok(u32::try_from(permits.saturating_sub(taken)).unwrap_or(u32::MAX))
+    }
+
+    /// The number of permits that the directory records; that of this value if there is none.
+    async fn recorded(&self) -> Result<u32, Error> {
+        let agreement = &self.one.agreement;
+        let path = agreement.path();
+        let server = self.one.queue.session().server(path).await?;
+        match server.get(path.as_str()).await {
+            Ok((data, _)) => Ok(agreement.learn(&data)?),
+            Err(error) if error.is(Refusal::NoNode) => Ok(agreement.permits()),
+            Err(error) => Err(Error::at(path.as_str(), server.id(), error)),
+        }
     }
 
     /// Changes the number of permits, for all who use the semaphore.
@@ -318,37 +330,6 @@ impl Permits {
     pub fn weight(&self) -> u32 {
         self.weight
     }
-
-    fn rule(&self) -> Result<WithinPermits, InvalidInput> {
-        WithinPermits::by(&self.agreement, self.weight)
-    }
-
-    /// The queue of one attempt: an attempt decides by what itself has read.
-    fn queue(&self) -> Result<Queue, InvalidInput> {
-        Ok(self.queue.by(self.rule()?))
-    }
 }
 
-#[async_trait]
-impl Recipe for Permits {
-    async fn acquire(&self) -> Result<Hold, Error> {
-        self.queue()?.acquire().await
-    }
-
-    async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
-        self.queue()?.try_acquire().await
-    }
-
-    async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
-        // As for one permit: that there are too few for these is no reason not to look.
-        let one = Permits {
-            weight: 1,
-            ..self.clone()
-        };
-        one.queue()?.contenders().await
-    }
-
-    fn path(&self) -> &NodePath {
-        self.agreement.path()
-    }
-}
+delegate_recipe!(Permits, queue);

@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use zookeeper_recipes_core::{Contender, InvalidInput, NodePath, Rule, Verdict};
+use zookeeper_recipes_core::{Contender, InvalidInput, NodePath, QueueView, Rule, Verdict};
 
 use crate::agreement::{Agreement, parse};
 
@@ -48,9 +47,6 @@ use crate::agreement::{Agreement, parse};
 pub struct WithinPermits {
     weight: u32,
     agreement: Arc<Agreement>,
-    /// As the last look of this rule found it. Not the agreement's: other attempts learn, too, and
-    /// the answers that they have got may be older.
-    permits: AtomicU32,
 }
 
 impl WithinPermits {
@@ -72,7 +68,6 @@ impl WithinPermits {
         Ok(WithinPermits {
             weight,
             agreement: agreement.clone(),
-            permits: AtomicU32::new(agreement.permits()),
         })
     }
 }
@@ -86,26 +81,34 @@ impl Rule for WithinPermits {
         weight(label).is_some()
     }
 
-    fn decide(&self, queue: &[Contender], me: usize) -> Verdict {
-        // Sums of 64 bits hold four thousand million weights of 32.
-        let weight_at = |place: usize| {
-            let contender = queue.get(place);
-            contender.map_or(0, |contender| weight_of(contender).into())
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let permits = match view.directory_data() {
+            Some(data) => self.agreement.learn(data)?,
+            // That nothing is recorded is no agreement: another may record another number.
+            None => self.agreement.permits(),
         };
-        let permits: u64 = self.permits.load(Ordering::Relaxed).into();
-        let total: u64 = (0..=me).map(weight_at).sum();
-        if total <= permits {
-            return Verdict::Hold;
+        self.agreement.refuse_above(self.weight, permits)?;
+        // Sums of 64 bits hold four thousand million weights of 32.
+        let weight = |contender: &Contender| u64::from(weight_of(contender));
+        let permits = u64::from(permits);
+        let own = weight(view.me());
+        let before: u64 = view.before().iter().map(weight).sum();
+        if before + own <= permits {
+            return Ok(Verdict::Hold);
         }
-        let mut window = weight_at(me);
+        let mut window = own;
+        let me = view.place();
         let mut earliest = me;
-        while earliest > 0 && window <= permits {
+        for contender in view.before().iter().rev() {
+            if window > permits {
+                break;
+            }
             earliest -= 1;
-            window += weight_at(earliest);
+            window += weight(contender);
         }
-        Verdict::Wait {
+        Ok(Verdict::Wait {
             on: (earliest..me).collect(),
-        }
+        })
     }
 
     fn directory_data(&self) -> Vec<u8> {
@@ -115,16 +118,6 @@ impl Rule for WithinPermits {
     fn reads_directory(&self) -> bool {
         true
     }
-
-    fn learn(&self, directory: Option<&[u8]>) -> Result<(), InvalidInput> {
-        let permits = match directory {
-            Some(data) => self.agreement.learn(data)?,
-            // That nothing is recorded is no agreement: another may record another number.
-            None => self.agreement.permits(),
-        };
-        self.permits.store(permits, Ordering::Relaxed);
-        self.agreement.refuse_above(self.weight, permits)
-    }
 }
 
 /// How many permits a contender holds or wants; zero for what is no contender of a semaphore.
@@ -132,6 +125,6 @@ pub(crate) fn weight_of(contender: &Contender) -> u32 {
     weight(contender.label()).unwrap_or(0)
 }
 
-fn weight(label: &str) -> Option<u32> {
+pub(crate) fn weight(label: &str) -> Option<u32> {
     parse(label.strip_prefix("permit-")?.strip_suffix('-')?.as_bytes())
 }

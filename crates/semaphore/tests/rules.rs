@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
-use zookeeper_recipes_core::{Contender, Identity, InvalidInput, Rule, Sequence, Verdict};
+use zookeeper_recipes_core::{
+    Contender, Identity, InvalidInput, QueueView, Rule, Sequence, Verdict,
+};
 use zookeeper_recipes_semaphore::{NodePath, WithinPermits};
 
 /// What happens to the queue.
@@ -116,16 +118,18 @@ impl Simulation {
     /// goes.
     fn look(&mut self, me: usize) -> Result<(), TestCaseError> {
         let number = self.permits.to_string();
-        if self.queue[me].rule.learn(Some(number.as_bytes())).is_err() {
-            prop_assert!(self.queue[me].weight > self.permits);
-            return self.goes(me);
-        }
         let contenders: Vec<Contender> = self
             .queue
             .iter()
             .map(|place| place.contender.clone())
             .collect();
-        match self.queue[me].rule.decide(&contenders, me) {
+        let (before, own) = (&contenders[..me], &contenders[me]);
+        let view = QueueView::new(before, own, Some(number.as_bytes()));
+        let Ok(verdict) = self.queue[me].rule.decide(&view) else {
+            prop_assert!(self.queue[me].weight > self.permits);
+            return self.goes(me);
+        };
+        match verdict {
             Verdict::Hold => {
                 self.queue[me].holds = true;
                 self.queue[me].watches.clear();
@@ -269,11 +273,12 @@ impl Rule for WatchesRankMinusPermits {
         "permit-1-".into()
     }
 
-    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
-        match me.checked_sub(self.permits as usize) {
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let me = view.place();
+        Ok(match me.checked_sub(self.permits as usize) {
             None => Verdict::Hold,
             Some(watched) => Verdict::wait_on(watched),
-        }
+        })
     }
 }
 
@@ -290,17 +295,13 @@ impl Rule for WindowTooSmall {
         self.0.counts(label)
     }
 
-    fn decide(&self, queue: &[Contender], me: usize) -> Verdict {
-        match self.0.decide(queue, me) {
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        Ok(match self.0.decide(view)? {
             Verdict::Wait { on } if on.len() > 1 => Verdict::Wait {
                 on: on[1..].to_vec(),
             },
             verdict => verdict,
-        }
-    }
-
-    fn learn(&self, directory: Option<&[u8]>) -> Result<(), InvalidInput> {
-        self.0.learn(directory)
+        })
     }
 }
 
@@ -351,6 +352,14 @@ fn window_without_its_earliest_is_caught() {
     assert!(matches!(found, Err(TestError::Fail(..))), "{found:?}");
 }
 
+/// The verdict on a contender that is alone, with this data in the directory.
+fn decided_by(rule: &dyn Rule, data: &[u8]) -> Result<Verdict, InvalidInput> {
+    let name = Identity::random().name(&rule.label());
+    let name = format!("{name}{}", Sequence::from(0));
+    let me = Contender::parse(&name, |label| rule.counts(label)).unwrap();
+    rule.decide(&QueueView::new(&[], &me, Some(data)))
+}
+
 #[test]
 fn numbers_that_make_no_sense_are_refused_with_the_reason() {
     let refused = |permits, weight| our_rule(permits, weight).unwrap_err().to_string();
@@ -365,22 +374,22 @@ fn numbers_that_make_no_sense_are_refused_with_the_reason() {
     );
     let rule = our_rule(5, 1).unwrap();
     for data in ["", "0", "-5", "+5", "05", "5 ", "five", "4294967296"] {
-        let error = rule.learn(Some(data.as_bytes())).unwrap_err().to_string();
+        let error = decided_by(&*rule, data.as_bytes()).unwrap_err().to_string();
         assert!(error.contains(&format!("{data:?}")), "{error}");
         assert!(error.contains("/semaphore"), "{error}");
     }
-    assert!(rule.learn(Some(&[0xff])).is_err());
+    assert!(decided_by(&*rule, &[0xff]).is_err());
 }
 
 #[test]
 fn another_number_is_refused_until_the_two_have_agreed_once() {
     let rule = our_rule(5, 1).unwrap();
     assert_eq!(
-        rule.learn(Some(b"8")).unwrap_err().to_string(),
+        decided_by(&*rule, b"8").unwrap_err().to_string(),
         r#"number of permits "5" is not the 8 that /semaphore is recorded with"#
     );
-    rule.learn(Some(b"5")).unwrap();
-    rule.learn(Some(b"8")).unwrap();
+    decided_by(&*rule, b"5").unwrap();
+    decided_by(&*rule, b"8").unwrap();
     assert_eq!(rule.directory_data(), b"8");
 }
 
@@ -394,6 +403,10 @@ fn weights_near_the_largest_number_add_up() {
             Contender::parse(&name, |label| rule.counts(label)).unwrap()
         })
         .collect();
-    assert_eq!(rule.decide(&contenders, 0), Verdict::Hold);
-    assert_eq!(rule.decide(&contenders, 2), Verdict::wait_on(1));
+    let decided = |me: usize| {
+        let view = QueueView::new(&contenders[..me], &contenders[me], None);
+        rule.decide(&view).unwrap()
+    };
+    assert_eq!(decided(0), Verdict::Hold);
+    assert_eq!(decided(2), Verdict::wait_on(1));
 }

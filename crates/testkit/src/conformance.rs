@@ -4,7 +4,7 @@
 //!
 //! ```
 //! use std::borrow::Cow;
-//! use zookeeper_recipes_core::{Contender, Queue, Rule, Verdict};
+//! use zookeeper_recipes_core::{InvalidInput, Queue, QueueView, Rule, Verdict};
 //! use zookeeper_recipes_testkit::conformance::Conformance;
 //! use zookeeper_recipes_testkit::{Server, ServerOptions};
 //!
@@ -17,8 +17,8 @@
 //!         "turn-".into()
 //!     }
 //!
-//!     fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
-//!         if me == 0 { Verdict::Hold } else { Verdict::wait_on(me - 1) }
+//!     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+//!         Ok(view.place().checked_sub(1).map_or(Verdict::Hold, Verdict::wait_on))
 //!     }
 //! }
 //!

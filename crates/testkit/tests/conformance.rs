@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use zookeeper_recipes_core::{
-    Contender, Error, Hold, NodePath, Queue, QueueEntry, Recipe, Rule, Session, SingleNode, Verdict,
+    Error, Hold, InvalidInput, NodePath, Queue, QueueEntry, QueueView, Recipe, Rule, Session,
+    SingleNode, Verdict,
 };
 use zookeeper_recipes_testkit::conformance::Conformance;
 use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -34,11 +35,12 @@ impl Rule for Lax {
         "lax-".into()
     }
 
-    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
-        match me {
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let me = view.place();
+        Ok(match me {
             0 | 1 => Verdict::Hold,
             _ => Verdict::wait_on(me - 1),
-        }
+        })
     }
 }
 
@@ -79,11 +81,12 @@ impl Rule for First {
         "first-".into()
     }
 
-    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
-        match me {
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let me = view.place();
+        Ok(match me {
             0 => Verdict::Hold,
             _ => Verdict::wait_on(me - 1),
-        }
+        })
     }
 }
 
@@ -96,8 +99,8 @@ impl Rule for Heedless {
         "heedless-".into()
     }
 
-    fn decide(&self, _queue: &[Contender], _me: usize) -> Verdict {
-        Verdict::Hold
+    fn decide(&self, _view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        Ok(Verdict::Hold)
     }
 }
 
@@ -195,13 +198,14 @@ impl Rule for ThreeAtATime {
         "seat-".into()
     }
 
-    fn decide(&self, _queue: &[Contender], me: usize) -> Verdict {
-        match me {
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let me = view.place();
+        Ok(match me {
             0..3 => Verdict::Hold,
             _ => Verdict::Wait {
                 on: (me - 3..me).collect(),
             },
-        }
+        })
     }
 }
 

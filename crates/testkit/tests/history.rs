@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use zookeeper_recipes_core::{
-    ConnectOptions, Contender, FencingToken, Hold, Queue, Recipe, Rule, Session, Verdict,
+    ConnectOptions, FencingToken, Hold, InvalidInput, Queue, QueueView, Recipe, Rule, Session,
+    Verdict,
 };
 use zookeeper_recipes_testkit::history::{History, Violation};
 use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
@@ -17,8 +18,8 @@ impl Rule for Everybody {
         "seat-".into()
     }
 
-    fn decide(&self, _queue: &[Contender], _me: usize) -> Verdict {
-        Verdict::Hold
+    fn decide(&self, _view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        Ok(Verdict::Hold)
     }
 }
 

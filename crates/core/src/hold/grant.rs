@@ -4,85 +4,29 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::owned::Owned;
-use super::standing::Standing;
-use super::state::{FencingToken, HoldState};
-use crate::ensemble::ServerSession;
 use crate::error::Error;
-use crate::live::LiveSession;
-use crate::loss_watch::{Gone, LossWatch, Watched};
-use crate::node::OwnNode;
+use crate::hold::fate::Fate;
+use crate::hold::granted::{Granted, UnsetLossWatch};
+use crate::hold::loss_watch::LossWatch;
+use crate::hold::owned::Owned;
+use crate::hold::standing::Standing;
+use crate::hold_state::{FencingToken, HoldState};
 use crate::rule::Rule;
 
 /// One grant of a recipe by the server. Dropped, it releases in the background.
 pub(crate) struct Grant {
-    pub(super) owned: Owned,
+    pub(crate) owned: Owned,
     /// The rule of the queue, where it was granted in one.
-    pub(super) rule: Option<Arc<dyn Rule>>,
-    pub(super) token: FencingToken,
+    pub(crate) rule: Option<Arc<dyn Rule>>,
+    pub(crate) token: FencingToken,
     /// How often the session's lease had lapsed at the grant.
-    pub(super) lapses: u64,
+    pub(crate) lapses: u64,
     fate: watch::Sender<Fate>,
     /// Kept so that the loss_watch can tell whether anybody is left to be told.
     told: watch::Receiver<Fate>,
-    /// Its place in the session's list of grants.
+    /// The session's list of grants, and the place in it.
+    granted: Arc<Granted>,
     number: u64,
-}
-
-/// Tells a grant when its znode has gone.
-pub(crate) struct Witness {
-    node: OwnNode,
-    fate: watch::Sender<Fate>,
-}
-
-impl Witness {
-    /// Whether nobody is left to be told.
-    pub(crate) fn is_done(&self) -> bool {
-        self.fate.is_closed()
-    }
-
-    /// Sets the watch, and tells what it sees.
-    pub(crate) async fn watch(self, live: Arc<LiveSession>, server: Arc<dyn ServerSession>) {
-        let loss_watch = LossWatch::unarmed(Watched {
-            live,
-            server,
-            node: self.node.clone(),
-        });
-        // Others may have come by now, and wait.
-        self.node.mark();
-        self.tell(loss_watch).await;
-    }
-
-    async fn tell(self, loss_watch: LossWatch) {
-        let fate = match loss_watch.gone_from_hold().await {
-            Gone::Deleted => Fate::Deleted,
-            Gone::Written => Fate::Written,
-        };
-        fate.befall(&self.fate);
-    }
-}
-
-/// What has become of a grant's znode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    Standing,
-    Deleted,
-    Written,
-    /// The lease has lapsed, and the znode is being deleted for that.
-    Lapsed,
-}
-
-impl Fate {
-    /// What becomes of a grant first counts.
-    pub(crate) fn befall(self, grant: &watch::Sender<Fate>) {
-        grant.send_if_modified(|now| {
-            let standing = *now == Fate::Standing;
-            if standing {
-                *now = self;
-            }
-            standing
-        });
-    }
 }
 
 impl Grant {
@@ -95,18 +39,16 @@ impl Grant {
         loss_watch: Option<LossWatch>,
     ) -> Grant {
         let (fate, told) = watch::channel(Fate::Standing);
-        let witness = Witness {
-            node: owned.node.clone(),
-            fate: fate.clone(),
-        };
+        let granted = owned.live.attached::<Granted>();
+        let unset = UnsetLossWatch::new(owned.node.clone(), fate.clone());
         match loss_watch {
-            Some(loss_watch) => owned.live.in_background(witness.tell(loss_watch)),
-            // Most holds are over before it is worth a task and a request to watch them.
-            None => owned.live.watch_later(witness),
+            Some(loss_watch) => owned.live.in_background(unset.tell(loss_watch)),
+            None => granted.watch_later(unset),
         }
-        let number = owned.live.grant(lapses, owned.node.clone(), fate.clone());
+        let number = granted.add(lapses, owned.node.clone(), fate.clone());
         Grant {
             owned,
+            granted,
             number,
             rule: None,
             token,
@@ -136,7 +78,7 @@ impl Grant {
 
     /// Releases, and passes the turn on only once the znode has gone. Dropped half-way, or after
     /// an error, it is seen to in the background.
-    pub(super) async fn release(mut self) -> Result<(), Error> {
+    pub(crate) async fn release(mut self) -> Result<(), Error> {
         let path = self.owned.node.path().to_owned();
         let live = self.owned.live.clone();
         let lost = |reason| Error::Lost {
@@ -164,7 +106,7 @@ impl Grant {
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        self.owned.live.ungrant(self.number);
+        self.granted.remove(self.number);
         if *self.fate.borrow() == Fate::Deleted {
             self.owned.settle();
         } else if !self.is_held() {

@@ -1,11 +1,14 @@
 //! A znode of this process that is given up when it is dropped.
 
+use std::any::Any;
 use std::sync::Arc;
 
-use crate::live::LiveSession;
-use crate::local::LocalTurn;
-use crate::node::{OwnNode, until_gone};
-use crate::session::Session;
+use crate::hold::own_znode::{OwnNode, until_gone};
+use crate::session::handle::Session;
+use crate::session::live::LiveSession;
+
+/// Something that is dropped once a znode has gone, whatever it is.
+pub(crate) type KeptUntilGone = Box<dyn Any + Send + Sync>;
 
 /// A znode of this process. Dropped, it is deleted in the background, and the session is kept open
 /// until then.
@@ -13,8 +16,8 @@ pub(crate) struct Owned {
     pub(crate) session: Session,
     pub(crate) live: Arc<LiveSession>,
     pub(crate) node: OwnNode,
-    /// The turn within the process: passed on when the znode has gone.
-    pub(crate) turn: Option<LocalTurn>,
+    /// Dropped when the znode has gone.
+    pub(crate) kept_until_gone: Option<KeptUntilGone>,
     is_settled: bool,
 }
 
@@ -24,7 +27,7 @@ impl Owned {
             session: session.clone(),
             live: live.clone(),
             node,
-            turn: None,
+            kept_until_gone: None,
             is_settled: false,
         }
     }
@@ -41,7 +44,7 @@ impl Drop for Owned {
             return;
         }
         let (node, live) = (self.node.clone(), self.live.clone());
-        let kept_open = (self.turn.take(), self.session.clone());
+        let kept_open = (self.kept_until_gone.take(), self.session.clone());
         self.live.in_background(async move {
             let remove = || node.remove(&live);
             until_gone(&live, kept_open, node.path(), remove).await;

@@ -2,18 +2,20 @@
 
 use std::time::Duration;
 
-use super::grant::Grant;
-use super::owned::Owned;
-use super::state::{HoldState, LossReason};
 use crate::backoff::Backoff;
 use crate::contender::Contender;
-use crate::ensemble::{Acl, CreateMode, Operation, TransactionError};
-use crate::error::{Error, InvalidInput, Refusal, ServerError};
-use crate::node::OwnNode;
+use crate::error::Error;
+use crate::hold::grant::Grant;
+use crate::hold::own_znode::OwnNode;
+use crate::hold::owned::Owned;
+use crate::hold_state::{HoldState, LossReason};
+use crate::invalid_input::InvalidInput;
+use crate::server::ensemble::{Acl, CreateMode, Operation, TransactionError};
+use crate::server::error::{Refusal, ServerError};
 
 impl Grant {
     /// Replaces the znode by one with the same number and another label.
-    pub(super) async fn replace(
+    pub(crate) async fn replace(
         mut self,
         from: &str,
         to: &str,

@@ -7,9 +7,9 @@ use std::task::Poll;
 
 use tokio::sync::watch;
 
-use super::grant::Fate;
-use super::state::{HoldState, LossReason};
-use crate::live::LiveSession;
+use crate::hold::fate::Fate;
+use crate::hold_state::{HoldState, LossReason};
+use crate::session::live::LiveSession;
 
 /// Looks at a grant's session and at the fate of its znode. Cheap to clone.
 #[derive(Clone)]

@@ -8,12 +8,11 @@ use futures_core::Stream;
 use futures_util::stream::{self, StreamExt};
 use tokio::sync::watch;
 
-use super::standing::Standing;
-use super::state::{FencingToken, HoldState, LossReason};
-use crate::ensemble::SessionId;
 use crate::error::Error;
-use crate::node::OwnNode;
-use crate::transaction::GuardedTransaction;
+use crate::hold::own_znode::OwnNode;
+use crate::hold::standing::Standing;
+use crate::hold_state::{FencingToken, HoldState, LossReason};
+use crate::server::ensemble::SessionId;
 
 /// What a [`Hold`](crate::Hold) can tell, without keeping it.
 ///
@@ -154,12 +153,8 @@ impl HoldView {
         .boxed()
     }
 
-    /// Writes to ZooKeeper on condition that the hold's znode still stands, in one transaction:
-    /// the server itself refuses a holder that has lost its hold.
-    ///
-    /// See [`GuardedTransaction`] for an example.
-    pub fn transaction(&self) -> GuardedTransaction {
-        GuardedTransaction::new(self.clone(), &self.node)
+    pub(crate) fn node(&self) -> &OwnNode {
+        &self.node
     }
 
     pub(crate) fn standing(&self) -> &Standing {

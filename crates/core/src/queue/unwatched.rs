@@ -1,15 +1,17 @@
-//! What a waiter finds no room to watch.
+//! The znodes that a waiter has no room to watch.
 
 use futures_util::future::{FutureExt, select_all};
 
-use super::attempt::Attempt;
-use crate::error::{Error, ServerError};
-use crate::sweep::{self, Look, Seen, Urgency};
-use crate::watch_budget::{Kind, Purpose, Reserved};
+use crate::error::Error;
+use crate::queue::session_queue::SessionQueue;
+use crate::queue::watches::Woken;
+use crate::server::error::ServerError;
+use crate::watch::budget::{Kind, Purpose, WatchBudget};
+use crate::watch::sweep::{self, Look, Seen, Urgency};
 
-/// Znodes that a waiter has looked at from time to time, until there is room to watch them.
-pub(super) struct Unwatched<'a> {
-    attempt: &'a Attempt<'a>,
+/// Znodes that a waiter looks at from time to time, until there is room to watch them.
+pub(crate) struct Unwatched<'q> {
+    queue: &'q SessionQueue<'q>,
     purpose: Purpose,
     /// All that there must be room for.
     paths: Vec<String>,
@@ -17,57 +19,53 @@ pub(super) struct Unwatched<'a> {
     own: Option<Look>,
     /// At the directory, for its data.
     directory: Option<Look>,
-    /// At those waited on.
-    others: Vec<Look>,
+    /// The data that the verdict is based on.
+    data: Option<Vec<u8>>,
+    /// At the contenders waited on.
+    contenders: Vec<Look>,
 }
 
-/// What a waiter has learned without a watch.
-pub(super) enum Learned {
-    OwnGone,
-    /// Somebody waited on has gone, or the directory's data has changed.
-    Changed,
-    /// There is room for all that was not watched.
-    Room(Reserved),
-}
-
-impl<'a> Unwatched<'a> {
-    pub(super) fn new(
-        attempt: &'a Attempt<'a>,
+impl<'q> Unwatched<'q> {
+    /// Looks at the waiter's own znode, the directory, and the contenders at these paths.
+    pub(crate) fn new(
+        queue: &'q SessionQueue<'q>,
         purpose: Purpose,
         own: Option<&str>,
         directory: Option<&str>,
-        others: &[(&str, String)],
-    ) -> Unwatched<'a> {
-        let look_at = |path: &str| sweep::look_at(attempt.live, path, Urgency::Waited);
-        let read = |path: &str| sweep::read(attempt.live, path, Urgency::Waited);
-        let other_paths = || others.iter().map(|(_, path)| path.as_str());
-        let paths = own.into_iter().chain(directory).chain(other_paths());
+        contenders: &[&str],
+        data: Option<Vec<u8>>,
+    ) -> Unwatched<'q> {
+        let look_at = |path: &str| sweep::look_at(queue.live, path, Urgency::Waited);
+        let read = |path: &str| sweep::read(queue.live, path, Urgency::Waited);
+        let paths = own.into_iter().chain(directory);
         Unwatched {
-            attempt,
+            queue,
             purpose,
-            paths: paths.map(str::to_owned).collect(),
+            paths: paths
+                .chain(contenders.iter().copied())
+                .map(str::to_owned)
+                .collect(),
             own: own.map(look_at),
             directory: directory.map(read),
-            others: other_paths().map(look_at).collect(),
+            data,
+            contenders: contenders.iter().copied().map(look_at).collect(),
         }
     }
 
     /// Waits for the first news.
     ///
     /// Cancel safe: may be dropped and called again.
-    pub(super) async fn next(&mut self) -> Result<Learned, Error> {
-        let attempt = self.attempt;
+    pub(crate) async fn next(&mut self) -> Result<Woken, Error> {
+        let queue = self.queue;
+        let budget = queue.live.attached::<WatchBudget>();
         let paths = self.paths.iter().map(|path| (Kind::Data, path.as_str()));
         let wanted: Vec<_> = paths.collect();
-        let others: Vec<_> = self
-            .others
-            .iter_mut()
-            .map(|look| gone(look).boxed())
-            .collect();
-        let other = async {
-            match others.is_empty() {
+        let looks = self.contenders.iter_mut();
+        let contenders: Vec<_> = looks.map(|look| gone(look).boxed()).collect();
+        let contender = async {
+            match contenders.is_empty() {
                 true => std::future::pending().await,
-                false => select_all(others).await.0,
+                false => select_all(contenders).await.0,
             }
         };
         let own = async {
@@ -78,17 +76,18 @@ impl<'a> Unwatched<'a> {
         };
         let directory = async {
             match &mut self.directory {
-                Some(look) => changed(attempt, look).await,
+                Some(look) => changed(look, &self.data).await,
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
+        let woken = tokio::select! {
             biased;
-            gone = own => gone.map_err(|error| attempt.failed(error)).map(|()| Learned::OwnGone),
-            changed = directory => changed.map(|()| Learned::Changed),
-            gone = other => gone.map_err(|error| attempt.failed(error)).map(|()| Learned::Changed),
-            room = attempt.live.watch_budget().reserve(self.purpose, &wanted) => Ok(Learned::Room(room)),
-        }
+            gone = own => gone.map(|()| Woken::OwnGone),
+            changed = directory => changed.map(|()| Woken::Changed),
+            gone = contender => gone.map(|()| Woken::Changed),
+            reserved = budget.reserve(self.purpose, &wanted) => Ok(Woken::Room(reserved)),
+        };
+        woken.map_err(|error| queue.failed(error))
     }
 }
 
@@ -102,18 +101,13 @@ async fn gone(look: &mut Look) -> Result<(), ServerError> {
     .await
 }
 
-/// Waits until the directory's data is another than the rule goes by.
-async fn changed(attempt: &Attempt<'_>, look: &mut Look) -> Result<(), Error> {
-    loop {
-        let data = look.until(|seen| match seen {
-            Seen::Gone => Some(Ok(None)),
-            Seen::There(there) => Some(Ok(Some(there.0.clone()))),
-            Seen::Refused(refusal) => Some(Err(ServerError::Refused(refusal.clone()))),
-        });
-        let data = data.await.map_err(|error| attempt.failed(error))?;
+/// Waits until the directory's data is not this.
+async fn changed(look: &mut Look, data: &Option<Vec<u8>>) -> Result<(), ServerError> {
+    look.until(|seen| match seen {
         // Without a directory the waiter's own znode has gone, too.
-        if data.is_none() || attempt.learn(data)? {
-            return Ok(());
-        }
-    }
+        Seen::Gone => Some(Ok(())),
+        Seen::There(there) => (Some(&there.0) != data.as_ref()).then_some(Ok(())),
+        Seen::Refused(refusal) => Some(Err(ServerError::Refused(refusal.clone()))),
+    })
+    .await
 }

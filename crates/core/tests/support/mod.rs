@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use zookeeper_recipes_core::{Contender, Rule, Verdict};
+use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
 
 /// Holds when nobody is before it, and waits on the one right before it.
 #[derive(Debug)]
@@ -13,10 +13,11 @@ impl Rule for First {
         "lock-".into()
     }
 
-    fn decide(&self, _: &[Contender], me: usize) -> Verdict {
-        match me {
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let me = view.place();
+        Ok(match me {
             0 => Verdict::Hold,
             _ => Verdict::wait_on(me - 1),
-        }
+        })
     }
 }

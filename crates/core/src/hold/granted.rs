@@ -1,0 +1,149 @@
+//! The holds of one session: their loss watches, and what a lapse of the lease does to them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::watch;
+
+use crate::hold::fate::Fate;
+use crate::hold::loss_watch::{Gone, LossWatch, Watched};
+use crate::hold::own_znode::{OwnNode, until_gone};
+use crate::server::ensemble::ServerSession;
+use crate::session::live::{Attachment, LiveSession};
+use crate::sync::lock;
+
+/// The holds granted in a session and not yet released.
+#[derive(Default)]
+pub(crate) struct Granted {
+    grants: Mutex<Grants>,
+    /// For the holds that have not lasted a probe interval yet.
+    unset: Mutex<Vec<UnsetLossWatch>>,
+}
+
+/// Grants by number.
+#[derive(Default)]
+struct Grants {
+    next: u64,
+    by_number: BTreeMap<u64, Grantee>,
+}
+
+struct Grantee {
+    /// The number of lapses of the lease at the grant.
+    lapses: u64,
+    node: OwnNode,
+    fate: watch::Sender<Fate>,
+}
+
+/// A loss watch that is not set yet. Most holds are released before one is worth a request.
+pub(crate) struct UnsetLossWatch {
+    node: OwnNode,
+    fate: watch::Sender<Fate>,
+}
+
+impl Attachment for Granted {
+    fn attach(_live: &LiveSession) -> Granted {
+        Granted::default()
+    }
+
+    /// Sets a loss watch for each hold older than one probe interval.
+    fn tick(&self, live: &Arc<LiveSession>, server: &Arc<dyn ServerSession>) {
+        let unset = std::mem::take(&mut *lock(&self.unset));
+        for unset in unset.into_iter().filter(|unset| !unset.is_done()) {
+            live.in_background(unset.set(live.clone(), server.clone()));
+        }
+    }
+
+    /// Deletes the znodes of the holds that a lapse has cost: a lost hold bars nobody, even if its
+    /// owner keeps it.
+    fn supervised(&self, live: &Arc<LiveSession>) {
+        for node in self.take_lost(live.condition().lapses) {
+            node.doubt();
+            let own_live = live.clone();
+            live.in_background(async move {
+                until_gone(&own_live, (), node.path(), || node.remove(&own_live)).await;
+            });
+        }
+    }
+
+    fn ended(&self) {
+        // Dropped without the locks: each of them keeps the session.
+        let grants = std::mem::take(&mut lock(&self.grants).by_number);
+        let unset = std::mem::take(&mut *lock(&self.unset));
+        drop((grants, unset));
+    }
+}
+
+impl Granted {
+    /// Lists a grant made after this number of lapses. Returns its number.
+    pub(crate) fn add(&self, lapses: u64, node: OwnNode, fate: watch::Sender<Fate>) -> u64 {
+        let mut grants = lock(&self.grants);
+        grants.next += 1;
+        let number = grants.next;
+        let grantee = Grantee { lapses, node, fate };
+        grants.by_number.insert(number, grantee);
+        number
+    }
+
+    /// Strikes a grant off the list: somebody sees to its znode.
+    pub(crate) fn remove(&self, number: u64) {
+        lock(&self.grants).by_number.remove(&number);
+    }
+
+    /// Sets this loss watch at the next tick, if the hold lasts until then.
+    pub(crate) fn watch_later(&self, loss_watch: UnsetLossWatch) {
+        let mut unset = lock(&self.unset);
+        if unset.len() == unset.capacity() {
+            unset.retain(|unset| !unset.is_done());
+            // Half of the room is free afterwards, so that this is seldom.
+            let standing = unset.len();
+            unset.reserve(standing);
+        }
+        unset.push(loss_watch);
+    }
+
+    /// Tells the grants of before the last lapse, and returns their znodes.
+    fn take_lost(&self, lapses: u64) -> Vec<OwnNode> {
+        let mut lost = Vec::new();
+        lock(&self.grants).by_number.retain(|_, grantee| {
+            let is_lost = grantee.lapses != lapses;
+            if is_lost {
+                Fate::Lapsed.befall(&grantee.fate);
+                lost.push(grantee.node.clone());
+            }
+            !is_lost
+        });
+        lost
+    }
+}
+
+impl UnsetLossWatch {
+    pub(crate) fn new(node: OwnNode, fate: watch::Sender<Fate>) -> UnsetLossWatch {
+        UnsetLossWatch { node, fate }
+    }
+
+    /// True if nobody is left to be told.
+    fn is_done(&self) -> bool {
+        self.fate.is_closed()
+    }
+
+    /// Sets the watch, and tells the fate of the znode.
+    async fn set(self, live: Arc<LiveSession>, server: Arc<dyn ServerSession>) {
+        let loss_watch = LossWatch::unarmed(Watched {
+            live,
+            server,
+            node: self.node.clone(),
+        });
+        // Others may have come by now, and wait.
+        self.node.mark();
+        self.tell(loss_watch).await;
+    }
+
+    /// Waits for the loss watch, and tells the fate of the znode.
+    pub(crate) async fn tell(self, loss_watch: LossWatch) {
+        let fate = match loss_watch.gone_from_hold().await {
+            Gone::Deleted => Fate::Deleted,
+            Gone::Written => Fate::Written,
+        };
+        fate.befall(&self.fate);
+    }
+}

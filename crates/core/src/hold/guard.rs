@@ -1,0 +1,153 @@
+//! Ephemeral znodes that stand as long as their session.
+//!
+//! A client sends what was asked for while it had no connection once it has one. If the server has
+//! put it into a new session by then, as ClickHouse Keeper does, a deletion asked for in the old
+//! session could delete the next holder's znode of the same name. So it goes together with a check
+//! that the guard stands: the guard goes with the session, as the znode does.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use crate::server::checks::open_acl;
+use crate::server::ensemble::{CreateMode, Operation, ServerSession, TransactionError};
+use crate::server::error::{Refusal, ServerError};
+use crate::session::live::{Attachment, LiveSession};
+use crate::session::proof;
+use crate::sync::lock;
+
+/// The guards of one session: one at the root, where it is in nobody's way, or if the session may
+/// not create one there, one for each directory.
+#[derive(Debug, Default)]
+pub(crate) struct Guards(Mutex<BTreeMap<String, Guard>>);
+
+/// A guard's path. Chosen once, so that a create that was dropped half-way leaves nothing behind.
+#[derive(Clone, Debug)]
+pub(crate) struct Guard {
+    path: Arc<str>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Wanted,
+    Stands,
+    /// The session may not create it in this place.
+    Refused,
+}
+
+/// What a deletion under guard came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deletion {
+    Done,
+    /// The guard does not stand: the session is over, or somebody has deleted the guard.
+    Unguarded,
+}
+
+impl Attachment for Guards {
+    fn attach(_live: &LiveSession) -> Guards {
+        Guards::default()
+    }
+}
+
+impl Guards {
+    /// The guard of the znode at `path`. One create, the first time; none later.
+    ///
+    /// # Errors
+    ///
+    /// Those of the create. [`ServerError::SessionOver`] if the connection serves another session.
+    pub(crate) async fn of(
+        &self,
+        live: &LiveSession,
+        server: &dyn ServerSession,
+        path: &str,
+    ) -> Result<Guard, ServerError> {
+        let directory = proof::directory_of(path);
+        let root = self.in_directory(live, "");
+        let guard = match root.state {
+            State::Refused => self.in_directory(live, directory),
+            State::Wanted | State::Stands => root,
+        };
+        if guard.state == State::Stands {
+            return Ok(guard);
+        }
+        let place = proof::directory_of(&guard.path);
+        match guard.create(live, server).await {
+            Ok(()) => Ok(self.note(place, &guard, State::Stands)),
+            Err(ServerError::Refused(refusal)) if place.is_empty() && !directory.is_empty() => {
+                tracing::debug!(%refusal, "no guard at the root");
+                self.note(place, &guard, State::Refused);
+                let guard = self.in_directory(live, directory);
+                guard.create(live, server).await?;
+                Ok(self.note(directory, &guard, State::Stands))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn in_directory(&self, live: &LiveSession, directory: &str) -> Guard {
+        let wanted = || Guard {
+            path: proof::path_in(live, directory).into(),
+            state: State::Wanted,
+        };
+        let mut guards = lock(&self.0);
+        let guard = guards.entry(directory.to_owned());
+        guard.or_insert_with(wanted).clone()
+    }
+
+    fn note(&self, directory: &str, guard: &Guard, state: State) -> Guard {
+        let path = guard.path.clone();
+        let noted = Guard { path, state };
+        lock(&self.0).insert(directory.to_owned(), noted.clone());
+        noted
+    }
+}
+
+impl Guard {
+    async fn create(
+        &self,
+        live: &LiveSession,
+        server: &dyn ServerSession,
+    ) -> Result<(), ServerError> {
+        let sent = live.now();
+        let create = server.create(&self.path, b"", CreateMode::Ephemeral, &open_acl());
+        let created = create.await;
+        live.heard_of_create(&created);
+        match created {
+            Ok(created) => live.created(sent, created.stat.ephemeral_owner),
+            // By another attempt, or one that was dropped before it was answered.
+            Err(error) if error.is(Refusal::NodeExists) => {
+                let (_, stat) = server.get(&self.path).await?;
+                live.is_owner(stat.ephemeral_owner)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Demands that the guard stands.
+    pub(crate) fn check(&self) -> Operation {
+        Operation::Check {
+            path: self.path.to_string(),
+            version: None,
+        }
+    }
+
+    /// Deletes the znode if the guard stands. One request.
+    pub(crate) async fn delete(
+        &self,
+        server: &dyn ServerSession,
+        path: &str,
+    ) -> Result<Deletion, ServerError> {
+        let delete = Operation::Delete {
+            path: path.to_owned(),
+            version: None,
+        };
+        match server.transact(&[delete, self.check()]).await {
+            Ok(_) => Ok(Deletion::Done),
+            Err(TransactionError {
+                operation: Some(1),
+                error,
+            }) if error.is(Refusal::NoNode) => Ok(Deletion::Unguarded),
+            Err(refused) => Err(refused.error),
+        }
+    }
+}

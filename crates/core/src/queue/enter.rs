@@ -1,0 +1,146 @@
+//! The way into the queue: the create of the contender's znode.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use crate::backoff::Backoff;
+use crate::contender::Identity;
+use crate::error::Error;
+use crate::hold::find_own::own_nodes;
+use crate::hold::marked_release::{sole_writer, written_by_owner_alone};
+use crate::queue::alone::Alone;
+use crate::queue::directory::{MissingDirectory, UnknownCreates};
+use crate::queue::look::check_label;
+use crate::queue::place::Place;
+use crate::queue::session_queue::{Listing, SessionQueue};
+use crate::server::ensemble::{Acl, CreateMode, Created};
+use crate::server::error::{Refusal, ServerError, SessionEnd};
+
+/// Creates the contender's znode, and lists the queue as it is after that, unless the znode's
+/// number says who is in it.
+pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
+    let shared = queue.shared;
+    let label = shared.rule.label();
+    check_label(&*shared.rule, &label)?;
+    let mut place = Place::new(&shared.session, queue.live, &shared.directory);
+    let last = shared.last_alone.get();
+    // Assume that the fast path applies again. If it does not, list the queue after the create.
+    let expects_alone = last.is_some_and(|last| last.was_known_alone);
+    let mut missing_again = Backoff::after(1, Duration::from_secs(1));
+    let mut unknown = UnknownCreates::default();
+    loop {
+        let acl = access(queue, &mut place, &label).await;
+        let path = queue.child(&place.identity().name(&label));
+        let sent = queue.live.now();
+        let mode = CreateMode::EphemeralSequential;
+        let create = queue.server.create(&path, &shared.options.data, mode, &acl);
+        // Sent right behind the create, and answered after it: they see the new znode.
+        let after = match expects_alone {
+            true => queue.ask_for_directory(),
+            false => queue.ask_for_queue(),
+        };
+        let outcome = create.await;
+        queue.live.heard_of_create(&outcome);
+        let (created, after) = match outcome {
+            Ok(created) => {
+                let proof = queue.live.created(sent, created.stat.ephemeral_owner);
+                proof.map_err(|error| queue.failed(error))?;
+                place.known_alone = last.is_some_and(|last| proves_alone(queue, &last, &created));
+                match expects_alone && !place.known_alone {
+                    true => (created, queue.ask_for_queue()),
+                    false => (created, after),
+                }
+            }
+            Err(error) if error.is(Refusal::NoNode) => {
+                create_directory(queue).await?;
+                missing_again.wait().await;
+                continue;
+            }
+            // At the end of the count all znodes of one identity have the same name.
+            Err(error) if is_unknown(&error) || error.is(Refusal::NodeExists) => {
+                tracing::debug!(%path, %error, "looking for a contender of unknown fate");
+                match find_own(queue, place.identity()).await? {
+                    Some(created) => (created, queue.ask_for_queue()),
+                    None => {
+                        unknown.another(queue.live, &path, sent).await?;
+                        continue;
+                    }
+                }
+            }
+            Err(error) => {
+                // Nothing was created, so that there is nothing to give up.
+                if unknown.is_none() {
+                    place.was_refused();
+                }
+                return Err(Error::at(path, queue.live.id(), error));
+            }
+        };
+        place.created(created);
+        let listing = queue.answered(after, place.name()).await?;
+        return Ok((place, listing));
+    }
+}
+
+fn is_unknown(error: &ServerError) -> bool {
+    matches!(error, ServerError::OutcomeUnknown(_))
+}
+
+/// The access control list of the znode. If nobody but the session can write to the znode, its name
+/// says so from here on.
+async fn access<'a>(queue: &SessionQueue<'a>, place: &mut Place, label: &str) -> Cow<'a, [Acl]> {
+    let options = &queue.shared.options;
+    let open = Cow::Borrowed(options.acl.as_slice());
+    if !options.marks_release || !queue.shared.rule.holds_alone(label) {
+        return open;
+    }
+    let server = &*queue.server;
+    match sole_writer(queue.live, server, queue.directory(), place.identity()).await {
+        Some(owner) => {
+            place.mark();
+            Cow::Owned(written_by_owner_alone(&options.acl, &owner))
+        }
+        None => open,
+    }
+}
+
+async fn create_directory(queue: &SessionQueue<'_>) -> Result<(), Error> {
+    let options = &queue.shared.options;
+    let missing = MissingDirectory {
+        path: &queue.shared.directory,
+        data: &queue.shared.rule.directory_data(),
+        kind: options.directories,
+        acl: &options.acl,
+        chroot: queue.live.chroot(),
+    };
+    missing.create(queue.live, &*queue.server).await
+}
+
+/// Looks for the znode of a create whose reply was lost.
+///
+/// A server that lags behind may not have seen it yet, so it is made to catch up first. If it is
+/// not there then, it never will be: a request that was still under way on the old connection is
+/// refused once the session has moved to a new one.
+async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Option<Created>, Error> {
+    let own = own_nodes(&*queue.server, queue.directory(), identity)
+        .await
+        .map_err(|error| queue.failed(error))?;
+    if own
+        .iter()
+        .any(|node| node.stat.ephemeral_owner != queue.live.id().0)
+    {
+        // The server has put the client into another session.
+        return Err(queue.failed(ServerError::SessionOver(SessionEnd::Expired)));
+    }
+    let created = own.into_iter().min_by_key(|node| node.stat.czxid);
+    if created.is_some() {
+        queue.live.heard_of_create(&Ok(()));
+    }
+    Ok(created)
+}
+
+/// True if the new znode's number says that nobody else is in the queue.
+fn proves_alone(queue: &SessionQueue<'_>, last: &Alone, created: &Created) -> bool {
+    let name = created.path.rsplit('/').next().unwrap_or_default();
+    let contender = queue.contender(name);
+    contender.is_some_and(|contender| last.proves_alone(contender.sequence(), created.stat.czxid))
+}

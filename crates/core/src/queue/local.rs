@@ -1,0 +1,276 @@
+//! The local queue: tasks of one process that want the same lock.
+//!
+//! They queue here, first in, first out, and one of them at a time is in the queue on the server.
+//! A release may hand the lock to the next one here without a word to the server, as many times in
+//! a row as was allowed; then the other processes get their turn.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::sync::{oneshot, watch};
+
+use crate::hold;
+use crate::hold::grant::Grant;
+use crate::hold::owned::KeptUntilGone;
+use crate::hold::standing::Standing;
+use crate::sync::lock;
+
+/// The queue of one process for one lock.
+#[derive(Clone)]
+pub(crate) struct LocalQueue {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    handovers_in_a_row: u32,
+    state: Mutex<State>,
+    /// Tells the waiters how it stands with the hold that has the turn.
+    holder: watch::Sender<Option<Standing>>,
+}
+
+#[derive(Default)]
+struct State {
+    taken: bool,
+    /// Tells a turn from one that was taken away.
+    turn: u64,
+    waiters: VecDeque<oneshot::Sender<Turn>>,
+}
+
+/// What the next in the local queue gets.
+pub(crate) enum Turn {
+    /// The right to enter the queue on the server.
+    Enter(LocalTurn),
+    /// The lock itself.
+    Granted(Grant, LocalTurn),
+}
+
+/// The front of the local queue. Dropped, it goes to the next one, unless it was taken away.
+pub(crate) struct LocalTurn {
+    /// `None` once it has been passed on.
+    queue: Option<Arc<Shared>>,
+    number: u64,
+    handovers: u32,
+}
+
+impl LocalQueue {
+    pub(crate) fn new(handovers_in_a_row: u32) -> LocalQueue {
+        LocalQueue {
+            shared: Arc::new(Shared {
+                handovers_in_a_row,
+                state: Mutex::default(),
+                holder: watch::Sender::new(None),
+            }),
+        }
+    }
+
+    /// Waits for one's turn. A hold that is lost keeps nobody waiting, dropped or not.
+    ///
+    /// Cancel safe: a turn that has come to a waiter that has gone goes on to the next.
+    pub(crate) async fn turn(&self) -> Turn {
+        loop {
+            let mut waiting = {
+                let mut state = lock(&self.shared.state);
+                if let Some(turn) = self.shared.take(&mut state) {
+                    return Turn::Enter(turn);
+                }
+                if state.waiters.len() == state.waiters.capacity() {
+                    // Those who gave up would otherwise pile up behind a long hold.
+                    state.waiters.retain(|waiter| !waiter.is_closed());
+                }
+                let (sender, receiver) = oneshot::channel();
+                state.waiters.push_back(sender);
+                receiver
+            };
+            let mut holder = self.shared.holder.subscribe();
+            loop {
+                tokio::select! {
+                    biased;
+                    turn = &mut waiting => match turn {
+                        Ok(turn) => return turn,
+                        // The sender is dropped only together with the queue.
+                        Err(_) => break,
+                    },
+                    () = lost(&mut holder) => self.shared.pass_on_if_lost(),
+                }
+            }
+        }
+    }
+
+    /// The turn, if nobody has it.
+    pub(crate) fn try_turn(&self) -> Option<LocalTurn> {
+        self.shared.take(&mut lock(&self.shared.state))
+    }
+}
+
+/// Resolves when the hold that has the turn is lost.
+async fn lost(holder: &mut watch::Receiver<Option<Standing>>) {
+    loop {
+        let standing = holder.borrow_and_update().clone();
+        let lost = async {
+            match standing {
+                Some(standing) => standing.lost().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            Ok(()) = holder.changed() => {}
+            _ = lost => return,
+        }
+    }
+}
+
+impl Shared {
+    fn holder_is_lost(&self) -> bool {
+        let holder = self.holder.borrow();
+        holder.as_ref().is_some_and(|holder| !holder.is_held())
+    }
+
+    /// The turn, if nobody has it whose hold is not lost, and nobody waits for it.
+    fn take(self: &Arc<Self>, state: &mut State) -> Option<LocalTurn> {
+        if state.taken && !(state.waiters.is_empty() && self.holder_is_lost()) {
+            return None;
+        }
+        Some(self.begin_turn(state))
+    }
+
+    /// Begins a turn; the one before, if it was not over, is taken away.
+    fn begin_turn(self: &Arc<Self>, state: &mut State) -> LocalTurn {
+        state.taken = true;
+        state.turn += 1;
+        self.holder.send_replace(None);
+        LocalTurn {
+            queue: Some(self.clone()),
+            number: state.turn,
+            handovers: 0,
+        }
+    }
+
+    /// Takes the turn away from a hold that is lost.
+    fn pass_on_if_lost(self: &Arc<Self>) {
+        let state = lock(&self.state);
+        if state.taken && self.holder_is_lost() {
+            self.pass_on(state);
+        }
+    }
+
+    /// Gives the next one its turn.
+    fn pass_on<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>) {
+        loop {
+            let Some(next) = state.waiters.pop_front() else {
+                state.taken = false;
+                self.holder.send_replace(None);
+                return;
+            };
+            let turn = self.begin_turn(&mut state);
+            drop(state);
+            match next.send(Turn::Enter(turn)) {
+                Ok(()) => return,
+                // Its waiter has gone: emptied, or dropping it would come back here, deeper.
+                Err(Turn::Enter(mut turn) | Turn::Granted(_, mut turn)) => turn.queue = None,
+            }
+            state = lock(&self.state);
+        }
+    }
+}
+
+impl hold::turn::Turn for LocalTurn {
+    fn held_by(&self, standing: Standing) {
+        if let Some(queue) = &self.queue {
+            let state = lock(&queue.state);
+            if state.turn == self.number {
+                queue.holder.send_replace(Some(standing));
+            }
+        }
+    }
+
+    fn hand_over(mut self: Box<Self>, mut grant: Grant) -> Option<(Grant, KeptUntilGone)> {
+        let Some(queue) = self.queue.clone() else {
+            return Some((grant, self));
+        };
+        if self.handovers >= queue.handovers_in_a_row {
+            return Some((grant, self));
+        }
+        self.handovers += 1;
+        let mut turn = *self;
+        loop {
+            let next = {
+                let mut state = lock(&queue.state);
+                // Asked while it is locked: a turn is taken away only from a hold that is lost.
+                grant.is_held().then(|| state.waiters.pop_front()).flatten()
+            };
+            let Some(next) = next else {
+                return Some((grant, Box::new(turn)));
+            };
+            match next.send(Turn::Granted(grant, turn)) {
+                Err(Turn::Granted(grant_back, turn_back)) => {
+                    (grant, turn) = (grant_back, turn_back);
+                }
+                Ok(()) | Err(Turn::Enter(_)) => return None,
+            }
+        }
+    }
+}
+
+impl Drop for LocalTurn {
+    fn drop(&mut self) {
+        let Some(queue) = self.queue.take() else {
+            return;
+        };
+        let state = lock(&queue.state);
+        if state.turn == self.number {
+            queue.pass_on(state);
+        }
+    }
+}
+
+impl fmt::Debug for LocalQueue {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = lock(&self.shared.state);
+        formatter
+            .debug_struct("LocalQueue")
+            .field("taken", &state.taken)
+            .field("waiters", &state.waiters.len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hold::fate::Fate;
+    use crate::hold::turn::Turn as _;
+    use crate::session::scripted::Scripted;
+
+    /// A queue, and a turn in it with a hold whose znode meets this fate.
+    fn held(fate: Fate) -> (LocalQueue, LocalTurn, Standing) {
+        let (live, _) = Scripted::open(std::time::Duration::from_millis(1));
+        let (_, fate) = watch::channel(fate);
+        let standing = Standing {
+            live,
+            lapses: 0,
+            fate,
+        };
+        let queue = LocalQueue::new(0);
+        let turn = queue.try_turn().expect("nobody has it");
+        turn.held_by(standing.clone());
+        (queue, turn, standing)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hold_whose_turn_was_taken_away_takes_none_from_the_next_one() {
+        let (queue, late, lost) = held(Fate::Deleted);
+        let _next = queue.try_turn().expect("the one before is lost");
+        late.held_by(lost);
+        assert!(queue.try_turn().is_none());
+    }
+
+    /// Two waiters hear of a loss, and the second comes only when the first has a new hold.
+    #[tokio::test(start_paused = true)]
+    async fn turn_stays_with_a_hold_that_stands_when_a_loss_is_heard_of_late() {
+        let (queue, _turn, _) = held(Fate::Standing);
+        queue.shared.pass_on_if_lost();
+        assert!(queue.try_turn().is_none());
+    }
+}

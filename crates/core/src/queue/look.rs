@@ -1,0 +1,168 @@
+//! A look at the queue: what the rule says of one place.
+
+use crate::contender::{Contender, Identity, Sequence, recipe_of};
+use crate::error::Error;
+use crate::invalid_input::InvalidInput;
+use crate::path::NodePath;
+use crate::queue::alone::Alone;
+use crate::queue::place::Place;
+use crate::queue::session_queue::{Listing, Ordered, SessionQueue};
+use crate::rule::{QueueView, Rule, Verdict};
+
+/// The outcome of a look.
+pub(crate) enum Look {
+    Hold,
+    Wait(WaitOn),
+}
+
+/// What a waiter waits on.
+pub(crate) struct WaitOn {
+    pub(crate) contenders: Vec<Awaited>,
+    /// The directory's data that the verdict is based on.
+    pub(crate) data: Option<Vec<u8>>,
+}
+
+/// A contender to wait on.
+pub(crate) struct Awaited {
+    pub(crate) name: String,
+    /// True if its marked release is all that the waiter must know to hold.
+    pub(crate) hands_over: bool,
+    /// True if any deletion of this contender grants the lock to the waiter.
+    pub(crate) stands_alone: bool,
+}
+
+/// Asks the rule about the place.
+pub(crate) async fn look(
+    queue: &SessionQueue<'_>,
+    place: &mut Place,
+    listing: Listing,
+) -> Result<Look, Error> {
+    refuse_other_recipes(queue, &listing.names)?;
+    let Ordered { contenders, data } = queue.in_order(listing).await?;
+    let own = place.name();
+    let Some(me) = contenders
+        .iter()
+        .position(|contender| Some(contender.name()) == own)
+    else {
+        return Err(place.deleted());
+    };
+    let rule = &*queue.shared.rule;
+    match decide(rule, &contenders[..=me], data.as_deref())? {
+        Verdict::Hold => {
+            place.alone = match (contenders.as_slice(), place.created_node()) {
+                ([own], Some(node)) => Some(Alone {
+                    sequence: own.sequence(),
+                    czxid: node.stat.czxid,
+                    was_known_alone: place.known_alone,
+                }),
+                _ => None,
+            };
+            Ok(Look::Hold)
+        }
+        Verdict::Wait { on } if !on.is_empty() && on.iter().all(|&place| place < me) => {
+            let awaited = |place: usize| Awaited {
+                name: contenders[place].name().to_owned(),
+                hands_over: hands_over(rule, &contenders[place..=me], data.as_deref()),
+                stands_alone: stands_alone(rule, &contenders[..=me], place),
+            };
+            let contenders = on.into_iter().map(awaited).collect();
+            Ok(Look::Wait(WaitOn { contenders, data }))
+        }
+        Verdict::Wait { .. } => {
+            let problem = "waits on nobody, or on a contender that is not before";
+            Err(rule_is_broken(rule, problem).into())
+        }
+    }
+}
+
+/// True if a contender that came now would hold at once. One read.
+pub(crate) async fn could_win(queue: &SessionQueue<'_>) -> Result<bool, Error> {
+    let rule = &*queue.shared.rule;
+    let listing = queue.list().await?;
+    refuse_other_recipes(queue, &listing.names)?;
+    let Ordered {
+        mut contenders,
+        data,
+    } = queue.in_order(listing).await?;
+    let last = contenders.last();
+    let next = last.map_or(0.into(), |last| last.sequence().next());
+    let label = rule.label();
+    check_label(rule, &label)?;
+    let name = format!("{}{next}", Identity::random().name(&label));
+    let newcomer = queue.contender(&name);
+    contenders.push(newcomer.ok_or_else(|| rule_is_broken(rule, UNCOUNTED))?);
+    Ok(decide(rule, &contenders, data.as_deref())? == Verdict::Hold)
+}
+
+/// Asks the rule about the last of these contenders.
+fn decide(
+    rule: &dyn Rule,
+    contenders: &[Contender],
+    data: Option<&[u8]>,
+) -> Result<Verdict, InvalidInput> {
+    match contenders.split_last() {
+        Some((me, before)) => rule.decide(&QueueView::new(before, me, data)),
+        None => Err(rule_is_broken(rule, UNCOUNTED)),
+    }
+}
+
+/// True if the last of these holds when the first marks its release.
+///
+/// The first has held alone then, so that nobody is left before it. All contenders between the two
+/// are known, but some may have left since.
+fn hands_over(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool {
+    let Some((first, rest)) = contenders.split_first() else {
+        return false;
+    };
+    first.marks_release()
+        && rule.holds_alone(first.label())
+        && matches!(decide(rule, rest, data), Ok(Verdict::Hold))
+}
+
+/// True if the last of these holds when the one at this place has gone, even if nobody else has.
+fn stands_alone(rule: &dyn Rule, contenders: &[Contender], place: usize) -> bool {
+    // With more contenders before it than that one, this is seldom worth the work.
+    let only = matches!(contenders, [_, _]) && place == 0;
+    only && !rule.reads_directory()
+        && !rule.may_be_replaced(contenders[place].label())
+        && matches!(decide(rule, &contenders[1..], None), Ok(Verdict::Hold))
+}
+
+/// Refuses a queue in which contenders of another recipe stand: two recipes under one path each
+/// grant as if the other were not there.
+fn refuse_other_recipes(queue: &SessionQueue<'_>, children: &[String]) -> Result<(), Error> {
+    let rule = &*queue.shared.rule;
+    let other = children.iter().find_map(|name| {
+        let recipe = recipe_of(name, |label| !rule.counts(label))?;
+        Some((name, recipe))
+    });
+    match other {
+        None => Ok(()),
+        Some((name, recipe)) => Err(Error::OtherRecipe {
+            path: queue.directory().to_owned(),
+            child: name.clone(),
+            recipe,
+        }),
+    }
+}
+
+const UNCOUNTED: &str = "does not count the contenders it creates";
+
+fn rule_is_broken(rule: &dyn Rule, problem: &str) -> InvalidInput {
+    InvalidInput::new("rule", format!("{rule:?}"), problem)
+}
+
+/// Refuses a label that no znode's name can have, or that the rule itself does not count.
+pub(crate) fn check_label(rule: &dyn Rule, label: &str) -> Result<(), InvalidInput> {
+    let name = format!("{}{}", Identity::NONE.name(label), Sequence::from(0));
+    if let Err(error) = NodePath::new(&format!("/{name}")) {
+        return Err(rule_is_broken(rule, &format!("has a bad label: {error}")));
+    }
+    if name.contains('/') {
+        return Err(rule_is_broken(rule, "has a label with '/' in it"));
+    }
+    match Contender::parse(&name, |label| rule.counts(label)) {
+        Some(_) => Ok(()),
+        None => Err(rule_is_broken(rule, UNCOUNTED)),
+    }
+}

@@ -1,0 +1,129 @@
+//! A place in the queue, and how it is given up.
+
+use std::sync::Arc;
+
+use crate::contender::Identity;
+use crate::error::Error;
+use crate::hold::grant::Grant;
+use crate::hold::loss_watch::LossWatch;
+use crate::hold::own_znode::OwnNode;
+use crate::hold::owned::Owned;
+use crate::hold_state::FencingToken;
+use crate::path::NodePath;
+use crate::queue::alone::{Alone, LastAlone};
+use crate::rule::Rule;
+use crate::server::ensemble::Created;
+use crate::session::handle::Session;
+use crate::session::live::LiveSession;
+
+/// A place in the queue. Dropped, it is given up in the background.
+pub(crate) struct Place {
+    directory: NodePath,
+    identity: Identity,
+    /// The znode, also before it is known whether it was created. `None` once it is held.
+    owned: Option<Owned>,
+    live: Arc<LiveSession>,
+    /// Unknown until the reply to the create has come.
+    node: Option<Created>,
+    /// Whether nobody else can write to the znode, and its name says so.
+    pub(crate) marks: bool,
+    /// Whether the number says that nobody else was in the queue when the znode was created.
+    pub(crate) known_alone: bool,
+    /// Known of a contender that is alone in the queue.
+    pub(crate) alone: Option<Alone>,
+}
+
+impl Place {
+    /// A place whose znode is about to be created.
+    pub(crate) fn new(session: &Session, live: &Arc<LiveSession>, directory: &NodePath) -> Place {
+        let identity = live.identity();
+        let node = OwnNode::sought(live, directory, identity);
+        Place {
+            directory: directory.clone(),
+            identity,
+            owned: Some(Owned::new(session, live, node)),
+            live: live.clone(),
+            node: None,
+            marks: false,
+            known_alone: false,
+            alone: None,
+        }
+    }
+
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Has its name say that its deletion may mark a release.
+    pub(crate) fn mark(&mut self) {
+        self.marks = true;
+        self.identity = self.identity.marking();
+        self.is(OwnNode::sought(&self.live, &self.directory, self.identity));
+    }
+
+    /// Its znode has been created.
+    pub(crate) fn created(&mut self, node: Created) {
+        self.is(OwnNode::unique(&self.live, &node.path));
+        self.node = Some(node);
+    }
+
+    /// Its znode was never created.
+    pub(crate) fn was_refused(&mut self) {
+        if let Some(owned) = &mut self.owned {
+            owned.settle();
+        }
+    }
+
+    fn is(&mut self, node: OwnNode) {
+        if let Some(owned) = &mut self.owned {
+            owned.node = node;
+        }
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.node
+            .as_ref()
+            .map_or(self.directory.as_str(), |node| &node.path)
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.node.as_ref()?.path.rsplit('/').next()
+    }
+
+    pub(crate) fn deleted(&self) -> Error {
+        Error::ContenderDeleted {
+            path: self.path().to_owned(),
+            session: self.live.id(),
+        }
+    }
+
+    /// Turns the place in the queue into what is held; `None` where the session's lease has lapsed,
+    /// so that it may be over already.
+    pub(crate) fn grant(
+        &mut self,
+        rule: &Arc<dyn Rule>,
+        last_alone: &LastAlone,
+        loss_watch: Option<LossWatch>,
+    ) -> Option<Grant> {
+        let token = FencingToken::from(self.created_node()?.stat.czxid);
+        let lapses = self.live.may_grant()?;
+        let mut owned = self.owned.take()?;
+        if self.marks {
+            // Most often nobody is behind one that has not waited, and a mere deletion costs less.
+            owned.node = owned
+                .node
+                .clone()
+                .written_by_owner_alone(loss_watch.is_some());
+        }
+        if let Some(alone) = self.alone {
+            let last_alone = last_alone.clone();
+            let node = owned.node.clone();
+            owned.node = node.when_gone(move || last_alone.has_gone(alone));
+        }
+        Some(Grant::new(owned, lapses, token, loss_watch).by(rule.clone()))
+    }
+
+    pub(crate) fn created_node(&self) -> Option<&Created> {
+        self.node.as_ref()
+    }
+}

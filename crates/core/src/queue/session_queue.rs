@@ -1,0 +1,197 @@
+//! The queue as one ZooKeeper session reads it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::backoff::Backoff;
+use crate::contender::{Contender, order, ordered_by_czxid};
+use crate::error::Error;
+use crate::queue::shared::Shared;
+use crate::server::ensemble::{Node, Reply, ServerSession};
+use crate::server::error::{Refusal, ServerError};
+use crate::session::live::LiveSession;
+
+/// A queue in one ZooKeeper session.
+pub(crate) struct SessionQueue<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) live: &'a Arc<LiveSession>,
+    pub(crate) server: Arc<dyn ServerSession>,
+}
+
+/// What is in the directory.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    /// The names of its children; none if there is no directory.
+    pub(crate) names: Vec<String>,
+    /// Its data, if the rule reads it and there is a directory.
+    pub(crate) data: Option<Vec<u8>>,
+}
+
+/// The contenders, first in the queue first, and the directory's data of that moment or later.
+#[derive(Debug)]
+pub(crate) struct Ordered {
+    pub(crate) contenders: Vec<Contender>,
+    pub(crate) data: Option<Vec<u8>>,
+}
+
+/// Reads of the directory that have been sent.
+pub(crate) struct AskedForQueue<'a> {
+    /// `None` if they are known.
+    names: Option<Reply<'a, Vec<String>>>,
+    data: Option<Reply<'a, Node>>,
+}
+
+impl<'a> SessionQueue<'a> {
+    pub(crate) fn new(
+        shared: &'a Shared,
+        live: &'a Arc<LiveSession>,
+    ) -> Result<SessionQueue<'a>, Error> {
+        let server = live
+            .server()
+            .map_err(|error| Error::at(shared.directory.as_str(), live.id(), error))?;
+        Ok(SessionQueue {
+            shared,
+            live,
+            server,
+        })
+    }
+
+    pub(crate) fn failed(&self, error: ServerError) -> Error {
+        Error::at(self.directory(), self.live.id(), error)
+    }
+
+    pub(crate) fn directory(&self) -> &str {
+        self.shared.directory.as_str()
+    }
+
+    /// The path of a child of this name.
+    pub(crate) fn child(&self, name: &str) -> String {
+        format!("{}/{name}", self.shared.directory)
+    }
+
+    /// The contender of this name, if the rule counts it.
+    pub(crate) fn contender(&self, name: &str) -> Option<Contender> {
+        Contender::parse(name, |label| self.shared.rule.counts(label))
+    }
+
+    /// Sends for the names in the directory, and for its data if the rule reads it.
+    pub(crate) fn ask_for_queue(&self) -> AskedForQueue<'_> {
+        let names = self.server.list(self.directory());
+        AskedForQueue {
+            names: Some(names),
+            ..self.ask_for_directory()
+        }
+    }
+
+    /// Sends for the directory's data if the rule reads it.
+    pub(crate) fn ask_for_directory(&self) -> AskedForQueue<'_> {
+        let reads = self.shared.rule.reads_directory();
+        AskedForQueue {
+            names: None,
+            data: reads.then(|| self.server.get(self.directory())),
+        }
+    }
+
+    /// Waits for the answers. `only` is the one name, if the names were not asked for. Asks for
+    /// everything again as long as no answer comes.
+    pub(crate) async fn answered(
+        &self,
+        mut asked: AskedForQueue<'_>,
+        only: Option<&str>,
+    ) -> Result<Listing, Error> {
+        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        loop {
+            let answers = async {
+                let names = match asked.names {
+                    Some(names) => names.await?,
+                    None => only.map(str::to_owned).into_iter().collect(),
+                };
+                let data = match asked.data {
+                    Some(data) => Some(data.await?.0),
+                    None => None,
+                };
+                Ok(Listing { names, data })
+            };
+            match answers.await {
+                Ok(listing) => return Ok(listing),
+                Err(error) if ServerError::is(&error, Refusal::NoNode) => {
+                    return Ok(Listing::default());
+                }
+                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+                Err(error) => return Err(self.failed(error)),
+            }
+            asked = self.ask_for_queue();
+        }
+    }
+
+    pub(crate) async fn list(&self) -> Result<Listing, Error> {
+        self.answered(self.ask_for_queue(), None).await
+    }
+
+    /// Reads the directory's data.
+    async fn read_directory(&self) -> Result<Option<Vec<u8>>, Error> {
+        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        loop {
+            match self.server.get(self.directory()).await {
+                Ok((data, _)) => return Ok(Some(data)),
+                Err(error) if error.is(Refusal::NoNode) => return Ok(None),
+                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+    }
+
+    /// The contenders among these children, first in the queue first.
+    pub(crate) async fn in_order(&self, listing: Listing) -> Result<Ordered, Error> {
+        let names = listing.names.iter();
+        let mut contenders: Vec<Contender> =
+            names.filter_map(|name| self.contender(name)).collect();
+        let mut data = listing.data;
+        order(&mut contenders);
+        let tied = ordered_by_czxid(&contenders);
+        if tied.is_empty() {
+            return Ok(Ordered { contenders, data });
+        }
+        let alike: Vec<Contender> = tied
+            .iter()
+            .map(|&index| contenders[index].clone())
+            .collect();
+        let mut gone = Vec::new();
+        for (index, node) in tied.into_iter().zip(self.read_each(&alike).await?) {
+            match node {
+                Some((_, stat)) => contenders[index].set_czxid(stat.czxid),
+                None => gone.push(index),
+            }
+        }
+        if !gone.is_empty() && self.shared.rule.reads_directory() {
+            // The data was read before they had gone.
+            data = self.read_directory().await?;
+        }
+        for index in gone.into_iter().rev() {
+            contenders.remove(index);
+        }
+        order(&mut contenders);
+        Ok(Ordered { contenders, data })
+    }
+
+    /// Reads the znodes of these contenders. `None` stands for one that is not there.
+    pub(crate) async fn read_each(
+        &self,
+        contenders: &[Contender],
+    ) -> Result<Vec<Option<Node>>, Error> {
+        if contenders.is_empty() {
+            return Ok(Vec::new());
+        }
+        let paths: Vec<String> = contenders
+            .iter()
+            .map(|contender| self.child(contender.name()))
+            .collect();
+        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        loop {
+            match self.server.get_each(&paths).await {
+                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+                read => return read.map_err(|error| self.failed(error)),
+            }
+        }
+    }
+}

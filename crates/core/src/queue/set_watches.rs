@@ -1,0 +1,167 @@
+//! The setting of a waiter's watches, all sent before the first answer is waited for.
+
+use crate::error::Error;
+use crate::hold::loss_watch::{LossWatch, Watched};
+use crate::hold::own_znode::OwnNode;
+use crate::queue::look::WaitOn;
+use crate::queue::place::Place;
+use crate::queue::session_queue::SessionQueue;
+use crate::queue::unwatched::Unwatched;
+use crate::queue::watches::{Watches, kept};
+use crate::server::ensemble::{Reply, Stat, Watch};
+use crate::server::error::{Refusal, ServerError};
+use crate::watch::budget::{Kind, Purpose, Reserved};
+
+/// The outcome of setting the missing watches.
+pub(crate) enum Set<'q> {
+    /// All watches stand.
+    All,
+    /// The watches that stood do. The budget has no room for the others.
+    NoRoom(Unwatched<'q>),
+    /// All do, except that the contender with this name has gone.
+    Gone(String),
+    /// Something has changed meanwhile, or may have.
+    LookAgain,
+}
+
+/// The paths that are to be watched.
+struct Missing<'p> {
+    own: Option<&'p str>,
+    directory: Option<&'p str>,
+    /// Names and paths of contenders.
+    contenders: Vec<(&'p str, String)>,
+}
+
+impl Missing<'_> {
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        let contenders = self.contenders.iter().map(|(_, path)| path.as_str());
+        let own = self.own.into_iter().chain(self.directory);
+        own.chain(contenders)
+    }
+
+    fn looked_at<'q>(
+        &self,
+        queue: &'q SessionQueue<'q>,
+        purpose: Purpose,
+        on: &WaitOn,
+    ) -> Unwatched<'q> {
+        let paths = self.contenders.iter().map(|(_, path)| path.as_str());
+        let contenders: Vec<&str> = paths.collect();
+        let data = on.data.clone();
+        Unwatched::new(queue, purpose, self.own, self.directory, &contenders, data)
+    }
+}
+
+type Read<'q> = Reply<'q, (Vec<u8>, Stat, Watch)>;
+
+/// Sets the watches that are missing to wait on these.
+pub(crate) async fn set_watches<'q>(
+    watches: &mut Watches,
+    queue: &'q SessionQueue<'q>,
+    place: &Place,
+    on: &WaitOn,
+) -> Result<Set<'q>, Error> {
+    let server = &queue.server;
+    let names = on.contenders.iter().map(|awaited| awaited.name.as_str());
+    let reads = queue.shared.rule.reads_directory();
+    let missing = Missing {
+        own: watches.own.is_none().then(|| place.path()),
+        directory: (watches.directory.is_none() && reads).then(|| queue.directory()),
+        contenders: names
+            .filter(|name| !watches.contenders.contains_key(*name))
+            .map(|name| (name, queue.child(name)))
+            .collect(),
+    };
+    let purpose = match on.contenders.as_slice() {
+        [_] => Purpose::Wait,
+        _ => Purpose::Window,
+    };
+    let wanted = missing.paths().map(|path| (Kind::Data, path));
+    let Some(mut reserved) = watches.reserve(queue, purpose, wanted) else {
+        return Ok(Set::NoRoom(missing.looked_at(queue, purpose, on)));
+    };
+    if missing.own.is_some() || !missing.contenders.is_empty() {
+        watches.disconnected = Some(server.disconnected());
+    }
+    let own = missing.own.map(|path| server.get_and_watch(path));
+    let directory = missing.directory.map(|path| server.get_and_watch(path));
+    let paths = missing.contenders.iter();
+    let contenders: Vec<Read<'_>> = paths.map(|(_, path)| server.get_and_watch(path)).collect();
+
+    let mut set = Set::All;
+    if let Some(own) = own {
+        if !watch_own(watches, queue, place, own, &mut reserved).await? {
+            set = Set::LookAgain;
+        }
+    }
+    if let Some(directory) = directory {
+        if !watch_directory(watches, queue, on, directory, &mut reserved).await? {
+            set = Set::LookAgain;
+        }
+    }
+    let mut gone = None;
+    for ((name, path), contender) in missing.contenders.iter().zip(contenders) {
+        match contender.await {
+            Ok((_, _, watch)) => {
+                let watch = kept(queue, Kind::Data, path, watch, &mut reserved);
+                watches.contenders.insert((*name).to_owned(), watch);
+            }
+            Err(error) if error.is(Refusal::NoNode) => gone = Some((*name).to_owned()),
+            Err(ServerError::OutcomeUnknown(_)) => set = Set::LookAgain,
+            Err(error) => return Err(queue.failed(error)),
+        }
+    }
+    Ok(gone.map_or(set, Set::Gone))
+}
+
+/// Takes in the watch on the waiter's own znode. False if no answer came.
+async fn watch_own(
+    watches: &mut Watches,
+    queue: &SessionQueue<'_>,
+    place: &Place,
+    own: Read<'_>,
+    reserved: &mut Reserved,
+) -> Result<bool, Error> {
+    match own.await {
+        Ok((_, stat, watch)) => {
+            let mut node = OwnNode::unique(queue.live, place.path());
+            if place.marks {
+                node = node.written_by_owner_alone(true);
+            }
+            let watched = Watched {
+                live: queue.live.clone(),
+                server: queue.server.clone(),
+                node,
+            };
+            if watched.gone(&stat).is_some() {
+                return Err(place.deleted());
+            }
+            let reserved = reserved.take(Kind::Data, place.path());
+            watches.own = Some(LossWatch::armed(watched, watch, reserved));
+            Ok(true)
+        }
+        Err(error) if error.is(Refusal::NoNode) => Err(place.deleted()),
+        Err(ServerError::OutcomeUnknown(_)) => Ok(false),
+        Err(error) => Err(queue.failed(error)),
+    }
+}
+
+/// Takes in the watch on the directory's data. False if the data is not what the verdict is based
+/// on, or no answer came.
+async fn watch_directory(
+    watches: &mut Watches,
+    queue: &SessionQueue<'_>,
+    on: &WaitOn,
+    directory: Read<'_>,
+    reserved: &mut Reserved,
+) -> Result<bool, Error> {
+    match directory.await {
+        Ok((data, _, watch)) => {
+            let path = queue.directory();
+            watches.directory = Some(kept(queue, Kind::Data, path, watch, reserved));
+            Ok(Some(data) == on.data)
+        }
+        Err(ServerError::OutcomeUnknown(_)) => Ok(false),
+        Err(error) => Err(queue.failed(error)),
+    }
+}

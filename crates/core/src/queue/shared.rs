@@ -1,0 +1,20 @@
+//! What the clones of a queue share.
+
+use std::sync::Arc;
+
+use crate::path::NodePath;
+use crate::queue::alone::LastAlone;
+use crate::queue::local::LocalQueue;
+use crate::queue::options::QueueOptions;
+use crate::rule::Rule;
+use crate::session::handle::Session;
+
+/// What the clones of a queue share.
+pub(crate) struct Shared {
+    pub(crate) session: Session,
+    pub(crate) directory: NodePath,
+    pub(crate) rule: Arc<dyn Rule>,
+    pub(crate) options: QueueOptions,
+    pub(crate) local: Option<LocalQueue>,
+    pub(crate) last_alone: LastAlone,
+}

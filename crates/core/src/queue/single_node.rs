@@ -1,0 +1,414 @@
+//! The lock without a queue: one znode that everybody tries to create.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::backoff::Backoff;
+use crate::contender::Identity;
+use crate::error::Error;
+use crate::hold::Hold;
+use crate::hold::grant::Grant;
+use crate::hold::guard::{Guard, Guards};
+use crate::hold::own_znode::OwnNode;
+use crate::hold::owned::Owned;
+use crate::hold_state::FencingToken;
+use crate::invalid_input::InvalidInput;
+use crate::path::NodePath;
+use crate::queue::directory::{Directories, MissingDirectory, UnknownCreates};
+use crate::recipe::{QueueEntry, Recipe};
+use crate::server::checks::{check_acl, check_data, open_acl};
+use crate::server::ensemble::{Acl, CreateMode, Node, ServerSession, SessionId, Stat};
+use crate::server::error::{Refusal, ServerError};
+use crate::session::handle::Session;
+use crate::session::lease::Lease;
+use crate::session::live::LiveSession;
+use crate::watch::budget::Purpose;
+use crate::watch::watching::Watching;
+
+/// Everyone creates the same ephemeral znode; its creator holds; the others watch it.
+///
+/// No order: when it goes, all are woken, and the quickest wins. The znode's data begins with its
+/// owner's identity, by which a create whose reply was lost is recognised as one's own.
+///
+/// All holders' znodes have the same name, so the server cannot tell them apart by it. A session
+/// has one more znode, its guard, at the root or, if it may not create it there, in the directory:
+/// releases and guarded writes demand that it stands. If somebody deletes the holder's znode by
+/// hand, then until the holder has heard of it a guarded write passes that should not, and a
+/// release may delete the next holder's znode. The fencing token still tells them apart. A
+/// [`Queue`](crate::Queue) has none of this.
+///
+/// Costs: a create and a transaction of a check and a delete; one create more for the first
+/// acquisition of a session.
+#[derive(Clone)]
+pub struct SingleNode {
+    session: Session,
+    path: NodePath,
+    options: SingleNodeOptions,
+}
+
+/// What can be chosen about a [`SingleNode`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct SingleNodeOptions {
+    data: Vec<u8>,
+    acl: Vec<Acl>,
+    directories: Directories,
+}
+
+impl SingleNodeOptions {
+    /// No data, an open access control list, container directories.
+    pub fn new() -> SingleNodeOptions {
+        SingleNodeOptions {
+            data: Vec::new(),
+            acl: open_acl(),
+            directories: Directories::Container,
+        }
+    }
+
+    /// What the znode says of its owner, after the owner's identity.
+    pub fn data(mut self, data: impl Into<Vec<u8>>) -> SingleNodeOptions {
+        self.data = data.into();
+        self
+    }
+
+    /// The access control list of the znodes that are created, the directories included.
+    pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> SingleNodeOptions {
+        self.acl = acl.into();
+        self
+    }
+
+    /// What missing directories are created as.
+    pub fn directories(mut self, kind: Directories) -> SingleNodeOptions {
+        self.directories = kind;
+        self
+    }
+}
+
+impl Default for SingleNodeOptions {
+    fn default() -> SingleNodeOptions {
+        SingleNodeOptions::new()
+    }
+}
+
+impl SingleNode {
+    /// A lock that is the znode at `path`. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] when the path is no [`NodePath`].
+    pub fn new(session: &Session, path: impl AsRef<str>) -> Result<SingleNode, InvalidInput> {
+        SingleNode::with_options(session, path, SingleNodeOptions::new())
+    }
+
+    /// A lock that is the znode at `path`. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] when the path is no [`NodePath`], the access control list is empty, or the
+    /// data is longer than 1,000,000 bytes.
+    pub fn with_options(
+        session: &Session,
+        path: impl AsRef<str>,
+        options: SingleNodeOptions,
+    ) -> Result<SingleNode, InvalidInput> {
+        let path = NodePath::new(path.as_ref())?;
+        check_acl(&options.acl)?;
+        check_data(&options.data)?;
+        Ok(SingleNode {
+            session: session.clone(),
+            path,
+            options,
+        })
+    }
+
+    /// Waits until a znode created now can be granted, so that nothing is created in vain.
+    async fn may_create(&self, live: &LiveSession) -> Result<(), ServerError> {
+        let path = self.path.as_str();
+        live.until_lease(path, Lease::may_grant_if_proven).await
+    }
+
+    /// What guards the deletion of the znode. Asks again as long as no answer comes.
+    async fn guard(&self, live: &LiveSession, server: &dyn ServerSession) -> Result<Guard, Error> {
+        let path = self.path.as_str();
+        let mut missing_again = Backoff::after(1, Duration::from_secs(1));
+        let mut unknown = UnknownCreates::default();
+        let guards = live.attached::<Guards>();
+        loop {
+            let sent = live.now();
+            match guards.of(live, server, path).await {
+                Ok(guard) => return Ok(guard),
+                Err(error) if error.is(Refusal::NoNode) => {
+                    self.create_parent(live, server).await?;
+                    missing_again.wait().await;
+                }
+                Err(ServerError::OutcomeUnknown(_)) => unknown.another(live, path, sent).await?,
+                Err(error) => return Err(Error::at(path, live.id(), error)),
+            }
+        }
+    }
+
+    /// Grants once the session is proven, if its connection was made anew meanwhile.
+    async fn grant(
+        &self,
+        live: &LiveSession,
+        claim: Claim,
+        stat: &Stat,
+    ) -> Result<Option<Grant>, Error> {
+        let path = self.path.as_str();
+        let proven = live.until_lease(path, Lease::may_grant).await;
+        proven.map_err(|error| Error::at(path, live.id(), error))?;
+        Ok(claim.grant(stat))
+    }
+
+    /// Creates the znode, unless another's stands there. Asks again as long as no answer comes.
+    async fn create(
+        &self,
+        live: &Arc<LiveSession>,
+        server: &dyn ServerSession,
+        claim: &Claim,
+    ) -> Result<Created, Error> {
+        let failed = |error| Error::at(self.path.as_str(), live.id(), error);
+        let mut data = claim.identity();
+        data.extend_from_slice(&self.options.data);
+        let mut missing_again = Backoff::after(1, Duration::from_secs(1));
+        let mut unknown = UnknownCreates::default();
+        loop {
+            let sent = live.now();
+            let path = self.path.as_str();
+            let create = server.create(path, &data, CreateMode::Ephemeral, &self.options.acl);
+            let outcome = create.await;
+            live.heard_of_create(&outcome);
+            match outcome {
+                Ok(created) => {
+                    let owner = created.stat.ephemeral_owner;
+                    live.created(sent, owner).map_err(failed)?;
+                    return Ok(Created::Own(created.stat));
+                }
+                Err(error) if error.is(Refusal::NodeExists) => {
+                    return Ok(Created::Taken);
+                }
+                Err(error) if error.is(Refusal::NoNode) => {
+                    self.create_parent(live, server).await?;
+                    missing_again.wait().await;
+                }
+                Err(ServerError::OutcomeUnknown(_)) => {
+                    // Not created again before that is known: it would find itself there.
+                    match self.look(server, CaughtUp::First).await.map_err(failed)? {
+                        Some((data, stat)) if claim.owned.node.is(&data) => {
+                            // It may have been created in another session.
+                            live.is_owner(stat.ephemeral_owner).map_err(failed)?;
+                            live.heard_of_create(&Ok(()));
+                            return Ok(Created::Own(stat));
+                        }
+                        Some(_) => return Ok(Created::Taken),
+                        None => unknown.another(live, path, sent).await?,
+                    }
+                }
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+
+    /// What stands at the path, whoever's. Asks again as long as no answer comes.
+    async fn look(
+        &self,
+        server: &dyn ServerSession,
+        caught_up: CaughtUp,
+    ) -> Result<Option<Node>, ServerError> {
+        let path = self.path.as_str();
+        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        loop {
+            let sync = (caught_up == CaughtUp::First).then(|| server.sync(path));
+            let get = server.get(path);
+            let found = async {
+                if let Some(sync) = sync {
+                    sync.await?;
+                }
+                get.await
+            };
+            match found.await {
+                Ok(node) => return Ok(Some(node)),
+                Err(error) if error.is(Refusal::NoNode) => return Ok(None),
+                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn create_parent(
+        &self,
+        live: &LiveSession,
+        server: &dyn ServerSession,
+    ) -> Result<(), Error> {
+        let chroot = self.session.ensemble().chroot();
+        let Some(parent) = self.path.parent() else {
+            return Err(Error::MissingChroot {
+                chroot: chroot.to_owned(),
+            });
+        };
+        let missing = MissingDirectory {
+            path: &parent,
+            data: &[],
+            kind: self.options.directories,
+            acl: &self.options.acl,
+            chroot,
+        };
+        missing.create(live, server).await
+    }
+
+    async fn acquire_in(&self, live: &Arc<LiveSession>) -> Result<Grant, Error> {
+        let failed = |error| Error::at(self.path.as_str(), live.id(), error);
+        let server = live.server().map_err(failed)?;
+        let watching = Watching::new(live.clone(), server.clone(), Purpose::Wait);
+        let most = Duration::from_secs(1);
+        // That others come and go between the create and the read may happen a few times in a row.
+        let may_happen = || Backoff::after(4, most);
+        let (mut gone_again, mut backoff) = (may_happen(), Backoff::up_to(most));
+        loop {
+            self.may_create(live).await.map_err(failed)?;
+            let guard = self.guard(live, &*server).await?;
+            let claim = Claim::new(&self.session, live, &self.path, guard);
+            match self.create(live, &*server, &claim).await? {
+                Created::Own(stat) => match self.grant(live, claim, &stat).await? {
+                    Some(grant) => return Ok(grant),
+                    // The lease lapsed at this moment: given up, to try again.
+                    None => backoff.wait().await,
+                },
+                Created::Taken => {
+                    claim.nothing_created();
+                    match watching.get_and_watch(self.path.as_str()).await {
+                        // Whatever has happened to it, the next step is to try again.
+                        Ok((_, _, watch)) => {
+                            watch.await;
+                            gone_again = may_happen();
+                        }
+                        Err(error) if error.is(Refusal::NoNode) => gone_again.wait().await,
+                        Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+                        Err(error) => return Err(failed(error)),
+                    }
+                }
+            }
+        }
+    }
+
+    async fn try_acquire_in(&self, live: &Arc<LiveSession>) -> Result<Option<Grant>, Error> {
+        let failed = |error| Error::at(self.path.as_str(), live.id(), error);
+        let server = live.server().map_err(failed)?;
+        if self
+            .look(&*server, CaughtUp::OrNot)
+            .await
+            .map_err(failed)?
+            .is_some()
+        {
+            return Ok(None);
+        }
+        self.may_create(live).await.map_err(failed)?;
+        let guard = self.guard(live, &*server).await?;
+        let claim = Claim::new(&self.session, live, &self.path, guard);
+        match self.create(live, &*server, &claim).await? {
+            Created::Own(stat) => self.grant(live, claim, &stat).await,
+            Created::Taken => {
+                claim.nothing_created();
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Whether the server is to catch up with its leader before it answers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CaughtUp {
+    First,
+    OrNot,
+}
+
+enum Created {
+    Own(Stat),
+    Taken,
+}
+
+/// A znode that may have been created. Dropped, it is given up in the background.
+struct Claim {
+    owned: Owned,
+    identity: Identity,
+}
+
+impl Claim {
+    fn new(session: &Session, live: &Arc<LiveSession>, path: &NodePath, guard: Guard) -> Claim {
+        let identity = session.ensemble().identity();
+        let node = OwnNode::doubtful(live, path.as_str(), identity.prefix().as_bytes(), guard);
+        Claim {
+            owned: Owned::new(session, live, node),
+            identity,
+        }
+    }
+
+    fn identity(&self) -> Vec<u8> {
+        self.identity.prefix().into_bytes()
+    }
+
+    fn nothing_created(mut self) {
+        self.owned.settle();
+    }
+
+    fn grant(mut self, stat: &Stat) -> Option<Grant> {
+        let token = FencingToken::from(stat.czxid);
+        let lapses = self.owned.live.may_grant()?;
+        self.owned.node = self.owned.node.clone().certain(stat.czxid);
+        Some(Grant::new(self.owned, lapses, token, None))
+    }
+}
+
+impl fmt::Debug for SingleNode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("SingleNode")
+            .field("path", &self.path)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Recipe for SingleNode {
+    async fn acquire(&self) -> Result<Hold, Error> {
+        let live = self.session.live(self.path.as_str()).await?;
+        let grant = live
+            .during(self.path.as_str(), self.acquire_in(&live))
+            .await?;
+        Ok(Hold::new(grant, None))
+    }
+
+    async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
+        let live = self.session.live(self.path.as_str()).await?;
+        let grant = live
+            .during(self.path.as_str(), self.try_acquire_in(&live))
+            .await?;
+        Ok(grant.map(|grant| Hold::new(grant, None)))
+    }
+
+    async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
+        let live = self.session.live(self.path.as_str()).await?;
+        let failed = |error| Error::at(self.path.as_str(), live.id(), error);
+        let look = async {
+            let server = live.server().map_err(failed)?;
+            let node = self.look(&*server, CaughtUp::OrNot).await.map_err(failed)?;
+            let entry = node.map(|(data, stat)| QueueEntry {
+                position: 0,
+                name: self.path.name().to_owned(),
+                data,
+                session_id: SessionId(stat.ephemeral_owner),
+                fencing_token: FencingToken::from(stat.czxid),
+            });
+            Ok(entry.into_iter().collect())
+        };
+        live.during(self.path.as_str(), look).await
+    }
+
+    fn path(&self) -> &NodePath {
+        &self.path
+    }
+}

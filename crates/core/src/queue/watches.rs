@@ -1,0 +1,188 @@
+//! The watches that a waiter keeps from one look at the queue to the next.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt, select_all};
+
+use crate::backoff::Backoff;
+use crate::hold::loss_watch::{LossWatch, Standing};
+use crate::queue::session_queue::SessionQueue;
+use crate::server::ensemble::{Event, Watch};
+use crate::watch::budget::{Kind, Purpose, Reserved, WatchBudget};
+use crate::watch::watching::keeping;
+
+/// The watches of one waiter, kept as long as they are of use.
+pub(crate) struct Watches {
+    /// On the waiter's own znode.
+    pub(crate) own: Option<LossWatch>,
+    /// On the directory's data.
+    pub(crate) directory: Option<Watch>,
+    /// On the directory's children.
+    pub(crate) parent: Option<Watch>,
+    /// On the contenders waited on, by their names.
+    pub(crate) contenders: BTreeMap<String, Watch>,
+    /// Ready once events may have come in another order than they happened in: when the connection
+    /// has broken over which the youngest of the watches was set.
+    pub(crate) disconnected: Option<BoxFuture<'static, ()>>,
+    /// Reserved for the watches that are to be set next.
+    pub(crate) reserved: Option<Reserved>,
+    /// Paces the looks after a contender was gone before it was watched.
+    pub(crate) look_again: Backoff,
+}
+
+impl Default for Watches {
+    fn default() -> Watches {
+        Watches {
+            own: None,
+            directory: None,
+            parent: None,
+            contenders: BTreeMap::new(),
+            disconnected: None,
+            reserved: None,
+            look_again: may_happen(),
+        }
+    }
+}
+
+/// That a contender is gone before it is watched may happen a few times in a row.
+pub(crate) fn may_happen() -> Backoff {
+    Backoff::after(4, Duration::from_secs(1))
+}
+
+/// What wakes a waiter.
+pub(crate) enum Woken {
+    OwnGone,
+    /// The directory's data has changed, or nothing more will be told of a contender waited on.
+    Changed,
+    /// The znode of the contender with this name has gone.
+    Gone(String),
+    /// The znode of the contender with this name was written to.
+    Written(String),
+    /// There is room for the watches that are missing.
+    Room(Reserved),
+}
+
+impl Watches {
+    /// Drops the watches on all contenders but these.
+    pub(crate) fn keep(&mut self, names: &[&str]) {
+        self.contenders
+            .retain(|name, _| names.contains(&name.as_str()));
+    }
+
+    /// What is known of the waiter's own znode at the moment of the event that was just seen of
+    /// another.
+    ///
+    /// What happened to it before that event is known by now if both were told over one connection.
+    /// After a reconnect it may be told later.
+    pub(crate) fn look_at_own(&mut self) -> Standing {
+        let same_connection = match &mut self.disconnected {
+            Some(disconnected) => disconnected.now_or_never().is_none(),
+            None => false,
+        };
+        match self.own.as_mut().map(LossWatch::look) {
+            Some(Standing::Certain) if same_connection => Standing::Certain,
+            Some(Standing::Gone) => Standing::Gone,
+            _ => Standing::Doubtful,
+        }
+    }
+
+    /// Reserves a part of the watch budget for these paths, if there is room for all of them.
+    pub(crate) fn reserve<'p>(
+        &mut self,
+        queue: &SessionQueue<'_>,
+        purpose: Purpose,
+        wanted: impl Iterator<Item = (Kind, &'p str)>,
+    ) -> Option<Reserved> {
+        let budget = queue.live.attached::<WatchBudget>();
+        let reserved = budget.try_reserve(purpose, wanted);
+        // Given back only now: what was reserved already takes no more room.
+        self.reserved = None;
+        reserved
+    }
+
+    /// Waits for the first of the watches.
+    pub(crate) async fn next(&mut self) -> Woken {
+        let own = async {
+            match &mut self.own {
+                Some(own) => own.gone().await,
+                None => std::future::pending().await,
+            }
+        };
+        let directory = async {
+            match &mut self.directory {
+                Some(watch) => watch.await,
+                None => std::future::pending().await,
+            }
+        };
+        let other = async {
+            match self.contenders.is_empty() {
+                true => std::future::pending().await,
+                false => select_all(self.contenders.values_mut()).await,
+            }
+        };
+        let woken = tokio::select! {
+            // When the waiter's own deletion and another's are both known, its own counts.
+            biased;
+            _ = own => return Woken::OwnGone,
+            _ = directory => None,
+            (event, index, _) = other => Some((event, index)),
+        };
+        let Some((event, index)) = woken else {
+            self.directory = None;
+            return Woken::Changed;
+        };
+        let name = self
+            .contenders
+            .keys()
+            .nth(index)
+            .cloned()
+            .unwrap_or_default();
+        self.contenders.remove(&name);
+        match event {
+            Event::DataChanged | Event::Created | Event::ChildrenChanged => Woken::Written(name),
+            Event::Deleted => Woken::Gone(name),
+            Event::SessionEnded(_) => Woken::Changed,
+        }
+    }
+}
+
+/// A watch that was just set, with its part of the budget.
+pub(crate) fn kept(
+    queue: &SessionQueue<'_>,
+    kind: Kind,
+    path: &str,
+    watch: Watch,
+    reserved: &mut Reserved,
+) -> Watch {
+    keeping(queue.live, kind, path, watch, reserved.take(kind, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hold::loss_watch::Watched;
+    use crate::hold::own_znode::OwnNode;
+    use crate::server::ensemble::ServerSession;
+    use crate::session::scripted::Scripted;
+
+    /// The server tells what was missed in any order.
+    #[tokio::test(start_paused = true)]
+    async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
+        let (live, server) = Scripted::open(Duration::from_millis(1));
+        let watched = Watched {
+            node: OwnNode::unique(&live, "/own"),
+            live,
+            server: server.clone(),
+        };
+        let never = std::future::pending().boxed();
+        let mut watches = Watches {
+            own: Some(LossWatch::armed(watched, never, None)),
+            disconnected: Some(server.disconnected()),
+            ..Watches::default()
+        };
+        assert_eq!(watches.look_at_own(), Standing::Certain);
+        server.reconnect(1);
+        assert_eq!(watches.look_at_own(), Standing::Doubtful);
+    }
+}

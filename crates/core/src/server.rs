@@ -1,0 +1,10 @@
+//! The seam to the servers: traits and types, and their implementation over `zookeeper-client`.
+
+pub(crate) mod checks;
+pub(crate) mod connect_string;
+pub mod ensemble;
+pub(crate) mod error;
+pub(crate) mod options;
+pub(crate) mod own_identity;
+pub(crate) mod reach;
+pub(crate) mod zookeeper;

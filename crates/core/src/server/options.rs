@@ -1,0 +1,172 @@
+//! How to connect.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::invalid_input::InvalidInput;
+
+/// How a session is opened and kept.
+///
+/// ```
+/// use std::time::Duration;
+/// use zookeeper_recipes_core::ConnectOptions;
+///
+/// let options = ConnectOptions::new()
+///     .session_timeout(Duration::from_secs(15))
+///     .connection_timeout(Duration::from_secs(5))
+///     .auth("digest", "service:secret");
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct ConnectOptions {
+    pub(crate) session_timeout: Duration,
+    pub(crate) connection_timeout: Duration,
+    pub(crate) tick: Option<Duration>,
+    auth: Vec<(String, Vec<u8>)>,
+    #[cfg(feature = "tls")]
+    tls: Option<zookeeper_client::TlsOptions>,
+    #[cfg(feature = "sasl")]
+    sasl: Option<zookeeper_client::SaslOptions>,
+}
+
+impl ConnectOptions {
+    /// A session timeout of 10 seconds, a connection timeout of 10 seconds, no credentials.
+    pub fn new() -> ConnectOptions {
+        ConnectOptions {
+            session_timeout: Duration::from_secs(10),
+            connection_timeout: Duration::from_secs(10),
+            tick: None,
+            auth: Vec::new(),
+            #[cfg(feature = "tls")]
+            tls: None,
+            #[cfg(feature = "sasl")]
+            sasl: None,
+        }
+    }
+
+    /// How long the server keeps the session of a process that has gone silent.
+    ///
+    /// The server has the last word: it keeps this within 2 and 20 of its ticks unless told
+    /// otherwise. Short means that a dead holder's lock is passed on soon, long that a slow
+    /// network or a busy machine loses nothing.
+    pub fn session_timeout(mut self, timeout: Duration) -> ConnectOptions {
+        self.session_timeout = timeout;
+        self
+    }
+
+    /// How long [`Session::connect`](crate::Session::connect) may take to open the first session.
+    /// Until then it goes on trying, also if all servers refuse connections: they may be starting.
+    pub fn connection_timeout(mut self, timeout: Duration) -> ConnectOptions {
+        self.connection_timeout = timeout;
+        self
+    }
+
+    /// The `tickTime` of the servers, if it is known.
+    ///
+    /// A hold is declared lost a margin before the server could expire its session; the longer the
+    /// tick, the longer that margin must be (see [`docs::lease`](crate::docs::lease)). Not told,
+    /// the tick is taken to be two seconds, or half of a session timeout shorter than four. Tell
+    /// it if the servers have a longer one, and if they have a shorter one and the session timeout
+    /// is below six seconds: holds then survive longer disturbances.
+    pub fn tick(mut self, tick: Duration) -> ConnectOptions {
+        self.tick = Some(tick);
+        self
+    }
+
+    /// Credentials to present, for example `("digest", "user:password")`. May be given several
+    /// times.
+    ///
+    /// Digest credentials without a colon are refused when the session is opened.
+    pub fn auth(mut self, scheme: &str, credentials: impl AsRef<[u8]>) -> ConnectOptions {
+        self.auth
+            .push((scheme.to_owned(), credentials.as_ref().to_owned()));
+        self
+    }
+
+    /// Encrypts the connections.
+    #[cfg(feature = "tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+    pub fn tls(mut self, options: zookeeper_client::TlsOptions) -> ConnectOptions {
+        self.tls = Some(options);
+        self
+    }
+
+    /// Authenticates through SASL: by DIGEST-MD5, or by GSSAPI where the client crate's feature for
+    /// it is enabled as well.
+    #[cfg(feature = "sasl")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "sasl")))]
+    pub fn sasl(mut self, options: impl Into<zookeeper_client::SaslOptions>) -> ConnectOptions {
+        self.sasl = Some(options.into());
+        self
+    }
+
+    /// Refuses what makes no sense, before anything is sent.
+    pub(crate) fn check(&self) -> Result<(), InvalidInput> {
+        const SHORTEST: Duration = Duration::from_millis(100);
+        const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
+        let given = format!("{:?}", self.session_timeout);
+        if self.session_timeout < SHORTEST {
+            let problem = format!("is too short to keep a session: the least is {SHORTEST:?}");
+            return Err(InvalidInput::new("session timeout", given, problem));
+        }
+        if self.session_timeout > LONGEST {
+            let problem = format!("is longer than ZooKeeper can count, which is {LONGEST:?}");
+            return Err(InvalidInput::new("session timeout", given, problem));
+        }
+        let is_pair = |credentials: &Vec<u8>| credentials.contains(&b':');
+        let mut digests = self.auth.iter().filter(|(scheme, _)| scheme == "digest");
+        if !digests.all(|(_, credentials)| is_pair(credentials)) {
+            let problem = "needs credentials of the form user:password";
+            return Err(InvalidInput::new("scheme", "digest", problem));
+        }
+        if self.tick.is_some_and(|tick| tick.is_zero()) {
+            return Err(InvalidInput::new("tick", "0", "must not be zero"));
+        }
+        Ok(())
+    }
+
+    /// Whether the server is shown nothing that says who this is.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        let is_anonymous = self.auth.is_empty();
+        #[cfg(feature = "tls")]
+        let is_anonymous = is_anonymous && self.tls.is_none();
+        #[cfg(feature = "sasl")]
+        let is_anonymous = is_anonymous && self.sasl.is_none();
+        is_anonymous
+    }
+
+    pub(crate) fn connector(&self) -> zookeeper_client::Connector {
+        let mut connector =
+            zookeeper_client::Client::connector().with_session_timeout(self.session_timeout);
+        for (scheme, credentials) in &self.auth {
+            connector = connector.with_auth(scheme, credentials);
+        }
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            connector = connector.with_tls(tls.clone());
+        }
+        #[cfg(feature = "sasl")]
+        if let Some(sasl) = &self.sasl {
+            connector = connector.with_sasl(sasl.clone());
+        }
+        connector
+    }
+}
+
+impl Default for ConnectOptions {
+    fn default() -> ConnectOptions {
+        ConnectOptions::new()
+    }
+}
+
+/// Leaves the credentials out.
+impl fmt::Debug for ConnectOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ConnectOptions")
+            .field("session_timeout", &self.session_timeout)
+            .field("connection_timeout", &self.connection_timeout)
+            .field("tick", &self.tick)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,236 @@
+//! What keeps a ZooKeeper session: probes, and the proof after each reconnect.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use tokio::time::{Interval, MissedTickBehavior};
+
+use crate::server::ensemble::{ConnectionState, ServerSession};
+use crate::server::error::ServerError;
+use crate::session::live::{Contact, LiveSession};
+use crate::session::proof::prove;
+
+/// How many probes are under way at once.
+const MOST_PROBES: usize = 4;
+
+/// Keeps one ZooKeeper session. Does not keep its server side open.
+pub(crate) struct Keeper {
+    live: Arc<LiveSession>,
+    server: Weak<dyn ServerSession>,
+    ticks: Interval,
+    /// The probes under way, oldest first.
+    probes: VecDeque<Probe>,
+    proof: Option<BoxFuture<'static, Result<(), ServerError>>>,
+    /// The first state is the one that the session was opened with, no reconnect.
+    opened: bool,
+}
+
+struct Probe {
+    sent: Duration,
+    answer: BoxFuture<'static, Result<(), ServerError>>,
+}
+
+impl Keeper {
+    pub(crate) fn new(live: &Arc<LiveSession>, server: &Arc<dyn ServerSession>) -> Keeper {
+        let mut ticks = tokio::time::interval(live.probe_interval());
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Keeper {
+            live: live.clone(),
+            server: Arc::downgrade(server),
+            ticks,
+            probes: VecDeque::new(),
+            proof: None,
+            opened: false,
+        }
+    }
+
+    /// Takes note of what has become of the connection.
+    pub(crate) fn connection_is(&mut self, state: ConnectionState) {
+        match state {
+            ConnectionState::Connected => {
+                if std::mem::replace(&mut self.opened, true) {
+                    self.live.reconnected();
+                    self.probe();
+                }
+            }
+            ConnectionState::Disconnected => {
+                self.opened = true;
+                self.live.set_contact(Contact::Suspended);
+            }
+            ConnectionState::Ended(_) => {}
+        }
+    }
+
+    /// Does the next thing there is to do.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn works(&mut self) {
+        let Keeper {
+            ticks,
+            probes,
+            proof,
+            ..
+        } = self;
+        let answer = async {
+            match probes.front_mut() {
+                Some(probe) => (&mut probe.answer).await,
+                None => std::future::pending().await,
+            }
+        };
+        let proved = async {
+            match proof {
+                Some(proof) => proof.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            proved = proved => {
+                self.proof = None;
+                self.is_proved(proved);
+            }
+            answer = answer => {
+                if let (Some(probe), Ok(())) = (self.probes.pop_front(), answer) {
+                    self.live.answered(probe.sent);
+                    self.is_in_contact();
+                }
+            }
+            _ = ticks.tick() => self.tick(),
+        }
+    }
+
+    fn tick(&mut self) {
+        let patience = self.live.timeout() / 4;
+        let now = self.live.now();
+        let is_overdue = |probe: &Probe| probe.sent + patience < now;
+        if self.probes.front().is_some_and(is_overdue) {
+            self.live.set_contact(Contact::Suspended);
+        }
+        self.probe();
+        if let Some(server) = self.server.upgrade() {
+            self.live.tick(&server);
+        }
+    }
+
+    /// Sends a probe, and the proof where one is wanted.
+    fn probe(&mut self) {
+        let Some(server) = self.server.upgrade() else {
+            return;
+        };
+        self.live.look_at_connection(&*server);
+        if self.proof.is_none() && self.live.must_be_proven() {
+            self.proof = Some(prove(self.live.clone(), server.clone()).boxed());
+        }
+        if self.probes.len() < MOST_PROBES {
+            let sent = self.live.now();
+            let mut answer = async move { server.sync("/").await }.boxed();
+            // Sent now, also if the answers to earlier probes are still waited for.
+            let at_once = (&mut answer).now_or_never();
+            let answer = at_once.map_or(answer, |answer| ready(answer).boxed());
+            self.probes.push_back(Probe { sent, answer });
+        }
+    }
+
+    fn is_proved(&mut self, proved: Result<(), ServerError>) {
+        match proved {
+            Ok(()) => self.is_in_contact(),
+            Err(ServerError::SessionOver(end)) => {
+                let session = self.live.id();
+                tracing::warn!(%session, "the server has put the client into another session");
+                self.live.end(end);
+            }
+            // The next connection is proved anew.
+            Err(error) => tracing::debug!(%error, "no proof of the session yet"),
+        }
+    }
+
+    /// An answer has come; what is held is in doubt as long as the session is not proven.
+    fn is_in_contact(&self) {
+        let server = self.server.upgrade();
+        let is_connected =
+            server.is_some_and(|server| server.state() == ConnectionState::Connected);
+        if is_connected && !self.live.must_be_proven() {
+            self.live.set_contact(Contact::Connected);
+        }
+    }
+
+    /// Lets go of what is under way. What is left of the server side, if anybody keeps it.
+    pub(crate) fn end(self) -> Weak<dyn ServerSession> {
+        self.server
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::session::scripted::{LEASE, Scripted, TIMEOUT};
+
+    async fn keep(keeper: &mut Keeper, time: Duration) {
+        let works = async {
+            loop {
+                keeper.works().await;
+            }
+        };
+        // It works for ever.
+        let _: Result<(), _> = timeout(time, works).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn probe_counts_from_its_sending() {
+        let (live, script) = Scripted::open(Duration::from_millis(2_400));
+        let server: Arc<dyn ServerSession> = script.clone();
+        let mut keeper = Keeper::new(&live, &server);
+        keep(&mut keeper, TIMEOUT * 2).await;
+        // The last to be answered was sent at 17 s; those answered by 14.75 s are confirmed by it.
+        let valid_until = live.now() + live.remaining();
+        assert_eq!(valid_until, Duration::from_secs(12) + LEASE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn probe_that_queues_behind_own_requests_suspends_nobody() {
+        // How long a server takes for some thousands of requests that were sent before the probe.
+        for (queued, contact) in [(2_400, Contact::Connected), (3_600, Contact::Suspended)] {
+            let (live, script) = Scripted::open(Duration::from_millis(queued));
+            let server: Arc<dyn ServerSession> = script.clone();
+            let mut keeper = Keeper::new(&live, &server);
+            keep(&mut keeper, TIMEOUT / 4 - Duration::from_millis(200)).await;
+            assert_eq!(live.condition().contact, Contact::Connected);
+            keep(&mut keeper, 2 * live.probe_interval()).await;
+            assert_eq!(live.condition().contact, contact, "{queued} ms");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reconnect_is_counted_and_the_first_state_is_none() {
+        let (live, script) = Scripted::open(Duration::ZERO);
+        let server: Arc<dyn ServerSession> = script.clone();
+        let mut keeper = Keeper::new(&live, &server);
+        for reconnects in 0..3 {
+            keeper.connection_is(ConnectionState::Connected);
+            assert_eq!(live.condition().reconnects, reconnects);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hold_is_in_doubt_until_the_session_is_proven() {
+        let (live, script) = Scripted::open(Duration::from_millis(100));
+        let server: Arc<dyn ServerSession> = script.clone();
+        let mut keeper = Keeper::new(&live, &server);
+        let _own = live.own_znodes().list("/locks/a".into(), None);
+        live.heard_of_create(&Ok(()));
+        live.created(live.now(), 1).expect("the session's own");
+        keeper.connection_is(ConnectionState::Disconnected);
+        script.reconnect(1);
+        live.look_at_connection(&*server);
+        live.answered(live.now());
+        keeper.is_in_contact();
+        assert_eq!(live.condition().contact, Contact::Suspended);
+        live.created(live.now(), 1).expect("the session's own");
+        keeper.is_in_contact();
+        assert_eq!(live.condition().contact, Contact::Connected);
+    }
+}

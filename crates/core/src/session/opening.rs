@@ -1,0 +1,148 @@
+//! The opening of a ZooKeeper session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout};
+
+use crate::backoff::Backoff;
+use crate::error::Error;
+use crate::invalid_input::InvalidInput;
+use crate::server::ensemble::{Ensemble, ServerSession};
+use crate::server::error::{Refusal, ServerError, SessionEnd};
+use crate::server::options::ConnectOptions;
+use crate::session::breaks::Unsupported;
+use crate::session::lease::Terms;
+use crate::session::live::LiveSession;
+
+/// Why no session was opened, and whether to try again is no use.
+pub(crate) struct NotOpened {
+    pub(crate) error: Error,
+    pub(crate) last: Option<SessionEnd>,
+}
+
+/// Opens a ZooKeeper session within the connection timeout.
+pub(crate) async fn open(
+    ensemble: &Arc<dyn Ensemble>,
+    options: &ConnectOptions,
+    unsupported: &Unsupported,
+) -> Result<Arc<LiveSession>, NotOpened> {
+    let began = Instant::now();
+    let failed = |seen: ServerError, last| NotOpened {
+        error: Error::Connect {
+            address: ensemble.address(),
+            tried_for: began.elapsed(),
+            cause: ensemble.obstacle().unwrap_or_else(|| Arc::new(seen)),
+        },
+        last,
+    };
+    let mut seen = ServerError::outcome_unknown("no server answered");
+    let connecting = connect(ensemble, &mut seen);
+    let (asked_at, server) = match timeout(options.connection_timeout, connecting).await {
+        Ok(Ok(connected)) => connected,
+        Ok(Err(ServerError::Refused(Refusal::BadArguments(problem)))) => {
+            let error = InvalidInput::new("connect string", ensemble.address(), problem);
+            return Err(NotOpened {
+                error: error.into(),
+                last: None,
+            });
+        }
+        Ok(Err(ServerError::SessionOver(end))) => {
+            let last = (end != SessionEnd::Expired).then_some(end);
+            return Err(failed(ServerError::SessionOver(end), last));
+        }
+        Ok(Err(error)) => return Err(failed(error, None)),
+        Err(_) => return Err(failed(seen, None)),
+    };
+    let terms = terms(&**ensemble, options, server.timeout()).map_err(|error| NotOpened {
+        error: error.into(),
+        last: None,
+    })?;
+    Ok(Arc::new(LiveSession::new(
+        ensemble.clone(),
+        server,
+        terms,
+        asked_at,
+        unsupported.clone(),
+        Handle::current(),
+    )))
+}
+
+/// Asks for a session until a definite answer comes. Returns it with the time of its request, and
+/// notes the last failure in `seen`.
+async fn connect(
+    ensemble: &Arc<dyn Ensemble>,
+    seen: &mut ServerError,
+) -> Result<(Option<Duration>, Arc<dyn ServerSession>), ServerError> {
+    let mut backoff = Backoff::up_to(Duration::from_secs(1));
+    loop {
+        let asked_at = ensemble.opens_sessions().then(|| ensemble.now());
+        match ensemble.connect().await {
+            Ok(server) => return Ok((asked_at, server)),
+            Err(unknown @ ServerError::OutcomeUnknown(_)) => *seen = unknown,
+            Err(error) => return Err(error),
+        }
+        backoff.wait().await;
+    }
+}
+
+/// Makes sure that the chroot is there: under one that is not, an ensemble passes for empty.
+pub(crate) async fn check_chroot(ensemble: &dyn Ensemble, live: &LiveSession) -> Result<(), Error> {
+    let chroot = ensemble.chroot();
+    let (false, Ok(server)) = (chroot == "/", live.server()) else {
+        return Ok(());
+    };
+    match server.get("/").await {
+        Err(error) if error.is(Refusal::NoNode) => Err(Error::MissingChroot {
+            chroot: chroot.to_owned(),
+        }),
+        // What else is wrong, the first recipe is told.
+        _ => Ok(()),
+    }
+}
+
+/// How the lease is counted in a session that was granted this timeout.
+fn terms(
+    ensemble: &dyn Ensemble,
+    options: &ConnectOptions,
+    granted: Duration,
+) -> Result<Terms, InvalidInput> {
+    let Some(tick) = options.tick else {
+        let may_be_raised = !ensemble.opens_sessions() || granted > options.session_timeout;
+        return Ok(Terms::untold(granted, may_be_raised));
+    };
+    let terms = Terms::told(granted, tick);
+    if terms.can_be_kept() {
+        return Ok(terms);
+    }
+    let problem = format!("is more than half of the session timeout, {granted:?}");
+    Err(InvalidInput::new("tick", format!("{tick:?}"), problem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::scripted::Scripted;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn timeout_that_the_server_raises_tells_of_a_longer_tick() {
+        let (_live, ensemble) = Scripted::open(SECOND);
+        let options = ConnectOptions::new().session_timeout(30 * SECOND);
+        let as_asked = terms(&*ensemble, &options, 30 * SECOND).expect("it can be kept");
+        let raised = terms(&*ensemble, &options, 40 * SECOND).expect("it can be kept");
+        assert_eq!(as_asked, Terms::untold(30 * SECOND, false));
+        assert_eq!(raised, Terms::untold(40 * SECOND, true));
+        assert_ne!(raised, Terms::untold(40 * SECOND, false));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tick_that_leaves_no_lease_is_refused() {
+        let (_live, ensemble) = Scripted::open(SECOND);
+        let tick = |seconds| ConnectOptions::new().tick(SECOND * seconds);
+        assert!(terms(&*ensemble, &tick(5), 10 * SECOND).is_ok());
+        assert!(terms(&*ensemble, &tick(6), 10 * SECOND).is_err());
+    }
+}

@@ -1,0 +1,249 @@
+//! A session with a server that does as a unit test says, by tokio's clock.
+
+use std::future::{pending, ready};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{self, BoxStream, StreamExt};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use crate::server::ensemble::{
+    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Node, Operation, Outcome, Reply,
+    ServerSession, SessionId, Stat, TransactionError, Watch,
+};
+use crate::server::error::{Refusal, ServerError};
+use crate::session::breaks::Unsupported;
+use crate::session::lease::Terms;
+use crate::session::live::LiveSession;
+use crate::sync::lock;
+
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
+const TICK: Duration = Duration::from_secs(2);
+
+/// How long the lease runs after the sending of a contact that counts.
+pub(crate) const LEASE: Duration = Duration::from_millis(8_750);
+
+/// The session 1, and the ensemble that it is a session with.
+#[derive(Debug)]
+pub(crate) struct Scripted {
+    began: Instant,
+    /// How long after the request an answer comes.
+    answers_after: Duration,
+    /// The session that the connection serves.
+    serves: AtomicI64,
+    /// Counts the connections.
+    connection: watch::Sender<u64>,
+    /// When each sync was sent.
+    syncs: Mutex<Vec<Duration>>,
+    /// How long the process stands still at its next look at the clock but one.
+    pause: Mutex<[Duration; 2]>,
+    /// Which operation of a transaction is refused, and why.
+    refused: Mutex<Option<(usize, Refusal)>>,
+    /// By which transaction the znode that is read at any path was created and last written to.
+    shown: Mutex<Option<(i64, i64)>>,
+}
+
+impl Scripted {
+    /// The session, opened at this moment, and its server, which answers after so long.
+    pub(crate) fn open(answers_after: Duration) -> (Arc<LiveSession>, Arc<Scripted>) {
+        let scripted = Arc::new(Scripted {
+            began: Instant::now(),
+            answers_after,
+            serves: AtomicI64::new(1),
+            connection: watch::Sender::new(0),
+            syncs: Mutex::default(),
+            pause: Mutex::default(),
+            refused: Mutex::default(),
+            shown: Mutex::default(),
+        });
+        let ensemble: Arc<dyn Ensemble> = scripted.clone();
+        let unsupported = Unsupported::new(&ensemble);
+        let live = LiveSession::new(
+            ensemble,
+            scripted.clone(),
+            Terms::told(TIMEOUT, TICK),
+            Some(Duration::ZERO),
+            unsupported,
+            Handle::current(),
+        );
+        (Arc::new(live), scripted)
+    }
+
+    /// Puts the client on another connection, which serves this session.
+    pub(crate) fn reconnect(&self, session: i64) {
+        self.serves.store(session, Ordering::Relaxed);
+        self.connection.send_modify(|number| *number += 1);
+    }
+
+    /// Whether a sync was sent at this moment.
+    pub(crate) fn has_sent(&self, at: Duration) -> bool {
+        lock(&self.syncs).contains(&at)
+    }
+
+    /// Has the process stand still for so long between its next two looks at the clock.
+    pub(crate) fn pause_between_looks(&self, pause: Duration) {
+        *lock(&self.pause) = [Duration::ZERO, pause];
+    }
+
+    /// Has transactions refused for this operation of theirs.
+    pub(crate) fn refuse(&self, operation: usize, refusal: Refusal) {
+        *lock(&self.refused) = Some((operation, refusal));
+    }
+
+    /// Has a znode read at any path, created and last written to by these transactions.
+    pub(crate) fn show(&self, czxid: i64, mzxid: i64) {
+        *lock(&self.shown) = Some((czxid, mzxid));
+    }
+
+    fn shown(&self) -> Option<Node> {
+        let (czxid, mzxid) = (*lock(&self.shown))?;
+        let stat = Stat {
+            czxid,
+            mzxid,
+            ..self.stat()
+        };
+        Some((Vec::new(), stat))
+    }
+
+    /// Of a znode that was created just now.
+    fn stat(&self) -> Stat {
+        Stat {
+            czxid: 1,
+            mzxid: 1,
+            pzxid: 1,
+            ctime: 0,
+            mtime: 0,
+            version: 0,
+            cversion: 0,
+            aversion: 0,
+            ephemeral_owner: self.serves.load(Ordering::Relaxed),
+            data_length: 0,
+            num_children: 0,
+        }
+    }
+
+    fn answer<T: Send + 'static>(&self, answer: T) -> Reply<'static, T> {
+        // From the request on, not from when somebody waits for the answer.
+        let answered = sleep(self.answers_after);
+        async move {
+            answered.await;
+            Ok(answer)
+        }
+        .boxed()
+    }
+}
+
+impl Ensemble for Scripted {
+    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+        pending().boxed()
+    }
+
+    fn now(&self) -> Duration {
+        let mut pause = lock(&self.pause);
+        let [before, next] = *pause;
+        *pause = [before + next, Duration::ZERO];
+        self.began.elapsed() + before
+    }
+
+    fn address(&self) -> String {
+        "a script".to_owned()
+    }
+}
+
+impl ServerSession for Scripted {
+    fn id(&self) -> SessionId {
+        SessionId(1)
+    }
+
+    fn timeout(&self) -> Duration {
+        TIMEOUT
+    }
+
+    fn state(&self) -> ConnectionState {
+        ConnectionState::Connected
+    }
+
+    fn states(&self) -> BoxStream<'static, ConnectionState> {
+        stream::pending().boxed()
+    }
+
+    fn disconnected(&self) -> BoxFuture<'static, ()> {
+        let mut connection = self.connection.subscribe();
+        async move {
+            let _ = connection.changed().await;
+        }
+        .boxed()
+    }
+
+    fn own_identity(&self) -> Option<AuthId> {
+        None
+    }
+
+    fn create<'a>(
+        &'a self,
+        path: &'a str,
+        _: &[u8],
+        _: CreateMode,
+        _: &[Acl],
+    ) -> Reply<'a, Created> {
+        let (path, stat) = (path.to_owned(), self.stat());
+        self.answer(Created { path, stat })
+    }
+
+    fn delete<'a>(&'a self, _: &'a str) -> Reply<'a, ()> {
+        self.answer(())
+    }
+
+    fn list<'a>(&'a self, _: &'a str) -> Reply<'a, Vec<String>> {
+        self.answer(Vec::new())
+    }
+
+    fn list_and_watch<'a>(&'a self, _: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
+        self.answer((Vec::new(), pending().boxed()))
+    }
+
+    fn get<'a>(&'a self, _: &'a str) -> Reply<'a, Node> {
+        match self.shown() {
+            Some(node) => self.answer(node),
+            None => pending().boxed(),
+        }
+    }
+
+    fn get_and_watch<'a>(&'a self, _: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
+        match self.shown() {
+            Some((data, stat)) => self.answer((data, stat, pending().boxed())),
+            None => pending().boxed(),
+        }
+    }
+
+    fn exists_and_watch<'a>(&'a self, _: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
+        pending().boxed()
+    }
+
+    fn transact<'a>(
+        &'a self,
+        _: &[Operation],
+    ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
+        let outcomes = match lock(&self.refused).clone() {
+            Some((operation, refusal)) => Err(TransactionError {
+                operation: Some(operation),
+                error: ServerError::Refused(refusal),
+            }),
+            None => Ok(Vec::new()),
+        };
+        ready(outcomes).boxed()
+    }
+
+    fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
+        self.answer(paths.iter().map(|_| self.shown()).collect())
+    }
+
+    fn sync<'a>(&'a self, _: &'a str) -> Reply<'a, ()> {
+        lock(&self.syncs).push(self.began.elapsed());
+        self.answer(())
+    }
+}

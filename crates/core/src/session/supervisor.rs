@@ -1,0 +1,198 @@
+//! The task that keeps a session handle: one ZooKeeper session after the other.
+
+use std::sync::{Arc, Weak};
+
+use futures_util::stream::{BoxStream, StreamExt};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::backoff::Backoff;
+use crate::server::ensemble::{ConnectionState, Ensemble, ServerSession};
+use crate::server::error::SessionEnd;
+use crate::server::options::ConnectOptions;
+use crate::session::breaks::Unsupported;
+use crate::session::current::Current;
+use crate::session::keeper::Keeper;
+use crate::session::live::{Contact, LiveSession};
+use crate::session::opening::{NotOpened, open};
+use crate::session::own_znodes::{OwnZnode, delete_all};
+use crate::session::state::SessionState;
+
+/// The task behind a [`Session`](crate::Session).
+pub(crate) struct Supervisor {
+    pub(crate) ensemble: Arc<dyn Ensemble>,
+    pub(crate) options: ConnectOptions,
+    pub(crate) unsupported: Unsupported,
+    pub(crate) current: watch::Sender<Current>,
+    pub(crate) state: watch::Sender<SessionState>,
+    pub(crate) closing: watch::Receiver<bool>,
+}
+
+impl Supervisor {
+    pub(crate) async fn run(mut self, mut live: Arc<LiveSession>) {
+        let end = loop {
+            // Where the runtime goes down, this goes with it, and nobody is left to keep the session.
+            let kept = EndedUnlessKept(live.clone());
+            let end = self.keep(&live).await;
+            drop(kept);
+            tracing::info!(session = %live.id(), %end, "ZooKeeper session over");
+            // Servers that no longer take the session's own identity may take it without.
+            if !matches!(end, SessionEnd::Expired | SessionEnd::AuthenticationFailed) {
+                break end;
+            }
+            self.current.send_replace(Current::Opening);
+            self.state.send_replace(SessionState::Reopening);
+            live = match self.reopen(end).await {
+                Ok(live) => live,
+                Err(end) => break end,
+            };
+            self.current.send_replace(Current::Live(live.clone()));
+            self.state.send_replace(SessionState::Connected(live.id()));
+        };
+        self.current.send_replace(Current::Over(end));
+        self.state.send_replace(SessionState::Over(end));
+    }
+
+    /// Opens the next session, after one that came to this end.
+    async fn reopen(&mut self, before: SessionEnd) -> Result<Arc<LiveSession>, SessionEnd> {
+        let mut backoff = Backoff::up_to(Duration::from_secs(5));
+        loop {
+            let attempt = async {
+                let opened = open(&self.ensemble, &self.options, &self.unsupported).await;
+                if opened.is_err() {
+                    backoff.wait().await;
+                }
+                opened
+            };
+            let opened = tokio::select! {
+                biased;
+                () = closed(&mut self.closing) => return Err(SessionEnd::Closed),
+                opened = attempt => opened,
+            };
+            match opened {
+                Ok(live) => return Ok(live),
+                // A client that was connected elsewhere cannot be connected again.
+                Err(NotOpened {
+                    last: Some(SessionEnd::Closed),
+                    ..
+                }) => {
+                    return Err(before);
+                }
+                Err(NotOpened {
+                    last: Some(end), ..
+                }) => return Err(end),
+                Err(NotOpened { error, last: None }) => {
+                    tracing::warn!(%error, "no new ZooKeeper session yet");
+                }
+            }
+        }
+    }
+
+    /// Keeps one ZooKeeper session until its end, and tells how it stands.
+    async fn keep(&mut self, live: &Arc<LiveSession>) -> SessionEnd {
+        let server = match live.server() {
+            Ok(server) => server,
+            // Somebody has been told so already.
+            Err(_) => return live.ended().await,
+        };
+        let mut states = server.states();
+        let mut keeper = Keeper::new(live, &server);
+        drop(server);
+        let end = loop {
+            tokio::select! {
+                biased;
+                () = closed(&mut self.closing) => break SessionEnd::Closed,
+                end = live.ended() => break end,
+                state = states.next() => match state {
+                    Some(ConnectionState::Ended(end)) => break end,
+                    Some(state) => keeper.connection_is(state),
+                    None => break SessionEnd::Closed,
+                },
+                () = keeper.works() => {}
+                () = lapse(live) => {}
+            }
+            live.supervised();
+            self.state.send_if_modified(|state| {
+                let now = match live.condition().contact {
+                    Contact::Suspended => SessionState::Suspended(live.id()),
+                    Contact::Connected | Contact::Ended(_) => SessionState::Connected(live.id()),
+                };
+                std::mem::replace(state, now) != now
+            });
+        };
+        let server = keeper.end();
+        let own = live.own_znodes().all();
+        live.end(end);
+        if end == SessionEnd::Closed {
+            close(live, server, &mut states, own).await;
+        }
+        end
+    }
+}
+
+/// Waits until the server has been told that the session is closed, at most for its timeout.
+///
+/// It is told once nobody has the server side any more. An attempt that is parked half-way keeps
+/// it, and with it the session: then its znodes are deleted instead, one by one.
+async fn close(
+    live: &Arc<LiveSession>,
+    server: Weak<dyn ServerSession>,
+    states: &mut BoxStream<'static, ConnectionState>,
+    own: Vec<OwnZnode>,
+) {
+    let told = async {
+        while let Some(state) = states.next().await {
+            if matches!(state, ConnectionState::Ended(_)) {
+                break;
+            }
+        }
+    };
+    let deleted = async {
+        tokio::time::sleep(live.probe_interval()).await;
+        match server.upgrade() {
+            Some(server) => delete_all(&*server, &own).await,
+            None => std::future::pending().await,
+        }
+    };
+    let either = async {
+        tokio::select! {
+            biased;
+            () = told => {}
+            () = deleted => {}
+        }
+    };
+    if timeout(live.timeout(), either).await.is_err() {
+        tracing::warn!(session = %live.id(), "the server was not told of the close");
+    }
+}
+
+/// Ends a session on this side when it is no longer kept, so that all who wait in it are told, also
+/// in other runtimes. Does nothing where it has ended already.
+struct EndedUnlessKept(Arc<LiveSession>);
+
+impl Drop for EndedUnlessKept {
+    fn drop(&mut self) {
+        self.0.end(SessionEnd::Closed);
+    }
+}
+
+/// Waits until the lease lapses, and takes note of it; for ever where it already has.
+async fn lapse(live: &LiveSession) {
+    loop {
+        let (_, lapsed) = live.look_at_lease();
+        if lapsed {
+            return std::future::pending().await;
+        }
+        tokio::time::sleep(live.remaining()).await;
+        if live.look_at_lease().1 {
+            return;
+        }
+    }
+}
+
+/// Resolves when the session is to be closed: on request, or since nobody has it any more.
+async fn closed(closing: &mut watch::Receiver<bool>) {
+    // An error means that the last handle has gone.
+    let _ = closing.wait_for(|close| *close).await;
+}

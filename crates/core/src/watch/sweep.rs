@@ -1,0 +1,347 @@
+//! The sweep: looks at the znodes that a session has no room to watch.
+//!
+//! Watchers without room register a [`Look`]. One task of the session reads all these znodes, each
+//! once and up to a thousand in a request, in each sixth of the session timeout. The task runs only
+//! while there is something to look at.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::server::ensemble::{Node, ServerSession};
+use crate::server::error::{Refusal, ServerError};
+use crate::session::live::{Attachment, LiveSession};
+use crate::sync::lock;
+use crate::watch::budget::WatchBudget;
+
+/// How many znodes are read in one request.
+const MOST_IN_REQUEST: usize = 1_000;
+/// How much is read in one request: far below what a server accepts, and quickly answered.
+const MOST_BYTES_IN_REQUEST: usize = 512 * 1024;
+/// How many znodes of each urgency are read in one sweep; if there are more, the next goes on.
+const MOST_IN_SWEEP: usize = 3_000;
+/// How much data a znode is taken to have before it was read.
+const ASSUMED_BYTES: usize = 8 * 1024;
+/// What the answer says of each znode besides its data.
+const STAT_BYTES: usize = 80;
+
+/// How urgent it is to look at a znode. No number of the later ones delays the earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// Somebody waits for its going.
+    Waited,
+    /// Somebody wants to know.
+    Other,
+}
+
+/// What was seen of a znode.
+#[derive(Clone, Debug)]
+pub(crate) enum Seen {
+    Gone,
+    /// With its data if one of those who look wants it.
+    There(Arc<Node>),
+    Refused(Refusal),
+}
+
+/// The znodes of one session that are to be looked at.
+#[derive(Default)]
+pub(crate) struct Sweep {
+    znodes: Mutex<Znodes>,
+}
+
+#[derive(Default)]
+struct Znodes {
+    by_path: BTreeMap<Arc<str>, Znode>,
+    /// The last one that was looked at, for each urgency.
+    last: [Option<Arc<str>>; 2],
+    is_running: bool,
+}
+
+struct Znode {
+    /// How many look at it, for each urgency.
+    looks: [usize; 2],
+    wants_data: bool,
+    /// Whether a look has begun that knows nothing of what was seen before.
+    is_new_to_some: bool,
+    /// How much the answer says of it.
+    bytes: usize,
+    seen: watch::Sender<Option<Seen>>,
+}
+
+impl Default for Znode {
+    fn default() -> Znode {
+        Znode {
+            looks: [0; 2],
+            wants_data: false,
+            is_new_to_some: true,
+            bytes: ASSUMED_BYTES,
+            seen: watch::Sender::new(None),
+        }
+    }
+}
+
+/// A look at one znode, from time to time, until it is dropped.
+pub(crate) struct Look {
+    sweep: Arc<Sweep>,
+    path: Arc<str>,
+    urgency: Urgency,
+    seen: watch::Receiver<Option<Seen>>,
+}
+
+/// Has a znode looked at until the look is dropped.
+pub(crate) fn look_at(live: &Arc<LiveSession>, path: &str, urgency: Urgency) -> Look {
+    begin(live, path, urgency, false)
+}
+
+/// Has a znode looked at, and its data read, until the look is dropped.
+pub(crate) fn read(live: &Arc<LiveSession>, path: &str, urgency: Urgency) -> Look {
+    begin(live, path, urgency, true)
+}
+
+fn begin(live: &Arc<LiveSession>, path: &str, urgency: Urgency, wants_data: bool) -> Look {
+    let sweep = live.attached::<Sweep>();
+    let mut znodes = lock(&sweep.znodes);
+    let known = znodes.by_path.get_key_value(path);
+    let path = known.map_or_else(|| path.into(), |(path, _)| path.clone());
+    let znode = znodes.by_path.entry(path.clone()).or_default();
+    znode.looks[urgency as usize] += 1;
+    znode.wants_data |= wants_data;
+    // What was seen before this look may be long over.
+    znode.is_new_to_some = true;
+    let seen = znode.seen.subscribe();
+    let is_running = std::mem::replace(&mut znodes.is_running, true);
+    drop(znodes);
+    if !is_running {
+        live.in_background(run(live.clone()));
+    }
+    Look {
+        sweep,
+        path,
+        urgency,
+        seen,
+    }
+}
+
+impl Look {
+    /// Waits until `is_news` makes something of what is seen.
+    ///
+    /// Cancel safe: may be dropped and called again.
+    pub(crate) async fn until<T>(&mut self, mut is_news: impl FnMut(&Seen) -> Option<T>) -> T {
+        loop {
+            // The sender stays as long as the look does.
+            if self.seen.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+            let news = self
+                .seen
+                .borrow_and_update()
+                .as_ref()
+                .and_then(&mut is_news);
+            if let Some(news) = news {
+                return news;
+            }
+        }
+    }
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        let mut znodes = lock(&self.sweep.znodes);
+        let Some(znode) = znodes.by_path.get_mut(&self.path) else {
+            return;
+        };
+        znode.looks[self.urgency as usize] -= 1;
+        if znode.looks == [0; 2] {
+            znodes.by_path.remove(&self.path);
+        }
+    }
+}
+
+/// How long it takes at most until a znode is looked at again, unless there are very many.
+pub(crate) fn interval(live: &LiveSession) -> Duration {
+    live.timeout() / 6
+}
+
+async fn run(live: Arc<LiveSession>) {
+    let sweep = live.attached::<Sweep>();
+    loop {
+        tokio::time::sleep(interval(&live)).await;
+        let Ok(server) = live.server() else { return };
+        for urgency in [Urgency::Waited, Urgency::Other] {
+            let due = sweep.due(urgency);
+            if sweep.read(&*server, due).await.is_none() {
+                break;
+            }
+        }
+        live.attached::<WatchBudget>().let_all_try();
+        if sweep.ends() {
+            return;
+        }
+    }
+}
+
+impl Attachment for Sweep {
+    fn attach(_live: &LiveSession) -> Sweep {
+        Sweep::default()
+    }
+}
+
+impl Sweep {
+    /// Whether there is nothing to look at, so that the next look has to begin a sweep.
+    fn ends(&self) -> bool {
+        let mut znodes = lock(&self.znodes);
+        znodes.is_running = !znodes.by_path.is_empty();
+        !znodes.is_running
+    }
+
+    /// What is to be read now, request by request, beginning where the last sweep has ended.
+    fn due(&self, urgency: Urgency) -> Vec<Vec<String>> {
+        let mut znodes = lock(&self.znodes);
+        let is_due = |znode: &Znode| match urgency {
+            Urgency::Waited => znode.looks[Urgency::Waited as usize] > 0,
+            Urgency::Other => znode.looks[Urgency::Waited as usize] == 0,
+        };
+        let last = znodes.last[urgency as usize].clone();
+        let last = last.as_deref().unwrap_or_default();
+        let after = (Bound::Excluded(last), Bound::Unbounded);
+        let until = (Bound::Unbounded, Bound::Included(last));
+        let in_turn = znodes.by_path.range::<str, _>(after);
+        let in_turn = in_turn.chain(znodes.by_path.range::<str, _>(until));
+        let (mut requests, mut request, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let mut last = None;
+        let due = in_turn.filter(|(_, znode)| is_due(znode));
+        for (path, znode) in due.take(MOST_IN_SWEEP) {
+            bytes += path.len() + znode.bytes;
+            if bytes > MOST_BYTES_IN_REQUEST || request.len() == MOST_IN_REQUEST {
+                requests.push(std::mem::take(&mut request));
+                bytes = path.len() + znode.bytes;
+            }
+            request.push(path.to_string());
+            last = Some(path.clone());
+        }
+        requests.push(request);
+        requests.retain(|request| !request.is_empty());
+        znodes.last[urgency as usize] = last;
+        requests
+    }
+
+    /// Reads these, one request after the other, and tells what it sees. `None` if no more is to be
+    /// asked for now.
+    async fn read(&self, server: &dyn ServerSession, mut requests: Vec<Vec<String>>) -> Option<()> {
+        requests.reverse();
+        while let Some(mut paths) = requests.pop() {
+            match server.get_each(&paths).await {
+                Ok(nodes) => {
+                    for (path, node) in paths.iter().zip(nodes) {
+                        self.tell(path, node);
+                    }
+                }
+                Err(ServerError::Refused(refusal)) if refusal != Refusal::Throttled => {
+                    if let [path] = &*paths {
+                        self.refused(path, refusal);
+                    } else {
+                        // One of them, and nobody knows which.
+                        requests.push(paths.split_off(paths.len() / 2));
+                        requests.push(paths);
+                    }
+                }
+                Err(_) => return None,
+            }
+        }
+        Some(())
+    }
+
+    fn tell(&self, path: &str, node: Option<Node>) {
+        let mut znodes = lock(&self.znodes);
+        let Some(znode) = znodes.by_path.get_mut(path) else {
+            return;
+        };
+        let now = node.map_or(Seen::Gone, |(mut data, stat)| {
+            znode.bytes = data.len() + STAT_BYTES;
+            if !znode.wants_data {
+                data = Vec::new();
+            }
+            Seen::There(Arc::new((data, stat)))
+        });
+        let is_new_to_some = std::mem::take(&mut znode.is_new_to_some);
+        znode.seen.send_if_modified(|before| {
+            let is_known = match (&*before, &now) {
+                (Some(Seen::Gone), Seen::Gone) => true,
+                (Some(Seen::There(before)), Seen::There(now)) => before.1.mzxid == now.1.mzxid,
+                _ => false,
+            };
+            *before = Some(now);
+            is_new_to_some || !is_known
+        });
+    }
+
+    fn refused(&self, path: &str, refusal: Refusal) {
+        if let Some(znode) = lock(&self.znodes).by_path.get(path) {
+            znode.seen.send_replace(Some(Seen::Refused(refusal)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::FutureExt;
+
+    use super::*;
+    use crate::session::scripted::Scripted;
+
+    #[tokio::test(start_paused = true)]
+    async fn look_that_begins_later_is_told_what_the_first_has_seen() {
+        let (live, _script) = Scripted::open(Duration::from_secs(1));
+        let look = || look_at(&live, "/a", Urgency::Other);
+        let is_told = |look: &mut Look| {
+            live.attached::<Sweep>().tell("/a", None);
+            look.until(|_| Some(())).now_or_never().is_some()
+        };
+        let mut first = look();
+        assert!(is_told(&mut first));
+        assert!(!is_told(&mut first));
+        assert!(is_told(&mut look()));
+    }
+
+    #[test]
+    fn sweeps_take_turns_when_there_is_too_much_for_one() {
+        let sweep = Sweep::default();
+        let path = |place: usize| Arc::from(format!("/{place:06}"));
+        for place in 0..7_000 {
+            let znode = Znode {
+                // Some are waited for, and looked at in each sweep.
+                looks: [usize::from(place % 100 == 0), 1],
+                bytes: STAT_BYTES,
+                ..Znode::default()
+            };
+            lock(&sweep.znodes).by_path.insert(path(place), znode);
+        }
+        let mut read: Vec<String> = Vec::new();
+        for _ in 0..3 {
+            assert_eq!(sweep.due(Urgency::Waited).concat().len(), 70);
+            let due = sweep.due(Urgency::Other);
+            assert!(due.iter().all(|request| request.len() <= MOST_IN_REQUEST));
+            assert_eq!(due.concat().len(), MOST_IN_SWEEP);
+            read.extend(due.concat());
+        }
+        read.sort();
+        read.dedup();
+        assert_eq!(read.len(), 7_000 - 70);
+    }
+
+    #[test]
+    fn znodes_with_much_data_are_read_a_few_at_a_time() {
+        let sweep = Sweep::default();
+        for place in 0..1_000 {
+            let path = Arc::from(format!("/{place:06}"));
+            lock(&sweep.znodes).by_path.insert(path, Znode::default());
+        }
+        let due = sweep.due(Urgency::Other);
+        assert_eq!(due.concat().len(), 1_000);
+        let most = due.iter().map(Vec::len).max();
+        assert!(most.is_some_and(|most| most * ASSUMED_BYTES <= MOST_BYTES_IN_REQUEST));
+    }
+}
