@@ -118,6 +118,7 @@ pub mod four_letter;
 mod handshake;
 pub mod history;
 mod installation;
+pub mod laws;
 pub mod meter;
 mod options;
 mod partitions;

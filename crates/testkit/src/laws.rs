@@ -1,0 +1,200 @@
+//! The laws of a rule, checked on every queue up to a length.
+//!
+//! A [`Rule`] is safe and wakes its waiters if it is monotone and waits on enough. Both are laws
+//! about single queues, so that trying all short queues finds a rule that breaks them.
+//!
+//! ```
+//! use std::borrow::Cow;
+//! use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
+//! use zookeeper_recipes_testkit::laws::Laws;
+//!
+//! /// Two at a time.
+//! #[derive(Debug)]
+//! struct Pair;
+//!
+//! impl Rule for Pair {
+//!     fn label(&self) -> Cow<'_, str> {
+//!         "pair-".into()
+//!     }
+//!
+//!     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+//!         Ok(match view.place() {
+//!             0..2 => Verdict::Hold,
+//!             // Not enough: the other of the two may go first.
+//!             me => Verdict::wait_on(me - 2),
+//!         })
+//!     }
+//! }
+//!
+//! let broken = Laws::of(&[&Pair]).check().unwrap_err();
+//! assert_eq!(
+//!     broken.to_string(),
+//!     "pair- pair- [pair-]: holds once all but those at [0] have gone, and waits on those alone",
+//! );
+//! ```
+
+use zookeeper_recipes_core::{Contender, Identity, QueueView, Rule, Sequence, Verdict};
+
+/// How many queues are tried at most.
+const MOST_QUEUES: usize = 5_000;
+
+/// The laws of the rules of one queue.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is checked before `check`"]
+pub struct Laws<'a> {
+    rules: Vec<&'a dyn Rule>,
+    others: Vec<String>,
+    directory_data: Option<Vec<u8>>,
+}
+
+/// A queue on which a rule breaks a law: the labels in order, that of the contender in brackets.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{queue}: {problem}")]
+pub struct BrokenLaw {
+    queue: String,
+    problem: String,
+}
+
+impl<'a> Laws<'a> {
+    /// The laws of these rules, whose contenders queue together.
+    pub fn of(rules: &[&'a dyn Rule]) -> Laws<'a> {
+        Laws {
+            rules: rules.to_vec(),
+            others: Vec::new(),
+            directory_data: None,
+        }
+    }
+
+    /// The same, beside contenders of other programs with these labels.
+    pub fn beside(mut self, labels: &[&str]) -> Laws<'a> {
+        self.others
+            .extend(labels.iter().map(|&label| label.to_owned()));
+        self
+    }
+
+    /// The same, in a directory with this data.
+    pub fn directory_data(mut self, data: &[u8]) -> Laws<'a> {
+        self.directory_data = Some(data.to_vec());
+        self
+    }
+
+    /// Checks each place of each queue.
+    ///
+    /// An error of the rule is no broken law: its attempt fails, and its contender goes.
+    ///
+    /// # Errors
+    ///
+    /// The first broken law:
+    ///
+    /// * each rule counts the contenders of all rules;
+    /// * "hold" never becomes "wait" when a contender before goes;
+    /// * a waiter waits on contenders before it, and does not hold as long as they all stay;
+    /// * a label that [holds alone](Rule::holds_alone) holds with no contender before it.
+    pub fn check(&self) -> Result<(), BrokenLaw> {
+        let labels: Vec<String> = self.rules.iter().map(|rule| rule.label().into()).collect();
+        for rule in &self.rules {
+            if let Some(label) = labels.iter().find(|label| !rule.counts(label)) {
+                return Err(BrokenLaw {
+                    queue: format!("[{}]", rule.label()),
+                    problem: format!("does not count {label}"),
+                });
+            }
+        }
+        let all: Vec<&str> = labels
+            .iter()
+            .chain(&self.others)
+            .map(String::as_str)
+            .collect();
+        for queue in queues(&all) {
+            let Some((me, before)) = queue.split_last() else {
+                continue;
+            };
+            let rules = self.rules.iter().zip(&labels);
+            for (rule, _) in rules.filter(|(_, label)| *label == me.label()) {
+                self.check_place(*rule, before, me)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_place(
+        &self,
+        rule: &dyn Rule,
+        before: &[Contender],
+        me: &Contender,
+    ) -> Result<(), BrokenLaw> {
+        let decide = |before: &[Contender]| {
+            let view = QueueView::new(before, me, self.directory_data.as_deref());
+            rule.decide(&view).ok()
+        };
+        let broken = |problem: String| {
+            let labels: Vec<&str> = before.iter().map(Contender::label).collect();
+            let queue = format!("{} [{}]", labels.join(" "), me.label());
+            let queue = queue.trim_start().to_owned();
+            Err(BrokenLaw { queue, problem })
+        };
+        match decide(before) {
+            None => Ok(()),
+            Some(Verdict::Hold) => {
+                let holds_alone = self.rules.iter().any(|rule| rule.holds_alone(me.label()));
+                if holds_alone && !before.is_empty() {
+                    return broken("holds beside others, and says that it holds alone".to_owned());
+                }
+                for gone in 0..before.len() {
+                    let mut rest = before.to_vec();
+                    rest.remove(gone);
+                    if let Some(Verdict::Wait { .. }) = decide(&rest) {
+                        return broken(format!("holds, and waits once the one at {gone} has gone"));
+                    }
+                }
+                Ok(())
+            }
+            Some(Verdict::Wait { on }) => {
+                if on.is_empty() || on.iter().any(|&place| place >= before.len()) {
+                    return broken(format!("waits on {on:?}"));
+                }
+                let watched = before.iter().enumerate();
+                let watched = watched.filter(|(place, _)| on.contains(place));
+                let watched: Vec<Contender> = watched.map(|(_, one)| one.clone()).collect();
+                match decide(&watched) {
+                    Some(Verdict::Hold) => broken(format!(
+                        "holds once all but those at {on:?} have gone, and waits on those alone"
+                    )),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// All queues of contenders with these labels, as long as there are not too many of them.
+///
+/// ```
+/// use zookeeper_recipes_testkit::laws::queues;
+///
+/// let shortest: Vec<usize> = queues(&["a-", "b-"]).map(|queue| queue.len()).take(6).collect();
+/// assert_eq!(shortest, [1, 1, 2, 2, 2, 2]);
+/// ```
+pub fn queues(labels: &[&str]) -> impl Iterator<Item = Vec<Contender>> {
+    let of_length = |length: u32| labels.len().saturating_pow(length);
+    let longest = (1..=10).take_while(move |&length| of_length(length) <= MOST_QUEUES);
+    let lengths: Vec<u32> = longest.collect();
+    let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
+    lengths.into_iter().flat_map(move |length| {
+        let labels = labels.clone();
+        (0..labels.len().pow(length)).map(move |number| queue(&labels, length, number))
+    })
+}
+
+/// The queue of this length that the digits of the number choose the labels of.
+fn queue(labels: &[String], length: u32, mut number: usize) -> Vec<Contender> {
+    let mut contenders = Vec::new();
+    for place in 0..i32::try_from(length).unwrap_or(0) {
+        let label = &labels[number % labels.len()];
+        number /= labels.len();
+        let identity = Identity::from_random_bits(place.unsigned_abs().into());
+        let name = format!("{}{}", identity.name(label), Sequence::from(place));
+        contenders.extend(Contender::parse(&name, |counted| counted == label));
+    }
+    contenders
+}
