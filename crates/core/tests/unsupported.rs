@@ -129,3 +129,30 @@ async fn create_that_is_applied_late_in_another_session_ends_that_session() {
     assert_eq!(simulation.faults().waiting(), 0);
     works(&session, "/queue").await;
 }
+
+/// A server that does not know the request closes the connection at once.
+#[tokio::test(start_paused = true)]
+async fn creates_that_are_lost_with_slow_connections_are_created_again() {
+    const LOST: usize = 10;
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = open(&simulation).await;
+    let queue = Queue::new(&session, "/queue", First).expect("a good path");
+    let faults = simulation.faults();
+    for nth in 1..=LOST as u64 {
+        let late = Fault::new(FaultKind::RequestLate(60 * SECOND));
+        faults.inject(late.on(RequestKind::Create).nth(nth));
+    }
+    let acquiring = tokio::spawn(async move { queue.acquire().await });
+    for left in (0..LOST).rev() {
+        while faults.waiting() > left && !acquiring.is_finished() {
+            sleep(Duration::from_millis(1)).await;
+        }
+        sleep(2 * SECOND).await;
+        simulation.process("p").disconnect();
+    }
+    let acquired = timeout(60 * SECOND, acquiring).await.expect("in time");
+    let hold = acquired
+        .expect("no panic")
+        .expect("the server knows creates");
+    hold.release().await.expect("it is released");
+}
