@@ -148,6 +148,7 @@ impl Contender {
     }
 
     /// Takes in the transaction that created the znode.
+    #[doc(hidden)]
     pub fn set_czxid(&mut self, czxid: i64) {
         self.czxid = Some(czxid);
     }
@@ -246,6 +247,7 @@ impl Identity {
 /// First those within the count, around the ring, beginning after the widest gap; then those at its
 /// end or beyond, by `czxid`. Equal numbers by `czxid`, too, unknown ones last; and at last by name,
 /// so that the order is total even among hostile names.
+#[doc(hidden)]
 pub fn order(contenders: &mut [Contender]) {
     let ends = ends(contenders);
     let at_the_end = |contender: &Contender| ends && contender.sequence.is_at_the_end();
@@ -301,6 +303,7 @@ fn after_the_widest_gap(contenders: &[Contender]) -> usize {
 ///
 /// Their places. Once their `czxid`s have been [told](Contender::set_czxid), they are to be
 /// [ordered](order) again.
+#[doc(hidden)]
 pub fn ordered_by_czxid(ordered: &[Contender]) -> Vec<usize> {
     let same = |left: usize, right: usize| {
         let pair = ordered.get(left).zip(ordered.get(right));

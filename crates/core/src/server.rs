@@ -1,10 +1,14 @@
 //! The seam to the servers: traits and types, and their implementation over `zookeeper-client`.
 
+pub(crate) mod acl;
 pub(crate) mod checks;
+pub(crate) mod client_session;
+pub(crate) mod client_values;
 pub(crate) mod connect_string;
 pub mod ensemble;
 pub(crate) mod error;
 pub(crate) mod options;
 pub(crate) mod own_identity;
 pub(crate) mod reach;
+pub(crate) mod stat;
 pub(crate) mod zookeeper;

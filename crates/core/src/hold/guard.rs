@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use crate::server::checks::open_acl;
+use crate::server::acl::open_acl;
 use crate::server::ensemble::{CreateMode, Operation, ServerSession, TransactionError};
 use crate::server::error::{Refusal, ServerError};
 use crate::session::live::{Attachment, LiveSession};

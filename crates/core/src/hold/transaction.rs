@@ -3,7 +3,8 @@
 use crate::error::Error;
 use crate::hold::view::HoldView;
 use crate::hold_state::LossReason;
-use crate::server::checks::{check_size, open_acl};
+use crate::server::acl::open_acl;
+use crate::server::checks::check_size;
 use crate::server::ensemble::{CreateMode, Operation, Outcome};
 use crate::server::error::{Refusal, ServerError};
 

@@ -67,11 +67,9 @@ pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), 
                     }
                 }
             }
+            // Nothing was created if each create was answered.
             Err(error) => {
-                // Nothing was created, so that there is nothing to give up.
-                if unknown.is_none() {
-                    place.was_refused();
-                }
+                place.was_refused(unknown.is_none());
                 return Err(Error::at(path, queue.live.id(), error));
             }
         };

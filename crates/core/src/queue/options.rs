@@ -2,7 +2,7 @@
 
 use crate::queue::directory::Directories;
 use crate::rule::WaitStrategy;
-use crate::server::checks::open_acl;
+use crate::server::acl::open_acl;
 use crate::server::ensemble::Acl;
 
 /// What can be chosen about a [`Queue`](crate::Queue).

@@ -67,9 +67,10 @@ impl Place {
         self.node = Some(node);
     }
 
-    /// Its znode was never created.
-    pub(crate) fn was_refused(&mut self) {
-        if let Some(owned) = &mut self.owned {
+    /// Its create was refused. If no create before it can have been applied, there is nothing to
+    /// give up.
+    pub(crate) fn was_refused(&mut self, is_certain: bool) {
+        if let Some(owned) = self.owned.as_mut().filter(|_| is_certain) {
             owned.settle();
         }
     }

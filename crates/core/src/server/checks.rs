@@ -3,11 +3,6 @@
 use crate::invalid_input::InvalidInput;
 use crate::server::ensemble::Acl;
 
-/// Anyone may do anything: ZooKeeper's default.
-pub(crate) fn open_acl() -> Vec<Acl> {
-    zookeeper_client::Acls::anyone_all().to_vec()
-}
-
 /// How many bytes of data one request may carry: a server ends the connection that a longer
 /// request comes on (`jute.maxbuffer`, by default 1 MiB with all that is around the data).
 const MOST_DATA: usize = 1_000_000;

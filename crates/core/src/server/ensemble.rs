@@ -25,11 +25,12 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
-pub use zookeeper_client::{Acl, AuthId, CreateMode, Permission, Stat};
+pub use crate::server::acl::{Acl, AuthId, Permission};
 
 use crate::contender::Identity;
 use crate::server::error::ServerError;
 pub use crate::server::error::SessionEnd;
+pub use crate::server::stat::Stat;
 
 /// The answer to a request that has already been sent.
 pub type Reply<'a, T> = BoxFuture<'a, Result<T, ServerError>>;
@@ -76,6 +77,7 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
     /// The identity of a contender that is about to be created, unlike any other.
     ///
     /// All the chance there is in a recipe: an ensemble that replays a seed draws it from there.
+    #[doc(hidden)]
     fn identity(&self) -> Identity {
         Identity::random()
     }
@@ -85,6 +87,7 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
     /// An ensemble that simulates processes, too, lets it rest while its process sleeps.
     ///
     /// [`Session`]: crate::Session
+    #[doc(hidden)]
     fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
         work
     }
@@ -191,6 +194,31 @@ pub enum ConnectionState {
     Disconnected,
     /// The session is over.
     Ended(SessionEnd),
+}
+
+/// What kind of znode is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CreateMode {
+    /// One that stays until it is deleted.
+    Persistent,
+    /// One that stays, with a number that the server appends to its name.
+    PersistentSequential,
+    /// One that goes with its session.
+    Ephemeral,
+    /// One that goes with its session, with a number that the server appends to its name.
+    EphemeralSequential,
+    /// One that the server deletes some time after its last child has gone.
+    Container,
+}
+
+impl CreateMode {
+    /// True if the server appends a number to the name.
+    pub fn is_sequential(self) -> bool {
+        matches!(
+            self,
+            CreateMode::PersistentSequential | CreateMode::EphemeralSequential
+        )
+    }
 }
 
 /// What is read of a znode: its data and its metadata.

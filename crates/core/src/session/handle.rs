@@ -10,6 +10,7 @@ use futures_util::stream::{self, StreamExt};
 use tokio::sync::watch;
 
 use crate::error::Error;
+use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 use crate::server::ensemble::{Ensemble, ServerSession, SessionId};
 use crate::server::error::SessionEnd;
@@ -100,6 +101,59 @@ impl Session {
         Session::open(Arc::new(ensemble), options).await
     }
 
+    /// Returns at once, and opens the session in the background, however long that takes.
+    ///
+    /// For a service that starts before its ensemble does. Until the session is open, attempts wait
+    /// for it, and the [`state`](Self::state) is [`SessionState::Opening`];
+    /// [`wait_connected`](Self::wait_connected) waits for it. Each failure to connect is a warning
+    /// in the log, once in five seconds or less often. A chroot that does not exist is an error of
+    /// the first acquisition.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use zookeeper_recipes_core::{ConnectOptions, Session};
+    ///
+    /// let session = Session::connect_in_background("zoo1:2181,zoo2:2181", ConnectOptions::new())?;
+    /// assert!(!session.is_connected());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if the connect string or an option is not well formed.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn connect_in_background(
+        connect_string: &str,
+        options: ConnectOptions,
+    ) -> Result<Session, InvalidInput> {
+        let ensemble = ZookeeperEnsemble::new(connect_string, options.clone())?;
+        Session::open_in_background(Arc::new(ensemble), options)
+    }
+
+    /// Opens a session with any [`Ensemble`] in the background: see
+    /// [`connect_in_background`](Self::connect_in_background).
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if an option is not well formed.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn open_in_background(
+        ensemble: Arc<dyn Ensemble>,
+        options: ConnectOptions,
+    ) -> Result<Session, InvalidInput> {
+        options.check()?;
+        let unsupported = Unsupported::new(&ensemble);
+        Ok(Session::start(ensemble, options, unsupported, None))
+    }
+
     /// Goes on with a client that is already connected.
     ///
     /// Such a session cannot be reopened: once it is over, so is this. It is closed when all other
@@ -140,8 +194,25 @@ impl Session {
             .await
             .map_err(|not_opened| not_opened.error)?;
         check_chroot(&*ensemble, &live).await?;
-        let (current_sender, current) = watch::channel(Current::Live(live.clone()));
-        let (state_sender, state) = watch::channel(SessionState::Connected(live.id()));
+        Ok(Session::start(ensemble, options, unsupported, Some(live)))
+    }
+
+    /// Starts the task that keeps the session.
+    fn start(
+        ensemble: Arc<dyn Ensemble>,
+        options: ConnectOptions,
+        unsupported: Unsupported,
+        live: Option<Arc<LiveSession>>,
+    ) -> Session {
+        let (now, present) = match &live {
+            Some(live) => (
+                SessionState::Connected(live.id()),
+                Current::Live(live.clone()),
+            ),
+            None => (SessionState::Opening, Current::Opening),
+        };
+        let (current_sender, current) = watch::channel(present);
+        let (state_sender, state) = watch::channel(now);
         let (close, closing) = watch::channel(false);
         let supervisor = Supervisor {
             ensemble: ensemble.clone(),
@@ -152,14 +223,14 @@ impl Session {
             closing,
         };
         tokio::spawn(ensemble.task(supervisor.run(live).boxed()));
-        Ok(Session {
+        Session {
             shared: Arc::new(Shared {
                 ensemble,
                 current,
                 state,
                 close,
             }),
-        })
+        }
     }
 
     /// The id of the present ZooKeeper session, or `None` while there is none.
@@ -263,6 +334,7 @@ impl Session {
     /// # Errors
     ///
     /// [`Error::NoSession`] once there will be no session any more.
+    #[doc(hidden)]
     pub async fn server(&self, path: &NodePath) -> Result<Arc<dyn ServerSession>, Error> {
         loop {
             // Where it has just ended, the next one is waited for.

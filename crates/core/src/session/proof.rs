@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::backoff::Backoff;
-use crate::server::checks::open_acl;
+use crate::server::acl::open_acl;
 use crate::server::ensemble::{CreateMode, ServerSession};
 use crate::server::error::{Refusal, ServerError};
 use crate::session::live::LiveSession;

@@ -14,8 +14,9 @@ pub enum SessionState {
     /// No answer comes, from the server or through it from its leader; this ZooKeeper session may
     /// live on.
     Suspended(SessionId),
-    /// The last ZooKeeper session has expired, and a new one is being opened.
-    Reopening,
+    /// There is no ZooKeeper session, and one is being opened: the first, or the next after one that
+    /// has expired.
+    Opening,
     /// There will be no further ZooKeeper session.
     Over(SessionEnd),
 }
@@ -25,7 +26,7 @@ impl fmt::Display for SessionState {
         match self {
             SessionState::Connected(id) => write!(formatter, "connected in session {id}"),
             SessionState::Suspended(id) => write!(formatter, "no answer comes in session {id}"),
-            SessionState::Reopening => formatter.write_str("a new session is being opened"),
+            SessionState::Opening => formatter.write_str("a session is being opened"),
             SessionState::Over(end) => write!(formatter, "no session any more: {end}"),
         }
     }

@@ -1,9 +1,9 @@
 //! The task that keeps a session handle: one ZooKeeper session after the other.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use futures_util::stream::{BoxStream, StreamExt};
-use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -30,31 +30,47 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    pub(crate) async fn run(mut self, mut live: Arc<LiveSession>) {
-        let end = loop {
-            // Where the runtime goes down, this goes with it, and nobody is left to keep the session.
+    /// Keeps this session, if there is one yet, and each session after it.
+    pub(crate) async fn run(mut self, live: Option<Arc<LiveSession>>) {
+        let end = self.keep_each(live).await;
+        self.current.send_replace(Current::Over(end));
+        self.state.send_replace(SessionState::Over(end));
+    }
+
+    async fn keep_each(&mut self, mut next: Option<Arc<LiveSession>>) -> SessionEnd {
+        let mut before = SessionEnd::Closed;
+        loop {
+            let live = match next.take() {
+                Some(live) => live,
+                None => match self.open_next(before).await {
+                    Ok(live) => live,
+                    Err(end) => return end,
+                },
+            };
+            // If the runtime goes down, this goes with it, and nobody is left to keep the session.
             let kept = EndedUnlessKept(live.clone());
             let end = self.keep(&live).await;
             drop(kept);
             tracing::info!(session = %live.id(), %end, "ZooKeeper session over");
             // Servers that no longer take the session's own identity may take it without.
             if !matches!(end, SessionEnd::Expired | SessionEnd::AuthenticationFailed) {
-                break end;
+                return end;
             }
             self.current.send_replace(Current::Opening);
-            self.state.send_replace(SessionState::Reopening);
-            live = match self.reopen(end).await {
-                Ok(live) => live,
-                Err(end) => break end,
-            };
-            self.current.send_replace(Current::Live(live.clone()));
-            self.state.send_replace(SessionState::Connected(live.id()));
-        };
-        self.current.send_replace(Current::Over(end));
-        self.state.send_replace(SessionState::Over(end));
+            self.state.send_replace(SessionState::Opening);
+            before = end;
+        }
     }
 
-    /// Opens the next session, after one that came to this end.
+    /// Opens the next session, after one that came to this end, and tells of it.
+    async fn open_next(&mut self, before: SessionEnd) -> Result<Arc<LiveSession>, SessionEnd> {
+        let live = self.reopen(before).await?;
+        self.current.send_replace(Current::Live(live.clone()));
+        self.state.send_replace(SessionState::Connected(live.id()));
+        Ok(live)
+    }
+
+    /// Tries to open a session until one is open, or none ever can be.
     async fn reopen(&mut self, before: SessionEnd) -> Result<Arc<LiveSession>, SessionEnd> {
         let mut backoff = Backoff::up_to(Duration::from_secs(5));
         loop {

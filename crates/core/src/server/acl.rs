@@ -1,0 +1,167 @@
+//! Access control lists: who may do what with a znode.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::{BitAnd, BitOr};
+
+/// What an entry of an access control list permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Permission(i32);
+
+impl Permission {
+    /// To read the data, and list the children.
+    pub const READ: Permission = Permission(1);
+    /// To set the data.
+    pub const WRITE: Permission = Permission(2);
+    /// To create a child.
+    pub const CREATE: Permission = Permission(4);
+    /// To delete a child.
+    pub const DELETE: Permission = Permission(8);
+    /// To set the access control list.
+    pub const ADMIN: Permission = Permission(16);
+    /// All of these.
+    pub const ALL: Permission = Permission(31);
+    /// None of these.
+    pub const NONE: Permission = Permission(0);
+
+    /// True if this includes all of `other`.
+    pub fn has(self, other: Permission) -> bool {
+        self & other == other
+    }
+
+    /// Each permission with the name that ZooKeeper gives it.
+    const NAMES: [(Permission, &'static str); 5] = [
+        (Permission::READ, "read"),
+        (Permission::WRITE, "write"),
+        (Permission::CREATE, "create"),
+        (Permission::DELETE, "delete"),
+        (Permission::ADMIN, "admin"),
+    ];
+}
+
+impl BitAnd for Permission {
+    type Output = Permission;
+
+    fn bitand(self, other: Permission) -> Permission {
+        Permission(self.0 & other.0)
+    }
+}
+
+impl BitOr for Permission {
+    type Output = Permission;
+
+    fn bitor(self, other: Permission) -> Permission {
+        Permission(self.0 | other.0)
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Permission::NAMES.iter();
+        let held = names.filter(|(permission, _)| self.has(*permission));
+        let held: Vec<&str> = held.map(|(_, name)| *name).collect();
+        match held.as_slice() {
+            [] => formatter.write_str("nothing"),
+            held => formatter.write_str(&held.join(", ")),
+        }
+    }
+}
+
+/// An identity that a server knows a client by, such as a user and a password's digest.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AuthId {
+    scheme: Cow<'static, str>,
+    id: Cow<'static, str>,
+}
+
+impl AuthId {
+    /// The identity `id` in an authentication scheme of the servers.
+    pub fn new(scheme: &str, id: &str) -> AuthId {
+        AuthId {
+            scheme: scheme.to_owned().into(),
+            id: id.to_owned().into(),
+        }
+    }
+
+    /// Anyone.
+    pub const fn anyone() -> AuthId {
+        AuthId {
+            scheme: Cow::Borrowed("world"),
+            id: Cow::Borrowed("anyone"),
+        }
+    }
+
+    /// The identities of the session that sets the access control list.
+    pub const fn authed() -> AuthId {
+        AuthId {
+            scheme: Cow::Borrowed("auth"),
+            id: Cow::Borrowed(""),
+        }
+    }
+
+    /// The authentication scheme.
+    pub fn scheme(&self) -> &str {
+        &self.scheme
+    }
+
+    /// The identity in this scheme.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+/// An entry of an access control list: one identity, and what it may do.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Acl {
+    permission: Permission,
+    auth_id: AuthId,
+}
+
+impl Acl {
+    /// Permits this to the clients of this identity.
+    pub fn new(permission: Permission, auth_id: AuthId) -> Acl {
+        Acl {
+            permission,
+            auth_id,
+        }
+    }
+
+    /// What is permitted.
+    pub fn permission(&self) -> Permission {
+        self.permission
+    }
+
+    /// Whom it is permitted to.
+    pub fn auth_id(&self) -> &AuthId {
+        &self.auth_id
+    }
+
+    /// The authentication scheme of that identity.
+    pub fn scheme(&self) -> &str {
+        self.auth_id.scheme()
+    }
+
+    /// That identity in its scheme.
+    pub fn id(&self) -> &str {
+        self.auth_id.id()
+    }
+}
+
+/// Anyone may do anything: ZooKeeper's default.
+pub(crate) fn open_acl() -> Vec<Acl> {
+    vec![Acl::new(Permission::ALL, AuthId::anyone())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permissions_print_what_they_permit() {
+        assert_eq!(Permission::NONE.to_string(), "nothing");
+        let some = Permission::READ | Permission::ADMIN;
+        assert_eq!(some.to_string(), "read, admin");
+        assert!(Permission::ALL.has(some));
+        assert!(!some.has(Permission::WRITE));
+    }
+}

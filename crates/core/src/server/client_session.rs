@@ -1,0 +1,325 @@
+//! A session over the crate `zookeeper-client`.
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{self, BoxStream, StreamExt};
+use zookeeper_client as client;
+
+use crate::server::acl::{Acl, AuthId};
+use crate::server::client_values::{
+    classify, client_acl, client_mode, connection_state, stat_of, watch,
+};
+use crate::server::ensemble::{
+    ConnectionState, CreateMode, Created, Node, Operation, Outcome, Reply, ServerSession,
+    SessionId, TransactionError, Watch,
+};
+use crate::server::error::{Refusal, ServerError};
+use crate::server::stat::Stat;
+
+/// A session of the crate `zookeeper-client`.
+pub(crate) struct ClientSession {
+    pub(crate) client: client::Client,
+    /// `None` for a client that the user has connected: its session would end if the server refused
+    /// the identity.
+    pub(crate) own_identity: Option<AuthId>,
+    /// True if the session has no identity but its own, so that "its creator" means nobody.
+    pub(crate) is_anonymous: bool,
+}
+
+impl ClientSession {
+    /// Refuses, as the server would a session without an identity of its own, to keep a znode for
+    /// "whoever created it": nobody else could ever show that identity.
+    fn check_acl(&self, acl: &[Acl]) -> Result<(), ServerError> {
+        let by_creator = acl
+            .iter()
+            .any(|entry| entry.auth_id().scheme() == AuthId::authed().scheme());
+        if self.is_anonymous && by_creator {
+            return Err(ServerError::Refused(Refusal::InvalidAcl));
+        }
+        Ok(())
+    }
+
+    /// Adds one operation to a transaction.
+    fn add(
+        &self,
+        writer: &mut client::MultiWriter<'_>,
+        operation: &Operation,
+    ) -> Result<(), ServerError> {
+        let added = match operation {
+            Operation::Check { path, version } => {
+                writer.add_check_version(path, version.unwrap_or(-1))
+            }
+            Operation::Create {
+                path,
+                data,
+                mode,
+                acl,
+            } => {
+                self.check_acl(acl)?;
+                let acl = client_acl(acl);
+                let options = client_mode(*mode).with_acls(acl.as_slice().into());
+                writer.add_create(path, data, &options)
+            }
+            Operation::SetData {
+                path,
+                data,
+                version,
+            } => writer.add_set_data(path, data, *version),
+            Operation::Delete { path, version } => writer.add_delete(path, *version),
+        };
+        added.map_err(classify)
+    }
+}
+
+/// What one operation of a transaction did.
+fn outcome(result: client::MultiWriteResult) -> Result<Outcome, TransactionError> {
+    match result {
+        client::MultiWriteResult::Check => Ok(Outcome::Checked),
+        client::MultiWriteResult::Delete => Ok(Outcome::Deleted),
+        client::MultiWriteResult::Create { path, stat } => Ok(Outcome::Created(Created {
+            path,
+            stat: stat_of(stat),
+        })),
+        client::MultiWriteResult::SetData { stat } => Ok(Outcome::DataSet(stat_of(stat))),
+        other => Err(TransactionError {
+            operation: None,
+            error: ServerError::outcome_unknown(format!("unheard-of: {other:?}")),
+        }),
+    }
+}
+
+impl fmt::Debug for ClientSession {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "ClientSession({})", self.id())
+    }
+}
+
+impl ServerSession for ClientSession {
+    fn id(&self) -> SessionId {
+        SessionId(self.client.session_id().0)
+    }
+
+    fn timeout(&self) -> Duration {
+        self.client.session_timeout()
+    }
+
+    fn state(&self) -> ConnectionState {
+        connection_state(self.client.state())
+    }
+
+    fn states(&self) -> BoxStream<'static, ConnectionState> {
+        let mut watcher = self.client.state_watcher();
+        let first = connection_state(watcher.state());
+        stream::unfold(Some((Some(first), watcher)), |rest| async move {
+            let (next, mut watcher) = rest?;
+            let state = match next {
+                Some(state) => state,
+                None => connection_state(watcher.changed().await),
+            };
+            // After its end the watcher would wait for ever.
+            let ended = matches!(state, ConnectionState::Ended(_));
+            Some((state, (!ended).then_some((None, watcher))))
+        })
+        .boxed()
+    }
+
+    fn disconnected(&self) -> BoxFuture<'static, ()> {
+        let mut watcher = self.client.state_watcher();
+        let state = connection_state(watcher.state());
+        async move {
+            if state == ConnectionState::Connected {
+                watcher.changed().await;
+            }
+        }
+        .boxed()
+    }
+
+    fn own_identity(&self) -> Option<AuthId> {
+        self.own_identity.clone()
+    }
+
+    fn create<'a>(
+        &'a self,
+        path: &'a str,
+        data: &[u8],
+        mode: CreateMode,
+        acl: &[Acl],
+    ) -> Reply<'a, Created> {
+        if let Err(error) = self.check_acl(acl) {
+            return std::future::ready(Err(error)).boxed();
+        }
+        let acl = client_acl(acl);
+        let options = client_mode(mode).with_acls(acl.as_slice().into());
+        let reply = self.client.create(path, data, &options);
+        async move {
+            let (stat, sequence) = understood(reply).await.map_err(classify)?;
+            let path = match sequence.into_i64() {
+                number if number < 0 && !mode.is_sequential() => path.to_owned(),
+                _ => format!("{path}{sequence}"),
+            };
+            Ok(Created {
+                path,
+                stat: stat_of(stat),
+            })
+        }
+        .boxed()
+    }
+
+    fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
+        answer(self.client.delete(path, None))
+    }
+
+    fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
+        answer(self.client.list_children(path))
+    }
+
+    fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
+        let reply = self.client.list_and_watch_children(path);
+        async move {
+            let (children, watcher) = understood(reply).await.map_err(classify)?;
+            Ok((children, watch(watcher)))
+        }
+        .boxed()
+    }
+
+    fn get<'a>(&'a self, path: &'a str) -> Reply<'a, Node> {
+        let reply = self.client.get_data(path);
+        async move {
+            let (data, stat) = understood(reply).await.map_err(classify)?;
+            Ok((data, stat_of(stat)))
+        }
+        .boxed()
+    }
+
+    fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
+        let reply = self.client.get_and_watch_data(path);
+        async move {
+            let (data, stat, watcher) = understood(reply).await.map_err(classify)?;
+            Ok((data, stat_of(stat), watch(watcher)))
+        }
+        .boxed()
+    }
+
+    fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
+        let reply = self.client.check_and_watch_stat(path);
+        async move {
+            let (stat, watcher) = understood(reply).await.map_err(classify)?;
+            Ok((stat.map(stat_of), watch(watcher)))
+        }
+        .boxed()
+    }
+
+    fn transact<'a>(
+        &'a self,
+        operations: &[Operation],
+    ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
+        let mut writer = self.client.new_multi_writer();
+        for (index, operation) in operations.iter().enumerate() {
+            if let Err(error) = self.add(&mut writer, operation) {
+                let operation = Some(index);
+                return std::future::ready(Err(TransactionError { operation, error })).boxed();
+            }
+        }
+        let reply = writer.commit();
+        async move {
+            let results = understood(reply).await.map_err(|error| match error {
+                client::MultiWriteError::RequestFailed { source } => TransactionError {
+                    operation: None,
+                    error: classify(source),
+                },
+                client::MultiWriteError::OperationFailed { index, source } => TransactionError {
+                    operation: Some(index),
+                    error: classify(source),
+                },
+            })?;
+            results.into_iter().map(outcome).collect()
+        }
+        .boxed()
+    }
+
+    fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
+        let mut replies = Vec::new();
+        for paths in in_requests(paths) {
+            let mut reader = self.client.new_multi_reader();
+            for path in paths {
+                if let Err(error) = reader.add_get_data(path) {
+                    return std::future::ready(Err(classify(error))).boxed();
+                }
+            }
+            replies.push(reader.commit());
+        }
+        async move {
+            let mut nodes = Vec::new();
+            for reply in replies {
+                let results = understood(reply).await.map_err(classify)?;
+                for result in results {
+                    nodes.push(match result {
+                        client::MultiReadResult::Data { data, stat } => Some((data, stat_of(stat))),
+                        client::MultiReadResult::Error {
+                            err: client::Error::NoNode,
+                        } => None,
+                        client::MultiReadResult::Error { err } => return Err(classify(err)),
+                        other => {
+                            let heard = format!("unheard-of: {other:?}");
+                            return Err(ServerError::outcome_unknown(heard));
+                        }
+                    });
+                }
+            }
+            Ok(nodes)
+        }
+        .boxed()
+    }
+
+    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
+        answer(self.client.sync(path))
+    }
+}
+
+fn answer<'a, T: 'a>(
+    reply: impl Future<Output = Result<T, client::Error>> + Send + 'a,
+) -> Reply<'a, T> {
+    understood(reply)
+        .map(|result| result.map_err(classify))
+        .boxed()
+}
+
+/// Splits what is to be read into requests that a server accepts, of which each is as long as its
+/// paths: it ends the connection that a longer one comes on (`jute.maxbuffer`, by default 1 MiB).
+fn in_requests(mut paths: &[String]) -> impl Iterator<Item = &[String]> {
+    const MOST_BYTES: usize = 512 * 1024;
+    /// What a request has besides each path: the path's length, and the head of the operation.
+    const HEAD: usize = 16;
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |path: &&String| {
+            bytes += path.len() + HEAD;
+            bytes <= MOST_BYTES
+        };
+        // At least one: no path is so long that the server would refuse it alone.
+        let number = paths
+            .iter()
+            .take_while(fits)
+            .count()
+            .max(1)
+            .min(paths.len());
+        let (request, rest) = paths.split_at(number);
+        paths = rest;
+        (number > 0).then_some(request)
+    })
+}
+
+/// The client panics at replies that are shorter than they should be; whatever such a reply was to
+/// say, it is not known.
+async fn understood<T, E: From<client::Error>>(
+    reply: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let reply = AssertUnwindSafe(reply).catch_unwind().await;
+    reply.unwrap_or_else(|_| {
+        let problem = "a reply that makes no sense".to_owned();
+        Err(client::Error::UnexpectedError(problem).into())
+    })
+}

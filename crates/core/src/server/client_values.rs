@@ -1,0 +1,123 @@
+//! Values of the crate `zookeeper-client`, and what they are here.
+
+use std::panic::AssertUnwindSafe;
+
+use futures_util::future::FutureExt;
+use zookeeper_client as client;
+
+use crate::server::acl::{Acl, Permission};
+use crate::server::ensemble::{ConnectionState, CreateMode, Event, Watch};
+use crate::server::error::{Refusal, ServerError, SessionEnd};
+use crate::server::stat::Stat;
+
+/// An access control list for the client.
+pub(crate) fn client_acl(acl: &[Acl]) -> Vec<client::Acl> {
+    let entries = acl.iter().map(|entry| {
+        let id = client::AuthId::new(entry.auth_id().scheme(), entry.auth_id().id());
+        client::Acl::new(client_permission(entry.permission()), id)
+    });
+    entries.collect()
+}
+
+fn client_permission(permission: Permission) -> client::Permission {
+    let each = [
+        (Permission::READ, client::Permission::READ),
+        (Permission::WRITE, client::Permission::WRITE),
+        (Permission::CREATE, client::Permission::CREATE),
+        (Permission::DELETE, client::Permission::DELETE),
+        (Permission::ADMIN, client::Permission::ADMIN),
+    ];
+    let held = each.into_iter().filter(|(ours, _)| permission.has(*ours));
+    held.fold(client::Permission::NONE, |all, (_, one)| all | one)
+}
+
+/// A create mode for the client.
+pub(crate) fn client_mode(mode: CreateMode) -> client::CreateMode {
+    match mode {
+        CreateMode::Persistent => client::CreateMode::Persistent,
+        CreateMode::PersistentSequential => client::CreateMode::PersistentSequential,
+        CreateMode::Ephemeral => client::CreateMode::Ephemeral,
+        CreateMode::EphemeralSequential => client::CreateMode::EphemeralSequential,
+        CreateMode::Container => client::CreateMode::Container,
+    }
+}
+
+/// The metadata that the client has read.
+pub(crate) fn stat_of(stat: client::Stat) -> Stat {
+    Stat {
+        czxid: stat.czxid,
+        mzxid: stat.mzxid,
+        pzxid: stat.pzxid,
+        ctime: stat.ctime,
+        mtime: stat.mtime,
+        version: stat.version,
+        cversion: stat.cversion,
+        aversion: stat.aversion,
+        ephemeral_owner: stat.ephemeral_owner,
+        data_length: stat.data_length,
+        num_children: stat.num_children,
+    }
+}
+
+pub(crate) fn watch(watcher: client::OneshotWatcher) -> Watch {
+    async move {
+        // The client panics here when the runtime that it was connected in has gone down.
+        let changed = AssertUnwindSafe(watcher.changed()).catch_unwind();
+        let Ok(event) = changed.await else {
+            return Event::SessionEnded(SessionEnd::Closed);
+        };
+        match event.event_type {
+            client::EventType::NodeCreated => Event::Created,
+            client::EventType::NodeDeleted => Event::Deleted,
+            client::EventType::NodeDataChanged => Event::DataChanged,
+            client::EventType::NodeChildrenChanged => Event::ChildrenChanged,
+            client::EventType::Session => Event::SessionEnded(session_end(event.session_state)),
+        }
+    }
+    .boxed()
+}
+
+pub(crate) fn session_end(state: client::SessionState) -> SessionEnd {
+    match state {
+        client::SessionState::Closed => SessionEnd::Closed,
+        client::SessionState::AuthFailed => SessionEnd::AuthenticationFailed,
+        _ => SessionEnd::Expired,
+    }
+}
+
+pub(crate) fn connection_state(state: client::SessionState) -> ConnectionState {
+    match state {
+        client::SessionState::SyncConnected => ConnectionState::Connected,
+        client::SessionState::Disconnected | client::SessionState::ConnectedReadOnly => {
+            ConnectionState::Disconnected
+        }
+        over => ConnectionState::Ended(session_end(over)),
+    }
+}
+
+/// Sorts the client's errors: a definite no, a session that is over, or an unknown outcome.
+pub(crate) fn classify(error: client::Error) -> ServerError {
+    use client::Error;
+    let refusal = match error {
+        Error::NoNode => Refusal::NoNode,
+        Error::NodeExists => Refusal::NodeExists,
+        Error::BadVersion => Refusal::BadVersion,
+        Error::NotEmpty => Refusal::NotEmpty,
+        Error::NoAuth => Refusal::NoAuth,
+        Error::InvalidAcl => Refusal::InvalidAcl,
+        Error::BadArguments(what) => Refusal::BadArguments((*what).to_owned()),
+        Error::NoChildrenForEphemerals => Refusal::NoChildrenForEphemerals,
+        Error::QuotaExceeded => Refusal::QuotaExceeded,
+        Error::Throttled => Refusal::Throttled,
+        Error::Unimplemented => Refusal::Unimplemented,
+        Error::NotReadOnly => Refusal::ReadOnly,
+        Error::NoWatcher | Error::ReconfigDisabled | Error::UnexpectedErrorCode(_) => {
+            Refusal::Other(error.to_string())
+        }
+        Error::SessionExpired => return ServerError::SessionOver(SessionEnd::Expired),
+        Error::AuthFailed => return ServerError::SessionOver(SessionEnd::AuthenticationFailed),
+        Error::ClientClosed => return ServerError::SessionOver(SessionEnd::Closed),
+        other => return ServerError::outcome_unknown(other),
+    };
+    ServerError::Refused(refusal)
+}
