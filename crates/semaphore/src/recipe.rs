@@ -247,8 +247,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] if the semaphore was made with another number of permits than is
-    /// recorded; [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
+    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// # Cancel safety
     ///
@@ -301,33 +300,43 @@ impl Semaphore {
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | as [`contenders`](Self::contenders) | 3 | 2 | 0 |
+    /// | a list and a read of the number of permits | 2 | 1 | 0 |
     ///
-    /// # Errors, cancel safety, session loss
+    /// # Errors
     ///
-    /// Those of [`contenders`](Self::contenders).
+    /// [`Error::InvalidInput`] if the semaphore was made with another number of permits than is
+    /// recorded; [`Error::OutcomeUnknown`] if the connection breaks before the server answers;
+    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Leaves nothing behind.
+    ///
+    /// # Session loss
+    ///
+    /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
     pub async fn unclaimed(&self) -> Result<u32, Error> {
-        let contenders = self.contenders().await?;
-        let permits = u64::from(self.recorded().await?);
-        let taken: u64 = contenders
-            .iter()
-            .filter_map(|entry| Contender::parse(&entry.name, |label| weight(label).is_some()))
-            .map(|contender| u64::from(weight_of(&contender)))
-            .sum();
-        // At most the number of permits, which is a u32.
-        Ok(u32::try_from(permits.saturating_sub(taken)).unwrap_or(u32::MAX))
-    }
-
-    /// The number of permits that the directory records; that of this value if there is none.
-    async fn recorded(&self) -> Result<u32, Error> {
         let agreement = &self.one.agreement;
         let path = agreement.path();
         let server = self.one.queue.session().server(path).await?;
-        match server.get(path.as_str()).await {
-            Ok((data, _)) => Ok(agreement.learn(&data)?),
-            Err(error) if error.is(Refusal::NoNode) => Ok(agreement.permits()),
-            Err(error) => Err(Error::at(path.as_str(), server.id(), error)),
-        }
+        let names = server.list(path.as_str());
+        let data = server.get(path.as_str());
+        let answers = async { Ok((names.await?, data.await?.0)) };
+        let (names, data) = match answers.await {
+            Ok(answers) => answers,
+            Err(error) if ServerError::is(&error, Refusal::NoNode) => {
+                return Ok(agreement.permits());
+            }
+            Err(error) => return Err(Error::at(path.as_str(), server.id(), error)),
+        };
+        let permits = u64::from(agreement.learn(&data)?);
+        let claimed: u64 = names
+            .iter()
+            .filter_map(|name| Contender::parse(name, |label| weight(label).is_some()))
+            .map(|contender| u64::from(weight_of(&contender)))
+            .sum();
+        // At most the number of permits, which is a u32.
+        Ok(u32::try_from(permits.saturating_sub(claimed)).unwrap_or(u32::MAX))
     }
 
     /// Changes the number of permits, for all processes that use the semaphore.
@@ -530,8 +539,7 @@ impl Permits {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] if the semaphore was made with another number of permits than is
-    /// recorded; [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
+    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// # Cancel safety
     ///
