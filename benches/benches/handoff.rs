@@ -3,8 +3,8 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use zookeeper_recipes_benches::{Contention, Testbed, measures, run_benches};
-use zookeeper_recipes_core::{QueueOptions, Recipe, Session, WaitStrategy};
-use zookeeper_recipes_lock::ExclusiveLock;
+use zookeeper_recipes_core::{Recipe, Session, WaitStrategy};
+use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
 
 const CONTENDERS: [usize; 3] = [2, 10, 100];
 
@@ -29,7 +29,7 @@ fn handoff(criterion: &mut Criterion) {
             group.bench_function(BenchmarkId::new(name, contenders), |bencher| {
                 let path = testbed.directory();
                 let lock = |session: &Session| -> Box<dyn Recipe> {
-                    let options = QueueOptions::new().strategy(strategy);
+                    let options = LockOptions::new().strategy(strategy);
                     let lock = ExclusiveLock::with_options(session, &path, options);
                     Box::new(lock.expect("a good path"))
                 };

@@ -2,8 +2,8 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use zookeeper_recipes_benches::{Contention, Testbed, run_benches};
-use zookeeper_recipes_core::{QueueOptions, Recipe};
-use zookeeper_recipes_lock::ExclusiveLock;
+use zookeeper_recipes_core::Recipe;
+use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
 
 const TASKS: usize = 100;
 
@@ -17,7 +17,7 @@ fn local(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(1)).sample_size(20);
     for handovers in HANDOVERS {
         group.bench_function(BenchmarkId::from_parameter(handovers), |bencher| {
-            let options = QueueOptions::new().local(handovers);
+            let options = LockOptions::new().local(handovers);
             let lock = ExclusiveLock::with_options(&session, testbed.directory(), options);
             let lock = lock.expect("a good path");
             let clones = (0..TASKS).map(|_| -> Box<dyn Recipe> { Box::new(lock.clone()) });

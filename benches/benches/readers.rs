@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, Throughput};
 use futures_util::future::{join_all, try_join_all};
 use zookeeper_recipes_benches::{Testbed, run_benches};
-use zookeeper_recipes_core::{Recipe, Session};
+use zookeeper_recipes_core::Session;
 use zookeeper_recipes_rwlock::{ReadLock, RwLock, WriteLock};
 
 const READERS: usize = 50;

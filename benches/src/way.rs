@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use zookeeper_recipes_core::{InvalidInput, QueueOptions, Recipe, Session, WaitStrategy};
-use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
-use zookeeper_recipes_rwlock::RwLock;
+use zookeeper_recipes_core::{InvalidInput, Recipe, Session, WaitStrategy};
+use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, SingleNodeLock};
+use zookeeper_recipes_rwlock::{RwLock, RwLockOptions};
 
 /// How often a contender looks that waits by looking.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -17,8 +17,15 @@ pub struct Way {
     pub name: &'static str,
     /// Whom a contender wakes that comes or goes.
     pub wakes: Wakes,
-    /// What a queue is told, where the way has one.
-    queue: Option<fn(QueueOptions) -> QueueOptions>,
+    /// How a queue waits, if the way has one.
+    queue: Option<InQueue>,
+}
+
+/// How the contenders of a queue wait.
+#[derive(Clone, Copy)]
+struct InQueue {
+    strategy: WaitStrategy,
+    marks_release: bool,
 }
 
 /// Whom a contender wakes that comes or goes.
@@ -41,6 +48,15 @@ pub enum Subject {
     RwLock,
 }
 
+impl InQueue {
+    const fn new(strategy: WaitStrategy, marks_release: bool) -> InQueue {
+        InQueue {
+            strategy,
+            marks_release,
+        }
+    }
+}
+
 impl Way {
     /// All of them, those that cost most first.
     pub const ALL: [Way; 5] = [
@@ -48,36 +64,26 @@ impl Way {
         Way::new(
             "poll",
             Wakes::Nobody,
-            Some(|options| {
-                let options = options.mark_release(false);
-                options.strategy(WaitStrategy::Poll(POLL_INTERVAL))
-            }),
+            Some(InQueue::new(WaitStrategy::Poll(POLL_INTERVAL), false)),
         ),
         Way::new(
             "parent",
             Wakes::Everybody,
-            Some(|options| {
-                let options = options.mark_release(false);
-                options.strategy(WaitStrategy::Parent)
-            }),
+            Some(InQueue::new(WaitStrategy::Parent, false)),
         ),
         Way::new(
             "predecessor (list on wake)",
             Wakes::WhomItConcerns,
-            Some(|options| options.mark_release(false)),
+            Some(InQueue::new(WaitStrategy::Predecessor, false)),
         ),
         Way::new(
             "predecessor (no read)",
             Wakes::WhomItConcerns,
-            Some(|options| options.mark_release(true)),
+            Some(InQueue::new(WaitStrategy::Predecessor, true)),
         ),
     ];
 
-    const fn new(
-        name: &'static str,
-        wakes: Wakes,
-        queue: Option<fn(QueueOptions) -> QueueOptions>,
-    ) -> Way {
+    const fn new(name: &'static str, wakes: Wakes, queue: Option<InQueue>) -> Way {
         Way { name, wakes, queue }
     }
 
@@ -108,10 +114,19 @@ impl Way {
         let Some(queue) = self.queue else {
             return Ok(Box::new(SingleNodeLock::new(session, path)?));
         };
-        let options = queue(QueueOptions::new().data(name));
         Ok(match subject {
-            Subject::Lock => Box::new(ExclusiveLock::with_options(session, path, options)?),
+            Subject::Lock => {
+                let options = LockOptions::new()
+                    .data(name)
+                    .strategy(queue.strategy)
+                    .mark_release(queue.marks_release);
+                Box::new(ExclusiveLock::with_options(session, path, options)?)
+            }
             Subject::RwLock => {
+                let options = RwLockOptions::new()
+                    .data(name)
+                    .strategy(queue.strategy)
+                    .mark_release(queue.marks_release);
                 let lock = RwLock::with_options(session, path, options)?;
                 match writes {
                     true => Box::new(lock.write().clone()),

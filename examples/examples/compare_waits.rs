@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use zookeeper_recipes_examples::Playground;
-use zookeeper_recipes_lock::{ExclusiveLock, QueueOptions, Recipe, SingleNodeLock, WaitStrategy};
+use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, Recipe, SingleNodeLock, WaitStrategy};
 
 const CONTENDERS: usize = 5;
 
@@ -47,7 +47,7 @@ async fn pass(
     let mut sessions = Vec::new();
     for number in 0..CONTENDERS {
         let session = playground.connect().await?;
-        let options = QueueOptions::new().strategy(strategy);
+        let options = LockOptions::new().strategy(strategy);
         let lock = ExclusiveLock::with_options(&session, &path, options)?;
         tokio::spawn(hold_once(Box::new(lock), number, sender.clone()));
         sessions.push(session);

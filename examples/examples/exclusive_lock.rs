@@ -5,7 +5,7 @@
 use zookeeper_recipes_examples::Playground;
 use zookeeper_recipes_lock::FencingToken;
 
-use zookeeper_recipes_lock::{Error, ExclusiveLock, Recipe, Session};
+use zookeeper_recipes_lock::{Error, ExclusiveLock, Session};
 
 async fn make_report(session: &Session) -> Result<(), Error> {
     let lock = ExclusiveLock::new(session, "/locks/report")?;

@@ -13,7 +13,7 @@ use anyhow::bail;
 use zookeeper_recipes_examples::{Part, Playground};
 use zookeeper_recipes_lock::common::ensemble::{CreateMode, Operation};
 use zookeeper_recipes_lock::common::{NodePath, ServerError};
-use zookeeper_recipes_lock::{ExclusiveLock, FencingToken, Hold, Recipe, Session};
+use zookeeper_recipes_lock::{ExclusiveLock, FencingToken, Hold, Session};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Short, so that the example does not take long.

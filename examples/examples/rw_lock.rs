@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use zookeeper_recipes_examples::Playground;
-use zookeeper_recipes_rwlock::{Recipe, RwLock};
+use zookeeper_recipes_rwlock::RwLock;
 
 const SOON: Duration = Duration::from_secs(10);
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use zookeeper_recipes_examples::Playground;
-use zookeeper_recipes_semaphore::{Recipe, Semaphore, Session};
+use zookeeper_recipes_semaphore::{Semaphore, Session};
 
 const PERMITS: u32 = 3;
 const WORKERS: usize = 5;
@@ -42,7 +42,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     assert!((2..=PERMITS).contains(&most), "{most}");
     let session = playground.connect().await?;
     let semaphore = Semaphore::new(&session, "/limits/exports", PERMITS)?;
-    assert_eq!(semaphore.available().await?, PERMITS, "all are back");
+    assert_eq!(semaphore.unclaimed().await?, PERMITS, "all are back");
     assert!(semaphore.contenders().await?.is_empty(), "nobody is left");
     session.close().await;
     Ok(playground.close().await?)

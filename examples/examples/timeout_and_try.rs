@@ -5,14 +5,14 @@
 use std::time::{Duration, Instant};
 
 use zookeeper_recipes_examples::Playground;
-use zookeeper_recipes_lock::{Error, ExclusiveLock, QueueOptions, Recipe};
+use zookeeper_recipes_lock::{Error, ExclusiveLock, LockOptions};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let playground = Playground::open().await?;
     let (theirs, ours) = (playground.connect().await?, playground.connect().await?);
 
-    let options = QueueOptions::new().data("node-7");
+    let options = LockOptions::new().data("node-7");
     let their_lock = ExclusiveLock::with_options(&theirs, "/locks/report", options)?;
     let their_hold = their_lock.acquire().await?;
 

@@ -8,15 +8,14 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::{
-    AfterSessionLoss, Error, GuardedTransaction, HoldState, HoldView, QueueOptions, Recipe,
-    Session, WaitStrategy,
+    AfterSessionLoss, Error, GuardedTransaction, HoldState, HoldView, Recipe, Session, WaitStrategy,
 };
 
 use crate::crowd::Crowd;
 use crate::holding::Holding;
 use crate::invariants::errors::Asked;
 use crate::ledger::Ledger;
-use crate::recipe::{RecipeUnderTest, downgrade};
+use crate::recipe::{RecipeOptions, RecipeUnderTest, downgrade};
 
 /// How late a timer may be: tokio's count whole milliseconds.
 const TIMERS: Duration = Duration::from_millis(2);
@@ -422,17 +421,17 @@ pub(crate) fn make(
 }
 
 /// Options by chance.
-pub(crate) fn options(setting: &Setting, rng: &mut Rng) -> QueueOptions {
-    let mut options = QueueOptions::new();
+pub(crate) fn options(setting: &Setting, rng: &mut Rng) -> RecipeOptions {
+    let mut options = RecipeOptions {
+        handovers: setting.handovers,
+        ..RecipeOptions::default()
+    };
     if rng.bool() {
-        options = options.after_session_loss(AfterSessionLoss::QueueAnew);
-    }
-    if let Some(handovers) = setting.handovers {
-        options = options.local(handovers);
+        options.after_session_loss = AfterSessionLoss::QueueAnew;
     }
     if setting.resizes && rng.bool() {
         // It is read in another way how much can be held.
-        options = options.strategy(WaitStrategy::Parent);
+        options.strategy = WaitStrategy::Parent;
     }
     options
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 use fastrand::Rng;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{Instant, sleep, timeout_at};
-use zookeeper_recipes_core::{QueueOptions, Recipe, Session};
+use zookeeper_recipes_core::Session;
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_testkit::simulation::SimulatedProcess;
 
 use crate::contender::{Setting, draw_weight};
 use crate::holding::Holding;
+use crate::recipe::RecipeOptions;
 
 /// How many there are beside those who contend in every run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,7 +69,7 @@ async fn wait(setting: &Setting, session: &Session, number: usize, mut rng: Rng)
     let weight = draw_weight(&setting.recipe, capacity, &mut rng);
     let recipe = setting
         .recipe
-        .make(session, weight, capacity, QueueOptions::new())
+        .make(session, weight, capacity, RecipeOptions::default())
         .expect("the options are good");
     // Those whose turn does not come go away, all at once.
     let acquired = timeout_at(setting.quiet_from, recipe.acquire()).await;

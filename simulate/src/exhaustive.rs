@@ -5,12 +5,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
-use zookeeper_recipes_core::{ConnectOptions, QueueOptions, Recipe, Session};
+use zookeeper_recipes_core::{ConnectOptions, Recipe, Session};
 use zookeeper_recipes_testkit::simulation::{Fault, FaultKind, Simulation, SimulationOptions};
 
 use crate::invariants::remains;
 use crate::ledger::Ledger;
-use crate::recipe::RecipeUnderTest;
+use crate::recipe::{RecipeOptions, RecipeUnderTest};
 use crate::run::{Report, begin_guarded, in_a_world, observed, report, settles};
 
 const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
@@ -274,7 +274,7 @@ fn make(recipe: RecipeUnderTest, session: &Session) -> Box<dyn Recipe> {
             session,
             recipe.capacity,
             recipe.capacity,
-            QueueOptions::new(),
+            RecipeOptions::default(),
         )
         .expect("the options are good")
 }

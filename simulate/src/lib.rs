@@ -24,6 +24,6 @@ mod together;
 
 pub use exhaustive::{Case, Exhausted, exhaust};
 pub use ledger::{Figures, Violation};
-pub use recipe::{Downgrade, PATH, RecipeUnderTest};
+pub use recipe::{Downgrade, PATH, RecipeOptions, RecipeUnderTest};
 pub use run::{Report, run, run_without};
 pub use schedule::Kind;

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use zookeeper_recipes_core::{
-    Acl, AuthId, Error, Hold, InvalidInput, Permission, QueueOptions, Recipe, Session,
-    SingleNodeOptions, WaitStrategy,
+    Acl, AfterSessionLoss, AuthId, Error, Hold, InvalidInput, Permission, Recipe, Session,
+    WaitStrategy,
 };
-use zookeeper_recipes_election::LeaderElection;
-use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
-use zookeeper_recipes_rwlock::RwLock;
-use zookeeper_recipes_semaphore::Semaphore;
+use zookeeper_recipes_election::{ElectionOptions, LeaderElection};
+use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, SingleNodeLock};
+use zookeeper_recipes_rwlock::{RwLock, RwLockOptions};
+use zookeeper_recipes_semaphore::{Semaphore, SemaphoreOptions};
 
 /// Where the recipe under test stands in the tree.
 pub const PATH: &str = "/recipe/under-test";
@@ -25,7 +25,48 @@ const WRITER: u64 = 1_000;
 const PERMITS: u32 = 5;
 
 /// Makes the recipe at a path, of a weight, where so much can be held in all.
-type Make = fn(&Session, &str, u64, u64, QueueOptions) -> Result<Box<dyn Recipe>, InvalidInput>;
+type Make = fn(&Session, &str, u64, u64, RecipeOptions) -> Result<Box<dyn Recipe>, InvalidInput>;
+
+/// What is chosen about a recipe, as far as it has such an option.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RecipeOptions {
+    /// How a waiter learns that its turn may have come.
+    pub strategy: WaitStrategy,
+    /// What a waiting attempt does when its session expires.
+    pub after_session_loss: AfterSessionLoss,
+    /// How often in a row an exclusive lock goes to the next task of its process.
+    pub handovers: Option<u32>,
+}
+
+impl RecipeOptions {
+    fn lock(self) -> LockOptions {
+        let options = LockOptions::new()
+            .strategy(self.strategy)
+            .after_session_loss(self.after_session_loss);
+        match self.handovers {
+            Some(handovers) => options.local(handovers),
+            None => options,
+        }
+    }
+
+    fn rwlock(self) -> RwLockOptions {
+        RwLockOptions::new()
+            .strategy(self.strategy)
+            .after_session_loss(self.after_session_loss)
+    }
+
+    fn semaphore(self) -> SemaphoreOptions {
+        SemaphoreOptions::new()
+            .strategy(self.strategy)
+            .after_session_loss(self.after_session_loss)
+    }
+
+    fn election(self) -> ElectionOptions {
+        ElectionOptions::new()
+            .strategy(self.strategy)
+            .after_session_loss(self.after_session_loss)
+    }
+}
 
 /// A recipe, as far as a simulation has to know it.
 ///
@@ -102,7 +143,7 @@ impl RecipeUnderTest {
         session: &Session,
         weight: u64,
         capacity: u64,
-        options: QueueOptions,
+        options: RecipeOptions,
     ) -> Result<Box<dyn Recipe>, InvalidInput> {
         (self.make)(session, self.path, weight, capacity, options)
     }
@@ -117,7 +158,7 @@ impl RecipeUnderTest {
         session: &Session,
         path: &str,
         weight: u64,
-        options: QueueOptions,
+        options: RecipeOptions,
     ) -> Result<Box<dyn Recipe>, InvalidInput> {
         (self.make)(session, path, weight, self.capacity, options)
     }
@@ -152,7 +193,7 @@ impl RecipeUnderTest {
     /// A handover from one who lets go to the next in the process, without the server: what a
     /// znode stands for then is not one grant.
     pub fn hands_over(&self) -> bool {
-        self.queues && self.capacity == 1
+        self.queues && self.capacity == 1 && !self.elects
     }
 }
 
@@ -173,9 +214,9 @@ pub(crate) async fn resize(session: &Session, capacity: u64, to: u64) -> Result<
 /// [`InvalidInput`] when it refuses the options.
 pub(crate) fn candidate(
     session: &Session,
-    options: QueueOptions,
+    options: RecipeOptions,
 ) -> Result<LeaderElection, InvalidInput> {
-    LeaderElection::with_options(session, PATH, "participant", options)
+    LeaderElection::with_options(session, PATH, "participant", options.election())
 }
 
 /// Renews a hold as one of a lesser weight.
@@ -199,9 +240,9 @@ const LOCK: RecipeUnderTest = RecipeUnderTest {
     elects: false,
     downgrade: None,
     make: |session, path, _, _, options| {
-        Ok(Box::new(ExclusiveLock::with_options(
-            session, path, options,
-        )?))
+        let options = options.lock();
+        let lock = ExclusiveLock::with_options(session, path, options)?;
+        Ok(Box::new(lock))
     },
     weight_of: |name| (label_of(name)? == "lock-" || label_of(name)? == "__lock__").then_some(1),
     foreign: &["lock-", "__lock__"],
@@ -210,10 +251,14 @@ const LOCK: RecipeUnderTest = RecipeUnderTest {
 const LOCK_BY_PARENT: RecipeUnderTest = RecipeUnderTest {
     name: "lock-parent",
     make: |session, path, _, _, options| {
-        let options = options.strategy(WaitStrategy::Parent);
-        Ok(Box::new(ExclusiveLock::with_options(
-            session, path, options,
-        )?))
+        let strategy = WaitStrategy::Parent;
+        let options = RecipeOptions {
+            strategy,
+            ..options
+        };
+        let options = options.lock();
+        let lock = ExclusiveLock::with_options(session, path, options)?;
+        Ok(Box::new(lock))
     },
     ..LOCK
 };
@@ -221,10 +266,14 @@ const LOCK_BY_PARENT: RecipeUnderTest = RecipeUnderTest {
 const LOCK_BY_POLLING: RecipeUnderTest = RecipeUnderTest {
     name: "lock-poll",
     make: |session, path, _, _, options| {
-        let options = options.strategy(WaitStrategy::Poll(Duration::from_millis(500)));
-        Ok(Box::new(ExclusiveLock::with_options(
-            session, path, options,
-        )?))
+        let strategy = WaitStrategy::Poll(Duration::from_millis(500));
+        let options = RecipeOptions {
+            strategy,
+            ..options
+        };
+        let options = options.lock();
+        let lock = ExclusiveLock::with_options(session, path, options)?;
+        Ok(Box::new(lock))
     },
     ..LOCK
 };
@@ -232,12 +281,7 @@ const LOCK_BY_POLLING: RecipeUnderTest = RecipeUnderTest {
 const LOCK_OF_ONE_ZNODE: RecipeUnderTest = RecipeUnderTest {
     name: "lock-single-node",
     queues: false,
-    make: |session, path, _, _, _| {
-        let options = SingleNodeOptions::new();
-        Ok(Box::new(SingleNodeLock::with_options(
-            session, path, options,
-        )?))
-    },
+    make: |session, path, _, _, _| Ok(Box::new(SingleNodeLock::new(session, path)?)),
     weight_of: |_| None,
     foreign: &[],
     ..LOCK
@@ -261,7 +305,7 @@ const SHARED_LOCK: RecipeUnderTest = RecipeUnderTest {
         weight: 1,
     }),
     make: |session, path, weight, _, options| {
-        let lock = RwLock::with_options(session, path, options)?;
+        let lock = RwLock::with_options(session, path, options.rwlock())?;
         Ok(match weight {
             WRITER => Box::new(lock.write().clone()),
             _ => Box::new(lock.read().clone()),
@@ -282,7 +326,8 @@ const SEMAPHORE: RecipeUnderTest = RecipeUnderTest {
     weights: &[1, 1, 2, 3, 5],
     resizes: true,
     make: |session, path, weight, capacity, options| {
-        let semaphore = Semaphore::with_options(session, path, capacity as u32, options)?;
+        let semaphore =
+            Semaphore::with_options(session, path, capacity as u32, options.semaphore())?;
         Ok(Box::new(semaphore.permits(weight as u32)?))
     },
     weight_of: |name| {

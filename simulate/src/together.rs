@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zookeeper_recipes_core::{AllHold, AllOf, Error, QueueOptions};
+use zookeeper_recipes_core::{AllHold, AllOf, Error};
 
 use crate::contender::{Contender, commit, draw_weight, guarded, make};
 use crate::holding::Holding;
 use crate::invariants::errors::Asked;
-use crate::recipe::LOCK_BESIDE;
+use crate::recipe::{LOCK_BESIDE, RecipeOptions};
 
 impl Contender<'_> {
     /// Acquires the recipe under test and the lock beside it.
@@ -19,7 +19,7 @@ impl Contender<'_> {
         let weight = draw_weight(&setting.recipe, capacity, &mut self.rng);
         let recipe = make(setting, self.session, weight, capacity, &mut self.rng);
         let beside = LOCK_BESIDE
-            .make(self.session, 1, 1, QueueOptions::new())
+            .make(self.session, 1, 1, RecipeOptions::default())
             .expect("the options are good");
         let both = AllOf::new([recipe, beside]).expect("they have different paths");
         let (started, patience) = (Instant::now(), self.draw_patience());

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use zookeeper_recipes_lock::common::{Refusal, ZookeeperEnsemble};
 use zookeeper_recipes_lock::{
-    ConnectOptions, ExclusiveLock, FencingToken, InvalidInput, QueueOptions, Recipe, Session,
+    ConnectOptions, ExclusiveLock, FencingToken, InvalidInput, LockOptions, Recipe, Session,
     SingleNodeLock, SingleNodeOptions, WaitStrategy,
 };
 use zookeeper_recipes_testkit::meter::{Counts, Meter, MeteredEnsemble};
@@ -80,7 +80,7 @@ fn queued(
     who: &str,
     strategy: WaitStrategy,
 ) -> Result<Box<dyn Recipe>, InvalidInput> {
-    let options = QueueOptions::new().data(who).strategy(strategy);
+    let options = LockOptions::new().data(who).strategy(strategy);
     Ok(Box::new(ExclusiveLock::with_options(
         session, path, options,
     )?))
@@ -522,7 +522,7 @@ impl Reading {
 mod tests {
     use std::borrow::Cow;
 
-    use zookeeper_recipes_lock::common::{Contender as Place, Queue, Rule, Verdict};
+    use zookeeper_recipes_lock::common::{Contender as Place, Queue, QueueOptions, Rule, Verdict};
     use zookeeper_recipes_testkit::ServerOptions;
 
     use super::*;

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinError;
-use zookeeper_recipes_core::{ConnectOptions, Error, HoldState, QueueOptions, Recipe, Session};
-use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock, SingleNodeOptions};
+use zookeeper_recipes_core::{ConnectOptions, Error, HoldState, Recipe, Session};
+use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, SingleNodeLock, SingleNodeOptions};
 use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
 
@@ -64,7 +64,7 @@ async fn data_that_no_server_takes_is_refused_before_anything_is_sent() {
     let other = ExclusiveLock::new(&session, "/locks/other").expect("a good path");
     let other = other.acquire().await.expect("it is free");
     let data = vec![b'x'; 1_200_000];
-    let queue = QueueOptions::new().data(data.clone());
+    let queue = LockOptions::new().data(data.clone());
     let single_node = SingleNodeOptions::new().data(data);
     let locks = [
         ExclusiveLock::with_options(&session, "/locks/big", queue)

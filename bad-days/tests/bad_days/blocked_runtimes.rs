@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use zookeeper_client::Client;
-use zookeeper_recipes_core::{ConnectOptions, Hold, Recipe, Session};
+use zookeeper_recipes_core::{ConnectOptions, Hold, Session};
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 

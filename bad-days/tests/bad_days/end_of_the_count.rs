@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
 use zookeeper_client::Client;
-use zookeeper_recipes_core::{FencingToken, Hold, QueueOptions, Recipe, Session};
+use zookeeper_recipes_core::{FencingToken, Hold, Recipe, Session};
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_fleet::can_run;
-use zookeeper_recipes_lock::ExclusiveLock;
-use zookeeper_recipes_rwlock::RwLock;
-use zookeeper_recipes_semaphore::Semaphore;
+use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
+use zookeeper_recipes_rwlock::{RwLock, RwLockOptions};
+use zookeeper_recipes_semaphore::{Semaphore, SemaphoreOptions};
 use zookeeper_recipes_testkit::proxy::{Counters, Operation, Proxy};
 use zookeeper_recipes_testkit::{Installation, Server, ServerOptions};
 
@@ -44,15 +44,20 @@ impl Wish {
     /// The recipe at `path`, whose contender says that it is this one of them.
     fn at(self, session: &Session, path: &str, number: usize) -> Box<dyn Recipe> {
         let number = number.to_string();
-        let options = QueueOptions::new().data(number.as_str());
-        let shared = |options| RwLock::with_options(session, path, options).expect("a path");
+        let data = number.as_str();
+        let shared = || {
+            let options = RwLockOptions::new().data(data);
+            RwLock::with_options(session, path, options).expect("a path")
+        };
         match self {
             Wish::Lock => {
+                let options = LockOptions::new().data(data);
                 Box::new(ExclusiveLock::with_options(session, path, options).expect("a path"))
             }
-            Wish::Write => Box::new(shared(options).write().clone()),
-            Wish::Read => Box::new(shared(options).read().clone()),
+            Wish::Write => Box::new(shared().write().clone()),
+            Wish::Read => Box::new(shared().read().clone()),
             Wish::Permits(weight) => {
+                let options = SemaphoreOptions::new().data(data);
                 let semaphore = Semaphore::with_options(session, path, PERMITS, options);
                 let permits = semaphore.expect("a path").permits(weight);
                 Box::new(permits.expect("there are as many"))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use zookeeper_recipes_core::{Recipe, Session};
+use zookeeper_recipes_core::Session;
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 

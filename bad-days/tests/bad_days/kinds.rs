@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_core::{QueueOptions, Recipe, Session, WaitStrategy};
-use zookeeper_recipes_election::LeaderElection;
-use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
-use zookeeper_recipes_rwlock::RwLock;
-use zookeeper_recipes_semaphore::Semaphore;
+use zookeeper_recipes_core::{Recipe, Session, WaitStrategy};
+use zookeeper_recipes_election::{ElectionOptions, LeaderElection};
+use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, SingleNodeLock};
+use zookeeper_recipes_rwlock::{RwLock, RwLockOptions};
+use zookeeper_recipes_semaphore::{Semaphore, SemaphoreOptions};
 
 /// A recipe, and one that cannot be held beside it.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Kind {
     pub(crate) single_node: bool,
 }
 
-type Make = fn(&Session, &str, QueueOptions) -> Box<dyn Recipe>;
+type Make = fn(&Session, &str, WaitStrategy) -> Box<dyn Recipe>;
 
 const POLL: WaitStrategy = WaitStrategy::Poll(Duration::from_millis(50));
 
@@ -30,12 +30,14 @@ pub(crate) const KINDS: &[Kind] = &[
     Kind::queue("polled-lock", lock).waiting(POLL),
     Kind::queue("write-lock", write_lock),
     Kind::queue("read-lock", read_lock).with_rival(write_lock),
-    Kind::queue("semaphore", |session, path, options| {
+    Kind::queue("semaphore", |session, path, strategy| {
+        let options = SemaphoreOptions::new().strategy(strategy);
         Box::new(Semaphore::with_options(session, path, 1, options).expect("a good path"))
     }),
     Kind::queue("most-permits", most_permits),
     Kind::queue("most-permits-at-the-parent", most_permits).waiting(WaitStrategy::Parent),
-    Kind::queue("election", |session, path, options| {
+    Kind::queue("election", |session, path, strategy| {
+        let options = ElectionOptions::new().strategy(strategy);
         let election = LeaderElection::with_options(session, path, "candidate", options);
         Box::new(election.expect("a good path"))
     }),
@@ -47,22 +49,26 @@ pub(crate) const KINDS: &[Kind] = &[
     },
 ];
 
-fn lock(session: &Session, path: &str, options: QueueOptions) -> Box<dyn Recipe> {
+fn lock(session: &Session, path: &str, strategy: WaitStrategy) -> Box<dyn Recipe> {
+    let options = LockOptions::new().strategy(strategy);
     Box::new(ExclusiveLock::with_options(session, path, options).expect("a good path"))
 }
 
-fn write_lock(session: &Session, path: &str, options: QueueOptions) -> Box<dyn Recipe> {
+fn write_lock(session: &Session, path: &str, strategy: WaitStrategy) -> Box<dyn Recipe> {
+    let options = RwLockOptions::new().strategy(strategy);
     let lock = RwLock::with_options(session, path, options).expect("a good path");
     Box::new(lock.write().clone())
 }
 
-fn read_lock(session: &Session, path: &str, options: QueueOptions) -> Box<dyn Recipe> {
+fn read_lock(session: &Session, path: &str, strategy: WaitStrategy) -> Box<dyn Recipe> {
+    let options = RwLockOptions::new().strategy(strategy);
     let lock = RwLock::with_options(session, path, options).expect("a good path");
     Box::new(lock.read().clone())
 }
 
 /// So many of the permits that nobody else can have as many beside it.
-fn most_permits(session: &Session, path: &str, options: QueueOptions) -> Box<dyn Recipe> {
+fn most_permits(session: &Session, path: &str, strategy: WaitStrategy) -> Box<dyn Recipe> {
+    let options = SemaphoreOptions::new().strategy(strategy);
     let semaphore = Semaphore::with_options(session, path, 5, options).expect("a good path");
     Box::new(semaphore.permits(3).expect("there are as many"))
 }
@@ -91,16 +97,12 @@ impl Kind {
 
     /// The recipe of this kind that stands for `day`.
     pub(crate) fn on(self, session: &Session, day: &str) -> Box<dyn Recipe> {
-        (self.make)(session, &self.path(day), self.options())
+        (self.make)(session, &self.path(day), self.strategy)
     }
 
     /// What cannot be held while the recipe of this kind is held that stands for `day`, nor by two.
     pub(crate) fn rival_on(self, session: &Session, day: &str) -> Box<dyn Recipe> {
-        (self.make_for_rival)(session, &self.path(day), self.options())
-    }
-
-    fn options(self) -> QueueOptions {
-        QueueOptions::new().strategy(self.strategy)
+        (self.make_for_rival)(session, &self.path(day), self.strategy)
     }
 
     pub(crate) fn path(self, day: &str) -> String {

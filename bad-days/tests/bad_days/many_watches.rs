@@ -3,7 +3,7 @@
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use tokio::sync::mpsc;
-use zookeeper_recipes_core::{Hold, HoldState, Recipe, Session};
+use zookeeper_recipes_core::{Hold, HoldState, Session};
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
 use zookeeper_recipes_testkit::Server;
@@ -83,7 +83,7 @@ async fn session_of_thousands_of_observers_survives_a_broken_connection() {
     };
     let campaigns = (0..MANY).map(async |shard| {
         let election = election(&watching.others, shard);
-        election.campaign().await.expect("nobody else campaigns")
+        election.acquire().await.expect("nobody else campaigns")
     });
     let mut leaders = in_time("they lead", join_all(campaigns)).await;
     let (tell, mut told) = mpsc::unbounded_channel();
@@ -107,7 +107,7 @@ async fn session_of_thousands_of_observers_survives_a_broken_connection() {
     // One that is watched most likely, and one that is not.
     for shard in [0, MANY - 1] {
         let leader = leaders.remove(shard.min(leaders.len() - 1));
-        leader.resign().await.expect("it resigns");
+        leader.release().await.expect("it resigns");
         let news = in_time("the observer is told", told.recv()).await;
         assert_eq!(news, Some((shard, false)));
     }

@@ -10,8 +10,9 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use zookeeper_recipes_core::ensemble::TransactionError;
 use zookeeper_recipes_core::{
     Acl, AfterSessionLoss, AuthId, CreateMode, Error, FencingToken, GuardedTransaction, Hold,
-    HoldView, Operation, Permission, QueueOptions, Recipe, Refusal, ServerError, Session,
+    HoldView, Operation, Permission, Recipe, Refusal, ServerError, Session,
 };
+use zookeeper_recipes_simulate::RecipeOptions;
 
 use crate::journal::Journal;
 
@@ -73,9 +74,9 @@ impl Contender {
     fn recipe(&mut self) -> (u64, Arc<dyn Recipe>) {
         let recipe = self.journal.recipe();
         let weight = *self.rng.choice(recipe.weights).expect("some weight");
-        let mut options = QueueOptions::new();
+        let mut options = RecipeOptions::default();
         if self.rng.bool() {
-            options = options.after_session_loss(AfterSessionLoss::QueueAnew);
+            options.after_session_loss = AfterSessionLoss::QueueAnew;
         }
         let made = recipe.make_at(&self.session, self.journal.path().as_str(), weight, options);
         (weight, made.expect("the options are good").into())

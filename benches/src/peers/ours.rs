@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::bail;
 use async_trait::async_trait;
 use futures_util::future::FutureExt;
-use zookeeper_recipes_core::{ConnectOptions, QueueOptions, Recipe, Session};
-use zookeeper_recipes_lock::ExclusiveLock;
+use zookeeper_recipes_core::{ConnectOptions, Recipe, Session};
+use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
 use zookeeper_recipes_rwlock::RwLock;
 use zookeeper_recipes_semaphore::Semaphore;
 
@@ -65,7 +65,7 @@ impl Library for Ours {
         let recipe: Box<dyn Recipe> = match kind {
             Kind::Lock => Box::new(ExclusiveLock::new(session, path)?),
             Kind::Shared => {
-                let options = QueueOptions::new().local(LOCAL_HANDOVERS);
+                let options = LockOptions::new().local(LOCAL_HANDOVERS);
                 Box::new(ExclusiveLock::with_options(session, path, options)?)
             }
             Kind::Read => Box::new(RwLock::new(session, path)?.read().clone()),

@@ -13,11 +13,14 @@ use crate::hold_state::LossReason;
 use crate::invalid_input::InvalidInput;
 use crate::recipe::Recipe;
 
-/// Several recipes that are held together or not at all.
+/// Several recipes that are held together, or none of them.
 ///
-/// They are acquired in the order of their paths, whatever order they are given in, so that two
-/// who want the same ones cannot block each other for ever; under one deadline; and undone in
-/// reverse when one of them fails.
+/// Acquires the recipes in the order of their paths, so two processes that want the same ones do not
+/// wait for each other for ever. One deadline bounds all of them. If one fails, those that are held
+/// already are released.
+///
+/// Costs what the recipes cost one after the other. While it waits for one of them, it holds the
+/// earlier ones.
 ///
 /// ```
 /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -54,11 +57,11 @@ pub struct AllOf {
 }
 
 impl AllOf {
-    /// Takes the recipes together. Nothing is sent yet.
+    /// Takes the recipes together. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when there is none, or two with the same path, which could wait for each
+    /// [`InvalidInput`] if there is no recipe, or two have the same path: one would wait for the
     /// other.
     pub fn new(recipes: impl IntoIterator<Item = Box<dyn Recipe>>) -> Result<AllOf, InvalidInput> {
         let mut recipes: Vec<_> = recipes.into_iter().collect();
@@ -84,23 +87,23 @@ impl AllOf {
     ///
     /// # Errors
     ///
-    /// The first that one of them meets, and [`Error::Lost`] when one that was already held is
-    /// lost while the others are waited for. None is held then; those that were are released in the
-    /// background.
+    /// The first error of one of the recipes, and [`Error::Lost`] if a hold is lost during the wait
+    /// for the others. The other holds are released in the background.
     ///
     /// # Cancel safety
     ///
-    /// As for [`Recipe::acquire`]: dropped, it leaves nothing.
+    /// If the future is dropped, the holds are released in the background, and nothing remains.
     pub async fn acquire(&self) -> Result<AllHold, Error> {
         self.acquire_until(None).await
     }
 
-    /// Waits until all are held, for at most `timeout` in all. Otherwise as
-    /// [`acquire`](Self::acquire).
+    /// Waits until all are held, for at most `timeout` in all.
+    ///
+    /// Otherwise as [`acquire`](Self::acquire).
     ///
     /// # Errors
     ///
-    /// [`Error::DeadlineElapsed`] for the recipe that was waited for, and those of
+    /// [`Error::DeadlineElapsed`] with the path that it was waiting for, and the errors of
     /// [`acquire`](Self::acquire).
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<AllHold, Error> {
         self.acquire_until(Some(timeout)).await
@@ -136,12 +139,12 @@ impl AllOf {
         Ok(held)
     }
 
-    /// Holds all if that is possible at once; `None` where one cannot be had.
+    /// Holds all if that is possible at once; `None` if one of them is not free.
     ///
     /// # Errors
     ///
-    /// The first that one of them meets, and [`Error::Lost`] when one that was already held was lost
-    /// meanwhile. None is held then.
+    /// The first error of one of the recipes, and [`Error::Lost`] if a hold was lost meanwhile. None
+    /// is held then.
     ///
     /// # Cancel safety
     ///
@@ -171,7 +174,7 @@ impl AllOf {
         Ok(Some(held))
     }
 
-    /// The recipes, in the order in which they are acquired.
+    /// The recipes, in the order in which they are acquired: that of their paths.
     pub fn recipes(&self) -> impl Iterator<Item = &dyn Recipe> {
         self.recipes.iter().map(|recipe| &**recipe)
     }
@@ -192,7 +195,7 @@ impl fmt::Debug for AllOf {
 
 /// The holds of several recipes that are held together.
 ///
-/// Dropped, it releases them in the background, the last acquired first.
+/// If it is dropped, it releases them in the background, the last acquired first.
 #[must_use = "if unused, what is held is released at once"]
 #[derive(Debug)]
 pub struct AllHold {
@@ -205,12 +208,16 @@ impl AllHold {
         &self.holds
     }
 
-    /// Whether all are certainly held still. See [`HoldView::is_held`](crate::HoldView::is_held).
+    /// Whether all are held.
+    ///
+    /// As certain as [`HoldView::is_held`](crate::HoldView::is_held).
     pub fn is_held(&self) -> bool {
         self.holds.iter().all(|hold| hold.is_held())
     }
 
-    /// For how long all are certainly held if no answer comes any more. See [`HoldView::remaining`](crate::HoldView::remaining).
+    /// For how long all are certainly held if no answer comes any more.
+    ///
+    /// See [`HoldView::remaining`](crate::HoldView::remaining).
     pub fn remaining(&self) -> Duration {
         self.holds
             .iter()
@@ -219,11 +226,13 @@ impl AllHold {
             .unwrap_or_default()
     }
 
-    /// Resolves when one of them is lost, with that one and why. See [`HoldView::lost`](crate::HoldView::lost).
+    /// Resolves when one of the holds is lost, with that hold and the reason.
+    ///
+    /// See [`HoldView::lost`](crate::HoldView::lost).
     ///
     /// # Cancel safety
     ///
-    /// May be dropped and called again.
+    /// The future may be dropped, and the method called again.
     pub async fn lost(&self) -> (&Hold, LossReason) {
         self.first_lost().await
     }
@@ -237,16 +246,16 @@ impl AllHold {
         (&self.holds[index], reason)
     }
 
-    /// Releases all, the last acquired first, and waits for the server's word.
+    /// Releases all, the last acquired first, and waits for the server's answers.
     ///
     /// # Errors
     ///
-    /// The first error that one of the releases met; the others are released all the same. See
+    /// The first error of one of the releases; the others are released all the same. See
     /// [`Hold::release`].
     ///
     /// # Cancel safety
     ///
-    /// What is not yet released when it is dropped is released in the background.
+    /// If the future is dropped, the remaining holds are released in the background.
     pub async fn release(mut self) -> Result<(), Error> {
         let mut result = Ok(());
         while let Some(hold) = self.holds.pop() {

@@ -13,7 +13,7 @@
 //!
 //! ```
 //! use std::borrow::Cow;
-//! use zookeeper_recipes_core::{InvalidInput, Queue, QueueView, Recipe, Rule, Session, Verdict};
+//! use zookeeper_recipes_core::{InvalidInput, Queue, QueueView, Rule, Session, Verdict};
 //! # use zookeeper_recipes_testkit::{Server, ServerOptions};
 //!
 //! /// Three at a time, first come, first served.
@@ -77,6 +77,8 @@ mod watch;
 pub use all_of::{AllHold, AllOf};
 pub use contender::{Contender, Identity, Sequence, order, ordered_by_czxid};
 pub use error::{Error, ErrorKind};
+#[doc(no_inline)]
+pub use futures_util::future::BoxFuture;
 pub use hold::{GuardedTransaction, Hold, HoldView};
 pub use hold_state::{FencingToken, HoldState, LossReason};
 pub use invalid_input::InvalidInput;
@@ -103,12 +105,3 @@ pub use zookeeper_client::TlsOptions;
 #[cfg(feature = "sasl")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sasl")))]
 pub use zookeeper_client::{DigestMd5SaslOptions, SaslOptions};
-
-#[doc(hidden)]
-pub mod delegated {
-    //! What [`delegate_recipe!`](crate::delegate_recipe) writes in signatures.
-
-    /// A method's answer, boxed.
-    pub type BoxFuture<'f, T> =
-        std::pin::Pin<Box<dyn std::future::Future<Output = Result<T, crate::Error>> + Send + 'f>>;
-}

@@ -23,7 +23,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 
 use self::alone::LastAlone;
 use self::local::{LocalQueue, Turn};
@@ -37,7 +37,7 @@ use crate::hold::grant::Grant;
 use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
-use crate::recipe::{QueueEntry, Recipe};
+use crate::recipe::{QueueEntry, Recipe, within};
 use crate::rule::{Rule, WaitStrategy};
 use crate::server::checks::{check_acl, check_data};
 use crate::server::ensemble::SessionId;
@@ -153,9 +153,26 @@ impl fmt::Debug for Queue {
     }
 }
 
-#[async_trait]
-impl Recipe for Queue {
-    async fn acquire(&self) -> Result<Hold, Error> {
+impl Queue {
+    /// Waits until the queue's rule lets a new contender hold.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | nobody else in the queue: a create and a list | 2 | 1 | 0 |
+    /// | the same, and no other contender came meanwhile: a create | 1 | 1 | 0 |
+    /// | to wait: a read of the own znode, and one of each contender that the rule names | 1 more, and 1 for each | 1 more | 1, and 1 for each |
+    /// | to look again, after one of these contenders has gone: a list | 1 more | 1 more | |
+    /// | first contender of a session that marks releases: a transaction | 1 more | 1 more | |
+    ///
+    /// A rule that [reads the directory](Rule::reads_directory) takes one more request for each
+    /// look, sent together with the others, and one more watch to wait.
+    /// [`docs::handoff`](crate::docs::handoff) says when the second row applies, and when a waiter need
+    /// not look again.
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`Recipe::acquire`], and [`Error::InvalidInput`] if the rule breaks its contract.
+    pub async fn acquire(&self) -> Result<Hold, Error> {
         let turn = match &self.shared.local {
             None => None,
             Some(local) => match local.turn().await {
@@ -169,7 +186,26 @@ impl Recipe for Queue {
         Ok(Hold::new(grant, turn.map(|turn| Box::new(turn) as _)))
     }
 
-    async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
+    /// As [`acquire`](Self::acquire), for at most `timeout`.
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`Recipe::acquire_timeout`].
+    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
+        within(timeout, &self.shared.directory, self.acquire()).await
+    }
+
+    /// Holds at once if the rule lets a new contender; otherwise `None`, with nothing written.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | it cannot win: a list | 1 | 1 | 0 |
+    /// | it wins: a list, and an acquisition | 1 more | 1 more | 0 |
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`Recipe::try_acquire`].
+    pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
         let turn = match &self.shared.local {
             None => None,
             Some(local) => match local.try_turn() {
@@ -181,12 +217,40 @@ impl Recipe for Queue {
         Ok(grant.map(|grant| Hold::new(grant, turn.map(|turn| Box::new(turn) as _))))
     }
 
-    async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
+    /// Lists the contenders that the rule counts, in the order of the queue.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the names, then all their data in one read | 2 | 2 | 0 |
+    ///
+    /// # Errors, cancel safety
+    ///
+    /// Those of [`Recipe::contenders`].
+    pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         self.shared.contenders().await
     }
 
-    fn path(&self) -> &NodePath {
+    /// The directory of the contenders' znodes.
+    pub fn path(&self) -> &NodePath {
         &self.shared.directory
+    }
+}
+
+impl Recipe for Queue {
+    fn acquire(&self) -> BoxFuture<'_, Result<Hold, Error>> {
+        Box::pin(self.acquire())
+    }
+
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<Hold>, Error>> {
+        Box::pin(self.try_acquire())
+    }
+
+    fn contenders(&self) -> BoxFuture<'_, Result<Vec<QueueEntry>, Error>> {
+        Box::pin(self.contenders())
+    }
+
+    fn path(&self) -> &NodePath {
+        self.path()
     }
 }
 

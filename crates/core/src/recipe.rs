@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 
 use crate::error::Error;
 use crate::hold::Hold;
@@ -12,103 +12,102 @@ use crate::hold_state::FencingToken;
 use crate::path::NodePath;
 use crate::server::ensemble::SessionId;
 
-/// Something that can be held by as many at a time as its rule allows.
+/// A recipe of any kind, for code that runs something while it is held.
 ///
-/// Dyn-compatible: code that runs something "while held" takes `&dyn Recipe` and need not know
-/// which. Each method that yields a boxed future is an `async fn`.
+/// Such code takes `&dyn Recipe`. To use one recipe this trait is not needed: each recipe has
+/// methods of the same names, documented with the costs of that recipe.
+///
+/// A type that wraps another recipe implements the trait by
+/// [`delegate_recipe!`](crate::delegate_recipe).
 ///
 /// ```
-/// use zookeeper_recipes_core::{Error, Recipe};
+/// use zookeeper_recipes_core::{Error, HoldView, Recipe};
 ///
 /// async fn report(recipe: &dyn Recipe) -> Result<(), Error> {
-///     let write = async |hold: zookeeper_recipes_core::HoldView| {
+///     let write = async |hold: HoldView| {
 ///         hold.transaction().set_data("/report", b"done").commit().await
 ///     };
 ///     recipe.with(write).await??;
 ///     Ok(())
 /// }
 /// ```
-#[async_trait]
 pub trait Recipe: fmt::Debug + Send + Sync {
     /// Waits until the recipe is held.
     ///
+    /// Has no deadline. While no server answers, it waits for one, until its session is over.
+    ///
     /// # Errors
     ///
-    /// See [`Error`] for the three kinds. There is no deadline: without a server it waits for one,
-    /// or until its session is over.
+    /// [`Error`] names three kinds, and what to do about each.
     ///
     /// # Cancel safety
     ///
-    /// Dropped at any moment, it leaves no znode and no watch, and its place in the queue is lost.
-    /// What has already been sent is undone in the background, by the session.
+    /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
+    /// session deletes in the background what has been created.
     ///
     /// # Session loss
     ///
-    /// A session that ends while one waits in it takes the place in the queue with it:
+    /// If the session ends during the wait, the place in the queue is lost:
     /// [`Error::SessionOver`].
-    async fn acquire(&self) -> Result<Hold, Error>;
+    fn acquire(&self) -> BoxFuture<'_, Result<Hold, Error>>;
 
     /// Waits until the recipe is held, for at most `timeout`.
     ///
-    /// The timeout runs on a monotonic clock and bounds everything: the wait for a connection, the
-    /// server's round trips, the queue. Otherwise as [`acquire`](Self::acquire).
+    /// The timeout bounds everything: the wait for a connection, the server's answers, the queue.
+    /// It runs on a monotonic clock.
     ///
     /// # Errors
     ///
-    /// [`Error::DeadlineElapsed`], and those of [`acquire`](Self::acquire).
-    async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
-        match tokio::time::timeout(timeout, self.acquire()).await {
-            Ok(result) => result,
-            Err(_) => {
-                let path = self.path().to_string();
-                Err(Error::DeadlineElapsed { path, timeout })
-            }
-        }
+    /// [`Error::DeadlineElapsed`] after `timeout`, and the errors of [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety, session loss
+    ///
+    /// Those of [`acquire`](Self::acquire).
+    fn acquire_timeout(&self, timeout: Duration) -> BoxFuture<'_, Result<Hold, Error>> {
+        Box::pin(within(timeout, self.path(), self.acquire()))
     }
 
-    /// Holds the recipe if that is possible at once; `None` where others are before:
-    /// [`contenders`](Self::contenders) tells who.
+    /// Holds the recipe if that is possible at once; `None` if other contenders are before it.
     ///
-    /// Looks first, and writes nothing where it cannot win: a failed try costs one read. It waits
-    /// for the server's answers, and where no server answers, for a connection; bound it with
-    /// [`tokio::time::timeout`] where that is too long.
+    /// Reads first, and writes nothing if it cannot win. While no server answers, it waits for
+    /// one: bound it with [`tokio::time::timeout`].
     ///
     /// # Errors, cancel safety, session loss
     ///
-    /// As for [`acquire`](Self::acquire).
-    async fn try_acquire(&self) -> Result<Option<Hold>, Error>;
+    /// Those of [`acquire`](Self::acquire).
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<Hold>, Error>>;
 
-    /// Those who hold or wait, first in the queue first.
+    /// Lists the contenders, holders included, in the order of the queue.
     ///
-    /// Two requests: the names, then all their data in one read. It is a look at one moment.
+    /// The list is what the server knew at one moment. If the directory does not exist, it is
+    /// empty.
     ///
     /// # Errors
     ///
-    /// Those of the two requests. An absent directory is an empty queue.
+    /// Those of the requests.
     ///
     /// # Cancel safety
     ///
     /// Leaves nothing behind.
-    async fn contenders(&self) -> Result<Vec<QueueEntry>, Error>;
+    fn contenders(&self) -> BoxFuture<'_, Result<Vec<QueueEntry>, Error>>;
 
-    /// The znode that the recipe is about.
+    /// The path that the recipe was made with.
     fn path(&self) -> &NodePath;
 }
 
 impl dyn Recipe + '_ {
-    /// Acquires, works until the work is done or the hold is lost, and releases.
+    /// Acquires, runs the work until it is done or the hold is lost, and releases.
     ///
-    /// The recipes of this project have a method of this name, too; for another, `recipe` is a
-    /// `let recipe: &dyn Recipe = &mine;`. The work is dropped where it waits when the hold is lost: see [`Hold::guard`].
+    /// If the hold is lost first, the work is dropped at its current `await`: see [`Hold::guard`].
     ///
     /// # Errors
     ///
-    /// Those of [`acquire`](Recipe::acquire) and [`Hold::release`]; [`Error::Lost`] when the hold
+    /// Those of [`acquire`](Recipe::acquire) and [`Hold::release`], and [`Error::Lost`] if the hold
     /// was lost before the work was done.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, it drops the work, and what is held is released in the background.
+    /// If the future is dropped, the work is dropped, and the hold is released in the background.
     pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
     where
         F: Future<Output = T>,
@@ -122,24 +121,38 @@ impl dyn Recipe + '_ {
     }
 }
 
-/// One of those who hold or wait, as [`Recipe::contenders`] saw it.
+/// Bounds an attempt at the recipe with this path.
+pub(crate) async fn within<T>(
+    timeout: Duration,
+    path: &NodePath,
+    acquire: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    match tokio::time::timeout(timeout, acquire).await {
+        Ok(result) => result,
+        Err(_) => {
+            let path = path.to_string();
+            Err(Error::DeadlineElapsed { path, timeout })
+        }
+    }
+}
+
+/// A contender in the queue, as [`Recipe::contenders`] lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueEntry {
-    /// How many are before it.
+    /// The number of contenders before it.
     pub position: usize,
     /// The name of its znode.
     pub name: String,
-    /// The data of its znode: what its owner says of itself.
+    /// The data of its znode, by which its owner describes itself.
     pub data: Vec<u8>,
-    /// The session that it ends with.
+    /// The session that its znode belongs to.
     pub session_id: SessionId,
-    /// The token that it holds with, or will.
+    /// The fencing token of its hold, present or future.
     pub fencing_token: FencingToken,
 }
 
-/// Makes a type a [`Recipe`] through a field of it that is one, such as a
-/// [`Queue`](crate::Queue).
+/// Makes a type a [`Recipe`] by a field of it that is one, such as a [`Queue`](crate::Queue).
 ///
 /// ```
 /// use zookeeper_recipes_core::{Queue, delegate_recipe};
@@ -154,58 +167,29 @@ pub struct QueueEntry {
 #[macro_export]
 macro_rules! delegate_recipe {
     ($type:ty, $field:ident) => {
-        impl $type {
-            /// Acquires, works until the work is done or the hold is lost, and releases. The work
-            /// is dropped where it waits when the hold is lost.
-            ///
-            /// # Errors
-            ///
-            /// Those of [`acquire`]($crate::Recipe::acquire) and
-            /// [`release`]($crate::Hold::release); [`Lost`]($crate::Error::Lost) when the hold was
-            /// lost before the work was done.
-            ///
-            /// # Cancel safety
-            ///
-            /// Dropped, it drops the work, and what is held is released in the background.
-            pub async fn with<T, F>(
-                &self,
-                work: impl ::std::ops::FnOnce($crate::HoldView) -> F,
-            ) -> ::std::result::Result<T, $crate::Error>
-            where
-                F: ::std::future::Future<Output = T>,
-            {
-                let recipe: &dyn $crate::Recipe = self;
-                recipe.with(work).await
-            }
-        }
-
-        // Spelt out as `#[async_trait]` would, so that the futures are boxed once.
+        // The futures are the field's: boxed once.
         impl $crate::Recipe for $type {
-            fn acquire<'a, 'f>(&'a self) -> $crate::delegated::BoxFuture<'f, $crate::Hold>
-            where
-                'a: 'f,
-                Self: 'f,
-            {
+            fn acquire(
+                &self,
+            ) -> $crate::BoxFuture<'_, ::std::result::Result<$crate::Hold, $crate::Error>> {
                 $crate::Recipe::acquire(&self.$field)
             }
 
-            fn try_acquire<'a, 'f>(
-                &'a self,
-            ) -> $crate::delegated::BoxFuture<'f, ::std::option::Option<$crate::Hold>>
-            where
-                'a: 'f,
-                Self: 'f,
-            {
+            fn try_acquire(
+                &self,
+            ) -> $crate::BoxFuture<
+                '_,
+                ::std::result::Result<::std::option::Option<$crate::Hold>, $crate::Error>,
+            > {
                 $crate::Recipe::try_acquire(&self.$field)
             }
 
-            fn contenders<'a, 'f>(
-                &'a self,
-            ) -> $crate::delegated::BoxFuture<'f, ::std::vec::Vec<$crate::QueueEntry>>
-            where
-                'a: 'f,
-                Self: 'f,
-            {
+            fn contenders(
+                &self,
+            ) -> $crate::BoxFuture<
+                '_,
+                ::std::result::Result<::std::vec::Vec<$crate::QueueEntry>, $crate::Error>,
+            > {
                 $crate::Recipe::contenders(&self.$field)
             }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use zookeeper_recipes_core::{
-    ConnectOptions, Contender, CreateMode, Hold, InvalidInput, Queue, QueueView, Recipe, Rule,
-    Session, Verdict,
+    ConnectOptions, Contender, CreateMode, Hold, InvalidInput, Queue, QueueView, Rule, Session,
+    Verdict,
 };
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 use zookeeper_recipes_testkit::simulation::{

@@ -5,7 +5,7 @@ use std::io;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use zookeeper_recipes_core::{ConnectOptions, CreateMode, Error, NodePath, Queue, Recipe, Session};
+use zookeeper_recipes_core::{ConnectOptions, CreateMode, Error, NodePath, Queue, Session};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 mod support;

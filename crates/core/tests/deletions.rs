@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::ensemble::{Ensemble, ServerSession};
 use zookeeper_recipes_core::{
     Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, Identity, InvalidInput, LossReason,
-    Permission, Queue, QueueView, Recipe, Refusal, Rule, ServerError, Session, SingleNode, Verdict,
+    Permission, Queue, QueueView, Refusal, Rule, ServerError, Session, SingleNode, Verdict,
     ZookeeperEnsemble,
 };
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};

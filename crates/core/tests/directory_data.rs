@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{
-    ConnectOptions, Error, InvalidInput, Queue, QueueView, Recipe, Rule, Session, Verdict,
+    ConnectOptions, Error, InvalidInput, Queue, QueueView, Rule, Session, Verdict,
 };
 use zookeeper_recipes_testkit::simulation::{RequestKind, Simulation, SimulationOptions};
 

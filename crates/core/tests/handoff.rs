@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
 use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, Error, Hold, InvalidInput, LossReason, Queue, QueueOptions,
-    QueueView, Recipe, Rule, Session, Verdict, WaitStrategy,
+    QueueView, Rule, Session, Verdict, WaitStrategy,
 };
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};

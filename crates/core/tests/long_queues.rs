@@ -6,7 +6,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{
-    Acl, AuthId, CreateMode, Identity, NodePath, Operation, Permission, Queue, Recipe, Session,
+    Acl, AuthId, CreateMode, Identity, NodePath, Operation, Permission, Queue, Session,
 };
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 

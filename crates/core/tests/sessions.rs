@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use zookeeper_recipes_core::{
     AfterSessionLoss, ConnectOptions, CreateMode, Error, HoldState, LossReason, Queue,
-    QueueOptions, Recipe, Session, SessionEnd, SessionState,
+    QueueOptions, Session, SessionEnd, SessionState,
 };
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 

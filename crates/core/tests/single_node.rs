@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::sleep;
 use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Error, Hold, HoldState, LossReason, Recipe, Session, SingleNode,
+    ConnectOptions, CreateMode, Error, Hold, HoldState, LossReason, Session, SingleNode,
 };
 use zookeeper_recipes_testkit::simulation::{
     Fault, FaultKind, RequestKind, Simulation, SimulationOptions,

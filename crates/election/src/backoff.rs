@@ -16,7 +16,7 @@ impl Backoff {
         Backoff { next: FIRST }
     }
 
-    /// Waits for as long as it is this time.
+    /// Waits, each time twice as long.
     pub(crate) async fn wait(&mut self) {
         let wait = self.next;
         self.next = (wait * 2).min(MOST);

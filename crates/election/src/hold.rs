@@ -5,16 +5,14 @@ use std::sync::Arc;
 
 use zookeeper_recipes_core::{Error, Hold, HoldView};
 
-/// A [`Hold`] on an election: proof, as far as a process can have one, that it leads.
+/// A leader's [`Hold`].
 ///
-/// Everything a hold can do, it can: say how it stands ([`HoldView::state`], [`HoldView::lost`]), give
-/// the [`fencing_token`](HoldView::fencing_token), write under guard ([`HoldView::transaction`]). Dropped, it
-/// resigns in the background.
-///
-/// Tasks that work under the leadership, and do not decide when it ends, take a
-/// [`term`](Self::term) of it.
+/// Has all methods of a [`Hold`], such as [`lost`](HoldView::lost),
+/// [`fencing_token`](HoldView::fencing_token) and [`transaction`](HoldView::transaction). If it is
+/// dropped, it is released in the background. Tasks that work under the leadership, and do not
+/// decide when it ends, share a [`term`](Self::term) of it.
 #[derive(Debug)]
-#[must_use = "if unused, the leadership is given up at once"]
+#[must_use = "if unused, the leadership is released at once"]
 pub struct Leadership {
     hold: Hold,
     id: Arc<str>,
@@ -30,7 +28,7 @@ impl Leadership {
         &self.id
     }
 
-    /// What it can tell, for tasks that do not own it.
+    /// A view of the leadership, for tasks that do not own it.
     pub fn term(&self) -> Term {
         Term {
             view: self.hold.view(),
@@ -38,21 +36,25 @@ impl Leadership {
         }
     }
 
-    /// The hold that it is, for code that works with any recipe's.
+    /// The plain [`Hold`], for code that takes the hold of any recipe.
     pub fn into_hold(self) -> Hold {
         self.hold
     }
 
-    /// Gives the leadership up, and waits for the server's word. The next candidate leads at once.
+    /// Resigns, and waits for the server's answer. The next candidate leads at once.
     ///
-    /// It is [`Hold::release`], with its cost (one request), its errors, and its cancel safety: once
-    /// polled, it is given up whether or not one waits for it.
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | a delete | 1 | 1 | 0 |
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] when the leadership had been lost before; otherwise as for
-    /// [`Hold::release`].
-    pub async fn resign(self) -> Result<(), Error> {
+    /// Those of [`Hold::release`]; for example [`Error::Lost`] if the leadership was lost before.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once polled, the leadership is released whether or not the caller waits.
+    pub async fn release(self) -> Result<(), Error> {
         self.hold.release().await
     }
 }
@@ -65,11 +67,16 @@ impl Deref for Leadership {
     }
 }
 
-/// A term of leadership, as the work under it sees it: whether it lasts, and its token.
+impl From<Leadership> for Hold {
+    fn from(leadership: Leadership) -> Hold {
+        leadership.into_hold()
+    }
+}
+
+/// A view of a leadership, for the work under it.
 ///
-/// Cheap to clone. Does not keep the leadership: once that has been given up, its term is
-/// [`Lost`](zookeeper_recipes_core::HoldState::Lost) with
-/// [`LossReason::Released`](zookeeper_recipes_core::LossReason::Released).
+/// Cheap to clone. Does not keep the leadership: after the release its state is
+/// [`Lost`](crate::HoldState::Lost) with [`LossReason::Released`](crate::LossReason::Released).
 #[derive(Clone, Debug)]
 pub struct Term {
     view: HoldView,

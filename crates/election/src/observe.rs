@@ -1,13 +1,16 @@
-//! The stream of who leads.
+//! Observing who leads: a stream, and a watched value.
 
 use futures_core::Stream;
+use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
+use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::Watch;
 use zookeeper_recipes_core::watching::Watching;
 use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError, Session};
 
 use crate::backoff::Backoff;
-use crate::leader::{Leader, first_candidate};
+use crate::leader::Leader;
+use crate::look::{first_candidate, in_time};
 
 /// Who leads in the election at `directory` now, and then each change.
 pub(crate) fn observe(
@@ -30,13 +33,51 @@ pub(crate) fn observe(
     .boxed()
 }
 
+/// Who leads in the election at `directory`, kept up to date by a task of its own.
+pub(crate) async fn watch_leader(
+    session: &Session,
+    directory: &NodePath,
+) -> Result<watch::Receiver<Option<Leader>>, Error> {
+    let mut leaders = observe(session.clone(), directory.clone());
+    let first = async {
+        let first = leaders.next().await;
+        // The stream yields an error before it ends.
+        first.unwrap_or(Ok(None))
+    };
+    let first = in_time(session, directory, first).await?;
+    let (sender, receiver) = watch::channel(first);
+    let task = keep_up_to_date(leaders, sender).boxed();
+    tokio::spawn(session.ensemble().task(task));
+    Ok(receiver)
+}
+
+/// Passes on what the stream yields, until it ends or all receivers are dropped.
+async fn keep_up_to_date(
+    mut leaders: impl Stream<Item = Result<Option<Leader>, Error>> + Unpin,
+    sender: watch::Sender<Option<Leader>>,
+) {
+    loop {
+        let news = tokio::select! {
+            biased;
+            () = sender.closed() => return,
+            news = leaders.next() => news,
+        };
+        match news {
+            Some(Ok(leader)) => {
+                sender.send_replace(leader);
+            }
+            Some(Err(error)) => tracing::warn!(%error, "who leads is not known"),
+            None => return,
+        }
+    }
+}
+
 struct Observer {
     session: Session,
     directory: NodePath,
-    /// Whether the server has caught up with its leader since the stream began. A server that
-    /// opens another session has done so, too.
+    /// Whether the server has caught up with its leader since the stream began.
     caught_up: bool,
-    /// Set where the present state can be trusted until it fires.
+    /// Fires when the present state may have changed.
     watch: Option<Watch>,
     told: Option<Told>,
     backoff: Backoff,
@@ -57,7 +98,7 @@ impl Observer {
         }
         loop {
             if let Some(watch) = self.watch.take() {
-                // Whatever it tells, also the end of the session, is answered by another look.
+                // Any event is a reason to look again, also the end of the session.
                 watch.await;
             }
             let session = match self.session.observing(&self.directory).await {
@@ -94,7 +135,7 @@ impl Observer {
         }
     }
 
-    /// Takes in who leads, and says what of it the caller has not been told.
+    /// What of this state the caller has not been told yet.
     fn news(&mut self, mut leader: Option<Leader>) -> Option<Option<Leader>> {
         if let (Some(leader), Some(Told::State(Some(told)))) = (&mut leader, &self.told) {
             if leader.fencing_token == told.fencing_token {
@@ -105,8 +146,8 @@ impl Observer {
         (self.told.replace(told.clone()) != Some(told)).then_some(leader)
     }
 
-    /// Reads who leads, and sets the one watch that tells when that changes: on the leader's
-    /// znode, or where nobody leads on the directory.
+    /// Reads who leads, and sets one watch: on the leader's znode, or on the directory if nobody
+    /// leads.
     async fn look(&mut self, session: &Watching) -> Result<(Option<Leader>, Watch), ServerError> {
         let directory = self.directory.as_str();
         let server = session.server();

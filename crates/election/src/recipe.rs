@@ -1,52 +1,37 @@
 //! The election.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_core::Stream;
+use tokio::sync::watch;
 use zookeeper_recipes_core::{
-    Error, InvalidInput, Queue, QueueOptions, Recipe, ServerError, Session, delegate_recipe,
+    BoxFuture, Error, Hold, HoldView, InvalidInput, NodePath, Queue, QueueEntry, Recipe, Session,
 };
 
-use crate::backoff::Backoff;
 use crate::hold::Leadership;
-use crate::leader::{Leader, Participant, who_leads};
-use crate::observe::observe;
+use crate::leader::{Leader, Participant};
+use crate::look::who_leads;
+use crate::newest::Newest;
+use crate::observe::{observe, watch_leader};
+use crate::options::ElectionOptions;
 use crate::rule::FirstInQueue;
-use crate::run::StopWork;
+use crate::stop_work::StopWork;
 
 /// One candidate in the election of one leader, first come, first served.
 ///
-/// Made from a [`Session`], a path and the candidate's id. Used through [`run`](Self::run), which
-/// does all that a service needs; or step by step through [`campaign`](Self::campaign); or as any
-/// other recipe, through [`Recipe`]: to acquire is to campaign, the hold is the leadership, to
-/// release is to resign. Whoever only wants to know who leads makes one too, and does not campaign.
+/// Made from a [`Session`], a path and the candidate's id. [`run`](Self::run) does all that a
+/// service needs. [`acquire`](Self::acquire) campaigns once, and yields a [`Leadership`]. A process
+/// that only wants to know who leads makes a `LeaderElection` too, and never campaigns.
 ///
-/// Each call that campaigns is a candidate of its own, also where clones do it at the same time.
-///
-/// # Requests
-///
-/// Campaign, uncontended: a create and a list, sent together; soon a create alone, where nobody else
-/// comes in between ([why that is enough](crate::common::docs::handoff)). Resign: a delete. A
-/// candidate who waits sends two reads when it begins to wait, and a list when the one before it
-/// has gone, unless that was the only one. A failed [`try_acquire`](Recipe::try_acquire): a list. An observer: see
-/// [`observe`](Self::observe).
+/// Clones are one candidate value, and share [`is_leader`](Self::is_leader). Each call that
+/// campaigns has a place of its own in the queue.
 ///
 /// # Znodes
 ///
-/// Under the path, which is created as a container znode unless it is there: one ephemeral
-/// sequential znode per candidate, `_c_<uuid>-latch-<number>`, with the id as its data.
-///
-/// # Session loss
-///
-/// The leader's hold is [`Lost`](crate::HoldState::Lost); a candidate fails with
-/// [`Error::SessionOver`], or campaigns anew where it was told to
-/// ([`QueueOptions::after_session_loss`]). [`run`](Self::run) and [`observe`](Self::observe) go on
-/// under a new session by themselves.
-///
-/// # Cancel safety
-///
-/// Dropped at any moment, a campaign leaves no znode and no watch behind, and its place in the
-/// queue is lost. A [`Leadership`] that is dropped is resigned in the background.
+/// Under the path, one ephemeral sequential znode for each campaign: `_c_<uuid>-latch-<number>`,
+/// with the candidate's id as its data. If the path does not exist, it is created as a container
+/// znode.
 ///
 /// # Example
 ///
@@ -61,11 +46,13 @@ use crate::run::StopWork;
 /// let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
 /// assert_eq!(election.leader().await?, None);
 ///
-/// let leadership = election.campaign().await?;
-/// let leader = election.leader().await?.expect("somebody leads");
+/// let leadership = election.acquire().await?;
+/// assert!(election.is_leader());
+/// let leader = election.leader().await?.expect("node-7 leads");
 /// assert_eq!(leader.id, "node-7");
 /// assert_eq!(leader.fencing_token, leadership.fencing_token());
-/// leadership.resign().await?;
+/// leadership.release().await?;
+/// assert!(!election.is_leader());
 /// # Ok(())
 /// # }
 /// ```
@@ -74,50 +61,51 @@ pub struct LeaderElection {
     pub(crate) queue: Queue,
     pub(crate) id: Arc<str>,
     pub(crate) stop_work: StopWork,
+    newest: Newest,
 }
 
 impl LeaderElection {
-    /// A candidate in the election at `path`, with the default options. Nothing is sent yet.
+    /// A candidate in the election at `path`, with the default options. Sends nothing.
     ///
-    /// The id is what the others see of this candidate. It need not be unique: what tells two
-    /// leaders apart is their fencing token.
+    /// The other processes see the id. It need not be unique: fencing tokens tell leaders apart.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when the path cannot be a recipe's.
+    /// [`InvalidInput`] if `path` is not a valid [`NodePath`], or the id is longer than 1,000,000
+    /// bytes.
     pub fn new(
         session: &Session,
         path: impl AsRef<str>,
         id: impl AsRef<str>,
     ) -> Result<LeaderElection, InvalidInput> {
-        LeaderElection::with_options(session, path, id, QueueOptions::new())
+        LeaderElection::with_options(session, path, id, ElectionOptions::new())
     }
 
-    /// A candidate in the election at `path`. Nothing is sent yet.
-    ///
-    /// The data of the candidate's znode is its id, whatever [`QueueOptions::data`] says.
+    /// A candidate in the election at `path`. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when the path cannot be a recipe's, or an option makes no sense.
+    /// Those of [`new`](Self::new), and [`InvalidInput`] if an option has a value that cannot work.
     pub fn with_options(
         session: &Session,
         path: impl AsRef<str>,
         id: impl AsRef<str>,
-        options: QueueOptions,
+        options: ElectionOptions,
     ) -> Result<LeaderElection, InvalidInput> {
         let id: Arc<str> = Arc::from(id.as_ref());
-        let options = options.data(id.as_bytes());
+        let options = options.into_queue().data(id.as_bytes());
         let queue = Queue::with_options(session, path, FirstInQueue, options)?;
         Ok(LeaderElection {
             queue,
             id,
             stop_work: StopWork::default(),
+            newest: Newest::default(),
         })
     }
 
-    /// When [`run`](Self::run) takes the work away from a leader that may be losing its
-    /// leadership: by default, as soon as no answer comes from the server.
+    /// When [`run`](Self::run) stops the work of a leader that may lose its leadership.
+    ///
+    /// By default as soon as no answer comes from the server.
     #[must_use]
     pub fn stop_work(mut self, when: StopWork) -> LeaderElection {
         self.stop_work = when;
@@ -129,31 +117,127 @@ impl LeaderElection {
         &self.id
     }
 
-    /// Waits until this candidate leads.
-    ///
-    /// It is [`Recipe::acquire`] by the name it has in an election: with its errors, its cost, and
-    /// its cancel safety: dropped at any moment, it leaves no candidate behind.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Recipe::acquire`].
-    pub async fn campaign(&self) -> Result<Leadership, Error> {
-        let hold = self.queue.acquire().await?;
-        Ok(Leadership::new(hold, self.id.clone()))
+    /// The directory of the candidates' znodes. The leader's is [`HoldView::node_path`].
+    pub fn path(&self) -> &NodePath {
+        self.queue.path()
     }
 
-    /// Who leads at this moment, or `None` where nobody does.
+    /// Campaigns, and waits until this candidate leads.
     ///
-    /// The leader is the first candidate. After its connection was broken, or its session opened, up
-    /// to a third of the session timeout may pass before it holds, and its work begins.
+    /// Has no deadline. While no server answers, it waits for one, until the session is over.
     ///
-    /// A list of the candidates' names and one read, whether or not this candidate campaigns. Where
-    /// no server answers, it waits for one. Sets no watch; see [`observe`](Self::observe) for that.
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | nobody leads: a create and a list | 2 | 1 | 0 |
+    /// | the same, and no other candidate came meanwhile: a create | 1 | 1 | 0 |
+    /// | another candidate leads: a read of the own znode and one of the predecessor's | 2 more | 1 more | 2 |
+    /// | the predecessor goes, and was alone before this candidate | 0 more | 0 | |
+    /// | the predecessor goes, and others were before it: a list | 1 more | 1 more | |
+    ///
+    /// The second row applies if the number of the new znode proves that no candidate came since this
+    /// value last led ([why](crate::common::docs::handoff#coming-back-to-where-one-was-alone)). If it
+    /// applied the last time and does not now, the campaign takes one round trip more.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`], such as without the permission to read; [`Error::NoSession`] once the
-    /// session has been closed. That nothing is there yet is no error.
+    /// * The attempt failed: [`Error::Refused`] (for example, no permission),
+    ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
+    /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
+    ///
+    /// After each of them nothing stays in the queue.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
+    /// session deletes in the background what has been created.
+    ///
+    /// # Session loss
+    ///
+    /// If the session expires during the wait, the place in the queue is lost. The call fails with
+    /// [`Error::SessionOver`], or campaigns anew if [`ElectionOptions::after_session_loss`] says so.
+    pub async fn acquire(&self) -> Result<Leadership, Error> {
+        Ok(self.leads(self.queue.acquire().await?))
+    }
+
+    /// Campaigns, and waits until this candidate leads, for at most `timeout`.
+    ///
+    /// The timeout bounds everything: the wait for a connection, the server's answers, the queue.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | as [`acquire`](Self::acquire) | 1 or 2, and more to wait | 1, and more to wait | 0 or 2 |
+    /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeadlineElapsed`] after `timeout`, and the errors of [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety, session loss
+    ///
+    /// Those of [`acquire`](Self::acquire).
+    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Leadership, Error> {
+        Ok(self.leads(self.queue.acquire_timeout(timeout).await?))
+    }
+
+    /// Leads if no candidate is before this one; otherwise `None`, with nothing written.
+    ///
+    /// While no server answers, it waits for one: bound it with [`tokio::time::timeout`].
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | another candidate leads: a list | 1 | 1 | 0 |
+    /// | nobody leads: a list, and the rows of [`acquire`](Self::acquire) | 2 or 3 | 2 | 0 |
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`acquire`](Self::acquire).
+    pub async fn try_acquire(&self) -> Result<Option<Leadership>, Error> {
+        let hold = self.queue.try_acquire().await?;
+        Ok(hold.map(|hold| self.leads(hold)))
+    }
+
+    /// Campaigns, runs the work until it is done or the leadership is lost, and resigns.
+    ///
+    /// Campaigns once; [`run`](Self::run) does it again and again. Does not stop work that blocks
+    /// its thread: see [`Hold::guard`].
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | as [`acquire`](Self::acquire), and the release | 2 or 3, and more to wait | 2, and more to wait | 0 or 2 |
+    ///
+    /// # Errors
+    ///
+    /// Those of [`acquire`](Self::acquire) and [`Leadership::release`], and [`Error::Lost`] if the
+    /// leadership was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the work is dropped, and the leadership is released in the
+    /// background.
+    ///
+    /// # Session loss
+    ///
+    /// During the wait as for [`acquire`](Self::acquire). During the work: [`Error::Lost`].
+    pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = T>,
+    {
+        let recipe: &dyn Recipe = self;
+        recipe.with(work).await
+    }
+
+    /// Lists the leader and the other candidates, in the order in which they will lead.
+    ///
+    /// The same as [`participants`](Self::participants), with the raw data of the znodes.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the names, then all their data in one read | 2 | 2 | 0 |
+    /// | nobody campaigns: the names | 1 | 1 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// # Cancel safety
     ///
@@ -161,62 +245,157 @@ impl LeaderElection {
     ///
     /// # Session loss
     ///
-    /// Asks again under the new session.
-    pub async fn leader(&self) -> Result<Option<Leader>, Error> {
-        let directory = self.path();
-        let mut backoff = Backoff::new();
-        loop {
-            let server = self.queue.session().server(directory).await?;
-            match who_leads(&*server, directory).await {
-                Ok(leader) => return Ok(leader),
-                Err(error @ ServerError::Refused(_)) => {
-                    return Err(Error::at(directory.as_str(), server.id(), error));
-                }
-                Err(ServerError::OutcomeUnknown(_) | ServerError::SessionOver(_)) => {}
-            }
-            drop(server);
-            backoff.wait().await;
-        }
+    /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
+    pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
+        self.queue.contenders().await
     }
 
-    /// All who lead or campaign at this moment, in the order in which they will lead.
+    /// Lists the leader and the other candidates with their ids, in the order in which they will
+    /// lead.
     ///
-    /// Two requests: the names, then all their data in one read.
+    /// The list is what the server knew at one moment. If the path does not exist, it is empty.
+    /// Costs what [`contenders`](Self::contenders) costs.
     ///
-    /// # Errors, cancel safety
+    /// # Errors, cancel safety, session loss
     ///
-    /// As for [`Recipe::contenders`].
+    /// Those of [`contenders`](Self::contenders).
     pub async fn participants(&self) -> Result<Vec<Participant>, Error> {
         let contenders = self.queue.contenders().await?;
         Ok(contenders.into_iter().map(Participant::new).collect())
     }
 
-    /// Who leads: the present state first, then each change, with `None` while nobody does.
+    /// Whether this candidate, or a clone of it, leads now. Sends nothing.
     ///
-    /// In order: a leader's token is newer than that of every leader told of before. A leadership
-    /// that began and ended within the time of a round trip may be skipped, but never the present
-    /// one. The path need not exist yet.
+    /// The answer is that of [`HoldView::is_held`] for the leadership that this candidate acquired:
+    /// `false` before another candidate can lead, with the same exception for a znode that is
+    /// deleted by hand. Other processes see the leader by [`leader`](Self::leader).
     ///
-    /// The stream goes on as long as the caller wants: it stays silent while no server answers,
-    /// tells then what has changed meanwhile, and goes on under a new session. Its errors are:
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | a look at the clock | 0 | 0 | 0 |
+    pub fn is_leader(&self) -> bool {
+        self.newest.is_held()
+    }
+
+    /// Who leads at this moment, or `None` if nobody does.
     ///
-    /// * [`Error::Refused`], such as without the permission to read: told once, and then tried
-    ///   again, at least once a second, until it works.
-    /// * [`Error::NoSession`] once the session has been closed: the end of the stream.
+    /// The leader is the first candidate. If its connection was broken, or its session is new, up to
+    /// a third of the session timeout may pass before it holds and its work begins.
     ///
-    /// The news is as old as the way from the server. It is for finding the leader, and not for
-    /// being it: who leads asks its own [`Leadership`].
+    /// Waits for an answer for at most the session timeout, or ten seconds while there is no
+    /// session.
     ///
-    /// # Cost
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the names, then a read of the first | 2 | 2 | 0 |
+    /// | nobody leads: the names | 1 | 1 | 0 |
     ///
-    /// One watch: on the leader's znode, or on the directory while nobody leads. A candidate who
-    /// comes or goes behind the leader costs an observer nothing. A change costs a list of the
-    /// candidates' names and a read; a new session one `sync` more.
+    /// # Errors
+    ///
+    /// * [`Error::OutcomeUnknown`] if no server answers in that time.
+    /// * [`Error::Connect`] if no session could be opened in that time.
+    /// * [`Error::Refused`], for example without the permission to read.
+    /// * [`Error::NoSession`] if the session has been closed.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is missed when the wait for the next item is dropped and begun again. With the
-    /// stream, its watch is dropped. It keeps the session open until then.
+    /// Leaves nothing behind.
+    ///
+    /// # Session loss
+    ///
+    /// Asks again in the new session, within the same time.
+    pub async fn leader(&self) -> Result<Option<Leader>, Error> {
+        who_leads(self.queue.session(), self.path()).await
+    }
+
+    /// Watches who leads: a value that a task keeps up to date, `None` while nobody leads.
+    ///
+    /// Waits for the first value as [`leader`](Self::leader) does. The task ends when all receivers
+    /// are dropped, and keeps the session open until then. If the session is closed, the task ends
+    /// as well, and [`changed`](watch::Receiver::changed) fails.
+    ///
+    /// A receiver may skip a leader that led only for the time of a round trip. The value is not
+    /// proof: while no server answers, or reading is not allowed, it stays as it was. A leader asks
+    /// [`is_leader`](Self::is_leader).
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the first value: a `sync`, the names, a read of the first | 3 | 3 | 1 |
+    /// | each change of the leader: the names, a read of the first | 2 more | 2 more | 1 |
+    /// | a candidate behind the leader comes or goes | 0 | 0 | |
+    ///
+    /// # Errors
+    ///
+    /// Those of [`leader`](Self::leader), before the first value. Later errors are logged, and the
+    /// task tries again, at least once a second.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime, which the task needs.
+    ///
+    /// # Cancel safety
+    ///
+    /// Leaves nothing behind.
+    ///
+    /// # Session loss
+    ///
+    /// Goes on in the new session.
+    ///
+    /// ```
+    /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+    /// use zookeeper_recipes_election::{LeaderElection, Session};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Server::start(ServerOptions::new()).await?;
+    /// # let session = Session::connect(&server.connect_string()).await?;
+    /// let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
+    /// let mut leader = election.watch_leader().await?;
+    /// assert_eq!(*leader.borrow(), None);
+    ///
+    /// let leadership = election.acquire().await?;
+    /// leader.changed().await?;
+    /// let id = leader.borrow().as_ref().map(|leader| leader.id.clone());
+    /// assert_eq!(id.as_deref(), Some("node-7"));
+    /// leadership.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn watch_leader(&self) -> Result<watch::Receiver<Option<Leader>>, Error> {
+        watch_leader(self.queue.session(), self.path()).await
+    }
+
+    /// A stream of who leads: the present state first, then each change.
+    ///
+    /// Yields `None` while nobody leads. A leader's token is newer than those of all leaders that
+    /// the stream yielded before. The stream may skip a leader that led only for the time of a round
+    /// trip, and never the present one. The path need not exist.
+    ///
+    /// While no server answers, the stream is silent. Then it yields what has changed meanwhile. The
+    /// news is not proof: a leader asks [`is_leader`](Self::is_leader).
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the first item: a `sync`, the names, a read of the first | 3 | 3 | 1 |
+    /// | each change of the leader: the names, a read of the first | 2 more | 2 more | 1 |
+    /// | a candidate behind the leader comes or goes | 0 | 0 | |
+    ///
+    /// # Errors
+    ///
+    /// The stream yields:
+    ///
+    /// * [`Error::Refused`], for example without the permission to read. The stream yields it once,
+    ///   and tries again, at least once a second.
+    /// * [`Error::NoSession`] once the session has been closed. Then the stream ends.
+    ///
+    /// # Cancel safety
+    ///
+    /// The wait for the next item may be dropped and begun again: nothing is missed. The watch is
+    /// removed with the stream. The stream keeps the session open.
+    ///
+    /// # Session loss
+    ///
+    /// Goes on in the new session.
     ///
     /// ```
     /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -231,12 +410,12 @@ impl LeaderElection {
     /// let mut leaders = election.observe();
     /// assert_eq!(leaders.next().await.transpose()?, Some(None));
     ///
-    /// let leadership = election.campaign().await?;
+    /// let leadership = election.acquire().await?;
     /// let Some(Some(leader)) = leaders.next().await.transpose()? else {
-    ///     panic!("somebody leads");
+    ///     panic!("node-7 leads");
     /// };
     /// assert_eq!(leader.id, "node-7");
-    /// leadership.resign().await?;
+    /// leadership.release().await?;
     /// # Ok(())
     /// # }
     /// ```
@@ -245,6 +424,28 @@ impl LeaderElection {
     ) -> impl Stream<Item = Result<Option<Leader>, Error>> + Send + Unpin + 'static + use<> {
         observe(self.queue.session().clone(), self.path().clone())
     }
+
+    /// Takes note that this candidate leads.
+    fn leads(&self, hold: Hold) -> Leadership {
+        self.newest.acquired(hold.view());
+        Leadership::new(hold, self.id.clone())
+    }
 }
 
-delegate_recipe!(LeaderElection, queue);
+impl Recipe for LeaderElection {
+    fn acquire(&self) -> BoxFuture<'_, Result<Hold, Error>> {
+        Box::pin(async { Ok(self.acquire().await?.into_hold()) })
+    }
+
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<Hold>, Error>> {
+        Box::pin(async { Ok(self.try_acquire().await?.map(Leadership::into_hold)) })
+    }
+
+    fn contenders(&self) -> BoxFuture<'_, Result<Vec<QueueEntry>, Error>> {
+        Box::pin(self.contenders())
+    }
+
+    fn path(&self) -> &NodePath {
+        self.path()
+    }
+}

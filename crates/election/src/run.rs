@@ -10,35 +10,23 @@ use zookeeper_recipes_core::{Error, HoldState, HoldView};
 use crate::backoff::Backoff;
 use crate::hold::{Leadership, Term};
 use crate::recipe::LeaderElection;
+use crate::stop_work::StopWork;
 
-/// A term that ends sooner is followed by a pause: work that returns at once is no busy loop.
+/// A pause follows a shorter term, so that work that returns at once is no busy loop.
 const SHORT_TERM: Duration = Duration::from_secs(1);
 
-/// When [`LeaderElection::run`] takes the work away from a leader.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum StopWork {
-    /// As soon as no answer comes from the server ([`HoldState::Suspended`]): there is time then
-    /// to end it in good order before another can lead. The safe choice.
-    #[default]
-    WhenSuspended,
-    /// Only when the leadership is lost ([`HoldState::Lost`]): a disconnection that is over in
-    /// time disturbs nothing. What the work still does at that moment, such as a request to
-    /// another service that is under way, may meet what the next leader does.
-    WhenLost,
-}
-
-/// Why [`LeaderElection::run`] ended, when it was not told to.
+/// Why [`LeaderElection::run`] ended before the shutdown.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError<E> {
-    /// It cannot campaign, or not resign, and trying again would not help.
+    /// The candidate cannot campaign or resign, and trying again would not help.
     #[error(transparent)]
     Election(#[from] Error),
-    /// The work failed, with this.
+    /// The work returned this error.
     #[error("the leader's work failed: {0}")]
     Work(E),
 }
 
-/// How a leader's term came to its end.
+/// How a leader's term ended.
 enum End<E> {
     ShutDown,
     Stopped,
@@ -46,77 +34,95 @@ enum End<E> {
 }
 
 impl LeaderElection {
-    /// Campaigns, does the work while it leads, and campaigns again, until `shutdown` resolves or
-    /// the work fails.
+    /// Campaigns, works while it leads, and campaigns again, until `shutdown` or an error.
     ///
-    /// Each [`Term`], `work` is called with it, and its future is polled only while the leadership is
-    /// held. The future is dropped when the leadership may be about to go
-    /// ([`stop_work`](Self::stop_work) says when), before another can lead. Then this candidate
-    /// resigns, and campaigns again once there is a connection: under the same session or, after
-    /// an expiry, under a new one.
+    /// For each leadership `run` calls `work` with the [`Term`], and polls the future while the
+    /// leadership is held. [`stop_work`](Self::stop_work) says when `run` drops the future: before
+    /// another candidate can lead. Then this candidate resigns, waits for a connection, and campaigns
+    /// again, after an expiry in a new session.
     ///
-    /// * When the work returns `Ok`, it resigns and campaigns again: a term was enough, and others
-    ///   get theirs. If a term lasts less than a second, a pause follows, from 20 ms after the first
-    ///   such term in a row up to a second.
-    /// * When the work returns an error, it resigns and returns that error.
-    /// * When the work panics, it resigns, and the panic goes on to the caller.
-    /// * When `shutdown` resolves, the work is dropped, it resigns, and returns `Ok`.
+    /// | what happens | what `run` does |
+    /// |---|---|
+    /// | the leadership may be lost | drops the work, resigns, campaigns again |
+    /// | the session expires | drops the work, campaigns again in a new session |
+    /// | `work` returns `Ok` | resigns, and campaigns again behind the other candidates |
+    /// | `work` returns an error | resigns, and returns [`RunError::Work`] |
+    /// | `work` panics | resigns in the background, and the panic goes on |
+    /// | `shutdown` resolves | drops the work, resigns, and returns `Ok` |
     ///
-    /// So it never ends without telling. However it ends, it has resigned; unless it was dropped
-    /// or panicked, the server has confirmed that, or the session is over. Without a server that
-    /// is waited for, at most until the session is over: bound it with
-    /// `tokio::time::timeout` if a process must end sooner.
+    /// If a term lasts less than a second, a pause follows: 20 ms after the first short term, twice
+    /// as long after each further one, up to a second.
     ///
-    /// Dropping a future stops it where it waits. Work that blocks its thread, or that was spawned
-    /// elsewhere, goes on until it looks: let it ask [`is_held`](HoldView::is_held), and let what it writes be
-    /// checked against the [`fencing_token`](HoldView::fencing_token) ([`Hold`](crate::Hold) says what that is
-    /// worth).
+    /// `run` resigns before it returns: the server has confirmed that, or the session is over. If no
+    /// server answers, that can take as long as the session lives. Bound `run` with
+    /// [`tokio::time::timeout`] if the process must end sooner.
     ///
-    /// To show elsewhere that this process leads, hand the [`Term`] out, for example through a
-    /// `tokio::sync::watch` channel, and ask [`is_held`](HoldView::is_held).
+    /// Does not stop work that blocks its thread, or that runs in a task of its own. Such work must
+    /// ask [`is_held`](HoldView::is_held), and its target must check the
+    /// [`fencing_token`](HoldView::fencing_token): [`Hold`](crate::Hold) says what that is worth.
     ///
-    /// Where this is part of a task that is spawned, let the closure own what it uses, as in
-    /// `async move |term| …`: the compiler cannot tell yet that it is `Send` where it borrows.
+    /// [`is_leader`](Self::is_leader) of a clone shows elsewhere in the process whether it leads.
+    ///
+    /// If `run` is part of a spawned task, let the closure own what it uses
+    /// (`async move |term| ...`): the compiler cannot prove yet that a borrowing one is `Send`.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | each term: as [`acquire`](Self::acquire), and the release | 2 or 3, and more to wait | 2, and more to wait | 0 or 2 |
     ///
     /// # Errors
     ///
-    /// [`RunError::Work`] with the work's error. [`RunError::Election`] when trying again would not
-    /// help: no permission ([`Error::Refused`]), the session closed ([`Error::NoSession`]). What may
-    /// pass is tried again: a session that has expired, no answer, a server that is overloaded or
-    /// only reads, a candidate's znode that somebody has deleted.
+    /// * [`RunError::Work`] with the work's error.
+    /// * [`RunError::Election`] if trying again would not help: no permission
+    ///   ([`Error::Refused`]), the session is closed ([`Error::NoSession`]).
+    ///
+    /// `run` tries again after everything else: an expired session, no answer, an overloaded or
+    /// read-only server, a candidate's znode that is deleted by hand.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, it drops the work and resigns in the background.
+    /// If the future is dropped, the work is dropped, and the leadership is released in the
+    /// background.
     ///
-    /// ```
-    /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
-    /// use tokio::sync::oneshot;
-    /// use zookeeper_recipes_election::{LeaderElection, Session};
+    /// # Session loss
     ///
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = Server::start(ServerOptions::new()).await?;
-    /// # let session = Session::connect(&server.connect_string()).await?;
-    /// let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
-    /// let (shut_down, shutdown) = oneshot::channel::<()>();
-    /// let mut shut_down = Some(shut_down);
+    /// Goes on in the new session.
     ///
-    /// election
-    ///     .run(
-    ///         async {
-    ///             let _ = shutdown.await;
-    ///         },
-    ///         async |term| {
-    ///             println!("{} leads with token {}", term.id(), term.fencing_token());
-    ///             shut_down.take();
-    ///             std::future::pending::<std::io::Result<()>>().await
-    ///         },
-    ///     )
-    ///     .await?;
-    /// assert_eq!(election.leader().await?, None);
-    /// # Ok(())
-    /// # }
+    /// # Example
+    ///
+    /// A service that works on one of its instances at a time, until Ctrl-C:
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use zookeeper_recipes_election::{LeaderElection, Session, Term};
+    ///
+    /// #[tokio::main]
+    /// async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    ///     let session = Session::connect("zk1:2181,zk2:2181,zk3:2181").await?;
+    ///     let id = format!("process {}", std::process::id());
+    ///     let election = LeaderElection::new(&session, "/app/leader", id)?;
+    ///
+    ///     let shutdown = async {
+    ///         tokio::signal::ctrl_c().await.expect("signals can be handled");
+    ///     };
+    ///     election.run(shutdown, lead).await?;
+    ///     session.close().await;
+    ///     Ok(())
+    /// }
+    ///
+    /// /// The leader's work. An error ends the service.
+    /// async fn lead(term: Term) -> std::io::Result<()> {
+    ///     println!("{} leads with token {}", term.id(), term.fencing_token());
+    ///     loop {
+    ///         work_a_little(&term).await?;
+    ///         tokio::time::sleep(Duration::from_secs(1)).await;
+    ///     }
+    /// }
+    ///
+    /// async fn work_a_little(term: &Term) -> std::io::Result<()> {
+    ///     println!("token {} goes along with each write", term.fencing_token());
+    ///     Ok(())
+    /// }
     /// ```
     pub async fn run<E>(
         &self,
@@ -133,7 +139,7 @@ impl LeaderElection {
             };
             let began = Instant::now();
             let term = tokio::select! {
-                // The work is not even polled once it has to stop.
+                // The work is not polled once it has to stop.
                 biased;
                 () = &mut shutdown => End::ShutDown,
                 () = must_stop(&leadership, self.stop_work) => End::Stopped,
@@ -157,13 +163,13 @@ impl LeaderElection {
         }
     }
 
-    /// Campaigns until it leads, or until there is no use in trying again.
+    /// Campaigns until it leads, or until trying again would not help.
     async fn until_elected(&self) -> Result<Leadership, Error> {
         let mut backoff = Backoff::new();
         loop {
             // If the session is over, the campaign says so.
             let _ = self.queue.session().wait_connected().await;
-            match self.campaign().await {
+            match self.acquire().await {
                 Err(error) if may_pass(&error) => {
                     tracing::warn!(%error, "campaigning again");
                     backoff.wait().await;
@@ -174,13 +180,15 @@ impl LeaderElection {
     }
 }
 
-/// Whether another attempt may go better. What is over for good, the next attempt is told.
+/// Whether another attempt may succeed. If the session is closed, the next attempt says so.
 fn may_pass(error: &Error) -> bool {
     error.is_retryable() || matches!(error, Error::SessionOver { .. })
 }
 
-/// Resolves when the work has to stop. Looks at the hold, clock and all, each time it is polled,
-/// and so never lets the work run on after a pause of the process.
+/// Resolves when the work has to stop.
+///
+/// Looks at the hold's clock each time it is polled: the work does not run on after a pause of the
+/// process.
 async fn must_stop(hold: &HoldView, when: StopWork) {
     let mut states = hold.states();
     while let Some(state) = states.next().await {
@@ -191,19 +199,19 @@ async fn must_stop(hold: &HoldView, when: StopWork) {
     }
 }
 
-/// Gives up what may have been lost already.
+/// Releases a leadership that may have been lost already.
 ///
 /// # Errors
 ///
-/// When the server would not let the candidate go: it would stand in its own way.
+/// If the server refuses to delete the znode: the candidate would wait for itself.
 async fn resign(leadership: Leadership) -> Result<(), Error> {
-    match leadership.resign().await {
+    match leadership.release().await {
         Err(error @ Error::Refused { .. }) => {
-            tracing::warn!(%error, "the leadership was not given up");
+            tracing::warn!(%error, "the leadership was not released");
             Err(error)
         }
         Err(error) => {
-            tracing::debug!(%error, "the leadership had gone before it was given up");
+            tracing::debug!(%error, "the leadership was lost before it was released");
             Ok(())
         }
         Ok(()) => Ok(()),

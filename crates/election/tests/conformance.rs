@@ -1,6 +1,6 @@
 //! The election keeps what every recipe promises.
 
-use zookeeper_recipes_election::{LeaderElection, QueueOptions, Recipe, Session, WaitStrategy};
+use zookeeper_recipes_election::{ElectionOptions, LeaderElection, Recipe, Session, WaitStrategy};
 use zookeeper_recipes_testkit::conformance::Conformance;
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
@@ -9,7 +9,7 @@ async fn conforms(strategy: WaitStrategy) {
         .await
         .expect("a server starts");
     let make = |session: &Session, path: &str| {
-        let options = QueueOptions::new().strategy(strategy);
+        let options = ElectionOptions::new().strategy(strategy);
         let election = LeaderElection::with_options(session, path, "node-7", options);
         Box::new(election.expect("a good path")) as Box<dyn Recipe>
     };

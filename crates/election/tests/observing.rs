@@ -41,10 +41,10 @@ async fn observer_is_told_of_no_leader_that_was_replaced_before_it_began() {
         });
         let watching = session(&simulation, "observer").await;
         let first = election(&session(&simulation, "first").await, "first");
-        let first = first.campaign().await.expect("nobody else wants it");
-        first.resign().await.expect("it leads");
+        let first = first.acquire().await.expect("nobody else wants it");
+        first.release().await.expect("it leads");
         let second = election(&session(&simulation, "second").await, "second");
-        let second = second.campaign().await.expect("nobody else wants it");
+        let second = second.acquire().await.expect("nobody else wants it");
         let told = election(&watching, "nobody").observe().next().await;
         let told = told.expect("the stream begins").expect("it may look");
         let told = told.map(|leader| leader.fencing_token);
@@ -60,8 +60,8 @@ async fn observer_that_looks_as_a_candidate_comes_is_told_of_it() {
             ..SimulationOptions::default()
         });
         let candidate = election(&session(&simulation, "candidate").await, "one");
-        let before = candidate.campaign().await.expect("nobody else wants it");
-        before.resign().await.expect("it leads");
+        let before = candidate.acquire().await.expect("nobody else wants it");
+        before.release().await.expect("it leads");
 
         let watching = session(&simulation, "observer").await;
         let observing = tokio::spawn(async move {
@@ -69,7 +69,7 @@ async fn observer_that_looks_as_a_candidate_comes_is_told_of_it() {
             until_leader(&mut observer, "one").await;
         });
         sleep(Duration::from_micros(100 * step)).await;
-        let leadership = candidate.campaign().await.expect("nobody else wants it");
+        let leadership = candidate.acquire().await.expect("nobody else wants it");
         observing.await.expect("it is told");
         drop(leadership);
     }

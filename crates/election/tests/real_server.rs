@@ -14,8 +14,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use zookeeper_client::{Acls, Client, CreateMode};
 use zookeeper_recipes_election::{
-    ConnectOptions, Error, FencingToken, HoldState, Leader, LeaderElection, Recipe, RunError,
-    Session, SessionId, StopWork,
+    ConnectOptions, Error, FencingToken, HoldState, Leader, LeaderElection, RunError, Session,
+    SessionId, StopWork,
 };
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
@@ -181,7 +181,7 @@ async fn each_of_ten_candidates_leads_once_and_observers_see_every_change_in_ord
         let (leading, order) = (leading.clone(), order.clone());
         let mut seen = seen.subscribe();
         candidates.push(tokio::spawn(async move {
-            let leadership = election.campaign().await?;
+            let leadership = election.acquire().await?;
             assert_eq!(
                 leading.fetch_add(1, Ordering::SeqCst),
                 0,
@@ -193,7 +193,7 @@ async fn each_of_ten_candidates_leads_once_and_observers_see_every_change_in_ord
             // A leadership that is over before anyone looks would be skipped.
             let _ = seen.wait_for(|seen| *seen == [token; 2]).await;
             leading.fetch_sub(1, Ordering::SeqCst);
-            leadership.resign().await
+            leadership.release().await
         }));
     }
     for candidate in candidates {
@@ -229,7 +229,7 @@ async fn leader_is_stopped_before_the_next_leads_when_its_session_expires() -> R
         let term = leader.next_term().await?;
         let next = LeaderElection::new(&new, path, "new")?;
         let won = tokio::spawn(async move {
-            let leadership = next.campaign().await;
+            let leadership = next.acquire().await;
             (leadership, Instant::now())
         });
         link.cut();
@@ -248,7 +248,7 @@ async fn leader_is_stopped_before_the_next_leads_when_its_session_expires() -> R
             StopWork::WhenLost => assert!(stopped - cut > SHORT_SESSION / 5),
         }
         link.mend();
-        leadership.resign().await?;
+        leadership.release().await?;
         let again = leader.next_term().await?;
         assert_ne!(again.session_id, term.session_id);
         leader.shut_down().await?;
@@ -288,7 +288,7 @@ async fn run_campaigns_again_when_the_session_expires_while_it_waits() -> Result
     let server = server().await?;
     let (one, other) = (session(&server).await?, session(&server).await?);
     let first = LeaderElection::new(&one, DIRECTORY, "first")?;
-    let leadership = first.campaign().await?;
+    let leadership = first.acquire().await?;
     let second = LeaderElection::new(&other, DIRECTORY, "second")?;
     let mut waiting = Running::start(second.clone());
     let waits = async |than: Option<FencingToken>| -> Result<FencingToken> {
@@ -316,7 +316,7 @@ async fn run_campaigns_again_when_the_session_expires_while_it_waits() -> Result
     client.delete(&format!("{DIRECTORY}/{name}"), None).await?;
     let last = waits(Some(after)).await?;
 
-    leadership.resign().await?;
+    leadership.release().await?;
     assert_eq!(waiting.next_term().await?.token, last);
     waiting.shut_down().await?;
     nothing_is_left(&server, &first).await
@@ -327,16 +327,16 @@ async fn resigning_hands_over_at_once() -> Result {
     let server = server().await?;
     let (one, other) = (session(&server).await?, session(&server).await?);
     let first = LeaderElection::new(&one, DIRECTORY, "first")?;
-    let leadership = first.campaign().await?;
+    let leadership = first.acquire().await?;
     let next = LeaderElection::new(&other, DIRECTORY, "next")?;
-    let campaign = tokio::spawn(async move { next.campaign().await });
+    let campaign = tokio::spawn(async move { next.acquire().await });
     soon(async {
         while first.participants().await?.len() < 2 {}
         Ok::<_, Error>(())
     })
     .await??;
     let resigned = Instant::now();
-    leadership.resign().await?;
+    leadership.release().await?;
     let leadership = soon(campaign).await???;
     // Well below the 10 s of the session timeout.
     assert!(resigned.elapsed() < Duration::from_secs(2));
@@ -468,7 +468,7 @@ async fn work_that_blocks_its_thread_delays_the_election_and_does_not_end_it() -
     let first = soon(terms.recv()).await?.ok_or("it has ended")?;
     server.expire_session(first.0).await?;
     let next = LeaderElection::new(&other, DIRECTORY, "next")?;
-    let leadership = soon(next.campaign()).await??;
+    let leadership = soon(next.acquire()).await??;
     soon(async {
         while one.id() == Some(first) || one.id().is_none() {
             tokio::task::yield_now().await;
@@ -477,7 +477,7 @@ async fn work_that_blocks_its_thread_delays_the_election_and_does_not_end_it() -
     .await?;
     unblock.send(())?;
     assert_eq!(soon(terms.recv()).await?, Some(first));
-    leadership.resign().await?;
+    leadership.release().await?;
     let second = soon(terms.recv()).await?.ok_or("it has ended")?;
     assert_ne!(second, first);
     // Shut down first, so that the work is not polled again.
@@ -526,13 +526,13 @@ async fn observer_goes_on_when_the_server_is_killed_and_started_again() -> Resul
     let mut observer = election.observe();
     assert_eq!(next(&mut observer).await?, None);
     for _ in 0..2 {
-        let leadership = election.campaign().await?;
+        let leadership = election.acquire().await?;
         let leader = next(&mut observer).await?.ok_or("nobody leads")?;
         assert_eq!(leader.fencing_token, leadership.fencing_token());
         assert!(leader.candidate_since <= leader.since + TICK);
         server.kill().await?;
         server.restart().await?;
-        leadership.resign().await?;
+        leadership.release().await?;
         assert_eq!(next(&mut observer).await?, None);
         server.kill().await?;
         server.restart().await?;
@@ -554,10 +554,10 @@ async fn observer_waits_for_a_path_that_is_not_there_and_comes_and_goes() -> Res
     assert_eq!(next(&mut observer).await?, None);
     for _ in 0..2 {
         assert!(client.check_stat(DIRECTORY).await?.is_none());
-        let leadership = election.campaign().await?;
+        let leadership = election.acquire().await?;
         let leader = next(&mut observer).await?.ok_or("nobody leads")?;
         assert_eq!(leader.fencing_token, leadership.fencing_token());
-        leadership.resign().await?;
+        leadership.release().await?;
         assert_eq!(next(&mut observer).await?, None);
         // The server removes the empty container, of which the observer has nothing to tell.
         soon(async {
@@ -575,7 +575,7 @@ async fn observer_has_one_watch_and_candidates_behind_the_leader_do_not_wake_it(
     let server = server().await?;
     let (one, watching) = (session(&server).await?, session(&server).await?);
     let election = LeaderElection::new(&one, DIRECTORY, "leader")?;
-    let leadership = election.campaign().await?;
+    let leadership = election.acquire().await?;
     let observing = LeaderElection::new(&watching, DIRECTORY, "observer")?;
     let mut observer = observing.observe();
     until_leader(&mut observer, leadership.fencing_token()).await?;
@@ -602,7 +602,7 @@ async fn observer_has_one_watch_and_candidates_behind_the_leader_do_not_wake_it(
         .await??;
     }
     assert_eq!(watched_by_observer().await?, [leadership.node_path()]);
-    leadership.resign().await?;
+    leadership.release().await?;
     // The first thing it tells since: the others went by without a word.
     assert_eq!(next(&mut observer).await?, None);
     assert_eq!(server.monitor().await?.watches, 1);
@@ -676,7 +676,7 @@ async fn foreign_children_are_no_candidates_and_foreign_ids_are_readable() -> Re
     );
 
     let campaigning = election.clone();
-    let campaign = tokio::spawn(async move { campaigning.campaign().await });
+    let campaign = tokio::spawn(async move { campaigning.acquire().await });
     soon(async {
         while election.participants().await?.len() < 2 {}
         Ok::<_, Error>(())

@@ -1,22 +1,13 @@
 //! An exclusive lock on ZooKeeper.
 //!
-//! [`ExclusiveLock`] is held by one at a time, in the order of arrival, over all the processes
-//! that use the same path. It is Apache Curator's `InterProcessMutex` on the server.
-//!
-//! # Do you need one?
-//!
-//! A lock held over a network is never as safe as one within a process: whoever holds it can be
-//! paused, and find it gone on waking. If a single ZooKeeper transaction can do the work, or a
-//! conditional write to your database, use that and nothing else. If it is only about doing work
-//! once instead of twice, a lock is fine. If doing it twice would do harm, give the
-//! [`fencing_token`](HoldView::fencing_token) along with the work and let its target refuse an older
-//! one, or write to ZooKeeper under guard ([`HoldView::transaction`]).
+//! One contender holds an [`ExclusiveLock`] at a time, in the order of arrival, over all processes
+//! that use the same path. The znodes are those of Apache Curator's `InterProcessMutex`.
 //!
 //! # Example
 //!
 //! ```
 //! # use zookeeper_recipes_testkit::{Server, ServerOptions};
-//! use zookeeper_recipes_lock::{ExclusiveLock, Recipe, Session};
+//! use zookeeper_recipes_lock::{ExclusiveLock, Session};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -32,32 +23,57 @@
 //! # }
 //! ```
 //!
+//! # Do you need one?
+//!
+//! A lock held over a network is never as safe as a lock within a process: its holder can be paused,
+//! and lose the lock during the pause. Choose by what goes wrong if two processes do the work:
+//!
+//! | if the work is done twice | use |
+//! |---|---|
+//! | nothing goes wrong, it only costs time | this lock |
+//! | it does harm, and one ZooKeeper transaction or one conditional write to a database can do it | that transaction or write, and no lock |
+//! | it does harm, and a store can refuse an old writer | this lock, with its [`fencing_token`](HoldView::fencing_token) in each write |
+//! | it does harm, and it writes to ZooKeeper | this lock, with [guarded writes](HoldView::transaction) |
+//!
 //! # Four ways to wait
 //!
 //! | | one release wakes | order |
 //! |---|---|---|
-//! | [`ExclusiveLock`], [`WaitStrategy::Predecessor`] (default) | the next one | arrival |
-//! | [`ExclusiveLock`], [`WaitStrategy::Parent`] | every waiter, each of which lists the queue | arrival |
-//! | [`ExclusiveLock`], [`WaitStrategy::Poll`] | nobody; every waiter lists the queue for ever | arrival |
-//! | [`SingleNodeLock`] | every waiter, each of which tries to create the znode | none |
+//! | [`ExclusiveLock`], [`WaitStrategy::Predecessor`] (default) | the next contender | arrival |
+//! | [`ExclusiveLock`], [`WaitStrategy::Parent`] | every waiter, and each lists the queue | arrival |
+//! | [`ExclusiveLock`], [`WaitStrategy::Poll`] | no waiter; each lists the queue again and again | arrival |
+//! | [`SingleNodeLock`] | every waiter, and each tries to create the znode | none |
 //!
-//! The last three are here to be compared with the first.
+//! The last three are for comparison with the first.
+//!
+//! # Costs
+//!
+//! Each method has a table of its requests, its round trips, and the watches that it sets. Requests
+//! that are sent together count as one round trip. Over a network such a pair can take one round
+//! trip more, since zookeeper-client 0.11 does not set `TCP_NODELAY`. If the path does not exist, the
+//! first acquisition also creates it.
+//!
+//! A hold that did not wait sets a watch on its own znode after a sixth of the session timeout, by
+//! one request. A session sends a `sync` in each tenth of its timeout, however many recipes use it.
 //!
 //! # Other languages
 //!
-//! The names are those of Curator's `InterProcessMutex` (`_c_<uuid>-lock-<number>`): processes that
-//! use Curator, go-zookeeper or zookeeper-client can queue under the same path, and kazoo's when
+//! The names are those of Curator's `InterProcessMutex` (`_c_<uuid>-lock-<number>`). Processes with
+//! Curator, go-zookeeper or zookeeper-client can queue under the same path, and kazoo can if it is
 //! told to look for `-lock-`. See [Sharing a lock with other languages](common::docs::sharing).
 
+mod options;
 mod recipe;
 mod rule;
 mod single_node;
 
+pub use options::LockOptions;
 pub use recipe::ExclusiveLock;
 pub use rule::FirstInQueue;
 pub use single_node::SingleNodeLock;
 pub use zookeeper_recipes_core::{
-    self as common, AfterSessionLoss, ConnectOptions, Directories, Error, ErrorKind, FencingToken,
-    Hold, HoldState, HoldView, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session,
-    SessionId, SessionState, SingleNodeOptions, WaitStrategy,
+    self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, Directories, Error, ErrorKind,
+    FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath, Permission,
+    QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionId, SessionState, SingleNodeOptions,
+    WaitStrategy,
 };

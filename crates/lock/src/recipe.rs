@@ -1,62 +1,50 @@
 //! The exclusive lock.
 
-use zookeeper_recipes_core::{InvalidInput, Queue, QueueOptions, Session, delegate_recipe};
+use std::time::Duration;
 
+use zookeeper_recipes_core::{
+    Error, Hold, HoldView, InvalidInput, NodePath, Queue, QueueEntry, Recipe, Session,
+    delegate_recipe,
+};
+
+use crate::options::LockOptions;
 use crate::rule::FirstInQueue;
 
-/// A lock that is held by one at a time, first come, first served.
+/// A lock that one contender holds at a time, first come, first served.
 ///
-/// Made from a [`Session`] and a path; used through [`Recipe`](crate::Recipe). Clones are one lock
-/// and queue within the process, in the order of their calls, behind one contender in ZooKeeper.
-/// Two locks *made* with the same path are two contenders, also within one process.
+/// Made from a [`Session`] and a path. Clones are one lock: within the process they queue in the
+/// order of their calls, behind one contender in ZooKeeper. Two locks that are *made* with the same
+/// path are two contenders, also in one process.
 ///
-/// Not re-entrant: acquiring it again while it is held waits for its release. Tasks
-/// that work under one hold take a [view](crate::Hold::view) of it.
-///
-/// # Requests
-///
-/// Acquire, uncontended: a create and a list, sent together, and the first time in a session one
-/// more before; soon a create alone, where nobody else comes in between ([why that is
-/// enough](crate::common::docs::handoff)). Release: a delete, or a transaction where somebody may be
-/// waiting. A waiter sends two reads when it begins to wait, and nothing more when the holder
-/// releases; a list when the one before it, and not the only one, has gone otherwise. A failed
-/// [`try_acquire`](crate::Recipe::try_acquire): a list, or nothing where another task of the
-/// process has the lock.
+/// The lock is not re-entrant: a task that acquires it again while it holds it waits for its own
+/// release. Tasks that work under one hold share a [view](Hold::view) of it.
 ///
 /// # Znodes
 ///
-/// Under the path, which is created as a container znode unless it is there: one ephemeral
-/// sequential znode per contender, `_c_<uuid>-lock-<number>`.
-///
-/// # Session loss
-///
-/// The holder's hold is [`Lost`](crate::HoldState::Lost); a waiter fails with
-/// [`Error::SessionOver`](crate::Error::SessionOver), or queues anew where it was told to
-/// ([`QueueOptions::after_session_loss`]).
-///
-/// # Cancel safety
-///
-/// Dropped at any moment, an attempt leaves no znode and no watch behind, and its place in the
-/// queue is lost. A [`Hold`](crate::Hold) that is dropped is released in the background.
+/// Under the path, one ephemeral sequential znode for each contender:
+/// `_c_<uuid>-lock-<number>`. If the path does not exist, it is created as a container znode.
 ///
 /// # Example
 ///
 /// ```
 /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
 /// use std::time::Duration;
-/// use zookeeper_recipes_lock::{ExclusiveLock, QueueOptions, Recipe, Session};
+/// use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = Server::start(ServerOptions::new()).await?;
 /// # let session = Session::connect(&server.connect_string()).await?;
-/// let options = QueueOptions::new().data("node-7");
+/// let options = LockOptions::new().data("node-7");
 /// let lock = ExclusiveLock::with_options(&session, "/locks/report", options)?;
 ///
 /// let hold = lock.acquire_timeout(Duration::from_secs(5)).await?;
 /// assert!(lock.try_acquire().await?.is_none());
 /// assert_eq!(lock.contenders().await?[0].data, b"node-7");
 /// hold.release().await?;
+///
+/// let report = lock.with(async |hold| format!("with token {}", hold.fencing_token())).await?;
+/// # assert!(report.starts_with("with token "));
 /// # Ok(())
 /// # }
 /// ```
@@ -66,31 +54,200 @@ pub struct ExclusiveLock {
 }
 
 impl ExclusiveLock {
-    /// A lock at `path`, with the default options. Nothing is sent yet.
+    /// A lock at `path`, with the default options. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when the path cannot be a recipe's.
+    /// [`InvalidInput`] if `path` is not a valid [`NodePath`].
     pub fn new(session: &Session, path: impl AsRef<str>) -> Result<ExclusiveLock, InvalidInput> {
-        ExclusiveLock::with_options(session, path, QueueOptions::new())
+        ExclusiveLock::with_options(session, path, LockOptions::new())
     }
 
-    /// A lock at `path`. Nothing is sent yet.
-    ///
-    /// Unless [`QueueOptions::local`] says otherwise, the lock goes to the next process after each
-    /// release, however many tasks of this one wait.
+    /// A lock at `path`. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when the path cannot be a recipe's, or an option makes no sense.
+    /// [`InvalidInput`] if `path` is not a valid [`NodePath`], or an option has a value that cannot
+    /// work.
     pub fn with_options(
         session: &Session,
         path: impl AsRef<str>,
-        options: QueueOptions,
+        options: LockOptions,
     ) -> Result<ExclusiveLock, InvalidInput> {
-        let options = options.local_by_default(0);
-        let queue = Queue::with_options(session, path, FirstInQueue, options)?;
+        let queue = Queue::with_options(session, path, FirstInQueue, options.into_queue())?;
         Ok(ExclusiveLock { queue })
+    }
+
+    /// Waits until this contender holds the lock.
+    ///
+    /// Has no deadline. While no server answers, it waits for one, until the session is over.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the lock is free: a create and a list | 2 | 1 | 0 |
+    /// | the lock is free, and no other contender came meanwhile: a create | 1 | 1 | 0 |
+    /// | the lock is taken: a read of the own znode and one of the predecessor's | 2 more | 1 more | 2 |
+    /// | the predecessor marks its release, or was alone before this contender | 0 more | 0 | |
+    /// | the predecessor's znode goes without a marked release, and others were before it: a list | 1 more | 1 more | |
+    /// | first acquisition of a session: a transaction | 1 more | 1 more | |
+    /// | another task of this process holds the lock | 0 until its turn | 0 | 0 |
+    ///
+    /// The second row applies if the number of the new znode proves that no contender came since this
+    /// value last held ([why](crate::common::docs::handoff#coming-back-to-where-one-was-alone)). If it
+    /// applied the last time and does not now, the acquisition takes one round trip more.
+    ///
+    /// A predecessor that did not wait, and held for less than a tenth of the session timeout, does
+    /// not mark its release: the fifth row applies. The release itself costs one request.
+    ///
+    /// # Errors
+    ///
+    /// * The attempt failed: [`Error::Refused`] (for example, no permission),
+    ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
+    /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
+    ///
+    /// After each of them nothing stays in the queue.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
+    /// session deletes in the background what has been created.
+    ///
+    /// # Session loss
+    ///
+    /// If the session expires during the wait, the place in the queue is lost. The call fails with
+    /// [`Error::SessionOver`], or queues anew if [`LockOptions::after_session_loss`] says so.
+    pub async fn acquire(&self) -> Result<Hold, Error> {
+        self.queue.acquire().await
+    }
+
+    /// Waits until this contender holds the lock, for at most `timeout`.
+    ///
+    /// The timeout bounds everything: the wait for a connection, the server's answers, the queue.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | as [`acquire`](Self::acquire) | 1 to 3, and more to wait | 1 or 2, and more to wait | 0 or 2 |
+    /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeadlineElapsed`] after `timeout`, and the errors of [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety, session loss
+    ///
+    /// Those of [`acquire`](Self::acquire).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use zookeeper_recipes_lock::{Error, ExclusiveLock};
+    ///
+    /// # async fn example(lock: ExclusiveLock) -> Result<(), Error> {
+    /// match lock.acquire_timeout(Duration::from_secs(5)).await {
+    ///     Ok(hold) => hold.release().await?,
+    ///     Err(error) if error.is_timeout() => println!("another process works on it"),
+    ///     Err(error) => return Err(error),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
+        self.queue.acquire_timeout(timeout).await
+    }
+
+    /// Holds the lock if it is free; otherwise `None`, with nothing written.
+    ///
+    /// While no server answers, it waits for one: bound it with `tokio::time::timeout`.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | another task of this process has the lock | 0 | 0 | 0 |
+    /// | another process has the lock: a list | 1 | 1 | 0 |
+    /// | the lock is free: a list, and the rows of [`acquire`](Self::acquire) | 2 to 4 | 2 or 3 | 0 |
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`acquire`](Self::acquire).
+    ///
+    /// ```
+    /// use zookeeper_recipes_lock::{Error, ExclusiveLock};
+    ///
+    /// # async fn example(lock: ExclusiveLock) -> Result<(), Error> {
+    /// match lock.try_acquire().await? {
+    ///     Some(hold) => hold.release().await?,
+    ///     None => println!("{} contenders are before", lock.contenders().await?.len()),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
+        self.queue.try_acquire().await
+    }
+
+    /// Lists the holder and the waiters, in the order of the queue.
+    ///
+    /// The list is what the server knew at one moment. If the path does not exist, it is empty.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the names, then all their data in one read | 2 | 2 | 0 |
+    /// | the queue is empty: the names | 1 | 1 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Leaves nothing behind.
+    ///
+    /// # Session loss
+    ///
+    /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
+    pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
+        self.queue.contenders().await
+    }
+
+    /// Acquires the lock, runs the work until it is done or the lock is lost, and releases.
+    ///
+    /// Does not stop work that blocks its thread: see [`Hold::guard`].
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | as [`acquire`](Self::acquire), and the release | 2 to 4, and more to wait | 2 or 3, and more to wait | 0 or 2 |
+    ///
+    /// # Errors
+    ///
+    /// Those of [`acquire`](Self::acquire) and [`Hold::release`], and [`Error::Lost`] if the lock
+    /// was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the work is dropped, and the lock is released in the background.
+    ///
+    /// # Session loss
+    ///
+    /// During the wait as for [`acquire`](Self::acquire). During the work: [`Error::Lost`].
+    ///
+    /// ```
+    /// use zookeeper_recipes_lock::{Error, ExclusiveLock};
+    ///
+    /// # async fn write_report() -> std::io::Result<()> { Ok(()) }
+    /// # async fn example(lock: ExclusiveLock) -> Result<(), Box<dyn std::error::Error>> {
+    /// lock.with(async |_| write_report().await).await??;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = T>,
+    {
+        let recipe: &dyn Recipe = self;
+        recipe.with(work).await
+    }
+
+    /// The directory of the contenders' znodes. The holder's is [`HoldView::node_path`].
+    pub fn path(&self) -> &NodePath {
+        self.queue.path()
     }
 }
 

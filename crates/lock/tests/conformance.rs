@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zookeeper_recipes_lock::{
-    ExclusiveLock, QueueOptions, Recipe, Session, SingleNodeLock, WaitStrategy,
+    ExclusiveLock, LockOptions, Recipe, Session, SingleNodeLock, WaitStrategy,
 };
 use zookeeper_recipes_testkit::conformance::Conformance;
 use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -16,7 +16,7 @@ async fn server() -> Server {
 
 async fn conforms(strategy: WaitStrategy) {
     let make = |session: &Session, path: &str| {
-        let options = QueueOptions::new().strategy(strategy);
+        let options = LockOptions::new().strategy(strategy);
         let lock = ExclusiveLock::with_options(session, path, options).expect("a good path");
         Box::new(lock) as Box<dyn Recipe>
     };

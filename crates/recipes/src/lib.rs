@@ -1,13 +1,12 @@
 //! Recipes on ZooKeeper: locks, semaphores and leader election.
 //!
-//! Each recipe is a crate of its own, and this one is all of them under one name. What they share
-//! comes from [`common`]: the [`Session`] they stand on, the trait [`Recipe`] that they all are, and
-//! the [`Hold`] that each of them yields, which knows in time when it is lost and carries a
-//! [`FencingToken`].
+//! Each recipe is a crate of its own; this crate is all of them under one name. A recipe stands on a
+//! [`Session`] and yields a [`Hold`]. The hold knows in time when it is lost, and carries a
+//! [`FencingToken`] by which a store can refuse an old holder.
 //!
 //! ```
 //! # use zookeeper_recipes_testkit::{Server, ServerOptions};
-//! use zookeeper_recipes::{ExclusiveLock, Recipe, Session};
+//! use zookeeper_recipes::{ExclusiveLock, Session};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,26 +22,65 @@
 //! # }
 //! ```
 //!
-//! # Which crate to pick
+//! # Which recipe
 //!
-//! | what is to be so | recipe | feature, module | crate |
+//! | to let | use | feature, module | crate |
 //! |---|---|---|---|
-//! | one at a time | [`ExclusiveLock`] | [`lock`] | `zookeeper-recipes-lock` |
-//! | many may read, one may write | [`RwLock`] | [`rwlock`] | `zookeeper-recipes-rwlock` |
-//! | so many at a time, and some count for more than one | [`Semaphore`] | [`semaphore`] | `zookeeper-recipes-semaphore` |
-//! | one process of a fleet does a job, and the next one takes over when it dies | [`LeaderElection`] | [`election`] | `zookeeper-recipes-election` |
-//! | a recipe of one's own, or code that works with any | [`Recipe`], [`Rule`](common::Rule), [`Queue`](common::Queue) | always, [`common`] | `zookeeper-recipes-core` |
+//! | one process work at a time | [`ExclusiveLock`] | [`lock`] | `zookeeper-recipes-lock` |
+//! | many processes read, or one write | [`RwLock`] | [`rwlock`] | `zookeeper-recipes-rwlock` |
+//! | a limited number work at a time | [`Semaphore`] | [`semaphore`] | `zookeeper-recipes-semaphore` |
+//! | one process of a fleet lead, and another take over when it dies | [`LeaderElection`] | [`election`] | `zookeeper-recipes-election` |
+//! | one process hold several recipes together | [`AllOf`] | always | `zookeeper-recipes-core` |
+//! | code work with any recipe | [`Recipe`] | always | `zookeeper-recipes-core` |
+//! | contenders follow a rule of your own | [`Rule`](common::Rule), [`Queue`](common::Queue) | always, [`common`] | `zookeeper-recipes-core` |
 //!
-//! A program that needs one recipe takes its crate and compiles no other: `cargo add
-//! zookeeper-recipes-lock`. A program that needs several takes this one, with the features of those
-//! it needs: `cargo add zookeeper-recipes --no-default-features --features lock,election`. The types
-//! are the same ones either way.
+//! A program that needs one recipe depends on the crate of that recipe, and compiles no other:
+//! `cargo add zookeeper-recipes-lock`. A program that needs several depends on this crate, with
+//! their features: `cargo add zookeeper-recipes --no-default-features --features lock,election`. The
+//! types are the same either way.
+//!
+//! # Several recipes at once
+//!
+//! [`AllOf`] holds several recipes together or none. It acquires them in the order of their paths, so
+//! two processes that want the same ones do not wait for each other for ever.
+//!
+//! ```
+//! # use zookeeper_recipes_testkit::{Server, ServerOptions};
+//! use std::time::Duration;
+//! use zookeeper_recipes::{AllOf, ExclusiveLock, Recipe, RwLock, Session};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let server = Server::start(ServerOptions::new()).await?;
+//! # let session = Session::connect(&server.connect_string()).await?;
+//! let account = ExclusiveLock::new(&session, "/accounts/7")?;
+//! let catalogue = RwLock::new(&session, "/catalogue")?;
+//! let recipes: [Box<dyn Recipe>; 2] =
+//!     [Box::new(account), Box::new(catalogue.read().clone())];
+//!
+//! let holds = AllOf::new(recipes)?.acquire_timeout(Duration::from_secs(5)).await?;
+//! assert!(holds.is_held());
+//! holds.release().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Pages
+//!
+//! * [What can go wrong](common::docs::failures): what a holder and a waiter see of each fault.
+//! * [Sharing a lock with other languages](common::docs::sharing).
+//! * [Holding without a read](common::docs::handoff): what passes between a release and the next
+//!   hold.
+//! * [The lease](common::docs::lease): why a holder knows of its loss in time.
 //!
 //! # Features
 //!
-//! * `lock`, `rwlock`, `semaphore`, `election`: one recipe each. `full`, the default: all of them.
-//! * `tls`: encrypted connections. `sasl`: authentication. See
-//!   [`ConnectOptions`].
+//! | feature | adds |
+//! |---|---|
+//! | `lock`, `rwlock`, `semaphore`, `election` | one recipe each |
+//! | `full` (default) | all recipes |
+//! | `tls` | [encrypted connections](ConnectOptions) |
+//! | `sasl` | [SASL authentication](ConnectOptions) |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -50,9 +88,9 @@
 pub use zookeeper_recipes_core as common;
 #[doc(inline)]
 pub use zookeeper_recipes_core::{
-    AfterSessionLoss, ConnectOptions, Directories, Error, ErrorKind, FencingToken, Hold, HoldState,
-    HoldView, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session, SessionId,
-    SessionState, WaitStrategy,
+    Acl, AfterSessionLoss, AllHold, AllOf, AuthId, ConnectOptions, Directories, Error, ErrorKind,
+    FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath, Permission,
+    QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionId, SessionState, WaitStrategy,
 };
 #[cfg(feature = "election")]
 #[doc(inline)]
@@ -60,23 +98,23 @@ pub use zookeeper_recipes_election as election;
 #[cfg(feature = "election")]
 #[doc(inline)]
 pub use zookeeper_recipes_election::{
-    Leader, LeaderElection, Leadership, RunError, StopWork, Term,
+    ElectionOptions, Leader, LeaderElection, Leadership, Participant, RunError, StopWork, Term,
 };
 #[cfg(feature = "lock")]
 #[doc(inline)]
 pub use zookeeper_recipes_lock as lock;
 #[cfg(feature = "lock")]
 #[doc(inline)]
-pub use zookeeper_recipes_lock::ExclusiveLock;
+pub use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, SingleNodeLock, SingleNodeOptions};
 #[cfg(feature = "rwlock")]
 #[doc(inline)]
 pub use zookeeper_recipes_rwlock as rwlock;
 #[cfg(feature = "rwlock")]
 #[doc(inline)]
-pub use zookeeper_recipes_rwlock::{RwLock, WriteHold};
+pub use zookeeper_recipes_rwlock::{ReadLock, RwLock, RwLockOptions, WriteHold, WriteLock};
 #[cfg(feature = "semaphore")]
 #[doc(inline)]
 pub use zookeeper_recipes_semaphore as semaphore;
 #[cfg(feature = "semaphore")]
 #[doc(inline)]
-pub use zookeeper_recipes_semaphore::{Permits, Semaphore};
+pub use zookeeper_recipes_semaphore::{Permits, Semaphore, SemaphoreOptions};

@@ -6,10 +6,9 @@ use zookeeper_recipes_core::{Error, Hold, Queue};
 
 use crate::rule::{READ, WRITE};
 
-/// A [`Hold`] of a writer, which can become a reader's.
+/// A writer's [`Hold`], which can become a reader's.
 ///
-/// Everything that a [`Hold`] can do it can do, and like one it is released when it is dropped, and
-/// is lost with its session.
+/// Has all methods of a [`Hold`]. If it is dropped, it is released in the background.
 #[derive(Debug)]
 #[must_use = "if unused, what is held is released at once"]
 pub struct WriteHold {
@@ -23,39 +22,41 @@ impl WriteHold {
         WriteHold { hold, queue }
     }
 
-    /// Goes on as a reader, without a moment in which somebody else could write.
+    /// Becomes a reader's hold. No writer can hold in between.
     ///
-    /// One transaction, one request: the writer's znode goes and a reader's comes, with the same
-    /// number and so in the same place. The readers that waited behind, up to the next writer, get
-    /// in; that writer waits until all of them have gone, and this one too.
+    /// A reader's znode replaces the writer's, in the same place of the queue. The readers behind
+    /// it, up to the next writer, hold at once. That writer waits until all these readers have
+    /// released, this one included. [There is no way back](crate::RwLock#no-upgrade).
     ///
-    /// The fencing token stays the same, and stays valid: what has been written with it can be
-    /// written again, and it is older than the next writer's. (In
-    /// [`contenders`](crate::Recipe::contenders) the reader is shown with its own znode's token,
-    /// which is another.)
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | a transaction | 1 | 1 | 0 |
     ///
-    /// There is no way back but to release and acquire: see
-    /// [`RwLock`](crate::RwLock#no-upgrade).
+    /// The fencing token stays the same, and is older than the next writer's. In
+    /// [`contenders`](crate::RwLock::contenders) the reader has another token, that of its new
+    /// znode.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] when its number is 2147483647, the last of all, which others may have
-    /// too.
-    /// [`Error::Lost`] when the hold had been lost before, [`Error::Refused`] when the server would
-    /// not create the reader's znode, [`Error::SessionOver`]: after any of these, what was held is
-    /// released, in the background.
+    /// * [`Error::InvalidInput`] if the znode's number is 2147483647, the last one, which is not
+    ///   unique.
+    /// * [`Error::Lost`] if the hold was lost before.
+    /// * [`Error::Refused`] if the server does not create the reader's znode.
+    /// * [`Error::SessionOver`].
+    ///
+    /// After each of them the hold is released in the background.
     ///
     /// # Cancel safety
     ///
-    /// Dropped half-way, what was held is released.
+    /// If the future is dropped, the hold is released in the background.
     ///
     /// # Session loss
     ///
-    /// As before it: the hold is lost.
+    /// If the session ends, the hold is lost.
     ///
     /// ```
     /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
-    /// use zookeeper_recipes_rwlock::{Recipe, Session, RwLock};
+    /// use zookeeper_recipes_rwlock::{RwLock, Session};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -79,12 +80,16 @@ impl WriteHold {
             .await
     }
 
-    /// The plain [`Hold`], for code that runs with any recipe's.
+    /// The plain [`Hold`], for code that takes the hold of any recipe.
     pub fn into_hold(self) -> Hold {
         self.hold
     }
 
-    /// As [`Hold::release`], with its requests, errors and cancel safety.
+    /// Releases, and waits for the server's answer.
+    ///
+    /// # Errors, cancel safety
+    ///
+    /// Those of [`Hold::release`].
     pub async fn release(self) -> Result<(), Error> {
         self.hold.release().await
     }

@@ -1,19 +1,18 @@
 //! A read/write lock on ZooKeeper.
 //!
-//! [`RwLock`] is held by one writer or by any number of readers, over all the processes that
-//! use the same path. Readers and writers stand in one queue, in the order of arrival: a reader
-//! that comes after a waiting writer waits behind it, so that no stream of readers starves a
-//! writer. It is Apache Curator's `InterProcessReadWriteLock` on the server, and honours kazoo's
-//! `ReadLock` and `WriteLock` under the same path.
+//! One writer or any number of readers hold an [`RwLock`] at a time, over all processes that use the
+//! same path. Readers and writers queue in the order of arrival: a reader that comes after a waiting
+//! writer waits behind it, so no stream of readers starves a writer. The znodes are those of Apache
+//! Curator's `InterProcessReadWriteLock`; kazoo's `ReadLock` and `WriteLock` can use the same path.
 //!
-//! It pays where reading takes long and writing is rare. Where what is protected takes no longer
-//! than a few round trips, an exclusive lock is the better choice.
+//! Use it if readers hold for long and writers are rare. If the work takes no longer than a few
+//! round trips, an exclusive lock is faster.
 //!
 //! # Example
 //!
 //! ```
 //! # use zookeeper_recipes_testkit::{Server, ServerOptions};
-//! use zookeeper_recipes_rwlock::{Recipe, Session, RwLock};
+//! use zookeeper_recipes_rwlock::{RwLock, Session};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -29,7 +28,7 @@
 //! another.release().await?;
 //!
 //! let writing = lock.write().acquire().await?;
-//! // What was written can be read by all, but not changed by anyone else in between.
+//! // Other readers hold from here on. No writer holds in between.
 //! let reading = writing.downgrade().await?;
 //! reading.release().await?;
 //! # Ok(())
@@ -41,35 +40,47 @@
 //! | | holds when | watches |
 //! |---|---|---|
 //! | reader ([`NoWriterBefore`]) | no writer is before it | the last writer before it |
-//! | writer ([`NobodyBefore`]) | nobody is before it | the one right before it |
+//! | writer ([`NobodyBefore`]) | no contender is before it | its predecessor |
 //!
-//! So a writer's release wakes the readers up to the next writer, each of them once, and a
-//! reader's release wakes no reader. To compare, [`QueueOptions::strategy`] has the ways that wake
-//! everybody, or nobody ([`WaitStrategy`]).
+//! A writer's release wakes the readers up to the next writer, each of them once. A reader's release
+//! wakes no reader. For comparison, [`RwLockOptions::strategy`] offers ways that wake every waiter,
+//! or none ([`WaitStrategy`]).
 //!
 //! # Fencing tokens, with readers
 //!
-//! Tokens grow in the order of the queue. A store that is to refuse stale holders keeps the newest
-//! *writer's* token and refuses any holder, reader or writer, whose token is older. It must not
-//! keep readers' tokens: of two that hold together one is the older, and neither is stale.
+//! Tokens grow in the order of the queue. A store that refuses old holders remembers the newest
+//! *writer's* token, and refuses a reader or a writer with an older one. It must not remember
+//! readers' tokens: of two readers that hold together, neither is stale.
+//!
+//! # Costs
+//!
+//! Each method has a table of its requests, its round trips, and the watches that it sets. Requests
+//! that are sent together count as one round trip. Over a network such a pair can take one round
+//! trip more, since zookeeper-client 0.11 does not set `TCP_NODELAY`. If the path does not exist, the
+//! first acquisition also creates it.
+//!
+//! A hold that did not wait sets a watch on its own znode after a sixth of the session timeout, by
+//! one request. A session sends a `sync` in each tenth of its timeout, however many recipes use it.
 //!
 //! # Other languages
 //!
 //! The names are those of Curator's `InterProcessReadWriteLock` (`_c_<uuid>-__READ__<number>` and
-//! `_c_<uuid>-__WRIT__<number>`); kazoo's (`<32 hex digits>__rlock__<number>` and
-//! `<32 hex digits>__lock__<number>`) count as well. Do not put a lock of another kind under the
-//! same path: an exclusive lock's contenders are none of this one's. See
+//! `_c_<uuid>-__WRIT__<number>`). Contenders with kazoo's names
+//! (`<32 hex digits>__rlock__<number>` and `<32 hex digits>__lock__<number>`) count as well. Do not
+//! use the path of another recipe: this lock does not count an exclusive lock's contenders. See
 //! [Sharing a lock with other languages](common::docs::sharing).
 
 mod hold;
+mod options;
 mod recipe;
 mod rule;
 
 pub use hold::WriteHold;
+pub use options::RwLockOptions;
 pub use recipe::{ReadLock, RwLock, WriteLock};
 pub use rule::{NoWriterBefore, NobodyBefore};
 pub use zookeeper_recipes_core::{
-    self as common, AfterSessionLoss, ConnectOptions, Directories, Error, ErrorKind, FencingToken,
-    Hold, HoldState, HoldView, InvalidInput, LossReason, QueueEntry, QueueOptions, Recipe, Session,
-    SessionId, SessionState, WaitStrategy,
+    self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, Directories, Error, ErrorKind,
+    FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath, Permission,
+    QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionId, SessionState, WaitStrategy,
 };

@@ -3,71 +3,57 @@
 use std::time::Duration;
 
 use zookeeper_recipes_core::{
-    Error, InvalidInput, Queue, QueueOptions, Recipe, Session, delegate_recipe,
+    Error, Hold, HoldView, InvalidInput, NodePath, Queue, QueueEntry, Recipe, Session,
+    delegate_recipe,
 };
 
 use crate::hold::WriteHold;
+use crate::options::RwLockOptions;
 use crate::rule::{NoWriterBefore, NobodyBefore};
 
-/// A lock that is held by one writer, or by any number of readers, first come, first served.
+/// A lock that one writer holds, or any number of readers, first come, first served.
 ///
-/// Made from a [`Session`] and a path; used through [`read`](Self::read) and
-/// [`write`](Self::write), each of which is a [`Recipe`]; cheap to clone.
+/// Made from a [`Session`] and a path. [`read`](Self::read) and [`write`](Self::write) are the two
+/// ways to take it. Cheap to clone.
 ///
-/// Not re-entrant: whoever holds it as a reader and acquires it as a writer waits for itself. Tasks
-/// that work under one hold take a [view](crate::Hold::view) of it.
+/// The lock is not re-entrant: a task that holds it as a reader and acquires it as a writer waits
+/// for itself. Tasks that work under one hold share a [view](Hold::view) of it.
 ///
 /// # No upgrade
 ///
-/// A reader cannot become a writer without letting go first. It would have to wait until the other
-/// readers have gone; were one of those to wish for the same, each would wait for the other for
-/// ever. So release the read lock, acquire the write lock, and look again at what was read: another
-/// writer may have been in between. Or begin as a writer and
+/// A reader cannot become a writer: of two readers that both want to write, each would wait for the
+/// other for ever. Release the read lock, acquire the write lock, and read again, since another
+/// writer may have been in between. Or acquire the write lock first, and
 /// [`downgrade`](WriteHold::downgrade).
-///
-/// # Requests
-///
-/// Acquire, uncontended: a create and a list, sent together, and for the first writer in a session
-/// one more before; soon a create alone, where nobody else comes in between ([why that is
-/// enough](crate::common::docs::handoff)). Release: a delete, or a writer's a transaction where
-/// somebody may be waiting. Downgrade: one transaction. A waiter sends two reads when it begins to
-/// wait, and nothing more when a writer that it waits for releases; a list when the one it waits on
-/// has gone otherwise, unless that was a reader and the only one. A failed
-/// [`try_acquire`](Recipe::try_acquire): a list.
 ///
 /// # Znodes
 ///
-/// Under the path, which is created as a container znode unless it is there: one ephemeral
-/// sequential znode per contender, `_c_<uuid>-__READ__<number>` for a reader and
-/// `_c_<uuid>-__WRIT__<number>` for a writer.
-///
-/// # Session loss
-///
-/// The holder's hold is [`Lost`](crate::HoldState::Lost); a waiter fails with
-/// [`Error::SessionOver`], or queues anew where it was told to
-/// ([`QueueOptions::after_session_loss`]).
-///
-/// # Cancel safety
-///
-/// Dropped at any moment, an attempt leaves no znode and no watch behind, and its place in the
-/// queue is lost. A [`Hold`](crate::Hold) that is dropped is released in the background.
+/// Under the path, one ephemeral sequential znode for each contender:
+/// `_c_<uuid>-__READ__<number>` for a reader, `_c_<uuid>-__WRIT__<number>` for a writer. If the path
+/// does not exist, it is created as a container znode.
 ///
 /// # Example
 ///
 /// ```
 /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
 /// use std::time::Duration;
-/// use zookeeper_recipes_rwlock::{QueueOptions, Recipe, Session, RwLock};
+/// use zookeeper_recipes_rwlock::{RwLock, RwLockOptions, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = Server::start(ServerOptions::new()).await?;
 /// # let session = Session::connect(&server.connect_string()).await?;
-/// let options = QueueOptions::new().data("node-7");
+/// let options = RwLockOptions::new().data("node-7");
 /// let lock = RwLock::with_options(&session, "/locks/catalogue", options)?;
 ///
 /// let reading = lock.read().acquire_timeout(Duration::from_secs(5)).await?;
-/// assert_eq!(lock.write().contenders().await?[0].data, b"node-7");
+/// assert!(lock.read().try_acquire().await?.is_some());
+/// assert!(lock.write().try_acquire().await?.is_none());
+/// assert_eq!(lock.contenders().await?[0].data, b"node-7");
+/// reading.release().await?;
+///
+/// let writing = lock.write().acquire().await?;
+/// let reading = writing.downgrade().await?;
 /// reading.release().await?;
 /// # Ok(())
 /// # }
@@ -79,37 +65,27 @@ pub struct RwLock {
 }
 
 impl RwLock {
-    /// A lock at `path`, with the default options. Nothing is sent yet.
+    /// A lock at `path`, with the default options. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when the path cannot be a recipe's.
+    /// [`InvalidInput`] if `path` is not a valid [`NodePath`].
     pub fn new(session: &Session, path: impl AsRef<str>) -> Result<RwLock, InvalidInput> {
-        RwLock::with_options(session, path, QueueOptions::new())
+        RwLock::with_options(session, path, RwLockOptions::new())
     }
 
-    /// A lock at `path`. Nothing is sent yet.
+    /// A lock at `path`. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when the path cannot be a recipe's, or an option makes no sense:
-    /// [`QueueOptions::local`] does not, since the readers of a process would exclude each other.
+    /// [`InvalidInput`] if `path` is not a valid [`NodePath`], or an option has a value that cannot
+    /// work.
     pub fn with_options(
         session: &Session,
         path: impl AsRef<str>,
-        options: QueueOptions,
+        options: RwLockOptions,
     ) -> Result<RwLock, InvalidInput> {
-        if let Some(handovers_in_a_row) = options.get_local() {
-            let problem = "is for exclusive locks: readers of one process hold together";
-            let value = handovers_in_a_row.to_string();
-            return Err(InvalidInput::new(
-                "queue within the process",
-                value,
-                problem,
-            ));
-        }
-        let path = path.as_ref();
-        let read = Queue::with_options(session, path, NoWriterBefore, options)?;
+        let read = Queue::with_options(session, path, NoWriterBefore, options.into_queue())?;
         let write = read.by(NobodyBefore);
         Ok(RwLock {
             read: ReadLock { queue: read },
@@ -126,16 +102,31 @@ impl RwLock {
     pub fn write(&self) -> &WriteLock {
         &self.write
     }
+
+    /// Lists the readers and the writers that hold or wait, in the order of the queue.
+    ///
+    /// The same as [`ReadLock::contenders`] and [`WriteLock::contenders`], with the same costs.
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`ReadLock::contenders`].
+    pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
+        self.read.contenders().await
+    }
+
+    /// The directory of the contenders' znodes.
+    pub fn path(&self) -> &NodePath {
+        self.read.path()
+    }
 }
 
-/// A [`RwLock`] as a reader takes it: together with other readers, and with no writer.
+/// An [`RwLock`] as a reader takes it: together with other readers, and with no writer.
 ///
-/// A [`Recipe`], whose [`contenders`](Recipe::contenders) are the readers and the writers. What it
-/// costs and leaves, see [`RwLock`].
+/// Made by [`RwLock::read`].
 ///
 /// ```
 /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
-/// use zookeeper_recipes_rwlock::{ReadLock, Recipe, Session, RwLock};
+/// use zookeeper_recipes_rwlock::{ReadLock, RwLock, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -154,17 +145,151 @@ pub struct ReadLock {
     queue: Queue,
 }
 
+impl ReadLock {
+    /// Waits until no writer is before this reader.
+    ///
+    /// Has no deadline. While no server answers, it waits for one, until the session is over.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | no writer is before it: a create and a list | 2 | 1 | 0 |
+    /// | the same, and no other contender came meanwhile: a create | 1 | 1 | 0 |
+    /// | a writer is before it: a read of the own znode and one of the last writer's | 2 more | 1 more | 2 |
+    /// | that writer marks its release | 0 more | 0 | |
+    /// | that writer's znode goes otherwise: a list | 1 more | 1 more | |
+    ///
+    /// The second row applies if the number of the new znode proves that no contender came since this
+    /// value last held ([why](crate::common::docs::handoff#coming-back-to-where-one-was-alone)). If it
+    /// applied the last time and does not now, the acquisition takes one round trip more.
+    ///
+    /// A writer that did not wait, and held for less than a tenth of the session timeout, does not
+    /// mark its release: the fifth row applies. A reader's own release costs one request.
+    ///
+    /// # Errors
+    ///
+    /// * The attempt failed: [`Error::Refused`] (for example, no permission),
+    ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
+    /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
+    ///
+    /// After each of them nothing stays in the queue.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
+    /// session deletes in the background what has been created.
+    ///
+    /// # Session loss
+    ///
+    /// If the session expires during the wait, the place in the queue is lost. The call fails with
+    /// [`Error::SessionOver`], or queues anew if [`RwLockOptions::after_session_loss`] says so.
+    pub async fn acquire(&self) -> Result<Hold, Error> {
+        self.queue.acquire().await
+    }
+
+    /// Waits until no writer is before this reader, for at most `timeout`.
+    ///
+    /// The timeout bounds everything: the wait for a connection, the server's answers, the queue.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | as [`acquire`](Self::acquire) | 1 or 2, and more to wait | 1, and more to wait | 0 or 2 |
+    /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeadlineElapsed`] after `timeout`, and the errors of [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety, session loss
+    ///
+    /// Those of [`acquire`](Self::acquire).
+    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
+        self.queue.acquire_timeout(timeout).await
+    }
+
+    /// Holds as a reader if no writer holds or waits; otherwise `None`, with nothing written.
+    ///
+    /// While no server answers, it waits for one: bound it with `tokio::time::timeout`.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | a writer holds or waits: a list | 1 | 1 | 0 |
+    /// | no writer: a list, and the rows of [`acquire`](Self::acquire) | 2 or 3 | 2 | 0 |
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`acquire`](Self::acquire).
+    pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
+        self.queue.try_acquire().await
+    }
+
+    /// Lists the readers and the writers that hold or wait, in the order of the queue.
+    ///
+    /// The list is what the server knew at one moment. If the path does not exist, it is empty.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the names, then all their data in one read | 2 | 2 | 0 |
+    /// | the queue is empty: the names | 1 | 1 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Leaves nothing behind.
+    ///
+    /// # Session loss
+    ///
+    /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
+    pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
+        self.queue.contenders().await
+    }
+
+    /// Acquires the lock, runs the work until it is done or the lock is lost, and releases.
+    ///
+    /// Does not stop work that blocks its thread: see [`Hold::guard`].
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | as [`acquire`](Self::acquire), and the release | 2 or 3, and more to wait | 2, and more to wait | 0 or 2 |
+    ///
+    /// # Errors
+    ///
+    /// Those of [`acquire`](Self::acquire) and [`Hold::release`], and [`Error::Lost`] if the lock
+    /// was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the work is dropped, and the lock is released in the background.
+    ///
+    /// # Session loss
+    ///
+    /// During the wait as for [`acquire`](Self::acquire). During the work: [`Error::Lost`].
+    pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = T>,
+    {
+        let recipe: &dyn Recipe = self;
+        recipe.with(work).await
+    }
+
+    /// The directory of the contenders' znodes. The holder's is [`HoldView::node_path`].
+    pub fn path(&self) -> &NodePath {
+        self.queue.path()
+    }
+}
+
 delegate_recipe!(ReadLock, queue);
 
-/// A [`RwLock`] as a writer takes it: alone.
+/// An [`RwLock`] as a writer takes it: alone.
 ///
-/// A [`Recipe`], whose [`contenders`](Recipe::contenders) are the readers and the writers. Its own
-/// methods of the same names differ in what they yield, a hold that can be
-/// [downgraded](WriteHold::downgrade). What it costs and leaves, see [`RwLock`].
+/// Made by [`RwLock::write`]. Its methods yield a [`WriteHold`], which can be
+/// [downgraded](WriteHold::downgrade). As a [`Recipe`] it yields a plain [`Hold`].
 ///
 /// ```
 /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
-/// use zookeeper_recipes_rwlock::{Hold, Recipe, Session, RwLock, WriteHold};
+/// use zookeeper_recipes_rwlock::{Hold, Recipe, RwLock, Session, WriteHold};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -185,38 +310,143 @@ pub struct WriteLock {
     queue: Queue,
 }
 
-delegate_recipe!(WriteLock, queue);
-
 impl WriteLock {
-    /// As [`Recipe::acquire`], for a hold that can be downgraded: waits until everybody before it
-    /// has gone.
+    /// Waits until no contender is before this writer.
     ///
-    /// # Errors, cancel safety, session loss
+    /// Has no deadline. While no server answers, it waits for one, until the session is over.
     ///
-    /// Those of [`Recipe::acquire`].
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the queue is empty: a create and a list | 2 | 1 | 0 |
+    /// | the same, and no other contender came meanwhile: a create | 1 | 1 | 0 |
+    /// | a contender is before it: a read of the own znode and one of the predecessor's | 2 more | 1 more | 2 |
+    /// | the predecessor is a writer and marks its release, or a reader and was alone before this writer | 0 more | 0 | |
+    /// | the predecessor's znode goes otherwise: a list | 1 more | 1 more | |
+    /// | first writer of a session: a transaction | 1 more | 1 more | |
+    ///
+    /// The second row applies if the number of the new znode proves that no contender came since this
+    /// value last held ([why](crate::common::docs::handoff#coming-back-to-where-one-was-alone)). If it
+    /// applied the last time and does not now, the acquisition takes one round trip more.
+    ///
+    /// A writer that did not wait, and held for less than a tenth of the session timeout, does not
+    /// mark its release: the fifth row applies. A writer's own release costs one request.
+    ///
+    /// # Errors
+    ///
+    /// * The attempt failed: [`Error::Refused`] (for example, no permission),
+    ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
+    /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
+    ///
+    /// After each of them nothing stays in the queue.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
+    /// session deletes in the background what has been created.
+    ///
+    /// # Session loss
+    ///
+    /// If the session expires during the wait, the place in the queue is lost. The call fails with
+    /// [`Error::SessionOver`], or queues anew if [`RwLockOptions::after_session_loss`] says so.
     pub async fn acquire(&self) -> Result<WriteHold, Error> {
         let hold = self.queue.acquire().await?;
         Ok(WriteHold::new(hold, &self.queue))
     }
 
-    /// As [`Recipe::acquire_timeout`], for a hold that can be downgraded.
+    /// Waits until no contender is before this writer, for at most `timeout`.
     ///
-    /// # Errors, cancel safety, session loss
+    /// The timeout bounds everything: the wait for a connection, the server's answers, the queue.
     ///
-    /// Those of [`Recipe::acquire_timeout`].
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | as [`acquire`](Self::acquire) | 1 to 3, and more to wait | 1 or 2, and more to wait | 0 or 2 |
+    /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeadlineElapsed`] after `timeout`, and the errors of [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety, session loss
+    ///
+    /// Those of [`acquire`](Self::acquire).
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<WriteHold, Error> {
         let hold = self.queue.acquire_timeout(timeout).await?;
         Ok(WriteHold::new(hold, &self.queue))
     }
 
-    /// As [`Recipe::try_acquire`], for a hold that can be downgraded: `None` where anybody holds or
-    /// waits.
+    /// Holds as a writer if the queue is empty; otherwise `None`, with nothing written.
+    ///
+    /// While no server answers, it waits for one: bound it with `tokio::time::timeout`.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | another contender holds or waits: a list | 1 | 1 | 0 |
+    /// | the queue is empty: a list, and the rows of [`acquire`](Self::acquire) | 2 to 4 | 2 or 3 | 0 |
     ///
     /// # Errors, cancel safety, session loss
     ///
-    /// Those of [`Recipe::try_acquire`].
+    /// Those of [`acquire`](Self::acquire).
     pub async fn try_acquire(&self) -> Result<Option<WriteHold>, Error> {
         let hold = self.queue.try_acquire().await?;
         Ok(hold.map(|hold| WriteHold::new(hold, &self.queue)))
     }
+
+    /// Lists the readers and the writers that hold or wait, in the order of the queue.
+    ///
+    /// The list is what the server knew at one moment. If the path does not exist, it is empty.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the names, then all their data in one read | 2 | 2 | 0 |
+    /// | the queue is empty: the names | 1 | 1 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Leaves nothing behind.
+    ///
+    /// # Session loss
+    ///
+    /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
+    pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
+        self.queue.contenders().await
+    }
+
+    /// Acquires the lock, runs the work until it is done or the lock is lost, and releases.
+    ///
+    /// Does not stop work that blocks its thread: see [`Hold::guard`].
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | as [`acquire`](Self::acquire), and the release | 2 to 4, and more to wait | 2 or 3, and more to wait | 0 or 2 |
+    ///
+    /// # Errors
+    ///
+    /// Those of [`acquire`](Self::acquire) and [`Hold::release`], and [`Error::Lost`] if the lock
+    /// was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the work is dropped, and the lock is released in the background.
+    ///
+    /// # Session loss
+    ///
+    /// During the wait as for [`acquire`](Self::acquire). During the work: [`Error::Lost`].
+    pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = T>,
+    {
+        let recipe: &dyn Recipe = self;
+        recipe.with(work).await
+    }
+
+    /// The directory of the contenders' znodes. The holder's is [`HoldView::node_path`].
+    pub fn path(&self) -> &NodePath {
+        self.queue.path()
+    }
 }
+
+delegate_recipe!(WriteLock, queue);

@@ -1,6 +1,6 @@
 //! The read/write lock keeps what every recipe promises.
 
-use zookeeper_recipes_rwlock::{QueueOptions, Recipe, RwLock, Session, WaitStrategy};
+use zookeeper_recipes_rwlock::{Recipe, RwLock, RwLockOptions, Session, WaitStrategy};
 use zookeeper_recipes_testkit::conformance::Conformance;
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
@@ -11,7 +11,7 @@ async fn server() -> Server {
 }
 
 fn lock(session: &Session, path: &str, strategy: WaitStrategy) -> RwLock {
-    let options = QueueOptions::new().strategy(strategy);
+    let options = RwLockOptions::new().strategy(strategy);
     RwLock::with_options(session, path, options).expect("a good path")
 }
 

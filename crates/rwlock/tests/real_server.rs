@@ -7,9 +7,9 @@ use std::time::Duration;
 use futures_util::future::{join_all, try_join_all};
 use tokio::task::JoinSet;
 use zookeeper_recipes_core::ensemble::CreateMode;
-use zookeeper_recipes_core::{Identity, NodePath};
+use zookeeper_recipes_core::{Identity, NodePath, QueueOptions};
 use zookeeper_recipes_rwlock::{
-    ConnectOptions, Error, Hold, LossReason, QueueOptions, Recipe, RwLock, Session, WaitStrategy,
+    ConnectOptions, Error, Hold, LossReason, RwLock, RwLockOptions, Session, WaitStrategy,
 };
 use zookeeper_recipes_testkit::proxy::Proxy;
 use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -115,7 +115,12 @@ impl Inside {
 }
 
 /// So many clients, each in a session of its own, one operation in ten a write.
-async fn work(server: &Server, clients: usize, each: usize, options: &QueueOptions) -> Arc<Inside> {
+async fn work(
+    server: &Server,
+    clients: usize,
+    each: usize,
+    options: &RwLockOptions,
+) -> Arc<Inside> {
     let inside = Arc::new(Inside::default());
     let mut tasks: JoinSet<Fallible> = JoinSet::new();
     for client in 0..clients {
@@ -150,7 +155,7 @@ async fn work(server: &Server, clients: usize, each: usize, options: &QueueOptio
 #[tokio::test(flavor = "multi_thread")]
 async fn writers_are_alone_and_readers_together() {
     let server = server().await;
-    let inside = work(&server, 8, 125, &QueueOptions::new()).await;
+    let inside = work(&server, 8, 125, &RwLockOptions::new()).await;
     assert_eq!(inside.operations.load(Ordering::SeqCst), 1_000);
     assert!(
         inside.most_readers.load(Ordering::SeqCst) > 1,
@@ -164,7 +169,7 @@ async fn other_ways_to_wait_exclude_as_well() {
     let server = server().await;
     let poll = WaitStrategy::Poll(Duration::from_millis(5));
     for strategy in [WaitStrategy::Parent, poll] {
-        let options = QueueOptions::new().strategy(strategy);
+        let options = RwLockOptions::new().strategy(strategy);
         let inside = work(&server, 4, 25, &options).await;
         assert_eq!(inside.operations.load(Ordering::SeqCst), 100);
     }
@@ -359,7 +364,7 @@ impl Queued {
 async fn downgrade_lets_the_readers_behind_in_and_no_writer() -> Fallible {
     let server = server().await;
     let session = Session::connect(&server.connect_string()).await?;
-    let options = QueueOptions::new().data("node-7");
+    let options = RwLockOptions::new().data("node-7");
     let lock = RwLock::with_options(&session, PATH, options)?;
     let writing = lock.write().acquire().await?;
     let token = writing.fencing_token();
@@ -541,9 +546,6 @@ async fn failed_tries_and_elapsed_deadlines_leave_nothing() -> Fallible {
     for path in ["", "locks", "/"] {
         assert!(RwLock::new(&session, path).is_err(), "{path:?}");
     }
-    let local = QueueOptions::new().local(3);
-    let error = RwLock::with_options(&session, PATH, local).unwrap_err();
-    assert!(error.to_string().contains("exclusive locks"), "{error}");
     assert_nothing_is_left(&server).await;
     Ok(())
 }

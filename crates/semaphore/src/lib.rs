@@ -1,15 +1,15 @@
 //! A semaphore on ZooKeeper.
 //!
-//! A [`Semaphore`] is a number of permits, over all the processes that use the same path. Each
-//! acquisition takes one permit or several, in the order of arrival: whoever wants many is not
-//! passed by those who want few. It is for a fleet that may do only so much of something at a
-//! time: requests to a service with a quota, jobs on a shared machine, migrations of a database.
+//! A [`Semaphore`] is a number of permits, over all processes that use the same path. A contender
+//! acquires one permit or several, in the order of arrival: contenders that want few permits do not
+//! pass one that wants many. Use it for a fleet that may do only so much at a time: requests to a
+//! service with a quota, jobs on a shared machine, migrations of a database.
 //!
 //! # Example
 //!
 //! ```
 //! # use zookeeper_recipes_testkit::{Server, ServerOptions};
-//! use zookeeper_recipes_semaphore::{Recipe, Semaphore, Session};
+//! use zookeeper_recipes_semaphore::{Semaphore, Session};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,7 +20,7 @@
 //!
 //! let small = semaphore.acquire().await?;
 //! let large = semaphore.acquire_many(3).await?;
-//! assert_eq!(semaphore.available().await?, 1);
+//! assert_eq!(semaphore.unclaimed().await?, 1);
 //! assert!(semaphore.try_acquire_many(2).await?.is_none());
 //! small.release().await?;
 //! large.release().await?;
@@ -30,28 +30,41 @@
 //!
 //! # The number of permits
 //!
-//! It is the directory's data, in decimal digits. Who comes first records it; who comes with
-//! another number is told so, with both numbers, and gets no permit: of two configurations one is
-//! wrong, and no program can tell which. [`Semaphore::resize`] changes it for all.
+//! The directory's data is the number of permits, in decimal digits. The first contender records it.
+//! A contender with another number gets an error that names both numbers, and no permit: one of two
+//! configurations is wrong, and no program can tell which. [`Semaphore::resize`] changes the number
+//! for all.
 //!
-//! By default the directory is a container znode, which the server removes some time after the last
-//! contender has gone, and the number with it; whoever comes next records theirs. Where a number
-//! set by `resize` is to outlast such a pause, use [`Directories::Persistent`].
+//! By default the directory is a container znode. The server deletes it some time after the last
+//! contender has gone, and the number with it; the next contender records its own. If a number that
+//! was set by `resize` must outlast such a pause, use [`Directories::Persistent`].
+//!
+//! # Costs
+//!
+//! Each method has a table of its requests, its round trips, and the watches that it sets. Requests
+//! that are sent together count as one round trip. Over a network they can take one round trip more,
+//! since zookeeper-client 0.11 does not set `TCP_NODELAY`. If the path does not exist, the first
+//! acquisition also creates it.
+//!
+//! A hold that did not wait sets a watch on its own znode after a sixth of the session timeout, by
+//! one request. A session sends a `sync` in each tenth of its timeout, however many recipes use it.
 //!
 //! # Other languages
 //!
-//! The names are this crate's own (`_c_<uuid>-permit-<weight>-<number>`). Curator's semaphore takes
-//! a lock for each acquisition and writes twice as much; kazoo's and Curator's must not be put under
-//! the same path. See [Sharing a lock with other languages](common::docs::sharing).
+//! The names are this crate's own (`_c_<uuid>-permit-<weight>-<number>`). Do not use the path of a
+//! semaphore of Curator or kazoo. Curator's takes a lock for each acquisition, and writes twice as
+//! much. See [Sharing a lock with other languages](common::docs::sharing).
 
 mod agreement;
+mod options;
 mod recipe;
 mod rule;
 
+pub use options::SemaphoreOptions;
 pub use recipe::{Permits, Semaphore};
 pub use rule::WithinPermits;
 pub use zookeeper_recipes_core::{
-    self as common, AfterSessionLoss, ConnectOptions, Directories, Error, ErrorKind, FencingToken,
-    Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath, QueueEntry, QueueOptions,
-    Recipe, Session, SessionId, SessionState, WaitStrategy,
+    self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, Directories, Error, ErrorKind,
+    FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath, Permission,
+    QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionId, SessionState, WaitStrategy,
 };

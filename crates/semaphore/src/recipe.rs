@@ -5,61 +5,42 @@ use std::time::Duration;
 
 use zookeeper_recipes_core::ensemble::{Operation, TransactionError};
 use zookeeper_recipes_core::{
-    Contender, Error, Hold, InvalidInput, NodePath, Queue, QueueOptions, Recipe, Refusal,
+    Contender, Error, Hold, HoldView, InvalidInput, NodePath, Queue, QueueEntry, Recipe, Refusal,
     ServerError, Session, delegate_recipe,
 };
 
 use crate::agreement::{Agreement, refuse_zero};
+use crate::options::SemaphoreOptions;
 use crate::rule::{WithinPermits, weight, weight_of};
 
-/// A number of permits, which are acquired one or several at a time, first come, first served.
+/// A number of permits, acquired one or several at a time, first come, first served.
 ///
-/// Made from a [`Session`], a path and the number of permits; cheap to clone. Used through
-/// [`Recipe`], where acquiring means one permit, and through [`acquire_many`](Self::acquire_many)
-/// and its like; [`permits`](Self::permits) makes a [`Recipe`] of several permits.
+/// Made from a [`Session`], a path and the number of permits. Cheap to clone. The methods of
+/// [`Permits`], which [`permits`](Self::permits) makes, acquire several permits in one [`Hold`].
 ///
-/// # Fair
+/// # Order
 ///
-/// Permits are granted in the order of arrival. Whoever wants more than are free waits, and all
-/// who come later wait behind, also those for whom there would be enough.
+/// Permits are granted in the order of arrival. A contender that wants more permits than are free
+/// waits. All later contenders wait behind it, even if there are enough permits for them.
 ///
-/// # Requests
+/// # Wakes
 ///
-/// Acquire, uncontended: a create, a list and a read of the number of permits, sent together; soon
-/// without the list, where nobody else comes in between ([why that is
-/// enough](crate::common::docs::handoff)). Release: a delete. A waiter sends a read each for its own znode, the directory and those it
-/// waits on when it begins to wait, and a list and a read of the number when one of those it waits
-/// on has gone or the number has changed. A failed [`try_acquire`](Recipe::try_acquire): a list
-/// and a read of the number.
-///
-/// # Who is woken
-///
-/// A release wakes at most as many waiters as there are permits, however many wait. If each wants
-/// one permit, the release of the holder that came first wakes one waiter, and the release of the
-/// holder that came last wakes as many as there are permits. A waiter that is woken lists the
-/// contenders, also if it is not its turn yet.
+/// A release wakes at most as many waiters as the semaphore has permits, however many wait. If each
+/// contender wants one permit, the release of the oldest hold wakes one waiter, and the release of
+/// the newest hold wakes as many as there are permits. A woken waiter lists the queue, and may have
+/// to wait on.
 ///
 /// # Znodes
 ///
-/// Under the path, which is created as a container znode with the number as its data unless it is
-/// there: one ephemeral sequential znode per contender, `_c_<uuid>-permit-<weight>-<number>`.
-///
-/// # Session loss
-///
-/// The holder's hold is [`Lost`](crate::HoldState::Lost), and then its permits are free again; a
-/// waiter fails with [`Error::SessionOver`], or queues anew where it was told to
-/// ([`QueueOptions::after_session_loss`]).
-///
-/// # Cancel safety
-///
-/// Dropped at any moment, an attempt leaves no znode and no watch behind, and its place in the
-/// queue is lost. A [`Hold`] that is dropped is released in the background.
+/// Under the path, one ephemeral sequential znode for each contender:
+/// `_c_<uuid>-permit-<weight>-<number>`. If the path does not exist, it is created as a container
+/// znode, with the number of permits as its data.
 ///
 /// # Example
 ///
 /// ```
 /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
-/// use zookeeper_recipes_semaphore::{Recipe, Semaphore, Session};
+/// use zookeeper_recipes_semaphore::{Semaphore, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -83,62 +64,128 @@ pub struct Semaphore {
     one: Permits,
 }
 
-delegate_recipe!(Semaphore, one);
-
 impl Semaphore {
-    /// A semaphore of this many permits at `path`, with the default options. Nothing is sent yet.
+    /// A semaphore of this many permits at `path`, with the default options. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when the path cannot be a recipe's, or there are no permits.
+    /// [`InvalidInput`] if `path` is not a valid [`NodePath`], or `permits` is zero.
     pub fn new(
         session: &Session,
         path: impl AsRef<str>,
         permits: u32,
     ) -> Result<Semaphore, InvalidInput> {
-        Semaphore::with_options(session, path, permits, QueueOptions::new())
+        Semaphore::with_options(session, path, permits, SemaphoreOptions::new())
     }
 
-    /// A semaphore of this many permits at `path`. Nothing is sent yet.
+    /// A semaphore of this many permits at `path`. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when the path cannot be a recipe's, there are no permits, or an option
-    /// makes no sense: [`QueueOptions::local`] does not, since it would let a process hold one
-    /// permit at a time.
+    /// [`InvalidInput`] if `path` is not a valid [`NodePath`], `permits` is zero, or an option has a
+    /// value that cannot work.
     pub fn with_options(
         session: &Session,
         path: impl AsRef<str>,
         permits: u32,
-        options: QueueOptions,
+        options: SemaphoreOptions,
     ) -> Result<Semaphore, InvalidInput> {
-        if let Some(handovers_in_a_row) = options.get_local() {
-            let problem = "is for exclusive locks: a process may hold several permits";
-            let value = handovers_in_a_row.to_string();
-            return Err(InvalidInput::new(
-                "queue within the process",
-                value,
-                problem,
-            ));
-        }
         let path = NodePath::new(path.as_ref())?;
         let agreement = Arc::new(Agreement::new(path.clone(), permits)?);
         let rule = WithinPermits::by(&agreement, 1)?;
         let one = Permits {
-            queue: Queue::with_options(session, path, rule, options)?,
+            queue: Queue::with_options(session, path, rule, options.into_queue())?,
             agreement,
             weight: 1,
         };
         Ok(Semaphore { one })
     }
 
-    /// The recipe of acquiring `weight` permits together.
+    /// Waits until the permit is held.
+    ///
+    /// Has no deadline. While no server answers, it waits for one, until the session is over.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | enough permits are free: a create, a list and a read of the number of permits | 3 | 1 | 0 |
+    /// | the same, and no other contender came meanwhile: a create and the read | 2 | 1 | 0 |
+    /// | to wait: a read of the own znode, of the number, and of each contender that it waits on | 2 more, and 1 for each | 1 more | 2, and 1 for each |
+    /// | to look again, after one of these contenders has gone or the number has changed: a list and the read | 2 more | 1 more | |
+    ///
+    /// The second row applies if the number of the new znode proves that no contender came since this
+    /// value last held ([why](crate::common::docs::handoff#coming-back-to-where-one-was-alone)). If it
+    /// applied the last time and does not now, the acquisition takes one round trip more.
+    ///
+    /// A waiter that wants `w` of `n` permits waits on at most `n - w + 1` contenders. A release
+    /// costs one request.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when the weight is zero, or above the number of permits that was given and
-    /// nothing has been acquired yet. Later on, the number may have been raised, and whether the
-    /// weight is above it shows when it is acquired.
+    /// * The attempt failed: [`Error::InvalidInput`] if the semaphore was made with another number
+    ///   of permits than is recorded, or has fewer permits than are wanted, also if their number is
+    ///   lowered during the wait; [`Error::Refused`] (for example, no permission),
+    ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
+    /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
+    ///
+    /// After each of them nothing stays in the queue.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
+    /// session deletes in the background what has been created.
+    ///
+    /// # Session loss
+    ///
+    /// If the session expires during the wait, the place in the queue is lost. The call fails with
+    /// [`Error::SessionOver`], or queues anew if [`SemaphoreOptions::after_session_loss`] says so.
+    pub async fn acquire(&self) -> Result<Hold, Error> {
+        self.one.acquire().await
+    }
+
+    /// Waits until the permit is held, for at most `timeout`.
+    ///
+    /// The timeout bounds everything: the wait for a connection, the server's answers, the queue.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | as [`acquire`](Self::acquire) | 2 or 3, and more to wait | 1, and more to wait | 0, or 3 and more |
+    /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeadlineElapsed`] after `timeout`, and the errors of [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety, session loss
+    ///
+    /// Those of [`acquire`](Self::acquire).
+    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
+        self.one.acquire_timeout(timeout).await
+    }
+
+    /// Acquires a permit if a permit is free; otherwise `None`, with nothing written.
+    ///
+    /// Permits that waiters want are not free. While no server answers, it waits for one: bound it
+    /// with `tokio::time::timeout`.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | too few are free: a list and a read of the number of permits | 2 | 1 | 0 |
+    /// | enough are free: the same, and the rows of [`acquire`](Self::acquire) | 4 or 5 | 2 | 0 |
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`acquire`](Self::acquire).
+    pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
+        self.one.try_acquire().await
+    }
+
+    /// Several permits that are acquired together.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if `weight` is zero, or above the number of permits given while this
+    /// semaphore has acquired nothing. Later the number may have been raised, so acquiring tells
+    /// whether the weight is above it.
     pub fn permits(&self, weight: u32) -> Result<Permits, InvalidInput> {
         let agreement = self.one.agreement.clone();
         let rule = WithinPermits::by(&agreement, weight)?;
@@ -149,26 +196,26 @@ impl Semaphore {
         })
     }
 
-    /// Waits until `weight` permits are held, all in one [`Hold`].
+    /// Waits until `weight` permits are held together, in one [`Hold`].
     ///
-    /// Otherwise as [`Recipe::acquire`].
+    /// Short for [`permits`](Self::permits) and [`Permits::acquire`], with the costs, cancel safety
+    /// and session loss of that.
     ///
     /// # Errors
     ///
-    /// Those of [`Recipe::acquire`], and [`Error::InvalidInput`], with nothing left behind: when
-    /// the weight is zero or above the number of permits, also when that falls below the weight
-    /// while one waits; and when the number this semaphore was made with is not the recorded one.
+    /// Those of [`Permits::acquire`], and [`Error::InvalidInput`] if `weight` is zero.
     pub async fn acquire_many(&self, weight: u32) -> Result<Hold, Error> {
         self.permits(weight)?.acquire().await
     }
 
-    /// Waits until `weight` permits are held, for at most `timeout`.
+    /// Waits until `weight` permits are held together, for at most `timeout`.
     ///
-    /// Otherwise as [`Recipe::acquire_timeout`].
+    /// Short for [`permits`](Self::permits) and [`Permits::acquire_timeout`], with the costs, cancel
+    /// safety and session loss of that.
     ///
     /// # Errors
     ///
-    /// [`Error::DeadlineElapsed`], and those of [`acquire_many`](Self::acquire_many).
+    /// Those of [`Permits::acquire_timeout`], and [`Error::InvalidInput`] if `weight` is zero.
     pub async fn acquire_many_timeout(
         &self,
         weight: u32,
@@ -177,83 +224,153 @@ impl Semaphore {
         self.permits(weight)?.acquire_timeout(timeout).await
     }
 
-    /// Holds `weight` permits if that is possible at once; `None` where fewer are
-    /// [available](Self::available).
+    /// Acquires `weight` permits if so many are [unclaimed](Self::unclaimed); otherwise `None`.
     ///
-    /// Otherwise as [`Recipe::try_acquire`].
+    /// Short for [`permits`](Self::permits) and [`Permits::try_acquire`], with the costs, cancel
+    /// safety and session loss of that.
     ///
     /// # Errors
     ///
-    /// Those of [`acquire_many`](Self::acquire_many).
+    /// Those of [`Permits::try_acquire`], and [`Error::InvalidInput`] if `weight` is zero.
     pub async fn try_acquire_many(&self, weight: u32) -> Result<Option<Hold>, Error> {
         self.permits(weight)?.try_acquire().await
     }
 
-    /// How many permits could be acquired at once by somebody who came now: the number of permits
-    /// less those that are held and those that are waited for.
+    /// Lists the contenders of the semaphore that hold or wait, in the order of the queue.
     ///
-    /// Costs what [`Recipe::contenders`] does, and a read of the number of permits. It is a look at
-    /// one moment.
+    /// The list is what the server knew at one moment. If the path does not exist, it is empty.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the names and the number of permits, then all the data in one read | 3 | 2 | 0 |
+    /// | the queue is empty: the names and the number | 2 | 1 | 0 |
     ///
     /// # Errors
     ///
-    /// Those of [`Recipe::contenders`], and [`Error::InvalidInput`] when the number that this
-    /// semaphore was made with is not the recorded one.
+    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// # Cancel safety
     ///
     /// Leaves nothing behind.
-    pub async fn available(&self) -> Result<u32, Error> {
-        let contenders = self.contenders().await?;
-        let permits = u64::from(self.recorded().await?);
-        let taken: u64 = contenders
-            .iter()
-            .filter_map(|entry| Contender::parse(&entry.name, |label| weight(label).is_some()))
-            .map(|contender| u64::from(weight_of(&contender)))
-            .sum();
-        // It is at most the number of permits.
-        Ok(u32::try_from(permits.saturating_sub(taken)).unwrap_or(u32::MAX))
+    ///
+    /// # Session loss
+    ///
+    /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
+    pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
+        self.one.contenders().await
     }
 
-    /// The number of permits that the directory records; that of this value if there is none.
-    async fn recorded(&self) -> Result<u32, Error> {
-        let agreement = &self.one.agreement;
-        let path = agreement.path();
-        let server = self.one.queue.session().server(path).await?;
-        match server.get(path.as_str()).await {
-            Ok((data, _)) => Ok(agreement.learn(&data)?),
-            Err(error) if error.is(Refusal::NoNode) => Ok(agreement.permits()),
-            Err(error) => Err(Error::at(path.as_str(), server.id(), error)),
-        }
-    }
-
-    /// Changes the number of permits, for all who use the semaphore.
+    /// Acquires a permit, runs the work until it is done or the hold is lost, and releases.
     ///
-    /// Whoever waits and may now hold is woken. Nobody who holds loses anything: when the number is
-    /// lowered below what is held, nobody new gets in until enough of it has been released. Whoever
-    /// waits for more permits than there are now can never hold, and fails with
-    /// [`Error::InvalidInput`].
+    /// Does not stop work that blocks its thread: see [`Hold::guard`].
     ///
-    /// Semaphores that have been used go on with the new number. One that is made from now on, or
-    /// that was made but not used before, must have been given the new number.
-    ///
-    /// Three requests: a `sync` and a read of the number, sent together, and a write on condition
-    /// that it has not changed meanwhile, else all of it again. Where there is no directory yet, it
-    /// is created first, by acquiring a permit and releasing it. Where the directory's data is
-    /// empty, since it was created by hand, the number is recorded.
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | as [`acquire`](Self::acquire), and the release | 3 or 4, and more to wait | 2, and more to wait | 0, or 3 and more |
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] when there would be no permits, when the number that this semaphore
-    /// was made with is not the recorded one, or when what is recorded is no number.
-    /// [`Error::Refused`] when the server would not let the data be read or written;
-    /// [`Error::SessionOver`] when the session ended: nothing was changed in these cases.
-    /// [`Error::OutcomeUnknown`] when no answer came: it may have been changed or not, and it does
-    /// no harm to call this again.
+    /// Those of [`acquire`](Self::acquire) and [`Hold::release`], and [`Error::Lost`] if the hold
+    /// was lost before the work was done.
     ///
     /// # Cancel safety
     ///
-    /// Dropped half-way, the number may have been changed or not.
+    /// If the future is dropped, the work is dropped, and the hold is released in the background.
+    ///
+    /// # Session loss
+    ///
+    /// During the wait as for [`acquire`](Self::acquire). During the work: [`Error::Lost`].
+    pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = T>,
+    {
+        let recipe: &dyn Recipe = self;
+        recipe.with(work).await
+    }
+
+    /// The directory of the contenders' znodes. A holder's is [`HoldView::node_path`].
+    pub fn path(&self) -> &NodePath {
+        self.one.path()
+    }
+
+    /// The number of permits that no contender holds or waits for.
+    ///
+    /// A newcomer could acquire so many at once. Permits that are free, and wanted by a waiter, do
+    /// not count. The number is what the server knew at one moment.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | a list and a read of the number of permits | 2 | 1 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] if the semaphore was made with another number of permits than is
+    /// recorded; [`Error::OutcomeUnknown`] if the connection breaks before the server answers;
+    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Leaves nothing behind.
+    ///
+    /// # Session loss
+    ///
+    /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
+    pub async fn unclaimed(&self) -> Result<u32, Error> {
+        let agreement = &self.one.agreement;
+        let path = agreement.path();
+        let server = self.one.queue.session().server(path).await?;
+        let names = server.list(path.as_str());
+        let data = server.get(path.as_str());
+        let answers = async { Ok((names.await?, data.await?.0)) };
+        let (names, data) = match answers.await {
+            Ok(answers) => answers,
+            Err(error) if ServerError::is(&error, Refusal::NoNode) => {
+                return Ok(agreement.permits());
+            }
+            Err(error) => return Err(Error::at(path.as_str(), server.id(), error)),
+        };
+        let permits = u64::from(agreement.learn(&data)?);
+        let claimed: u64 = names
+            .iter()
+            .filter_map(|name| Contender::parse(name, |label| weight(label).is_some()))
+            .map(|contender| u64::from(weight_of(&contender)))
+            .sum();
+        // At most the number of permits, which is a u32.
+        Ok(u32::try_from(permits.saturating_sub(claimed)).unwrap_or(u32::MAX))
+    }
+
+    /// Changes the number of permits, for all processes that use the semaphore.
+    ///
+    /// Wakes the waiters that may now hold. No holder loses anything: if the number is lowered below
+    /// what is held, no waiter holds until enough has been released. A waiter that wants more
+    /// permits than there are now fails with [`Error::InvalidInput`].
+    ///
+    /// A semaphore that has acquired something goes on with the new number. Any other must have been
+    /// made with the new number.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | a `sync` and a read, then a write on condition that the number is unchanged | 3 | 2 | 0 |
+    /// | the number was changed meanwhile: all again | 3 more | 2 more | 0 |
+    /// | the path does not exist: a permit is acquired and released first | 5 or more | 4 or more | 0 |
+    ///
+    /// If the directory was created by hand and is empty, the number is recorded.
+    ///
+    /// # Errors
+    ///
+    /// * Nothing was changed: [`Error::InvalidInput`] if `permits` is zero, if the semaphore was made
+    ///   with another number than is recorded, or if what is recorded is not a number;
+    ///   [`Error::Refused`] if the server does not let the data be read or written;
+    ///   [`Error::SessionOver`], [`Error::NoSession`].
+    /// * The number may have been changed: [`Error::OutcomeUnknown`]. Call again: that does no harm.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the number may have been changed or not.
+    ///
+    /// # Session loss
+    ///
+    /// Fails with [`Error::SessionOver`].
     pub async fn resize(&self, permits: u32) -> Result<(), Error> {
         refuse_zero("number of permits", permits)?;
         let agreement = &self.one.agreement;
@@ -298,22 +415,24 @@ impl Semaphore {
     }
 }
 
-/// Several permits of a [`Semaphore`], acquired together: a [`Recipe`].
+delegate_recipe!(Semaphore, one);
+
+/// Several permits of a [`Semaphore`], acquired together in one [`Hold`].
 ///
-/// Made by [`Semaphore::permits`]; what it costs and leaves, see [`Semaphore`].
+/// Made by [`Semaphore::permits`].
 ///
 /// ```
 /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
-/// use zookeeper_recipes_semaphore::{Recipe, Semaphore, Session};
+/// use zookeeper_recipes_semaphore::{Semaphore, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let server = Server::start(ServerOptions::new()).await?;
 /// # let session = Session::connect(&server.connect_string()).await?;
 /// let semaphore = Semaphore::new(&session, "/limits/exports", 5)?;
-/// let large: Box<dyn Recipe> = Box::new(semaphore.permits(3)?);
+/// let large = semaphore.permits(3)?;
 /// let hold = large.acquire().await?;
-/// assert_eq!(semaphore.available().await?, 2);
+/// assert_eq!(semaphore.unclaimed().await?, 2);
 /// # hold.release().await?;
 /// # Ok(())
 /// # }
@@ -326,9 +445,144 @@ pub struct Permits {
 }
 
 impl Permits {
-    /// How many permits are acquired.
+    /// The number of permits that are acquired together.
     pub fn weight(&self) -> u32 {
         self.weight
+    }
+
+    /// Waits until the permits are held together, in one [`Hold`].
+    ///
+    /// Has no deadline. While no server answers, it waits for one, until the session is over.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | enough permits are free: a create, a list and a read of the number of permits | 3 | 1 | 0 |
+    /// | the same, and no other contender came meanwhile: a create and the read | 2 | 1 | 0 |
+    /// | to wait: a read of the own znode, of the number, and of each contender that it waits on | 2 more, and 1 for each | 1 more | 2, and 1 for each |
+    /// | to look again, after one of these contenders has gone or the number has changed: a list and the read | 2 more | 1 more | |
+    ///
+    /// The second row applies if the number of the new znode proves that no contender came since this
+    /// value last held ([why](crate::common::docs::handoff#coming-back-to-where-one-was-alone)). If it
+    /// applied the last time and does not now, the acquisition takes one round trip more.
+    ///
+    /// A waiter that wants `w` of `n` permits waits on at most `n - w + 1` contenders. A release
+    /// costs one request.
+    ///
+    /// # Errors
+    ///
+    /// * The attempt failed: [`Error::InvalidInput`] if the semaphore was made with another number
+    ///   of permits than is recorded, or has fewer permits than are wanted, also if their number is
+    ///   lowered during the wait; [`Error::Refused`] (for example, no permission),
+    ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
+    /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
+    ///
+    /// After each of them nothing stays in the queue.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
+    /// session deletes in the background what has been created.
+    ///
+    /// # Session loss
+    ///
+    /// If the session expires during the wait, the place in the queue is lost. The call fails with
+    /// [`Error::SessionOver`], or queues anew if [`SemaphoreOptions::after_session_loss`] says so.
+    pub async fn acquire(&self) -> Result<Hold, Error> {
+        self.queue.acquire().await
+    }
+
+    /// Waits until the permits are held together, in one [`Hold`], for at most `timeout`.
+    ///
+    /// The timeout bounds everything: the wait for a connection, the server's answers, the queue.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | as [`acquire`](Self::acquire) | 2 or 3, and more to wait | 1, and more to wait | 0, or 3 and more |
+    /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeadlineElapsed`] after `timeout`, and the errors of [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety, session loss
+    ///
+    /// Those of [`acquire`](Self::acquire).
+    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
+        self.queue.acquire_timeout(timeout).await
+    }
+
+    /// Acquires the permits if enough permits are free; otherwise `None`, with nothing written.
+    ///
+    /// Permits that waiters want are not free. While no server answers, it waits for one: bound it
+    /// with `tokio::time::timeout`.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | too few are free: a list and a read of the number of permits | 2 | 1 | 0 |
+    /// | enough are free: the same, and the rows of [`acquire`](Self::acquire) | 4 or 5 | 2 | 0 |
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`acquire`](Self::acquire).
+    pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
+        self.queue.try_acquire().await
+    }
+
+    /// Lists the contenders of the semaphore that hold or wait, in the order of the queue.
+    ///
+    /// The list is what the server knew at one moment. If the path does not exist, it is empty.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the names and the number of permits, then all the data in one read | 3 | 2 | 0 |
+    /// | the queue is empty: the names and the number | 2 | 1 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Leaves nothing behind.
+    ///
+    /// # Session loss
+    ///
+    /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
+    pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
+        self.queue.contenders().await
+    }
+
+    /// Acquires the permits, runs the work until it is done or the hold is lost, and releases.
+    ///
+    /// Does not stop work that blocks its thread: see [`Hold::guard`].
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | as [`acquire`](Self::acquire), and the release | 3 or 4, and more to wait | 2, and more to wait | 0, or 3 and more |
+    ///
+    /// # Errors
+    ///
+    /// Those of [`acquire`](Self::acquire) and [`Hold::release`], and [`Error::Lost`] if the hold
+    /// was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the work is dropped, and the hold is released in the background.
+    ///
+    /// # Session loss
+    ///
+    /// During the wait as for [`acquire`](Self::acquire). During the work: [`Error::Lost`].
+    pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = T>,
+    {
+        let recipe: &dyn Recipe = self;
+        recipe.with(work).await
+    }
+
+    /// The directory of the contenders' znodes. A holder's is [`HoldView::node_path`].
+    pub fn path(&self) -> &NodePath {
+        self.queue.path()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The semaphore keeps what every recipe promises.
 
-use zookeeper_recipes_semaphore::{QueueOptions, Recipe, Semaphore, Session, WaitStrategy};
+use zookeeper_recipes_semaphore::{Recipe, Semaphore, SemaphoreOptions, Session, WaitStrategy};
 use zookeeper_recipes_testkit::conformance::Conformance;
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
@@ -12,7 +12,7 @@ async fn conforms(strategy: WaitStrategy, weight: u32, holders: usize) {
         .await
         .expect("a server starts");
     let make = |session: &Session, path: &str| {
-        let options = QueueOptions::new().strategy(strategy);
+        let options = SemaphoreOptions::new().strategy(strategy);
         let semaphore = Semaphore::with_options(session, path, PERMITS, options);
         let permits = semaphore.expect("a good path").permits(weight);
         Box::new(permits.expect("a good weight")) as Box<dyn Recipe>

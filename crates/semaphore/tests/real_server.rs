@@ -7,9 +7,9 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 use tokio::task::{JoinHandle, JoinSet};
 use zookeeper_recipes_core::ensemble::CreateMode;
-use zookeeper_recipes_core::{Identity, NodePath};
+use zookeeper_recipes_core::{Identity, NodePath, QueueOptions};
 use zookeeper_recipes_semaphore::{
-    ConnectOptions, Error, Hold, QueueOptions, Recipe, Semaphore, Session, WaitStrategy,
+    ConnectOptions, Error, Hold, Semaphore, SemaphoreOptions, Session, WaitStrategy,
 };
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
@@ -135,7 +135,7 @@ impl Ledger {
 }
 
 /// A hundred waiters with weights from 1 to 5 on a semaphore of 5.
-async fn hundred_waiters(server: &Server, options: &QueueOptions) -> Fallible {
+async fn hundred_waiters(server: &Server, options: &SemaphoreOptions) -> Fallible {
     let sessions = try_join_all((0..5).map(|_| quiet_session(server))).await?;
     let semaphores: Vec<Semaphore> = sessions
         .iter()
@@ -162,19 +162,19 @@ async fn hundred_waiters(server: &Server, options: &QueueOptions) -> Fallible {
         });
         until_queue_has(&semaphores[0], place + 2).await;
     }
-    assert_eq!(semaphores[1].available().await?, 0);
+    assert_eq!(semaphores[1].unclaimed().await?, 0);
     door.release().await?;
     for finished in within("all the waiters", waiters.join_all()).await {
         finished?;
     }
-    assert_eq!(semaphores[1].available().await?, 5);
+    assert_eq!(semaphores[1].unclaimed().await?, 5);
     assert_nothing_is_left(server).await;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hundred_waiters_are_served_in_order_and_never_hold_too_much() -> Fallible {
-    hundred_waiters(&server().await, &QueueOptions::new()).await
+    hundred_waiters(&server().await, &SemaphoreOptions::new()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -182,7 +182,7 @@ async fn other_ways_to_wait_serve_in_order_as_well() -> Fallible {
     let server = server().await;
     let poll = WaitStrategy::Poll(Duration::from_millis(10));
     for strategy in [WaitStrategy::Parent, poll] {
-        hundred_waiters(&server, &QueueOptions::new().strategy(strategy)).await?;
+        hundred_waiters(&server, &SemaphoreOptions::new().strategy(strategy)).await?;
     }
     Ok(())
 }
@@ -200,7 +200,7 @@ async fn any_holders_release_wakes_the_waiter() -> Fallible {
         until_last_watches(&server, &holding, 3).await;
         holds.remove(releasing).release().await?;
         let hold = within("the waiter", waiter).await??;
-        assert_eq!(holding.available().await?, 0);
+        assert_eq!(holding.unclaimed().await?, 0);
         for hold in holds.into_iter().chain([hold]) {
             hold.release().await?;
         }
@@ -268,7 +268,7 @@ async fn heavy_waiter_watches_its_window_and_gets_in_when_enough_has_gone() -> F
     assert!(!heavy.is_finished());
     holds.remove(0).release().await?;
     let hold = within("the heavy one", heavy).await??;
-    assert_eq!(holding.available().await?, 1);
+    assert_eq!(holding.unclaimed().await?, 1);
     for hold in holds.into_iter().chain([hold]) {
         hold.release().await?;
     }
@@ -299,8 +299,6 @@ async fn what_can_never_be_held_is_refused_and_leaves_nothing() -> Fallible {
     for path in ["", "limits", "/"] {
         assert!(Semaphore::new(&session, path, 5).is_err(), "{path:?}");
     }
-    let local = QueueOptions::new().local(3);
-    assert!(Semaphore::with_options(&session, PATH, 5, local).is_err());
 
     let semaphore = Semaphore::new(&session, PATH, 5)?;
     let refused = async |weight| {
@@ -336,12 +334,13 @@ async fn another_number_of_permits_is_refused_with_both_numbers() -> Fallible {
     let session = Session::connect(&server.connect_string()).await?;
     let hold = Semaphore::new(&session, PATH, 5)?.acquire().await?;
     let other = Semaphore::new(&session, PATH, 8)?;
+    // To look needs no agreement.
+    assert_eq!(other.contenders().await?.len(), 1);
     let errors = [
         other.acquire().await.unwrap_err(),
         other.try_acquire().await.unwrap_err(),
         other.acquire_many(7).await.unwrap_err(),
-        other.available().await.unwrap_err(),
-        other.contenders().await.unwrap_err(),
+        other.unclaimed().await.unwrap_err(),
         other.resize(8).await.unwrap_err(),
     ];
     for error in errors {
@@ -370,11 +369,11 @@ async fn resize_up_wakes_those_who_may_hold_now() -> Fallible {
     let first = within("the first", first).await??;
     let second = within("the second", second).await??;
     assert!(!third.is_finished());
-    assert_eq!(holding.available().await?, 0);
+    assert_eq!(holding.unclaimed().await?, 0);
     first.release().await?;
     let third = within("the third", third).await??;
     // All three go by the new number; whoever comes now must come with it.
-    assert_eq!(holding.available().await?, 0);
+    assert_eq!(holding.unclaimed().await?, 0);
     let session = quiet_session(&server).await?;
     assert!(Semaphore::new(&session, PATH, 2)?.acquire().await.is_err());
     for hold in [hold, second, third] {
@@ -404,7 +403,7 @@ async fn resize_down_revokes_nobody_and_lets_nobody_in_until_it_fits() -> Fallib
     assert!(text.contains('4') && text.contains('3'), "{text}");
     until_queue_has(&waiting, 3).await;
     assert!(large.is_held() && small.is_held());
-    assert_eq!(holding.available().await?, 0);
+    assert_eq!(holding.unclaimed().await?, 0);
     // Whatever one of them held before, it fits no more.
     until_last_watches(&server, &holding, 2).await;
     assert!(!fits.is_finished());
@@ -414,7 +413,7 @@ async fn resize_down_revokes_nobody_and_lets_nobody_in_until_it_fits() -> Fallib
     assert!(!fits.is_finished());
     large.release().await?;
     let fits = within("the one that fits", fits).await??;
-    assert_eq!(holding.available().await?, 1);
+    assert_eq!(holding.unclaimed().await?, 1);
     assert!(holding.acquire_many(4).await.is_err());
     fits.release().await?;
     assert_nothing_is_left(&server).await;
@@ -427,7 +426,7 @@ async fn resize_records_the_number_where_there_is_none() -> Fallible {
     let session = Session::connect(&server.connect_string()).await?;
     assert!(Semaphore::new(&session, PATH, 5)?.resize(0).await.is_err());
     Semaphore::new(&session, PATH, 5)?.resize(8).await?;
-    assert_eq!(Semaphore::new(&session, PATH, 8)?.available().await?, 8);
+    assert_eq!(Semaphore::new(&session, PATH, 8)?.unclaimed().await?, 8);
 
     let by_hand = NodePath::new("/limits/by-hand")?;
     let raw = session.server(&by_hand).await?;
@@ -469,7 +468,7 @@ async fn resizes_at_once_leave_all_with_the_same_number() -> Fallible {
     try_join_all(resizes).await?;
     let mut available = Vec::new();
     for semaphore in &semaphores {
-        available.push(semaphore.available().await?);
+        available.push(semaphore.unclaimed().await?);
     }
     assert!((5..9).contains(&available[0]), "{available:?}");
     assert!(
@@ -504,7 +503,7 @@ async fn foreign_znodes_with_absurd_weights_stand_in_nobodys_way() -> Fallible {
         let mode = CreateMode::EphemeralSequential;
         foreign.push(raw.create(&path, b"", mode, options.get_acl()).await?.path);
     }
-    assert_eq!(semaphore.available().await?, 5);
+    assert_eq!(semaphore.unclaimed().await?, 5);
     let hold = semaphore.acquire_many(5).await?;
     assert_eq!(semaphore.contenders().await?.len(), 1);
     hold.release().await?;
@@ -514,7 +513,7 @@ async fn foreign_znodes_with_absurd_weights_stand_in_nobodys_way() -> Fallible {
     let path = format!("{PATH}/{name}");
     let mode = CreateMode::EphemeralSequential;
     let heavy = raw.create(&path, b"", mode, options.get_acl()).await?.path;
-    assert_eq!(semaphore.available().await?, 0);
+    assert_eq!(semaphore.unclaimed().await?, 0);
     let waiter = waiter(&server, 5, 1).await?;
     until_last_watches(&server, &semaphore, 1).await;
     raw.delete(&heavy).await?;

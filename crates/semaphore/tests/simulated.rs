@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use zookeeper_recipes_core::CreateMode;
-use zookeeper_recipes_semaphore::{ConnectOptions, QueueOptions, Semaphore, Session, WaitStrategy};
+use zookeeper_recipes_semaphore::{
+    ConnectOptions, Semaphore, SemaphoreOptions, Session, WaitStrategy,
+};
 use zookeeper_recipes_testkit::simulation::{
     Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
@@ -42,7 +44,7 @@ async fn lowered_number_counts(
     let late = Fault::new(FaultKind::RequestLate(SECOND)).of_process("waiting");
     simulation.faults().inject(late.on(slow).nth(nth));
     let waiting = session(&simulation, "waiting").await;
-    let options = QueueOptions::new().strategy(strategy);
+    let options = SemaphoreOptions::new().strategy(strategy);
     let waiter = Semaphore::with_options(&waiting, PATH, 5, options).expect("a good path");
     let acquiring = tokio::spawn(async move { waiter.acquire_many(2).await });
     while simulation.faults().waiting() > 0 {

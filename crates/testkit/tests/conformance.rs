@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use zookeeper_recipes_core::{
-    Error, Hold, InvalidInput, NodePath, Queue, QueueEntry, QueueView, Recipe, Rule, Session,
-    SingleNode, Verdict,
+    BoxFuture, Error, Hold, InvalidInput, NodePath, Queue, QueueEntry, QueueView, Recipe, Rule,
+    Session, SingleNode, Verdict,
 };
 use zookeeper_recipes_testkit::conformance::Conformance;
 use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -135,30 +135,31 @@ struct LatestFirst {
     waiters: Waiters,
 }
 
-#[async_trait::async_trait]
 impl Recipe for LatestFirst {
-    async fn acquire(&self) -> Result<Hold, Error> {
-        let (grant, granted) = oneshot::channel();
-        self.waiters.lock().expect("no panic").push(grant);
-        let (queue, waiters) = (self.queue.clone(), self.waiters.clone());
-        tokio::spawn(async move {
-            let acquired = queue.acquire().await;
-            let latest = waiters.lock().expect("no panic").pop();
-            latest.expect("as many as came").send(acquired)
-        });
-        granted.await.expect("the task answers")
+    fn acquire(&self) -> BoxFuture<'_, Result<Hold, Error>> {
+        Box::pin(async move {
+            let (grant, granted) = oneshot::channel();
+            self.waiters.lock().expect("no panic").push(grant);
+            let (queue, waiters) = (self.queue.clone(), self.waiters.clone());
+            tokio::spawn(async move {
+                let acquired = queue.acquire().await;
+                let latest = waiters.lock().expect("no panic").pop();
+                latest.expect("as many as came").send(acquired)
+            });
+            granted.await.expect("the task answers")
+        })
     }
 
-    async fn acquire_timeout(&self, _timeout: Duration) -> Result<Hold, Error> {
-        self.acquire().await
+    fn acquire_timeout(&self, _timeout: Duration) -> BoxFuture<'_, Result<Hold, Error>> {
+        Box::pin(async move { self.acquire().await })
     }
 
-    async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
-        self.queue.try_acquire().await
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<Hold>, Error>> {
+        Box::pin(async move { self.queue.try_acquire().await })
     }
 
-    async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
-        self.queue.contenders().await
+    fn contenders(&self) -> BoxFuture<'_, Result<Vec<QueueEntry>, Error>> {
+        Box::pin(async move { self.queue.contenders().await })
     }
 
     fn path(&self) -> &NodePath {
@@ -213,29 +214,30 @@ impl Rule for ThreeAtATime {
 #[derive(Debug)]
 struct Leaky(Queue);
 
-#[async_trait::async_trait]
 impl Recipe for Leaky {
-    async fn acquire(&self) -> Result<Hold, Error> {
-        let (wanted, hold) = oneshot::channel();
-        let queue = self.0.clone();
-        tokio::spawn(async move {
-            if let Err(hold) = wanted.send(queue.acquire().await) {
-                std::mem::forget(hold);
-            }
-        });
-        hold.await.expect("the task answers")
+    fn acquire(&self) -> BoxFuture<'_, Result<Hold, Error>> {
+        Box::pin(async move {
+            let (wanted, hold) = oneshot::channel();
+            let queue = self.0.clone();
+            tokio::spawn(async move {
+                if let Err(hold) = wanted.send(queue.acquire().await) {
+                    std::mem::forget(hold);
+                }
+            });
+            hold.await.expect("the task answers")
+        })
     }
 
-    async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
-        self.0.acquire_timeout(timeout).await
+    fn acquire_timeout(&self, timeout: Duration) -> BoxFuture<'_, Result<Hold, Error>> {
+        Box::pin(async move { self.0.acquire_timeout(timeout).await })
     }
 
-    async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
-        self.0.try_acquire().await
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<Hold>, Error>> {
+        Box::pin(async move { self.0.try_acquire().await })
     }
 
-    async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
-        self.0.contenders().await
+    fn contenders(&self) -> BoxFuture<'_, Result<Vec<QueueEntry>, Error>> {
+        Box::pin(async move { self.0.contenders().await })
     }
 
     fn path(&self) -> &NodePath {

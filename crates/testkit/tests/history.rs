@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use zookeeper_recipes_core::{
-    ConnectOptions, FencingToken, Hold, InvalidInput, Queue, QueueView, Recipe, Rule, Session,
-    Verdict,
+    ConnectOptions, FencingToken, Hold, InvalidInput, Queue, QueueView, Rule, Session, Verdict,
 };
 use zookeeper_recipes_testkit::history::{History, Violation};
 use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};

@@ -8,10 +8,10 @@ use anyhow::{Context, bail};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use zookeeper_recipes_core::{ConnectOptions, Hold, QueueOptions, Recipe, Session};
+use zookeeper_recipes_core::{ConnectOptions, Hold, Recipe, Session};
 use zookeeper_recipes_election::LeaderElection;
-use zookeeper_recipes_lock::ExclusiveLock;
-use zookeeper_recipes_rwlock::RwLock;
+use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
+use zookeeper_recipes_rwlock::{RwLock, RwLockOptions};
 
 #[derive(Clone)]
 struct Arguments {
@@ -76,15 +76,16 @@ async fn contend(arguments: Arguments, mode: String, number: usize) -> anyhow::R
     let mut referee = Referee::connect(&arguments.referee).await?;
     let options = ConnectOptions::new().session_timeout(arguments.session_timeout);
     let session = Session::connect_with(&arguments.connect_string, options).await?;
-    let options = QueueOptions::new().data(name.as_bytes());
     let path = &arguments.path;
-    let shared = || RwLock::with_options(&session, path, options.clone());
+    let shared = || {
+        let options = RwLockOptions::new().data(name.as_bytes());
+        RwLock::with_options(&session, path, options)
+    };
     let recipe: Box<dyn Recipe> = match mode.as_str() {
-        "lock" => Box::new(ExclusiveLock::with_options(
-            &session,
-            path,
-            options.clone(),
-        )?),
+        "lock" => {
+            let options = LockOptions::new().data(name.as_bytes());
+            Box::new(ExclusiveLock::with_options(&session, path, options)?)
+        }
         "read" => Box::new(shared()?.read().clone()),
         "write" | "downgrade" => Box::new(shared()?.write().clone()),
         "latch" => Box::new(LeaderElection::new(&session, path, &name)?),

@@ -69,7 +69,7 @@ pub(crate) async fn look(
             Ok(Look::Wait(WaitOn { contenders, data }))
         }
         Verdict::Wait { .. } => {
-            let problem = "waits on nobody, or on a contender that is not before";
+            let problem = "waits on no contender, or on one that is not before it";
             Err(rule_is_broken(rule, problem).into())
         }
     }
@@ -146,20 +146,24 @@ fn refuse_other_recipes(queue: &SessionQueue<'_>, children: &[String]) -> Result
     }
 }
 
-const UNCOUNTED: &str = "does not count the contenders it creates";
+const UNCOUNTED: &str = "does not count the contenders that it creates";
 
 fn rule_is_broken(rule: &dyn Rule, problem: &str) -> InvalidInput {
-    InvalidInput::new("rule", format!("{rule:?}"), problem)
+    InvalidInput::new("rule with the label", rule.label(), problem)
 }
 
 /// Refuses a label that no znode's name can have, or that the rule itself does not count.
 pub(crate) fn check_label(rule: &dyn Rule, label: &str) -> Result<(), InvalidInput> {
     let name = format!("{}{}", Identity::NONE.name(label), Sequence::from(0));
     if let Err(error) = NodePath::new(&format!("/{name}")) {
-        return Err(rule_is_broken(rule, &format!("has a bad label: {error}")));
+        let problem = format!("cannot name a znode: {error}");
+        return Err(rule_is_broken(rule, &problem));
     }
     if name.contains('/') {
-        return Err(rule_is_broken(rule, "has a label with '/' in it"));
+        return Err(rule_is_broken(
+            rule,
+            "cannot name a znode: the label contains '/'",
+        ));
     }
     match Contender::parse(&name, |label| rule.counts(label)) {
         Some(_) => Ok(()),

@@ -1,11 +1,14 @@
-//! What can be chosen about a queue.
+//! What can be chosen about a queue, and the options types of the recipes.
 
 use crate::queue::directory::Directories;
 use crate::rule::WaitStrategy;
 use crate::server::acl::open_acl;
 use crate::server::ensemble::Acl;
 
-/// What can be chosen about a [`Queue`](crate::Queue).
+/// Options of a [`Queue`](crate::Queue).
+///
+/// For recipes of one's own. Each recipe of this project has options of its own, such as
+/// `LockOptions`, with just what that recipe can use.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct QueueOptions {
@@ -18,20 +21,22 @@ pub struct QueueOptions {
     pub(super) local: Option<u32>,
 }
 
-/// What an attempt does when the session ends that it was waiting in.
+/// What a waiting attempt does when its session expires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AfterSessionLoss {
-    /// It fails with [`Error::SessionOver`](crate::Error::SessionOver).
+    /// The attempt fails with [`Error::SessionOver`](crate::Error::SessionOver).
     #[default]
     Fail,
-    /// It goes to the end of the queue, in a new session.
+    /// The attempt goes to the end of the queue, in a new session.
     QueueAnew,
 }
 
 impl QueueOptions {
-    /// Watching the predecessor, no data, an open access control list, container directories,
-    /// failing at the loss of the session, releases that are marked where the rule allows it,
-    /// no queue within the process.
+    /// The defaults.
+    ///
+    /// Watches the predecessor, stores no data, lets everyone do everything with the znodes,
+    /// creates container directories, fails when the session is lost, marks releases if the rule
+    /// allows it, and has no queue within the process.
     pub fn new() -> QueueOptions {
         QueueOptions {
             strategy: WaitStrategy::Predecessor,
@@ -50,19 +55,22 @@ impl QueueOptions {
         self
     }
 
-    /// What the contender's znode says of its owner, for [`Recipe::contenders`](crate::Recipe::contenders) and for people.
+    /// The data of the contender's znode, for [`contenders`](crate::Recipe::contenders) and for
+    /// operators.
     pub fn data(mut self, data: impl Into<Vec<u8>>) -> QueueOptions {
         self.data = data.into();
         self
     }
 
-    /// The access control list of the znodes that are created, the directories included. Where
-    /// releases are marked, those who may read a contender's znode by it can only read it.
+    /// The access control list of the znodes that are created, directories included.
+    ///
+    /// If releases are marked, the list's readers can read a contender's znode, and only its own
+    /// session can write to it.
     ///
     /// ```
     /// use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, Permission, QueueOptions};
     ///
-    /// // Who shows these credentials may do anything, everyone else may look.
+    /// // Sessions with these credentials may do anything, everyone else may read.
     /// let connect = ConnectOptions::new().auth("digest", "service:secret");
     /// let options = QueueOptions::new().acl([
     ///     Acl::new(Permission::ALL, AuthId::authed()),
@@ -75,56 +83,46 @@ impl QueueOptions {
         self
     }
 
-    /// What missing directories are created as.
+    /// The kind of znode that missing directories are created as.
     pub fn directories(mut self, kind: Directories) -> QueueOptions {
         self.directories = kind;
         self
     }
 
-    /// What an attempt does when the session ends that it was waiting in.
+    /// What a waiting attempt does when its session expires.
     pub fn after_session_loss(mut self, then: AfterSessionLoss) -> QueueOptions {
         self.after_session_loss = then;
         self
     }
 
-    /// Whether a release says that it is one, so that the next holder needs no look at the queue,
-    /// where the rule and the ensemble allow it: see [`docs::handoff`](crate::docs::handoff).
+    /// Whether a release is marked, so that the next holder need not list the queue.
     ///
-    /// Costs one request for each session. Without it the next holder lists the queue, once for
-    /// each release, unless it had nobody else before it. Turn it off where others queue here that are woken by nothing but the deletion
-    /// of a znode.
+    /// Costs one request for each session. Without it the next holder lists the queue, unless it
+    /// had only one contender before it. Has an effect if the rule and the ensemble allow it:
+    /// see [`docs::handoff`](crate::docs::handoff). Turn this off if other clients in the queue
+    /// react to node deletion only.
     pub fn mark_release(mut self, mark: bool) -> QueueOptions {
         self.marks_release = mark;
         self
     }
 
-    /// As [`local`](Self::local), unless that was already called.
-    pub fn local_by_default(mut self, handovers_in_a_row: u32) -> QueueOptions {
-        self.local.get_or_insert(handovers_in_a_row);
-        self
-    }
-
-    /// Lets the clones of the queue wait for each other within the process, first in, first out,
-    /// with one contender in the directory at a time; the lock is handed on without asking the
-    /// server at most `handovers_in_a_row` times, before other processes get their turn.
+    /// Queues the clones of one value within the process, behind one contender in the directory.
+    ///
+    /// First in, first out. At most `handovers_in_a_row` times the hold goes to the next task of
+    /// the process without a request; then other processes get their turn.
     pub fn local(mut self, handovers_in_a_row: u32) -> QueueOptions {
         self.local = Some(handovers_in_a_row);
         self
     }
 
-    /// What was given as [`data`](Self::data).
+    /// The [`data`](Self::data).
     pub fn get_data(&self) -> &[u8] {
         &self.data
     }
 
-    /// What was given as [`acl`](Self::acl).
+    /// The [`acl`](Self::acl).
     pub fn get_acl(&self) -> &[Acl] {
         &self.acl
-    }
-
-    /// What was given as [`local`](Self::local), if anything.
-    pub fn get_local(&self) -> Option<u32> {
-        self.local
     }
 }
 
@@ -132,4 +130,112 @@ impl Default for QueueOptions {
     fn default() -> QueueOptions {
         QueueOptions::new()
     }
+}
+
+/// Declares the options type of one recipe: [`QueueOptions`] with the named methods only.
+///
+/// The crate that uses it exports the types that the methods take.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! recipe_options {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident = $default:expr;
+        $($option:ident),+
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug)]
+        #[must_use]
+        pub struct $name {
+            queue: $crate::QueueOptions,
+        }
+
+        impl $name {
+            /// The defaults.
+            pub fn new() -> $name {
+                $name { queue: $default }
+            }
+
+            $($crate::recipe_options!(@$option $name);)+
+
+            pub(crate) fn into_queue(self) -> $crate::QueueOptions {
+                self.queue
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name::new()
+            }
+        }
+    };
+    (@strategy $name:ident) => {
+        /// How a waiter learns that its turn may have come.
+        ///
+        /// By default it watches its predecessor. The other ways are for comparison, and cost the
+        /// ensemble more.
+        pub fn strategy(mut self, strategy: $crate::WaitStrategy) -> $name {
+            self.queue = self.queue.strategy(strategy);
+            self
+        }
+    };
+    (@data $name:ident) => {
+        /// The data of the contender's znode, for `contenders` and for operators.
+        ///
+        /// By default none. At most 1,000,000 bytes.
+        pub fn data(mut self, data: impl Into<Vec<u8>>) -> $name {
+            self.queue = self.queue.data(data);
+            self
+        }
+    };
+    (@acl $name:ident) => {
+        /// The access control list of the znodes that are created, directories included.
+        ///
+        /// By default everyone may do everything. Must not be empty.
+        pub fn acl(mut self, acl: impl Into<Vec<$crate::Acl>>) -> $name {
+            self.queue = self.queue.acl(acl);
+            self
+        }
+    };
+    (@directories $name:ident) => {
+        /// The kind of znode that missing directories are created as.
+        ///
+        /// By default containers, which the server deletes some time after they are empty.
+        pub fn directories(mut self, kind: $crate::Directories) -> $name {
+            self.queue = self.queue.directories(kind);
+            self
+        }
+    };
+    (@after_session_loss $name:ident) => {
+        /// What a waiting attempt does when its session expires.
+        ///
+        /// By default it fails with [`Error::SessionOver`](crate::Error::SessionOver).
+        pub fn after_session_loss(mut self, then: $crate::AfterSessionLoss) -> $name {
+            self.queue = self.queue.after_session_loss(then);
+            self
+        }
+    };
+    (@mark_release $name:ident) => {
+        /// Whether a release is marked, so that the next holder need not list the queue.
+        ///
+        /// On by default. Costs one request for each session. Without it the next holder lists the
+        /// queue, unless it had only one contender before it: see
+        /// [`docs::handoff`](crate::common::docs::handoff). Turn this off if other clients in the
+        /// queue react to node deletion only.
+        pub fn mark_release(mut self, mark: bool) -> $name {
+            self.queue = self.queue.mark_release(mark);
+            self
+        }
+    };
+    (@local $name:ident) => {
+        /// How often in a row the lock goes to the next task of this process without a request.
+        ///
+        /// By default never: after each release the lock goes to the process that is next in
+        /// ZooKeeper. Counts between clones of one value. A task of another process waits at most
+        /// this many holds longer.
+        pub fn local(mut self, handovers_in_a_row: u32) -> $name {
+            self.queue = self.queue.local(handovers_in_a_row);
+            self
+        }
+    };
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 
 use crate::backoff::Backoff;
 use crate::contender::Identity;
@@ -18,7 +18,7 @@ use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 use crate::queue::directory::{Directories, MissingDirectory, UnknownCreates};
-use crate::recipe::{QueueEntry, Recipe};
+use crate::recipe::{QueueEntry, Recipe, within};
 use crate::server::acl::open_acl;
 use crate::server::checks::{check_acl, check_data};
 use crate::server::ensemble::{Acl, CreateMode, Node, ServerSession, SessionId, Stat};
@@ -373,9 +373,19 @@ impl fmt::Debug for SingleNode {
     }
 }
 
-#[async_trait]
-impl Recipe for SingleNode {
-    async fn acquire(&self) -> Result<Hold, Error> {
+impl SingleNode {
+    /// Waits until the znode is gone, creates it, and holds.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the znode is free: a create | 1 | 1 | 0 |
+    /// | the znode is taken: a read, and another create once the znode is gone | 2 more each time | 2 more each time | 1 |
+    /// | first acquisition of a session: a create of its guard | 1 more | 1 more | 0 |
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`Recipe::acquire`].
+    pub async fn acquire(&self) -> Result<Hold, Error> {
         let live = self.session.live(self.path.as_str()).await?;
         let grant = live
             .during(self.path.as_str(), self.acquire_in(&live))
@@ -383,7 +393,26 @@ impl Recipe for SingleNode {
         Ok(Hold::new(grant, None))
     }
 
-    async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
+    /// As [`acquire`](Self::acquire), for at most `timeout`.
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`Recipe::acquire_timeout`].
+    pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
+        within(timeout, &self.path, self.acquire()).await
+    }
+
+    /// Holds if the znode is free; otherwise `None`, with nothing written.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the znode is taken: a read | 1 | 1 | 0 |
+    /// | the znode is free: a read, and an acquisition | 1 more | 1 more | 0 |
+    ///
+    /// # Errors, cancel safety, session loss
+    ///
+    /// Those of [`Recipe::try_acquire`].
+    pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
         let live = self.session.live(self.path.as_str()).await?;
         let grant = live
             .during(self.path.as_str(), self.try_acquire_in(&live))
@@ -391,7 +420,16 @@ impl Recipe for SingleNode {
         Ok(grant.map(|grant| Hold::new(grant, None)))
     }
 
-    async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
+    /// The holder, if there is one. The waiters leave no trace on the server.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | a read | 1 | 1 | 0 |
+    ///
+    /// # Errors, cancel safety
+    ///
+    /// Those of [`Recipe::contenders`].
+    pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         let live = self.session.live(self.path.as_str()).await?;
         let failed = |error| Error::at(self.path.as_str(), live.id(), error);
         let look = async {
@@ -409,7 +447,26 @@ impl Recipe for SingleNode {
         live.during(self.path.as_str(), look).await
     }
 
-    fn path(&self) -> &NodePath {
+    /// The path of the holder's znode.
+    pub fn path(&self) -> &NodePath {
         &self.path
+    }
+}
+
+impl Recipe for SingleNode {
+    fn acquire(&self) -> BoxFuture<'_, Result<Hold, Error>> {
+        Box::pin(self.acquire())
+    }
+
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<Hold>, Error>> {
+        Box::pin(self.try_acquire())
+    }
+
+    fn contenders(&self) -> BoxFuture<'_, Result<Vec<QueueEntry>, Error>> {
+        Box::pin(self.contenders())
+    }
+
+    fn path(&self) -> &NodePath {
+        self.path()
     }
 }

@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 use zookeeper_client::{Acl, Acls, AuthId, CreateMode, Permission};
 use zookeeper_recipes_lock::common::Refusal;
 use zookeeper_recipes_lock::{
-    ConnectOptions, Error, ExclusiveLock, QueueOptions, Recipe, Session, SingleNodeLock,
+    ConnectOptions, Error, ExclusiveLock, LockOptions, Recipe, Session, SingleNodeLock,
     WaitStrategy,
 };
 
@@ -44,8 +44,8 @@ async fn options_that_make_no_sense_are_refused() {
     let server = server().await;
     let session = session(&server).await;
     for options in [
-        QueueOptions::new().acl([]),
-        QueueOptions::new().strategy(WaitStrategy::Poll(Duration::ZERO)),
+        LockOptions::new().acl([]),
+        LockOptions::new().strategy(WaitStrategy::Poll(Duration::ZERO)),
     ] {
         assert!(ExclusiveLock::with_options(&session, "/locks/a", options).is_err());
     }

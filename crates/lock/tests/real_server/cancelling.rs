@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use zookeeper_recipes_lock::{ExclusiveLock, Recipe};
+use zookeeper_recipes_lock::ExclusiveLock;
 
 use crate::support::{
     PATIENCE, Way, assert_nothing_left, eventually, queue_length, server, session,

@@ -6,9 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use zookeeper_client::{Acl, Acls, AuthId, Client, Permission};
 use zookeeper_recipes_lock::common::LossReason;
-use zookeeper_recipes_lock::{
-    ConnectOptions, Error, ExclusiveLock, Hold, QueueOptions, Recipe, Session,
-};
+use zookeeper_recipes_lock::{ConnectOptions, Error, ExclusiveLock, Hold, LockOptions, Session};
 use zookeeper_recipes_testkit::proxy::{Counters, Operation, Proxy};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
@@ -59,7 +57,7 @@ struct Waiter {
 
 impl Waiter {
     /// Waits for the owner of the znode at this path, which nobody else does.
-    async fn behind(path: &str, server: &Server, options: QueueOptions) -> Waiter {
+    async fn behind(path: &str, server: &Server, options: LockOptions) -> Waiter {
         let proxy = Proxy::start(&server.connect_string())
             .await
             .expect("a proxy");
@@ -83,7 +81,7 @@ impl Waiter {
 }
 
 /// How often one that came third lists the queue when it is its turn.
-async fn lists_at_a_handoff(server: &Server, options: QueueOptions) -> u64 {
+async fn lists_at_a_handoff(server: &Server, options: LockOptions) -> u64 {
     let session = session(server).await;
     let lock = ExclusiveLock::with_options(&session, PATH, options.clone()).expect("a good path");
     let first = lock.acquire().await.expect("it is acquired");
@@ -104,7 +102,7 @@ async fn lists_at_a_handoff(server: &Server, options: QueueOptions) -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn handoff_needs_a_list_only_where_no_release_is_marked() {
     let server = server().await;
-    let marked = QueueOptions::new();
+    let marked = LockOptions::new();
     assert_eq!(lists_at_a_handoff(&server, marked.clone()).await, 0);
     let plain = marked.mark_release(false);
     assert_eq!(lists_at_a_handoff(&server, plain).await, 1);
@@ -113,7 +111,7 @@ async fn handoff_needs_a_list_only_where_no_release_is_marked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn handoff_from_the_only_one_before_needs_no_list_though_nothing_is_marked() {
     let server = server().await;
-    let plain = QueueOptions::new().mark_release(false);
+    let plain = LockOptions::new().mark_release(false);
     let session = session(&server).await;
     let lock = ExclusiveLock::with_options(&session, PATH, plain.clone()).expect("a good path");
     let hold = lock.acquire().await.expect("it is acquired");
@@ -262,7 +260,7 @@ async fn server_that_checks_no_access_is_found_out_and_nobody_takes_a_strangers_
     let server = server_told("zookeeper.skipACL", "yes").await;
     let (first, client) = (session(&server).await, administrator(&server).await);
     let hold = lock(&first).acquire().await.expect("it is acquired");
-    let mut waiter = Waiter::behind(hold.node_path(), &server, QueueOptions::new()).await;
+    let mut waiter = Waiter::behind(hold.node_path(), &server, LockOptions::new()).await;
     client
         .set_data(hold.node_path(), b"revoked", None)
         .await
@@ -273,7 +271,7 @@ async fn server_that_checks_no_access_is_found_out_and_nobody_takes_a_strangers_
     let release = async { hold.release().await.expect("it is released") };
     let (next, _) = waiter.let_in_by(release).await;
     next.release().await.expect("it is released");
-    let lists = lists_at_a_handoff(&server, QueueOptions::new()).await;
+    let lists = lists_at_a_handoff(&server, LockOptions::new()).await;
     assert_eq!(lists, 1);
     assert_nothing_left(&server, PATH).await;
 }
@@ -288,7 +286,7 @@ async fn server_without_the_scheme_or_with_another_algorithm_is_done_without() {
         ),
     ] {
         let server = server_told(name, value).await;
-        let lists = lists_at_a_handoff(&server, QueueOptions::new()).await;
+        let lists = lists_at_a_handoff(&server, LockOptions::new()).await;
         assert_eq!(lists, 1, "{name}");
     }
 }
@@ -325,7 +323,7 @@ async fn holder_to_whose_znode_the_super_user_writes_is_lost_and_bars_nobody() {
 #[tokio::test(flavor = "multi_thread")]
 async fn creators_list_without_credentials_is_refused_and_with_them_marks() {
     let server = server().await;
-    let options = QueueOptions::new().acl(Acls::creator_all().to_vec());
+    let options = LockOptions::new().acl(Acls::creator_all().to_vec());
     let anonymous = session(&server).await;
     let refused = ExclusiveLock::with_options(&anonymous, PATH, options.clone())
         .expect("a good path")

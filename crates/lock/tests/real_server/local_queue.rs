@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use zookeeper_recipes_lock::{ExclusiveLock, QueueOptions, Recipe};
+use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
 
 use crate::support::{
     CriticalSection, PATIENCE, administrator, assert_nothing_left, children, eventually, server,
@@ -75,7 +75,7 @@ async fn local_handovers_end_after_as_many_as_were_allowed() {
     const HANDOVERS: u32 = 3;
     let server = server().await;
     let (ours, theirs) = (session(&server).await, session(&server).await);
-    let options = QueueOptions::new().local(HANDOVERS);
+    let options = LockOptions::new().local(HANDOVERS);
     let lock = ExclusiveLock::with_options(&ours, "/locks/local", options).expect("good");
     let other = ExclusiveLock::new(&theirs, "/locks/local").expect("a good path");
     let hold = lock.acquire().await.expect("nobody is before it");

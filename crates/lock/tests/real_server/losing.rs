@@ -3,9 +3,7 @@
 use std::time::{Duration, Instant};
 
 use zookeeper_recipes_lock::common::{AfterSessionLoss, SessionEnd};
-use zookeeper_recipes_lock::{
-    Error, ExclusiveLock, HoldState, LossReason, QueueOptions, Recipe, Session,
-};
+use zookeeper_recipes_lock::{Error, ExclusiveLock, HoldState, LockOptions, LossReason, Session};
 
 use crate::support::{
     PATIENCE, SESSION_TIMEOUT, TICK, administrator, assert_nothing_left, create, eventually,
@@ -283,7 +281,7 @@ async fn a_waiter_that_wants_to_queues_anew_after_the_loss_of_its_session() {
     let server = server().await;
     let (first, second) = (session(&server).await, session(&server).await);
     let hold = lock(&first).acquire().await.expect("nobody is before it");
-    let options = QueueOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
+    let options = LockOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
     let patient = ExclusiveLock::with_options(&second, "/locks/lost", options).expect("good");
     let waiter = tokio::spawn(async move { patient.acquire().await });
     queue_length(&lock(&first), 2).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use zookeeper_client::{Acls, Client, CreateMode};
 use zookeeper_recipes_lock::common::WaitStrategy;
 use zookeeper_recipes_lock::{
-    ConnectOptions, ExclusiveLock, Hold, QueueOptions, Recipe, Session, SingleNodeLock,
+    ConnectOptions, ExclusiveLock, Hold, LockOptions, Recipe, Session, SingleNodeLock,
 };
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
@@ -124,7 +124,7 @@ impl Way {
             Way::Parent => WaitStrategy::Parent,
             Way::Predecessor => WaitStrategy::Predecessor,
         };
-        let options = QueueOptions::new().strategy(strategy);
+        let options = LockOptions::new().strategy(strategy);
         Box::new(ExclusiveLock::with_options(session, path, options).expect("a good path"))
     }
 

@@ -1,0 +1,168 @@
+//! What a process knows of who leads, on a simulated ensemble.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+use zookeeper_recipes_election::{
+    ConnectOptions, Error, ErrorKind, Leader, LeaderElection, Recipe, Session,
+};
+use zookeeper_recipes_testkit::simulation::{SimulatedProcess, Simulation, SimulationOptions};
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Much longer than a session lives.
+const LONG: Duration = Duration::from_secs(60);
+
+async fn session(process: &SimulatedProcess) -> Session {
+    let options = ConnectOptions::new().session_timeout(TIMEOUT);
+    let session = Session::open(process.ensemble(), options).await;
+    session.expect("a session opens")
+}
+
+fn election(session: &Session, id: &str) -> LeaderElection {
+    LeaderElection::new(session, "/leader", id).expect("a good path")
+}
+
+fn simulation() -> Simulation {
+    Simulation::new(SimulationOptions {
+        session_timeout: TIMEOUT,
+        ..SimulationOptions::default()
+    })
+}
+
+/// Waits until the watched value is a leader with this id, or none.
+async fn until(leader: &mut watch::Receiver<Option<Leader>>, id: Option<&str>) {
+    let is_so = |leader: &Option<Leader>| leader.as_ref().map(|leader| &*leader.id) == id;
+    let told = timeout(LONG, leader.wait_for(is_so)).await;
+    let told = told.expect("told in time").map(|leader| leader.clone());
+    told.expect("the watch goes on");
+}
+
+/// Waits until no watch is left on the server.
+async fn until_nothing_is_watched(simulation: &Simulation) {
+    let gone = async {
+        while simulation.counters().watches() > 0 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(TIMEOUT, gone).await.expect("the watch is removed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_is_an_error_in_time_while_no_server_answers() {
+    let simulation = simulation();
+    let process = simulation.process("cut off");
+    let session = session(&process).await;
+    let election = election(&session, "one");
+    assert_eq!(election.leader().await.expect("it may look"), None);
+
+    process.partition(LONG);
+    let began = Instant::now();
+    let error = election.leader().await.expect_err("no server answers");
+    assert!(matches!(error, Error::OutcomeUnknown { .. }), "{error}");
+    assert!(error.is_retryable());
+    assert_eq!(began.elapsed(), TIMEOUT);
+
+    // The client gives the session up, and opens no other.
+    while session.id().is_some() {
+        sleep(Duration::from_secs(1)).await;
+    }
+    let began = Instant::now();
+    let error = election.leader().await.expect_err("no server answers");
+    assert!(matches!(error, Error::Connect { .. }), "{error}");
+    assert_eq!(error.kind(), ErrorKind::SessionOver);
+    assert_eq!(began.elapsed(), Duration::from_secs(10));
+
+    sleep(LONG).await;
+    assert_eq!(election.leader().await.expect("it may look"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watched_leader_is_kept_up_to_date_until_the_last_receiver_is_dropped() {
+    let simulation = simulation();
+    let watching = session(&simulation.process("watching")).await;
+    let mut leader = election(&watching, "nobody").watch_leader().await;
+    let leader = leader.as_mut().expect("it may look");
+    assert_eq!(*leader.borrow(), None);
+
+    let leading = session(&simulation.process("leading")).await;
+    for id in ["one", "two"] {
+        let leadership = election(&leading, id).acquire().await.expect("it is free");
+        until(leader, Some(id)).await;
+        let token = leader.borrow().as_ref().map(|leader| leader.fencing_token);
+        assert_eq!(token, Some(leadership.fencing_token()));
+        leadership.release().await.expect("it leads");
+        until(leader, None).await;
+    }
+
+    let last = leader.clone();
+    assert_eq!(simulation.counters().watches(), 1);
+    *leader = watch::channel(None).1;
+    sleep(TIMEOUT).await;
+    assert_eq!(simulation.counters().watches(), 1);
+    drop(last);
+    until_nothing_is_watched(&simulation).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn watched_leader_goes_on_in_the_next_session_and_ends_with_the_last() {
+    let simulation = simulation();
+    let watching = session(&simulation.process("watching")).await;
+    let leading = session(&simulation.process("leading")).await;
+    let first = election(&leading, "one").acquire().await;
+    let first = first.expect("it is free");
+    let leader = election(&watching, "nobody").watch_leader().await;
+    let mut leader = leader.expect("it may look");
+    until(&mut leader, Some("one")).await;
+
+    let expired = watching.id().expect("it is open");
+    simulation.administrator().expire(expired);
+    first.release().await.expect("it leads");
+    let second = election(&leading, "two").acquire().await;
+    let second = second.expect("it is free");
+    until(&mut leader, Some("two")).await;
+    assert_ne!(watching.id(), Some(expired));
+
+    watching.close().await;
+    let ended = timeout(TIMEOUT, async { while leader.changed().await.is_ok() {} }).await;
+    ended.expect("the task ends with the session");
+    drop(second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn candidate_knows_without_a_request_that_it_leads_and_that_it_leads_no_more() {
+    let simulation = simulation();
+    let process = simulation.process("one");
+    let one = election(&session(&process).await, "one");
+    let clone = one.clone();
+    let other = election(&session(&simulation.process("other")).await, "other");
+    assert!(!one.is_leader());
+
+    let leadership = one.acquire().await.expect("it is free");
+    let requests = simulation.counters().requests_of("one");
+    assert!(one.is_leader() && clone.is_leader() && !other.is_leader());
+    assert_eq!(simulation.counters().requests_of("one"), requests);
+    leadership.release().await.expect("it leads");
+    assert!(!one.is_leader() && !clone.is_leader());
+
+    // Also of what is acquired as any recipe is, and of a try.
+    let any: &dyn Recipe = &clone;
+    let hold = any.acquire().await.expect("it is free");
+    assert!(one.is_leader());
+    hold.release().await.expect("it leads");
+    let tried = one.try_acquire().await.expect("it may try");
+    let tried = tried.expect("it is free");
+    assert!(clone.is_leader());
+
+    // Cut off, it says no before the other leads.
+    let waiting = tokio::spawn(async move { other.acquire().await.map(|hold| (other, hold)) });
+    sleep(Duration::from_secs(1)).await;
+    process.partition(LONG);
+    let (other, _second) = timeout(LONG, waiting)
+        .await
+        .expect("the other leads in time")
+        .expect("it does not panic")
+        .expect("its session lives");
+    assert!(other.is_leader() && !one.is_leader());
+    drop(tried);
+}
