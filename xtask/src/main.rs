@@ -3,12 +3,10 @@
 mod bench;
 mod cargo;
 mod ci;
-mod contest;
 mod demo;
 mod install;
 mod kazoo;
 mod licences;
-mod referee;
 mod simulate;
 mod test;
 
@@ -26,22 +24,23 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Install what the other tasks need, where it is missing: a ZooKeeper server, a Java runtime,
-    /// and for the mixed fleets and the bench of the peers Curator, a Java compiler and kazoo.
+    /// Install the programs that the other tasks need: a ZooKeeper server, a Java runtime, and for
+    /// the interoperability tests and the bench of the peers Curator, a Java compiler and kazoo.
     Install,
     /// Watch contenders pass a lock on a real server in four ways, and see what each way costs.
-    Demo(demo::Arguments),
+    #[command(disable_help_flag = true)]
+    Demo(bench::Arguments),
     /// Run all tests, doc tests and examples included, on real servers.
     Test(test::Arguments),
-    /// Measure what the recipes cost, and write a report.
+    /// Measure the cost of the recipes, and write a report.
     #[command(subcommand)]
     Bench(bench::Bench),
     /// Run the recipes under random schedules of faults, on a simulated ensemble.
     Simulate(simulate::Arguments),
     /// Check the licence of every dependency against deny.toml.
     Licences,
-    /// Run every check that a change has to pass: format, lints, documentation, licences, each
-    /// crate alone, tests, simulation.
+    /// Run every check that a change has to pass: format, licences, lints,
+    /// documentation, each crate alone, tests, simulation.
     Ci,
 }
 
