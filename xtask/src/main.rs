@@ -8,6 +8,7 @@ mod install;
 mod kazoo;
 mod licences;
 mod simulate;
+mod structure;
 mod test;
 
 use std::process::ExitCode;
@@ -39,7 +40,9 @@ enum Task {
     Simulate(simulate::Arguments),
     /// Check the licence of every dependency against deny.toml.
     Licences,
-    /// Run every check that a change has to pass: format, licences, lints,
+    /// Check that no source files import each other in a circle, and that no function is long.
+    Structure,
+    /// Run every check that a change has to pass: format, licences, structure, lints,
     /// documentation, each crate alone, tests, simulation.
     Ci,
 }
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Task::Bench(bench) => bench::run(&bench),
         Task::Simulate(arguments) => simulate::run(&arguments),
         Task::Licences => licences::run(),
+        Task::Structure => structure::run(),
         Task::Ci => ci::run(),
     };
     match outcome {
