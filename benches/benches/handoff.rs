@@ -1,14 +1,19 @@
-//! Handoffs of an exclusive lock from session to session, for each way to wait that a server tells
-//! of: every contender has a session of its own, opened before, and never rests.
+//! Handoffs of an exclusive lock from session to session, by each way to wait that uses watches.
+//!
+//! Each contender has a session of its own, opened before, and never rests.
+
+mod run;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use zookeeper_recipes_benches::{Contention, Testbed, measures, run_benches};
+use zookeeper_recipes_benches::{Contention, Testbed, measures};
 use zookeeper_recipes_core::{Recipe, Session, WaitStrategy};
 use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
 
+use crate::run::run_benches;
+
 const CONTENDERS: [usize; 3] = [2, 10, 100];
 
-/// How many of them there are where nothing is measured.
+/// The number of contenders if nothing is measured.
 const IN_A_TEST: usize = 10;
 
 const WAYS: [(&str, WaitStrategy); 2] = [

@@ -1,13 +1,17 @@
-//! A hundred tasks of one process on one lock, with and without handing it on within the process.
+//! A hundred tasks of one process on one lock, with and without local handovers.
+
+mod run;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use zookeeper_recipes_benches::{Contention, Testbed, run_benches};
+use zookeeper_recipes_benches::{Contention, Testbed};
 use zookeeper_recipes_core::Recipe;
 use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
 
+use crate::run::run_benches;
+
 const TASKS: usize = 100;
 
-/// How often in a row the lock is handed on without asking the server.
+/// How many times in a row the lock passes on within the process, without a request.
 const HANDOVERS: [u32; 3] = [0, 10, 100];
 
 fn local(criterion: &mut Criterion) {

@@ -1,13 +1,16 @@
-//! What a look at the queue costs a processor: parsing the names, ordering the contenders, deciding.
+//! The processor time of a look at the queue: parsing names, ordering contenders, deciding.
+
+mod run;
 
 use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
-use zookeeper_recipes_benches::run_benches;
 use zookeeper_recipes_core::{Contender, Identity, NodePath, QueueView, Rule, order};
 use zookeeper_recipes_lock::FirstInQueue;
 use zookeeper_recipes_rwlock::NoWriterBefore;
 use zookeeper_recipes_semaphore::WithinPermits;
+
+use crate::run::run_benches;
 
 const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
 
@@ -15,11 +18,11 @@ const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
 #[derive(Clone, Copy)]
 enum Names {
     Curator,
-    /// One in two is a contender by another client's custom, and one in ten is no contender.
+    /// One in two has a name of another client's, and one in ten is no contender.
     Foreign,
-    /// The last ten contenders have come since the count has ended.
+    /// The last ten contenders have come since the create counter ended.
     LastAtTheEnd,
-    /// All have.
+    /// All contenders have come since then.
     AllAtTheEnd,
 }
 
@@ -31,12 +34,12 @@ impl Names {
         ("all at the end of the count", Names::AllAtTheEnd),
     ];
 
-    /// So many of them, in no order, as a server lists them. The same in each run.
+    /// `number` names, in no order, as a server lists them. The same names in each run.
     fn list(self, number: usize, label: impl Fn(usize) -> String) -> Vec<String> {
         let mut names: Vec<String> = (0..number)
             .map(|place| self.name(place, number, &label(place)))
             .collect();
-        // A server's order is that of a hash; the identity's is as good as any.
+        // A server lists in the order of a hash. The order of any hash will do.
         names.sort_by_cached_key(|name| hash(name));
         names
     }

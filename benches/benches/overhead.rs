@@ -1,8 +1,8 @@
-//! What the recipes add to the requests that they send: an uncontended acquire and release against
-//! the same requests alone, in turns, so that whatever else happens on the machine hits all alike.
+//! The time that the recipes add to the requests that they send.
 //!
-//! Each round measures each of them, beginning with another one than the round before. The ratios
-//! are taken within a round; the medians are those of all rounds.
+//! An uncontended acquire and release is measured against the same requests alone, in turns, so
+//! that other load on the machine hits all alike. Each round begins with another work than the
+//! round before. The ratios are taken within a round; the medians are those of all rounds.
 
 use zookeeper_recipes_benches::{Comparison, Overhead, Testbed, measures};
 

@@ -1,13 +1,18 @@
-//! Fifty readers, each with a session of its own, that wait for a writer: from its call of release
-//! until all of them hold.
+//! Fifty readers behind a writer: from the writer's call of release until all readers hold.
+//!
+//! Each reader has a session of its own.
+
+mod run;
 
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput};
 use futures_util::future::{join_all, try_join_all};
-use zookeeper_recipes_benches::{Testbed, run_benches};
+use zookeeper_recipes_benches::Testbed;
 use zookeeper_recipes_core::Session;
 use zookeeper_recipes_rwlock::{ReadLock, RwLock, WriteLock};
+
+use crate::run::run_benches;
 
 const READERS: usize = 50;
 

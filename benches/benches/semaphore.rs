@@ -1,17 +1,20 @@
-//! A semaphore: permits that nobody else wants, and permits that ten sessions want which never
-//! rest.
+//! A semaphore: uncontended, and with ten sessions that contend without rest.
+
+mod run;
 
 use std::time::Instant;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use zookeeper_recipes_benches::{Contention, Testbed, run_benches};
+use zookeeper_recipes_benches::{Contention, Testbed};
 use zookeeper_recipes_core::Recipe;
 use zookeeper_recipes_semaphore::Semaphore;
+
+use crate::run::run_benches;
 
 const PERMITS: u32 = 5;
 const CONTENDERS: usize = 10;
 
-/// What the contenders want, in turns.
+/// The permits that the contenders want, in turns.
 const WEIGHTS: [(&str, &[u32]); 3] = [
     ("one permit each", &[1]),
     ("one to three permits each", &[1, 2, 3]),

@@ -1,10 +1,13 @@
-//! Acquiring and releasing what nobody else wants, by each recipe, beside the requests that this
-//! sends.
+//! Uncontended acquire and release by each recipe, beside the same requests alone.
 //!
-//! How the two compare, the bench `overhead` says better: it measures them in turns.
+//! The bench `overhead` compares the two better: it measures them in turns.
+
+mod run;
 
 use criterion::Criterion;
-use zookeeper_recipes_benches::{Comparison, Testbed, run_benches};
+use zookeeper_recipes_benches::{Comparison, Testbed};
+
+use crate::run::run_benches;
 
 fn uncontended(criterion: &mut Criterion) {
     let testbed = Testbed::start();

@@ -1,4 +1,4 @@
-//! Contenders that never rest, and how fast what they contend for goes from one to the next.
+//! Contenders that never rest, and how fast a lock passes among them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,9 +10,10 @@ use zookeeper_recipes_core::Recipe;
 
 use crate::testbed::Testbed;
 
-/// Contenders of which each acquires, releases at once, and begins anew.
+/// Contenders that acquire, release at once, and begin anew.
 ///
-/// They go on between the measurements, so that none of these sees how a queue fills or empties.
+/// The contenders go on between the measurements, so that no measurement sees how a queue fills or
+/// empties.
 #[derive(Debug)]
 pub struct Contention {
     shared: Arc<Shared>,
@@ -28,13 +29,13 @@ struct Shared {
 #[derive(Debug)]
 struct Measured {
     acquisitions_left: u64,
-    /// At the first acquisition, from which the others are counted.
+    /// When the first acquisition was made. The later ones are counted.
     began: Option<Instant>,
     done: oneshot::Sender<Duration>,
 }
 
 impl Contention {
-    /// Lets them begin, each with a recipe of its own, and returns when each has held once.
+    /// Starts a contender for each recipe, and returns when each of them has held once.
     pub fn begin(testbed: &Testbed, recipes: Vec<Box<dyn Recipe>>) -> Contention {
         let shared = Arc::<Shared>::default();
         let mut contenders = JoinSet::new();
@@ -49,7 +50,7 @@ impl Contention {
                     let hold = recipe.acquire().await.expect("it is its turn at last");
                     shared.acquired();
                     if let Some(first) = first.take() {
-                        // Nobody receives where another contender has failed.
+                        // No one receives this if another contender has failed.
                         let _ = first.send(());
                     }
                     hold.release().await.expect("it has been held until now");
@@ -65,7 +66,7 @@ impl Contention {
         Contention { shared, contenders }
     }
 
-    /// How long so many acquisitions take, one after the other, whoever makes them.
+    /// How long this number of acquisitions takes, by all contenders together.
     pub async fn measure(&self, acquisitions: u64) -> Duration {
         let (done, took) = oneshot::channel();
         *self.shared.measured() = Some(Measured {
@@ -76,7 +77,7 @@ impl Contention {
         took.await.expect("the contenders go on")
     }
 
-    /// Lets each finish its turn.
+    /// Stops the contenders, each after its turn.
     pub fn end(self, testbed: &Testbed) {
         self.shared.stopped.store(true, Ordering::Relaxed);
         testbed.runtime().block_on(self.contenders.join_all());
@@ -99,7 +100,7 @@ impl Shared {
         if measured.acquisitions_left == 0 {
             let took = began.elapsed();
             if let Some(measured) = slot.take() {
-                // Nobody receives where the measurement was given up.
+                // No one receives this if the measurement was given up.
                 let _ = measured.done.send(took);
             }
         }

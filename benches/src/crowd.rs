@@ -1,63 +1,12 @@
-//! Many contenders that do what they are told, in sessions whose traffic is counted.
+//! Contenders that acquire and release on command.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::Context;
-use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use zookeeper_recipes_core::{
-    ConnectOptions, FencingToken, Hold, Recipe, Session, ZookeeperEnsemble,
-};
-use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
+use zookeeper_recipes_core::{FencingToken, Hold, Recipe};
 
-use crate::testbed::SESSION_TIMEOUT;
-
-/// How many sessions are opened at a time.
-const OPENED_AT_A_TIME: usize = 32;
-
-/// A session, and what it asks and is told.
-#[derive(Clone, Debug)]
-pub struct Member {
-    /// The session.
-    pub session: Session,
-    /// Counts for it.
-    pub meter: Meter,
-}
-
-impl Member {
-    /// Opens so many sessions, each with a connection of its own.
-    ///
-    /// # Errors
-    ///
-    /// When one cannot be opened: the machine may allow too few open files.
-    pub async fn connect(connect_string: &str, number: usize) -> anyhow::Result<Vec<Member>> {
-        let connecting = stream::iter(0..number).map(|_| async {
-            let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
-            let ensemble = ZookeeperEnsemble::new(connect_string, options.clone())?;
-            let meter = Meter::default();
-            let ensemble = MeteredEnsemble::new(Arc::new(ensemble), meter.clone());
-            let session = Session::open(Arc::new(ensemble), options).await?;
-            anyhow::Ok(Member { session, meter })
-        });
-        let members = connecting.buffer_unordered(OPENED_AT_A_TIME).try_collect();
-        members
-            .await
-            .with_context(|| format!("cannot open {number} sessions"))
-    }
-
-    /// Closes sessions.
-    pub async fn close(members: Vec<Member>) {
-        let closing = stream::iter(members).map(|member| member.session.close());
-        closing
-            .buffer_unordered(OPENED_AT_A_TIME)
-            .collect::<()>()
-            .await;
-    }
-}
-
-/// Contenders, each a task with a recipe of its own. Dropped, they give up.
+/// Contenders, each a task with a recipe of its own. Dropping the crowd makes all of them give up.
 #[derive(Debug)]
 pub struct Crowd {
     orders: Vec<mpsc::UnboundedSender<Order>>,
@@ -71,27 +20,27 @@ enum Order {
     Release,
 }
 
-/// What has happened to a contender.
+/// A contender's answer to a command.
 #[derive(Debug)]
 pub enum Happening {
-    /// It holds.
+    /// The contender holds.
     Entered {
-        /// Since when.
+        /// When its acquire returned.
         at: Instant,
-        /// By which token.
+        /// The hold's token.
         token: FencingToken,
     },
-    /// It has released, and the server has confirmed it.
+    /// The contender has released, and the server has confirmed it.
     Released {
-        /// When it called release.
+        /// When the contender called release.
         called: Instant,
     },
-    /// It cannot go on.
+    /// The contender has ended with an error.
     Failed(anyhow::Error),
 }
 
 impl Crowd {
-    /// Contenders with these recipes, who wait to be told.
+    /// Starts a contender for each recipe. Each waits for its first command.
     ///
     /// # Panics
     ///
@@ -112,31 +61,31 @@ impl Crowd {
         }
     }
 
-    /// Tells one to acquire.
+    /// Tells a contender to acquire.
     pub fn acquire(&self, who: usize) {
         self.tell(who, Order::Acquire);
     }
 
-    /// Tells one that holds to release.
+    /// Tells a holder to release.
     pub fn release(&self, who: usize) {
         self.tell(who, Order::Release);
     }
 
     fn tell(&self, who: usize, order: Order) {
-        // One who has failed does not listen any more, and has said so.
+        // A contender that has failed listens no more, and has said so.
         let _ = self.orders[who].send(order);
     }
 
-    /// Makes all of them give up, wherever they are; what they hold is released in the background.
+    /// Makes all contenders give up. Their holds are released in the background.
     pub fn give_up(&mut self) {
         self.tasks.abort_all();
     }
 
-    /// What happens next, and to whom.
+    /// Waits for the next answer of any contender.
     ///
     /// # Errors
     ///
-    /// When a contender has failed.
+    /// If a contender has failed.
     pub async fn next(&mut self) -> anyhow::Result<(usize, Happening)> {
         match self.happenings.recv().await {
             Some((who, Happening::Failed(error))) => {
@@ -147,12 +96,13 @@ impl Crowd {
         }
     }
 
-    /// What has happened already and not been told; `None` where nothing has.
+    /// An answer that has arrived already; `None` if there is none.
     pub fn already(&mut self) -> Option<(usize, Happening)> {
         self.happenings.try_recv().ok()
     }
 }
 
+/// Follows the commands of one contender.
 async fn contend(
     who: usize,
     recipe: Box<dyn Recipe>,
@@ -180,7 +130,7 @@ async fn contend(
             (order, _) => Happening::Failed(anyhow::anyhow!("{order:?} makes no sense now")),
         };
         let failed = matches!(happening, Happening::Failed(_));
-        // Nobody listens any more where the bench has failed.
+        // No one receives this if the bench has failed.
         let _ = happenings.send((who, happening));
         if failed {
             return;

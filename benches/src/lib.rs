@@ -1,17 +1,20 @@
-//! What the benches of the recipes share: a server of their own, and ways to measure.
+//! The benches of the recipes: a server of their own, and the ways to measure.
 //!
-//! `cargo bench -p zookeeper-recipes-benches` runs them all, with `--bench handoff` one of them.
-//! `cargo test -p zookeeper-recipes-benches --benches` runs each once, to see that it works, and
-//! measures nothing.
+//! | command | what it does |
+//! |---|---|
+//! | `cargo xtask bench herd`, `queue`, `peers` | measures, and writes a report |
+//! | `cargo xtask demo` | shows a contest for a lock, by each way to wait |
+//! | `cargo bench -p zookeeper-recipes-benches` | runs the benches with criterion, and `overhead` |
+//! | `cargo test -p zookeeper-recipes-benches --benches` | runs each of those once, and measures nothing |
 //!
-//! Each bench starts one ZooKeeper server ([`Testbed::start`]) and measures what a client sees of
-//! it over loopback. Nothing there waits for a disk or a network, so that what the client itself
-//! costs shows as plainly as it can; and client and server share the machine's processors. Read
-//! the figures of one run as ratios to each other.
+//! Each bench starts one ZooKeeper server ([`Testbed::start`]) and measures over loopback. No
+//! request waits for a disk or a network, so that the cost of the client itself shows. Client and
+//! server share the machine's processors: read the figures of one run as ratios to each other.
 
 mod contention;
 pub mod crowd;
 pub mod measure;
+pub mod member;
 mod overhead;
 pub mod passing;
 pub mod progress;
@@ -19,27 +22,21 @@ mod raw;
 pub mod report;
 mod spread;
 mod testbed;
+pub mod turns;
 mod uncontended;
 pub mod way;
 pub mod wire;
+mod work;
 
 pub use contention::Contention;
 pub use overhead::Overhead;
 pub use spread::Spread;
 pub use testbed::{SESSION_TIMEOUT, Testbed};
-pub use uncontended::{Comparison, Work};
+pub use uncontended::Comparison;
+pub use work::Work;
 
-/// Runs benches as the command line tells criterion to.
-pub fn run_benches(benches: &[fn(&mut criterion::Criterion)]) {
-    let mut criterion = criterion::Criterion::default().configure_from_args();
-    for bench in benches {
-        bench(&mut criterion);
-    }
-    criterion.final_summary();
-}
-
-/// Whether this is a bench that measures, and no test of one.
+/// Whether this is a bench that measures, and not a test of one.
 pub fn measures() -> bool {
-    // What cargo bench says to its programs, and cargo test does not.
+    // cargo bench passes this argument to its programs, and cargo test does not.
     std::env::args().any(|argument| argument == "--bench")
 }

@@ -1,76 +1,77 @@
-//! What it costs to pass a lock on, and to come back into its queue: counted, and timed.
+//! The cost of a handover of a lock, and of coming back into its queue: counted, and timed.
 
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use hdrhistogram::Histogram;
+use zookeeper_recipes_core::Session;
 
 use crate::Testbed;
-use crate::crowd::Member;
+use crate::member::Member;
 use crate::passing::Passing;
 use crate::progress::Progress;
 use crate::way::{POLL_INTERVAL, Subject, Wakes, Way};
 use crate::wire::{Reading, Traffic, Wire};
 
-/// How long a server is busied until its compiler has done most of its work.
+/// How long a server is kept busy, until its compiler has done most of its work.
 const WARM_UP: Duration = Duration::from_secs(5);
 
 /// How many lists are timed.
 const LISTS: usize = 50;
 
-/// What is passed on, and among whom.
+/// A lock, and the contenders that it passes among.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
-    /// How they wait.
+    /// How the contenders wait.
     pub way: Way,
-    /// What for.
+    /// The kind of the lock.
     pub subject: Subject,
-    /// How many they are.
+    /// The number of contenders.
     pub contenders: usize,
-    /// Their sessions, which they share where they are more.
+    /// The sessions. The contenders share them if there are more contenders than sessions.
     pub members: &'a [Member],
 }
 
-/// How long things have taken, in nanoseconds.
+/// Measured times, in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Times {
-    /// From a call of release until somebody holds since.
+    /// From a call of release until the next contender holds.
     pub handoffs: Histogram<u64>,
-    /// From a call of acquire until it waits, behind all others.
+    /// From a call of acquire until the contender waits behind all others.
     pub joins: Histogram<u64>,
-    /// A list of the queue, and nothing else.
+    /// A list of the queue alone.
     pub lists: Histogram<u64>,
 }
 
-/// What releases have cost, and coming back into the queue after each of them.
+/// The costs of releases, and of coming back into the queue after each of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Costs {
-    /// How many releases, and so how many joins.
+    /// The number of releases, which is also the number of joins.
     pub releases: u64,
-    /// What all releases have cost.
+    /// The cost of all releases.
     pub of_releases: Cost,
-    /// What it has cost to come back.
+    /// The cost of coming back.
     pub of_joins: Cost,
 }
 
-/// What something has cost.
+/// The cost of some steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
-    /// What has passed over the wire.
+    /// The traffic on the wire.
     pub traffic: Traffic,
-    /// Of the notifications: those of something that somebody else did.
+    /// The notifications of something that another session did.
     pub notified: u64,
 }
 
-/// How much is measured for one figure.
+/// How many times something is measured for one figure.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// So often at least.
+    /// The least number of times.
     pub least: usize,
-    /// And so often at most.
+    /// The greatest number of times.
     pub most: usize,
-    /// What is over the least is measured within this time.
+    /// After this time, nothing is measured beyond the least number.
     pub time: Duration,
 }
 
@@ -80,17 +81,17 @@ impl Limits {
     }
 }
 
-/// Where it is measured.
+/// The server, and the sessions on it, that the measurements use.
 #[derive(Debug)]
 pub struct Field<'a> {
     testbed: &'a Testbed,
-    /// Looks on; what it asks is no part of the cost.
+    /// Looks on. Its requests are no part of the cost.
     observing: &'a Member,
     random: fastrand::Rng,
 }
 
 impl<'a> Field<'a> {
-    /// A field that is observed by this one, whose random numbers are the same in each run.
+    /// A field with this observer. Its random numbers are the same in each run.
     pub fn new(testbed: &'a Testbed, observing: &'a Member) -> Field<'a> {
         Field {
             testbed,
@@ -99,7 +100,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Lets the server's compiler see what there is to do.
+    /// Lets the server's compiler see the work of the measurements.
     ///
     /// # Errors
     ///
@@ -124,11 +125,11 @@ impl<'a> Field<'a> {
         Ok(())
     }
 
-    /// Times handoffs.
+    /// Times handoffs, joins and lists.
     ///
     /// # Errors
     ///
-    /// When anything goes wrong: see [`Passing`].
+    /// If a step of [`Passing`] fails.
     pub async fn time(
         &mut self,
         setting: Setting<'_>,
@@ -140,8 +141,8 @@ impl<'a> Field<'a> {
         let (began, mut handoffs) = (Instant::now(), 0);
         while limits.allow(handoffs, began) {
             let who = self.next_to_release(setting.way, &passing).await?;
-            for handoff in passing.release(who).await?.handoffs {
-                record(&mut times.handoffs, handoff)?;
+            for entrant in passing.release(who).await?.entrants {
+                record(&mut times.handoffs, entrant.after)?;
                 handoffs += 1;
             }
             record(&mut times.joins, passing.join(who).await?)?;
@@ -159,11 +160,11 @@ impl<'a> Field<'a> {
         Ok(times)
     }
 
-    /// Counts what releases cost, with members that are connected by this wire.
+    /// Counts the cost of releases, with members that are connected through this wire.
     ///
     /// # Errors
     ///
-    /// When anything goes wrong: see [`Passing`].
+    /// If a step of [`Passing`] fails.
     pub async fn count(
         &mut self,
         setting: Setting<'_>,
@@ -205,16 +206,14 @@ impl<'a> Field<'a> {
                 writes
             }
         };
-        let mut passing = Passing::begin(
-            &setting.way,
-            setting.subject,
-            &path,
-            setting.members,
-            self.observing,
-            writes,
-        )
-        .await?;
-        // Who has not waited may release in another way than all who come later: not measured.
+        let make = |session: &Session, name: &str, writes| {
+            let Setting { way, subject, .. } = setting;
+            way.recipe(subject, session, &path, name, writes)
+        };
+        let (way, members) = (&setting.way, setting.members);
+        let mut passing = Passing::begin(way, &make, members, self.observing, writes).await?;
+        passing.enter(number).await?;
+        // A holder that has not waited may release in another way than later ones: not measured.
         let first = self.next_to_release(setting.way, &passing).await?;
         passing.release(first).await?;
         passing.settle().await?;
@@ -223,15 +222,15 @@ impl<'a> Field<'a> {
         Ok(passing)
     }
 
-    /// Any of those who hold, once it has held long enough.
+    /// Any of the holders, once it has held long enough.
     async fn next_to_release(&mut self, way: Way, passing: &Passing) -> anyhow::Result<usize> {
         if way.wakes == Wakes::Nobody {
-            // Those who look from time to time are to find a release at any time between.
+            // A release comes at any time between two looks of a poller.
             tokio::time::sleep(POLL_INTERVAL.mul_f64(self.random.f64())).await;
         }
         let mut holders = passing.holders();
         let which = self.random.usize(..holders.len().max(1));
-        holders.nth(which).context("nobody holds")
+        holders.nth(which).context("no contender holds")
     }
 }
 
@@ -251,7 +250,7 @@ fn record(times: &mut Histogram<u64>, took: Duration) -> anyhow::Result<()> {
     Ok(times.record(u64::try_from(took.as_nanos())?)?)
 }
 
-/// What has been counted so far.
+/// The counts at one moment.
 struct Standing {
     wire: Reading,
     wake_ups: u64,

@@ -1,35 +1,39 @@
-//! What the recipes add to the requests that they send, measured in turns, so that whatever else
-//! happens on the machine hits all alike.
+//! The time that the recipes add to the requests that they send.
+//!
+//! Recipes and raw requests are measured in turns, so that other load on the machine hits all
+//! alike.
 
 use std::time::Duration;
 
 use crate::spread::Spread;
 use crate::testbed::Testbed;
-use crate::uncontended::{Comparison, Work};
+use crate::uncontended::Comparison;
+use crate::work::Work;
 
-/// How long something takes, and its raw requests beside it.
+/// The time of a recipe or of raw requests, beside the time of the same raw requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Overhead {
-    /// What is done.
+    /// The name of the work.
     pub name: &'static str,
-    /// Whether it is a recipe, and no raw requests.
+    /// Whether the work is a recipe, and not raw requests.
     pub is_recipe: bool,
-    /// How long it takes, by the median of all rounds.
+    /// The time of one turn: the median of all rounds.
     pub time: Duration,
-    /// How many times as long it takes as the requests by `zookeeper-client` itself: the median of
-    /// the ratios within each round, and the least and the most of them.
+    /// The ratio to the time of the requests by `zookeeper-client` itself: the median of the ratios
+    /// within each round, and the least and the most of them.
     pub to_client: Spread,
-    /// As many times as long as the requests through the seam that the recipes use.
+    /// The same ratio to the requests through the seam that the recipes use.
     pub to_session: Spread,
 }
 
 impl Overhead {
-    /// Measures all that a comparison compares, so many times in each round. Each round begins
-    /// with another one than the round before.
+    /// Measures all works of a comparison, `times` times in each round.
+    ///
+    /// Each round begins with another work than the round before.
     ///
     /// # Panics
     ///
-    /// When there is no round.
+    /// If `rounds` is zero.
     pub fn measure(
         testbed: &Testbed,
         comparison: &Comparison,
@@ -60,7 +64,7 @@ impl Overhead {
                 };
                 Overhead {
                     name: work.name,
-                    // The requests come first, both ways.
+                    // The raw requests come first: by the client and by the seam.
                     is_recipe: place >= 2,
                     time: Duration::from_secs_f64(spread(times.clone()).median),
                     to_client: to(&took[0]),

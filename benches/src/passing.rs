@@ -1,116 +1,146 @@
-//! A lock as it is passed on, one step at a time: between two steps everybody else waits, and
-//! nothing is under way. And each step is checked: who holds now must be who should.
+//! A lock as it is passed on, one step at a time.
+//!
+//! Between two steps all other contenders wait, and no request is under way. Each step is checked:
+//! only the contender whose turn it is may hold.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use futures_util::future::try_join_all;
-use zookeeper_recipes_core::{FencingToken, Recipe, Refusal};
+use zookeeper_recipes_core::{FencingToken, InvalidInput, Recipe, Refusal, Session};
 use zookeeper_recipes_testkit::meter::Counts;
 
-use crate::crowd::{Crowd, Happening, Member};
-use crate::way::{Subject, Wakes, Way};
+use crate::crowd::{Crowd, Happening};
+use crate::member::Member;
+use crate::turns::Turns;
+use crate::way::{Wakes, Way};
 
 /// How long one step may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How often it is looked whether all is quiet.
+/// The interval between two looks at the server.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// How many enter the queue at a time when it is filled. Each asks for the whole queue, and the
-/// server keeps the answers in memory until they are read.
+/// How many contenders enter the queue at a time when it is filled.
+///
+/// Each of them lists the whole queue, and the server keeps the lists in memory until they are read.
 const ENTERING: usize = 100;
 
-/// The contenders of one lock, some of which hold, while the others wait.
+/// Makes the recipe of one contender: in this session, under this name, as a writer or as a reader.
+pub type MakeRecipe<'m> = &'m dyn Fn(&Session, &str, bool) -> Result<Box<dyn Recipe>, InvalidInput>;
+
+/// The contenders of one lock: some hold it, and the others wait.
 #[derive(Debug)]
 pub struct Passing {
     crowd: Crowd,
     way: Way,
-    /// Contenders beyond their number share them.
+    /// The sessions. The contenders share them if there are more contenders than sessions.
     members: Vec<Member>,
+    /// Looks on, and contends for nothing.
     observer: Box<dyn Recipe>,
     observing: Member,
-    writes: Vec<bool>,
-    /// All contenders, in the order in which they are to hold, where the way has one.
-    queue: VecDeque<usize>,
-    holding: BTreeSet<usize>,
-    /// Of all holds so far, and of those as a writer.
-    newest: Option<FencingToken>,
-    newest_write: Option<FencingToken>,
+    turns: Turns,
+    /// The number of contenders that have been told to acquire.
+    entered: usize,
 }
 
 /// What one release has done.
 #[derive(Clone, Debug)]
 pub struct Handover {
-    /// For each who holds since: from the call of release until then.
-    pub handoffs: Vec<Duration>,
+    /// The contenders that hold since then.
+    pub entrants: Vec<Entrant>,
+}
+
+/// A contender that holds since a release.
+#[derive(Clone, Copy, Debug)]
+pub struct Entrant {
+    /// The contender.
+    pub who: usize,
+    /// The token of its hold.
+    pub token: FencingToken,
+    /// The time from the call of release until it held.
+    pub after: Duration,
+}
+
+/// A contender that holds, and since when.
+struct Entered {
+    who: usize,
+    token: FencingToken,
+    at: Instant,
 }
 
 impl Passing {
-    /// Lets all contenders acquire, each as a writer or as a reader; returns when the first hold
-    /// and the others wait. Observed by one who has no part in it.
+    /// Makes the contenders, a writer or a reader each, and the directory of their lock. None of
+    /// them acquires before [`enter`](Self::enter).
     ///
     /// # Errors
     ///
-    /// When one fails, or it takes too long.
+    /// If a recipe cannot be made, or the server does not answer.
     pub async fn begin(
         way: &Way,
-        subject: Subject,
-        path: &str,
+        make: MakeRecipe<'_>,
         members: &[Member],
         observing: &Member,
         writes: Vec<bool>,
     ) -> anyhow::Result<Passing> {
         let recipe = |(who, &writes): (usize, &bool)| {
             let session = &members[who % members.len()].session;
-            way.recipe(subject, session, path, &format!("{who:05}"), writes)
+            make(session, &format!("{who:05}"), writes)
         };
         let recipes: Result<Vec<_>, _> = writes.iter().enumerate().map(recipe).collect();
-        let mut passing = Passing {
+        let observer = make(&observing.session, "observer", true)?;
+        // No contender's first request is spent on finding that the directory is missing.
+        observer.acquire().await?.release().await?;
+        Ok(Passing {
             crowd: Crowd::new(recipes?),
             way: *way,
             members: members.to_vec(),
-            observer: way.recipe(subject, &observing.session, path, "observer", true)?,
+            observer,
             observing: observing.clone(),
-            writes,
-            queue: VecDeque::new(),
-            holding: BTreeSet::new(),
-            newest: None,
-            newest_write: None,
-        };
-        passing.fill().await.context("cannot fill the queue")?;
-        Ok(passing)
+            turns: Turns::new(writes, way.has_queue()),
+            entered: 0,
+        })
     }
 
-    /// Those who hold.
+    /// The contenders that hold.
     pub fn holders(&self) -> impl ExactSizeIterator<Item = usize> {
-        self.holding.iter().copied()
+        self.turns.holding().iter().copied()
     }
 
-    /// What has been counted of all sessions.
+    /// The counts of all sessions together.
     pub fn counts(&self) -> Counts {
         let counts = self.members.iter().map(|member| member.meter.read());
         counts.fold(Counts::default(), Counts::plus)
     }
 
-    async fn fill(&mut self) -> anyhow::Result<()> {
-        // So that the directory is there, and nobody's first request is spent on finding out.
-        self.observer.acquire().await?.release().await?;
-        let number = self.writes.len();
-        for first in (0..number).step_by(ENTERING) {
-            let entering = first..number.min(first + ENTERING);
-            for who in entering.clone() {
+    /// Lets the next contenders acquire, up to `number` of them, and waits until each of them holds
+    /// or waits, and nothing is under way.
+    ///
+    /// # Errors
+    ///
+    /// If a contender fails, holds out of turn, or it takes too long.
+    pub async fn enter(&mut self, number: usize) -> anyhow::Result<()> {
+        self.fill(number).await.context("cannot fill the queue")
+    }
+
+    async fn fill(&mut self, number: usize) -> anyhow::Result<()> {
+        let end = self.turns.contenders().min(self.entered + number);
+        while self.entered < end {
+            let entering = self.entered..end.min(self.entered + ENTERING);
+            self.entered = entering.end;
+            for who in entering {
+                self.turns.asks(who);
                 self.crowd.acquire(who);
             }
             if self.way.has_queue() {
-                within("entering", self.until_listed(entering.end)).await?;
+                within("entering", self.until_listed(self.entered)).await?;
             }
         }
         if self.way.has_queue() {
-            self.queue = self.read_queue().await?;
+            self.turns.queued(self.read_queue().await?)?;
         }
-        within("the first hold", self.entrants(self.expected(), None)).await?;
+        within("the first hold", self.entrants(None)).await?;
         within("waiting", self.until_all_wait()).await?;
         self.settle().await
     }
@@ -122,11 +152,11 @@ impl Passing {
         Ok(())
     }
 
-    /// Lists the queue, and says how many are in it.
+    /// Lists the queue, and counts its znodes.
     ///
     /// # Errors
     ///
-    /// When it cannot be listed.
+    /// If the queue cannot be listed.
     pub async fn listed(&self) -> anyhow::Result<usize> {
         let path = self.observer.path();
         let server = self.observing.session.server(path).await?;
@@ -142,68 +172,45 @@ impl Passing {
         let names = entries.iter().map(|entry| {
             let name = String::from_utf8_lossy(&entry.data);
             name.parse()
-                .with_context(|| format!("who is {name:?} in the queue?"))
+                .with_context(|| format!("the queue has a contender {name:?}"))
         });
-        let queue: VecDeque<usize> = names.collect::<anyhow::Result<_>>()?;
-        ensure!(
-            queue.len() == self.writes.len(),
-            "{} of {} contenders are in the queue",
-            queue.len(),
-            self.writes.len()
-        );
-        Ok(queue)
+        names.collect()
     }
 
-    async fn until_all_wait(&self) -> anyhow::Result<()> {
+    async fn until_all_wait(&mut self) -> anyhow::Result<()> {
         if self.way.wakes == Wakes::Nobody {
-            return Ok(());
+            return self.catch_up().await;
         }
         let mut waiting = vec![0; self.members.len()];
-        for who in (0..self.writes.len()).filter(|who| !self.holding.contains(who)) {
+        for who in self.turns.waiting() {
             waiting[who % self.members.len()] += 1;
         }
-        for (member, waiting) in self.members.iter().zip(waiting) {
-            let all_wait = |counts: &Counts| counts.unanswered == 0 && counts.watches >= waiting;
-            member.meter.when(all_wait).await;
+        let waits = self.members.iter().zip(waiting).map(|(member, waiting)| {
+            let all_wait =
+                move |counts: &Counts| counts.unanswered == 0 && counts.watches >= waiting;
+            member.meter.when(all_wait)
+        });
+        let waits = try_join_all(waits.map(async |wait| anyhow::Ok(wait.await)));
+        tokio::select! {
+            biased;
+            happened = self.crowd.next() => bail!("unasked: {:?}", happened?),
+            waits = waits => waits.map(drop),
         }
-        Ok(())
     }
 
-    /// Who is to hold now and does not yet.
-    fn expected(&self) -> Expected {
-        if !self.way.has_queue() {
-            return match self.holding.is_empty() {
-                true => Expected::Anyone,
-                false => Expected::These(BTreeSet::new()),
-            };
-        }
-        let mut first = self.queue.iter().copied();
-        let mut hold: BTreeSet<usize> =
-            first.clone().take_while(|&who| !self.writes[who]).collect();
-        if hold.is_empty() {
-            hold.extend(first.next());
-        }
-        Expected::These(hold.difference(&self.holding).copied().collect())
-    }
-
-    /// Waits until those who are expected hold, and the releasing one has released.
+    /// Waits until all contenders hold that are due, and the releasing one has released. Says when
+    /// each of them held, and when the release was called.
     async fn entrants(
         &mut self,
-        mut expected: Expected,
         releasing: Option<usize>,
-    ) -> anyhow::Result<(Vec<Instant>, Option<Instant>)> {
+    ) -> anyhow::Result<(Vec<Entered>, Option<Instant>)> {
         let (mut entered, mut called) = (Vec::new(), None);
-        while !expected.is_met() || (releasing.is_some() && called.is_none()) {
+        // Without an order all waiters are due until one of them holds.
+        while !self.turns.due().is_empty() || (releasing.is_some() && called.is_none()) {
             match self.crowd.next().await? {
                 (who, Happening::Entered { at, token }) => {
-                    ensure!(
-                        expected.takes(who),
-                        "{who} holds, while {expected:?} should, and {:?} do",
-                        self.holding
-                    );
-                    self.check(who, token)?;
-                    self.holding.insert(who);
-                    entered.push(at);
+                    self.turns.enters(who, token)?;
+                    entered.push(Entered { who, token, at });
                 }
                 (who, Happening::Released { called: at }) if Some(who) == releasing => {
                     called = Some(at);
@@ -217,58 +224,68 @@ impl Passing {
         Ok((entered, called))
     }
 
-    /// Whether the token is newer than that of each hold that this one excludes.
-    fn check(&mut self, who: usize, token: FencingToken) -> anyhow::Result<()> {
-        let excluded = match self.writes[who] {
-            true => self.newest,
-            false => self.newest_write,
-        };
-        ensure!(
-            excluded.is_none_or(|older| older < token),
-            "{who} holds by token {token}, which is no newer than {excluded:?}"
-        );
-        self.newest = self.newest.max(Some(token));
-        if self.writes[who] {
-            self.newest_write = Some(token);
-        }
-        Ok(())
-    }
-
-    /// Lets one of the holders release, and waits until it has, and whose turn it is then holds.
+    /// Lets time pass while the holders hold. Nothing may happen meanwhile.
     ///
     /// # Errors
     ///
-    /// When one fails, anybody else holds, or it takes too long.
+    /// If a contender fails, or another one holds.
+    pub async fn rest(&mut self, time: Duration) -> anyhow::Result<()> {
+        tokio::select! {
+            biased;
+            happened = self.crowd.next() => {
+                let (who, happened) = happened?;
+                let holding = self.turns.holding();
+                bail!("{who}: {happened:?}, while {holding:?} hold")
+            }
+            () = tokio::time::sleep(time) => Ok(()),
+        }
+    }
+
+    /// Lets a holder release, and waits until it has released and all contenders hold whose turn
+    /// has come.
+    ///
+    /// # Errors
+    ///
+    /// If a contender fails, holds out of turn or before the release, or it takes too long.
     pub async fn release(&mut self, who: usize) -> anyhow::Result<Handover> {
-        ensure!(self.holding.remove(&who), "{who} does not hold");
-        self.queue.retain(|&other| other != who);
+        self.turns.leaves(who)?;
         self.crowd.release(who);
-        let expected = self.expected();
-        let (entered, called) = within("a handover", self.entrants(expected, Some(who))).await?;
-        let called = called.context("nobody has released")?;
-        let handoffs = entered.into_iter();
+        let (entered, called) = within("a handover", self.entrants(Some(who))).await?;
+        let called = called.context("no contender has released")?;
+        let entrants = entered.into_iter().map(|entered| {
+            let Entered {
+                who: next,
+                token,
+                at,
+            } = entered;
+            let after = at.checked_duration_since(called);
+            let after = after.with_context(|| format!("{next} holds, while {who} still does"))?;
+            Ok(Entrant {
+                who: next,
+                token,
+                after,
+            })
+        });
         Ok(Handover {
-            handoffs: handoffs
-                .map(|at| at.saturating_duration_since(called))
-                .collect(),
+            entrants: entrants.collect::<anyhow::Result<_>>()?,
         })
     }
 
-    /// Lets one who has released acquire again, behind all others, and waits until it waits. Says
-    /// how long that has taken.
+    /// Lets a contender that has released acquire again, behind all others, and waits until it
+    /// waits. Says how long that has taken.
     ///
     /// # Errors
     ///
-    /// When it fails, or takes too long.
+    /// If the contender fails, or it takes too long.
     pub async fn join(&mut self, who: usize) -> anyhow::Result<Duration> {
-        self.queue.push_back(who);
+        self.turns.asks(who);
         let meter = &self.members[who % self.members.len()].meter;
         let before = meter.read();
         let watches = self.way.wakes != Wakes::Nobody;
         let began = Instant::now();
         self.crowd.acquire(who);
         let waits = meter.when(|counts| {
-            // Its creation and its look at the queue have been answered, and its watches are set.
+            // Its create and its list have been answered, and its watches are set.
             counts.requests >= before.requests + 2
                 && counts.unanswered == 0
                 && (counts.watches_set > before.watches_set || !watches)
@@ -276,18 +293,18 @@ impl Passing {
         within("joining", async { anyhow::Ok(waits.await) }).await?;
         let took = began.elapsed();
         ensure!(
-            matches!(self.expected(), Expected::These(nobody) if nobody.is_empty()),
-            "there is nobody to wait for"
+            self.turns.due().is_empty(),
+            "no contender is left to wait for"
         );
         Ok(took)
     }
 
-    /// Waits until nothing is under way between the sessions and the server. Where waiting is
-    /// polling, something always is.
+    /// Waits until no request and no notification is under way. Returns at once if the contenders
+    /// poll, since then a request always is.
     ///
     /// # Errors
     ///
-    /// When a session fails, or it takes too long.
+    /// If a session fails, or it takes too long.
     pub async fn settle(&self) -> anyhow::Result<()> {
         if self.way.wakes == Wakes::Nobody {
             return Ok(());
@@ -308,7 +325,7 @@ impl Passing {
         .await
     }
 
-    /// Whatever the server had sent to a session is there when this returns.
+    /// Waits until each session has received everything that the server had sent to it.
     async fn catch_up(&self) -> anyhow::Result<()> {
         let path = self.observer.path();
         try_join_all(self.members.iter().map(async |member| {
@@ -319,11 +336,11 @@ impl Passing {
         Ok(())
     }
 
-    /// Lets all give up, and waits until they have gone, with everything they have left.
+    /// Makes all contenders give up, and waits until their znodes and watches have gone.
     ///
     /// # Errors
     ///
-    /// When they leave something, or it takes too long.
+    /// If a znode or a watch stays, or the server does not answer.
     pub async fn end(mut self) -> anyhow::Result<()> {
         self.crowd.give_up();
         within("leaving", async {
@@ -337,29 +354,6 @@ impl Passing {
             self.catch_up().await
         })
         .await
-    }
-}
-
-/// Who is to hold next.
-#[derive(Debug)]
-enum Expected {
-    These(BTreeSet<usize>),
-    Anyone,
-}
-
-impl Expected {
-    fn is_met(&self) -> bool {
-        matches!(self, Expected::These(these) if these.is_empty())
-    }
-
-    fn takes(&mut self, who: usize) -> bool {
-        match self {
-            Expected::These(these) => these.remove(&who),
-            Expected::Anyone => {
-                *self = Expected::These(BTreeSet::new());
-                true
-            }
-        }
     }
 }
 

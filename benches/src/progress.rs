@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Shown on standard error while a bench runs.
+/// The progress of a bench, shown on standard error.
 #[derive(Debug)]
 pub struct Progress {
     bar: Option<ProgressBar>,
@@ -13,13 +13,13 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// So many steps lie ahead.
+    /// The progress of a bench of this many steps.
     pub fn of(steps: usize) -> Progress {
         let bar = stderr().is_terminal().then(|| {
             let target = ProgressDrawTarget::stderr();
             let bar = ProgressBar::with_draw_target(Some(steps as u64), target);
             let template = "{elapsed_precise} {bar:32} {pos}/{len} {wide_msg}";
-            // The template is well formed; a plain bar would do as well.
+            // The template is well formed. A plain bar would do as well.
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
@@ -28,7 +28,7 @@ impl Progress {
         Progress { bar, step: None }
     }
 
-    /// A step begins, and the one before is done.
+    /// Begins a step. The step before it is done.
     pub fn step(&mut self, name: String) {
         self.end_step();
         if let Some(bar) = &self.bar {
@@ -37,7 +37,7 @@ impl Progress {
         self.step = Some((name, Instant::now()));
     }
 
-    /// How far the step has got.
+    /// Shows how far the step has got.
     pub fn within(&self, how_far: impl FnOnce() -> String) {
         if let (Some(bar), Some((name, _))) = (&self.bar, &self.step) {
             bar.set_message(format!("{name}: {}", how_far()));
@@ -52,13 +52,13 @@ impl Progress {
             Some(bar) => bar.inc(1),
             None => {
                 let took = began.elapsed().as_secs_f64();
-                // That nobody reads it is no reason to stop.
+                // A reader that has gone is no reason to stop.
                 let _ = writeln!(stderr(), "{name}: {took:.1} s");
             }
         }
     }
 
-    /// All is done.
+    /// Ends the last step.
     pub fn finish(mut self) {
         self.end_step();
         if let Some(bar) = &self.bar {

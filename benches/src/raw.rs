@@ -1,5 +1,6 @@
-//! The requests of an uncontended acquisition and release, and nothing else: what the recipes are
-//! measured against. They panic when the server refuses them, or does not answer.
+//! The requests of an uncontended acquisition and release, and nothing else.
+//!
+//! The recipes are measured against them. They panic if the server refuses a request.
 
 use std::sync::Arc;
 
@@ -7,10 +8,10 @@ use zookeeper_client::{Acls, Client, CreateOptions};
 use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{Acl, CreateMode};
 
-/// As long as a contender's name.
+/// A name as long as a contender's.
 const CONTENDER: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-lock-";
 
-/// As long as what a single node's owner writes into it.
+/// Data as long as the identity that the owner of a single node writes.
 const IDENTITY: &[u8] = b"_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-";
 
 const ANSWERED: &str = "the server does what it is asked";
@@ -35,7 +36,7 @@ fn open(mode: CreateMode) -> CreateOptions<'static> {
 }
 
 impl RawClient {
-    /// Creates the persistent directory.
+    /// Creates a persistent directory.
     pub(crate) async fn make(&self, directory: &str, data: &[u8]) {
         let create = self
             .client
@@ -43,7 +44,7 @@ impl RawClient {
         create.await.expect(ANSWERED);
     }
 
-    /// What a newcomer to a queue sends: a create and a list, together; then a delete.
+    /// The requests of a newcomer to a queue: a create and a list, together; then a delete.
     pub(crate) async fn newcomer(&self, directory: &str) {
         let path = format!("{directory}/{CONTENDER}");
         let create = self
@@ -56,7 +57,7 @@ impl RawClient {
         self.client.delete(&path, None).await.expect(ANSWERED);
     }
 
-    /// What one sends who comes back to a queue that was empty: a create, then a delete.
+    /// The requests of a contender that comes back to an empty queue: a create, then a delete.
     pub(crate) async fn again(&self, directory: &str) {
         let path = format!("{directory}/{CONTENDER}");
         let create = self
@@ -67,8 +68,8 @@ impl RawClient {
         self.client.delete(&path, None).await.expect(ANSWERED);
     }
 
-    /// What one sends who comes back to a semaphore that nobody used: a create and a read of the
-    /// directory, together; then a delete.
+    /// The requests of a contender that comes back to an unused semaphore: a create and a read of
+    /// the directory, together; then a delete.
     pub(crate) async fn semaphore_again(&self, directory: &str) {
         let path = format!("{directory}/{CONTENDER}");
         let create = self
@@ -81,7 +82,7 @@ impl RawClient {
         self.client.delete(&path, None).await.expect(ANSWERED);
     }
 
-    /// What a lock without a queue sends: a create, then a delete.
+    /// The requests of a lock without a queue: a create, then a delete.
     pub(crate) async fn single_node(&self, path: &str) {
         let create = self
             .client
@@ -107,7 +108,7 @@ impl RawSession {
         }
     }
 
-    /// What a newcomer to a queue sends: a create and a list, together; then a delete.
+    /// The requests of a newcomer to a queue: a create and a list, together; then a delete.
     pub(crate) async fn newcomer(&self, directory: &str) {
         let path = format!("{directory}/{CONTENDER}");
         let create = self
@@ -119,7 +120,7 @@ impl RawSession {
         self.server.delete(&created.path).await.expect(ANSWERED);
     }
 
-    /// What one sends who comes back to a queue that was empty: a create, then a delete.
+    /// The requests of a contender that comes back to an empty queue: a create, then a delete.
     pub(crate) async fn again(&self, directory: &str) {
         let path = format!("{directory}/{CONTENDER}");
         let create = self
@@ -129,8 +130,8 @@ impl RawSession {
         self.server.delete(&created.path).await.expect(ANSWERED);
     }
 
-    /// What one sends who comes back to a semaphore that nobody used: a create and a read of the
-    /// directory, together; then a delete.
+    /// The requests of a contender that comes back to an unused semaphore: a create and a read of
+    /// the directory, together; then a delete.
     pub(crate) async fn semaphore_again(&self, directory: &str) {
         let path = format!("{directory}/{CONTENDER}");
         let create = self
@@ -142,7 +143,7 @@ impl RawSession {
         self.server.delete(&created.path).await.expect(ANSWERED);
     }
 
-    /// What a lock without a queue sends: a create, then a delete.
+    /// The requests of a lock without a queue: a create, then a delete.
     pub(crate) async fn single_node(&self, path: &str) {
         let create = self
             .server

@@ -1,5 +1,4 @@
-//! What a bench has found, written down: as Markdown for people, as CSV for programs, as SVG for
-//! both.
+//! The report of a bench: Markdown for people, CSV for programs, SVG for both.
 
 mod bars;
 mod machine;
@@ -20,7 +19,7 @@ pub use table::{Cell, Column, Table, shown};
 /// Where reports go, as the command line says.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Destination {
-    /// The directory to write the report to; target/bench of the workspace unless named.
+    /// The directory to write the report to. Without it: target/bench of the workspace.
     #[arg(long, value_name = "DIRECTORY")]
     output: Option<PathBuf>,
 
@@ -37,12 +36,12 @@ pub struct Report {
     machine: Machine,
     date: String,
     text: String,
-    /// The files beside the text, with what is in them.
+    /// The names and the contents of the files beside the text.
     files: Vec<(String, String)>,
 }
 
 impl Report {
-    /// Begins a report. The bench's name is the beginning of the name of each file.
+    /// Begins a report. The name of each file begins with the bench's name.
     pub fn new(name: &'static str, title: &str, machine: Machine) -> Report {
         // As in 2025-01-31T…, in UTC.
         let now = jiff::Timestamp::now().to_string();
@@ -83,7 +82,7 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// When it cannot be drawn.
+    /// If the picture cannot be drawn.
     pub fn plot(&mut self, name: &str, plot: &Plot) -> anyhow::Result<()> {
         let file = format!("{}-{name}.svg", self.name);
         self.paragraph(&format!("![{}]({file})", plot.title));
@@ -95,7 +94,7 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// When it cannot be drawn.
+    /// If the picture cannot be drawn.
     pub fn bars(&mut self, name: &str, bars: &Bars) -> anyhow::Result<()> {
         let file = format!("{}-{name}.svg", self.name);
         self.paragraph(&format!("![{}]({file})", bars.title));
@@ -107,12 +106,11 @@ impl Report {
         self.files.push((name, content));
     }
 
-    /// Writes all of it to where it is to go, and says what has been written: the text as
-    /// `<bench>.md`, and the rest beside it.
+    /// Writes the text as `<bench>.md`, and the other files beside it. Says which files it wrote.
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// If a file cannot be written.
     pub fn write(mut self, destination: &Destination) -> anyhow::Result<Vec<PathBuf>> {
         let text = std::mem::take(&mut self.text);
         self.file(format!("{}.md", self.name), text);

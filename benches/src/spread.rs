@@ -1,18 +1,18 @@
-//! What many measurements say together.
+//! The median and the extremes of many measurements.
 
-/// The middle of some measurements, and how far they are apart.
+/// The median of some measurements, and their extremes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// The smallest.
     pub least: f64,
-    /// As many are above it as below.
+    /// As many measurements are above it as below it.
     pub median: f64,
     /// The largest.
     pub most: f64,
 }
 
 impl Spread {
-    /// That of these; `None` where there are none.
+    /// The spread of these values; `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_unstable_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! A server of one's own, and sessions with it.
+//! A server of the bench's own, and sessions with it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,13 +13,13 @@ use zookeeper_recipes_testkit::{Compiler, Server, ServerOptions};
 /// measurement.
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A ZooKeeper server that is run as in production, but for its data: they are on tmpfs where the
-/// system has it, and no commit waits for a disk. All tiers of the Java compiler are on, so that
-/// it gets faster while it warms up.
+/// A ZooKeeper server for one bench, and a tokio runtime for its clients.
 ///
-/// With it comes a tokio runtime with a worker for each processor, in which the clients live.
+/// The server runs as in production, except that its data are on tmpfs if the system has it: no
+/// commit waits for a disk. All tiers of the Java compiler are on, so that the server gets faster
+/// while it warms up. The runtime has a worker for each processor.
 ///
-/// A bench cannot go on without its server, so that whatever fails here panics.
+/// A bench cannot go on without its server: every failure here panics.
 #[derive(Debug)]
 pub struct Testbed {
     runtime: Runtime,
@@ -45,7 +45,7 @@ impl Testbed {
         }
     }
 
-    /// The runtime in which the clients live.
+    /// The runtime of the clients.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
@@ -55,7 +55,7 @@ impl Testbed {
         &self.server
     }
 
-    /// Runs this on a worker of the runtime, where a service's tasks run, and waits for it.
+    /// Runs `work` on a worker of the runtime, where a service's tasks run, and waits for its end.
     pub fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         let task = self.runtime.spawn(work);
         self.runtime
@@ -73,14 +73,14 @@ impl Testbed {
         self.runtime.block_on(session_over(client.clone()))
     }
 
-    /// So many new sessions, each with a connection of its own.
+    /// Opens `number` sessions, each with a connection of its own.
     pub fn sessions(&self, number: usize) -> Vec<Session> {
         let connect = || async { session_over(self.connect().await).await };
         self.runtime
             .block_on(join_all((0..number).map(|_| connect())))
     }
 
-    /// A path that no other measurement has used, as long as any of them.
+    /// A path that no other measurement has used. All paths have the same length.
     pub fn directory(&self) -> String {
         format!(
             "/bench-{:04}",
@@ -88,8 +88,7 @@ impl Testbed {
         )
     }
 
-    /// Waits until a znode below this directory is watched by so many sessions: until all of them
-    /// wait for it to go.
+    /// Waits until `sessions` sessions watch one znode below this directory.
     pub async fn until_watched(&self, directory: &str, sessions: usize) {
         loop {
             let watches = self.server.watches().await.expect("the server serves");

@@ -1,11 +1,8 @@
-//! Acquiring and releasing what nobody else wants, and the requests that this sends.
+//! Uncontended recipes, each beside the requests that it sends.
 
-use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use futures_util::future::{BoxFuture, FutureExt};
-use zookeeper_recipes_core::{NodePath, Recipe};
+use zookeeper_recipes_core::{NodePath, Session};
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
 use zookeeper_recipes_rwlock::RwLock;
@@ -13,61 +10,9 @@ use zookeeper_recipes_semaphore::Semaphore;
 
 use crate::raw::{RawClient, RawSession};
 use crate::testbed::Testbed;
+use crate::work::{Work, turn};
 
-/// Something that can be done any number of times, one after the other.
-pub struct Work {
-    /// What is done.
-    pub name: &'static str,
-    run: Box<dyn Fn(u64) -> BoxFuture<'static, Duration>>,
-}
-
-impl Work {
-    fn new<F, Done>(name: &'static str, once: F) -> Work
-    where
-        F: Fn() -> Done + Clone + Send + Sync + 'static,
-        Done: Future<Output = ()> + Send,
-    {
-        let run = move |times| {
-            let once = once.clone();
-            async move {
-                let began = Instant::now();
-                for _ in 0..times {
-                    once().await;
-                }
-                began.elapsed()
-            }
-            .boxed()
-        };
-        Work {
-            name,
-            run: Box::new(run),
-        }
-    }
-
-    fn of_recipe(name: &'static str, recipe: impl Recipe + 'static) -> Work {
-        let recipe = Arc::new(recipe);
-        Work::new(name, move || {
-            let recipe = recipe.clone();
-            async move { turn(&*recipe).await }
-        })
-    }
-
-    /// How long it takes to do it so many times.
-    pub fn measure(&self, testbed: &Testbed, times: u64) -> Duration {
-        testbed.run((self.run)(times))
-    }
-}
-
-impl fmt::Debug for Work {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Work").field(&self.name).finish()
-    }
-}
-
-async fn turn(recipe: &impl Recipe) {
-    let hold = recipe.acquire().await.expect("nobody else wants it");
-    hold.release().await.expect("it has been held until now");
-}
+const GOOD_PATH: &str = "a path of our own making";
 
 /// The recipes that send the same requests, and these requests alone; all over one connection.
 #[derive(Debug)]
@@ -81,118 +26,15 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// All the recipes there are.
+    /// The comparisons of all recipes.
     pub fn all(testbed: &Testbed) -> Vec<Comparison> {
-        let client = testbed.client();
-        let session = testbed.session_over(&client);
-        let directory = || testbed.directory();
-        let path = NodePath::new(&directory()).expect(GOOD_PATH);
-        let server = testbed.runtime().block_on(session.server(&path));
-        let by_client = RawClient::new(&client);
-        let by_session = RawSession::new(server.expect("the session is open"));
-        let made = |data: &'static str| -> Arc<str> {
-            let directory = directory();
-            let make = by_client.make(&directory, data.as_bytes());
-            testbed.runtime().block_on(make);
-            directory.into()
-        };
-
-        let of_newcomers = Comparison {
-            by_client: {
-                let (raw, directory) = (by_client.clone(), made(""));
-                Work::new("create + list, delete: by client", move || {
-                    let (raw, directory) = (raw.clone(), directory.clone());
-                    async move { raw.newcomer(&directory).await }
-                })
-            },
-            by_session: {
-                let (raw, directory) = (by_session.clone(), made(""));
-                Work::new("create + list, delete: by session", move || {
-                    let (raw, directory) = (raw.clone(), directory.clone());
-                    async move { raw.newcomer(&directory).await }
-                })
-            },
-            recipes: vec![{
-                let (session, directory) = (session.clone(), made(""));
-                Work::new("exclusive lock, made anew each time", move || {
-                    let lock = ExclusiveLock::new(&session, &*directory).expect(GOOD_PATH);
-                    async move { turn(&lock).await }
-                })
-            }],
-        };
-        let shared = RwLock::new(&session, directory()).expect(GOOD_PATH);
-        let of_queues = Comparison {
-            by_client: {
-                let (raw, directory) = (by_client.clone(), made(""));
-                Work::new("sequential create, delete: by client", move || {
-                    let (raw, directory) = (raw.clone(), directory.clone());
-                    async move { raw.again(&directory).await }
-                })
-            },
-            by_session: {
-                let (raw, directory) = (by_session.clone(), made(""));
-                Work::new("sequential create, delete: by session", move || {
-                    let (raw, directory) = (raw.clone(), directory.clone());
-                    async move { raw.again(&directory).await }
-                })
-            },
-            recipes: vec![
-                Work::of_recipe(
-                    "exclusive lock",
-                    ExclusiveLock::new(&session, directory()).expect(GOOD_PATH),
-                ),
-                Work::of_recipe("read lock", shared.read().clone()),
-                Work::of_recipe("write lock", {
-                    let shared = RwLock::new(&session, directory()).expect(GOOD_PATH);
-                    shared.write().clone()
-                }),
-                Work::of_recipe(
-                    "leadership",
-                    LeaderElection::new(&session, directory(), "node-7").expect(GOOD_PATH),
-                ),
-            ],
-        };
-        let of_semaphores = Comparison {
-            by_client: {
-                let (raw, directory) = (by_client.clone(), made("5"));
-                Work::new("create + get, delete: by client", move || {
-                    let (raw, directory) = (raw.clone(), directory.clone());
-                    async move { raw.semaphore_again(&directory).await }
-                })
-            },
-            by_session: {
-                let (raw, directory) = (by_session.clone(), made("5"));
-                Work::new("create + get, delete: by session", move || {
-                    let (raw, directory) = (raw.clone(), directory.clone());
-                    async move { raw.semaphore_again(&directory).await }
-                })
-            },
-            recipes: vec![Work::of_recipe(
-                "semaphore",
-                Semaphore::new(&session, directory(), 5).expect(GOOD_PATH),
-            )],
-        };
-        let of_single_nodes = Comparison {
-            by_client: {
-                let (raw, path): (_, Arc<str>) = (by_client.clone(), directory().into());
-                Work::new("create, delete: by client", move || {
-                    let (raw, path) = (raw.clone(), path.clone());
-                    async move { raw.single_node(&path).await }
-                })
-            },
-            by_session: {
-                let (raw, path): (_, Arc<str>) = (by_session.clone(), directory().into());
-                Work::new("create, delete: by session", move || {
-                    let (raw, path) = (raw.clone(), path.clone());
-                    async move { raw.single_node(&path).await }
-                })
-            },
-            recipes: vec![Work::of_recipe(
-                "single-node lock",
-                SingleNodeLock::new(&session, directory()).expect(GOOD_PATH),
-            )],
-        };
-        vec![of_newcomers, of_queues, of_semaphores, of_single_nodes]
+        let ground = Ground::new(testbed);
+        vec![
+            ground.newcomers(),
+            ground.queues(),
+            ground.semaphores(),
+            ground.single_nodes(),
+        ]
     }
 
     /// The requests both ways, and the recipes.
@@ -203,4 +45,120 @@ impl Comparison {
     }
 }
 
-const GOOD_PATH: &str = "a path of our own making";
+/// One connection, and the three that send over it: the client, the seam and the recipes.
+struct Ground<'t> {
+    testbed: &'t Testbed,
+    client: RawClient,
+    server: RawSession,
+    session: Session,
+}
+
+impl Ground<'_> {
+    fn new(testbed: &Testbed) -> Ground<'_> {
+        let client = testbed.client();
+        let session = testbed.session_over(&client);
+        let path = NodePath::new(&testbed.directory()).expect(GOOD_PATH);
+        let server = testbed.runtime().block_on(session.server(&path));
+        Ground {
+            testbed,
+            client: RawClient::new(&client),
+            server: RawSession::new(server.expect("the session is open")),
+            session,
+        }
+    }
+
+    /// A new path.
+    fn path(&self) -> Arc<str> {
+        self.testbed.directory().into()
+    }
+
+    /// A new directory, which exists and has this data.
+    fn directory(&self, data: &str) -> Arc<str> {
+        let directory = self.path();
+        let make = self.client.make(&directory, data.as_bytes());
+        self.testbed.runtime().block_on(make);
+        directory
+    }
+
+    fn newcomers(&self) -> Comparison {
+        Comparison {
+            by_client: Work::new(
+                "create + list, delete: by client",
+                (self.client.clone(), self.directory("")),
+                |(raw, directory)| async move { raw.newcomer(&directory).await },
+            ),
+            by_session: Work::new(
+                "create + list, delete: by session",
+                (self.server.clone(), self.directory("")),
+                |(raw, directory)| async move { raw.newcomer(&directory).await },
+            ),
+            recipes: vec![Work::new(
+                "exclusive lock, made anew each time",
+                (self.session.clone(), self.directory("")),
+                |(session, directory)| async move {
+                    turn(&ExclusiveLock::new(&session, &*directory).expect(GOOD_PATH)).await;
+                },
+            )],
+        }
+    }
+
+    fn queues(&self) -> Comparison {
+        let session = &self.session;
+        let lock = ExclusiveLock::new(session, self.path()).expect(GOOD_PATH);
+        let read = RwLock::new(session, self.path()).expect(GOOD_PATH);
+        let write = RwLock::new(session, self.path()).expect(GOOD_PATH);
+        let election = LeaderElection::new(session, self.path(), "node-7").expect(GOOD_PATH);
+        Comparison {
+            by_client: Work::new(
+                "sequential create, delete: by client",
+                (self.client.clone(), self.directory("")),
+                |(raw, directory)| async move { raw.again(&directory).await },
+            ),
+            by_session: Work::new(
+                "sequential create, delete: by session",
+                (self.server.clone(), self.directory("")),
+                |(raw, directory)| async move { raw.again(&directory).await },
+            ),
+            recipes: vec![
+                Work::of_recipe("exclusive lock", lock),
+                Work::of_recipe("read lock", read.read().clone()),
+                Work::of_recipe("write lock", write.write().clone()),
+                Work::of_recipe("leadership", election),
+            ],
+        }
+    }
+
+    fn semaphores(&self) -> Comparison {
+        let semaphore = Semaphore::new(&self.session, self.path(), 5).expect(GOOD_PATH);
+        Comparison {
+            by_client: Work::new(
+                "create + get, delete: by client",
+                (self.client.clone(), self.directory("5")),
+                |(raw, directory)| async move { raw.semaphore_again(&directory).await },
+            ),
+            by_session: Work::new(
+                "create + get, delete: by session",
+                (self.server.clone(), self.directory("5")),
+                |(raw, directory)| async move { raw.semaphore_again(&directory).await },
+            ),
+            recipes: vec![Work::of_recipe("semaphore", semaphore)],
+        }
+    }
+
+    fn single_nodes(&self) -> Comparison {
+        let lock = SingleNodeLock::new(&self.session, self.path()).expect(GOOD_PATH);
+        Comparison {
+            by_client: Work::new(
+                "create, delete: by client",
+                (self.client.clone(), self.path()),
+                |(raw, path)| async move { raw.single_node(&path).await },
+            ),
+            by_session: Work::new(
+                "create, delete: by session",
+                (self.server.clone(), self.path()),
+                |(raw, path)| async move { raw.single_node(&path).await },
+            ),
+            recipes: vec![Work::of_recipe("single-node lock", lock)],
+        }
+    }
+}

@@ -7,39 +7,39 @@ use zookeeper_recipes_core::{InvalidInput, Recipe, Session, WaitStrategy};
 use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, SingleNodeLock};
 use zookeeper_recipes_rwlock::{RwLock, RwLockOptions};
 
-/// How often a contender looks that waits by looking.
+/// The interval in which a polling waiter lists the queue.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// One way to wait.
 #[derive(Clone, Copy)]
 pub struct Way {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// Whom a contender wakes that comes or goes.
+    /// Which waiters wake when a contender comes or goes.
     pub wakes: Wakes,
-    /// How a queue waits, if the way has one.
+    /// How the contenders of the queue wait; `None` for a lock without a queue.
     queue: Option<InQueue>,
 }
 
 /// How the contenders of a queue wait.
 #[derive(Clone, Copy)]
-struct InQueue {
+pub struct InQueue {
     strategy: WaitStrategy,
     marks_release: bool,
 }
 
-/// Whom a contender wakes that comes or goes.
+/// Which waiters wake when a contender comes or goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wakes {
-    /// Nobody: the others look from time to time.
+    /// No waiter: each lists the queue from time to time.
     Nobody,
-    /// Everybody who waits.
+    /// Every waiter.
     Everybody,
-    /// Who comes wakes nobody, and who goes only those whose turn may have come.
+    /// No waiter if a contender comes; the waiters whose turn may have come if one goes.
     WhomItConcerns,
 }
 
-/// What is waited for.
+/// The kind of the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// An exclusive lock.
@@ -49,7 +49,8 @@ pub enum Subject {
 }
 
 impl InQueue {
-    const fn new(strategy: WaitStrategy, marks_release: bool) -> InQueue {
+    /// Waits by this strategy, and marks releases or not.
+    pub const fn new(strategy: WaitStrategy, marks_release: bool) -> InQueue {
         InQueue {
             strategy,
             marks_release,
@@ -58,51 +59,68 @@ impl InQueue {
 }
 
 impl Way {
-    /// All of them, those that cost most first.
+    /// A lock without a queue: all wait for one znode, and each release wakes all.
+    pub const SINGLE_NODE: Way = Way::new("single node", Wakes::Everybody, None);
+
+    /// Each waiter lists the queue every [`POLL_INTERVAL`].
+    pub const POLL: Way = Way::new(
+        "poll",
+        Wakes::Nobody,
+        Some(InQueue::new(WaitStrategy::Poll(POLL_INTERVAL), false)),
+    );
+
+    /// Each waiter watches the directory, and each change of it wakes all.
+    pub const PARENT: Way = Way::new(
+        "parent",
+        Wakes::Everybody,
+        Some(InQueue::new(WaitStrategy::Parent, false)),
+    );
+
+    /// Each waiter watches its predecessor, and lists the queue when it wakes.
+    pub const PREDECESSOR_LISTED: Way = Way::new(
+        "predecessor (list on wake)",
+        Wakes::WhomItConcerns,
+        Some(InQueue::new(WaitStrategy::Predecessor, false)),
+    );
+
+    /// Each waiter watches its predecessor, whose marked release grants without a read.
+    pub const PREDECESSOR: Way = Way::new(
+        "predecessor (no read)",
+        Wakes::WhomItConcerns,
+        Some(InQueue::new(WaitStrategy::Predecessor, true)),
+    );
+
+    /// All ways, the most expensive first.
     pub const ALL: [Way; 5] = [
-        Way::new("single node", Wakes::Everybody, None),
-        Way::new(
-            "poll",
-            Wakes::Nobody,
-            Some(InQueue::new(WaitStrategy::Poll(POLL_INTERVAL), false)),
-        ),
-        Way::new(
-            "parent",
-            Wakes::Everybody,
-            Some(InQueue::new(WaitStrategy::Parent, false)),
-        ),
-        Way::new(
-            "predecessor (list on wake)",
-            Wakes::WhomItConcerns,
-            Some(InQueue::new(WaitStrategy::Predecessor, false)),
-        ),
-        Way::new(
-            "predecessor (no read)",
-            Wakes::WhomItConcerns,
-            Some(InQueue::new(WaitStrategy::Predecessor, true)),
-        ),
+        Way::SINGLE_NODE,
+        Way::POLL,
+        Way::PARENT,
+        Way::PREDECESSOR_LISTED,
+        Way::PREDECESSOR,
     ];
 
-    const fn new(name: &'static str, wakes: Wakes, queue: Option<InQueue>) -> Way {
+    /// A way of this name. `queue` is how the contenders wait; without it there is no queue.
+    pub const fn new(name: &'static str, wakes: Wakes, queue: Option<InQueue>) -> Way {
         Way { name, wakes, queue }
     }
 
-    /// Whether it has a queue, so that who came first holds first.
+    /// Whether it has a queue, so that contenders hold in the order in which they came.
     pub fn has_queue(&self) -> bool {
         self.queue.is_some()
     }
 
-    /// Whether there is such a lock with this way to wait.
+    /// Whether a lock of this kind has this way to wait.
     pub fn fits(&self, subject: Subject) -> bool {
         self.has_queue() || subject == Subject::Lock
     }
 
-    /// The lock of one contender, who is `name`d so to the others; as a writer or as a reader. An
-    /// exclusive lock knows writers only.
+    /// The lock of one contender, as a writer or as a reader. Its znode's data is `name`.
+    ///
+    /// An exclusive lock has writers only.
     ///
     /// # Errors
     ///
-    /// When the path can be no lock's.
+    /// If the path cannot be a lock's.
     pub fn recipe(
         &self,
         subject: Subject,

@@ -1,4 +1,4 @@
-//! What passes between sessions and their server, counted on the wire.
+//! The traffic between sessions and their server, counted on the wire.
 
 use std::io;
 use std::ops::AddAssign;
@@ -6,53 +6,55 @@ use std::ops::AddAssign;
 use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::{Counters, Operation, Proxy};
 
-/// A proxy that counts what passes between a server and those who connect to it through this.
+/// A proxy that counts the traffic between a server and the clients that connect through it.
 #[derive(Debug)]
 pub struct Wire {
     proxy: Proxy,
 }
 
-/// What has passed so far.
+/// The counts at one moment.
 #[derive(Clone, Debug)]
 pub struct Reading {
     counters: Counters,
 }
 
-/// What has passed between two readings: requests, their replies, notifications. Not among them is
-/// what a session sends by itself, as time passes: pings and probes.
+/// The traffic between two readings: requests, their replies, notifications.
+///
+/// The pings and probes that a session sends by itself, as time passes, are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Requests.
     pub requests: u64,
     /// Notifications of watches.
     pub notifications: u64,
-    /// Bytes in both directions, with the four of each frame's length; without what TCP adds.
+    /// Bytes in both directions, the four of each frame's length included, TCP's headers not.
     pub bytes: u64,
-    /// Of the bytes: those of lists of children, and the requests for them.
+    /// The part of the bytes that are lists of children, and requests for them.
     pub list_bytes: u64,
 }
 
-/// What a session sends by itself: pings, and a sync as its probe. A recipe sends a sync only after
-/// its connection has been lost.
+/// The requests that a session sends by itself: pings, and a sync as its probe.
+///
+/// A recipe sends a sync only after its connection has been lost.
 const SENT_BY_ITSELF: [Operation; 2] = [Operation::Ping, Operation::Sync];
 
 impl Wire {
-    /// A wire to this server.
+    /// Starts a proxy for this server.
     ///
     /// # Errors
     ///
-    /// Where no port can be listened on.
+    /// If no port can be listened on.
     pub async fn to(server: &Server) -> io::Result<Wire> {
         let proxy = Proxy::start(server.connect_string()).await?;
         Ok(Wire { proxy })
     }
 
-    /// Where clients find it.
+    /// The connect string for clients.
     pub fn connect_string(&self) -> String {
         self.proxy.connect_string()
     }
 
-    /// What has passed so far.
+    /// The counts up to now.
     pub fn read(&self) -> Reading {
         Reading {
             counters: self.proxy.counters(),
@@ -61,7 +63,7 @@ impl Wire {
 }
 
 impl Reading {
-    /// What has passed from this reading until a later one.
+    /// The traffic from this reading until a later one.
     pub fn until(&self, later: &Reading) -> Traffic {
         let passed = later.counters.since(&self.counters);
         let mut requests = passed.requests();

@@ -1,4 +1,4 @@
-//! The libraries of other languages are at work, and what they do is written down.
+//! The bench of the peers has a figure of each library.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use zookeeper_recipes_fleet::{Program, ProgramError, can_run};
 
-/// Whether they are there. Fails where they are and do not work.
+/// Whether the libraries of other languages are installed. Fails if one is, and does not work.
 fn available() -> bool {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..");

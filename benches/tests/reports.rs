@@ -67,14 +67,14 @@ fn herd_counts_exactly_whom_each_way_wakes() -> Outcome {
         assert_eq!(figure(row, "handoffs timed")?, 10.0, "{row:?}");
         assert!(figure(row, "handoff p50 [ms]")? > 0.0, "{row:?}");
         assert_eq!(row["p99 [ms]"], "", "ten handoffs tell no percentile");
-        // The release, and what others ask when they are woken by it.
+        // The release, and the requests of the waiters that it wakes.
         let requests = figure(row, "requests")?;
         match way {
-            // Of two, the other one has nobody else before it, and need not list.
+            // With two contenders, the waiter has no other one before it, and does not list.
             "predecessor (list on wake)" if others == 1.0 => assert_eq!(requests, 1.0, "{row:?}"),
             "predecessor (list on wake)" => assert_eq!(requests, 2.0, "{row:?}"),
             "predecessor (no read)" => assert_eq!(requests, 1.0, "{row:?}"),
-            // Each tries to create it, and all but one watch it anew.
+            // Each waiter tries to create the znode, and all but one watch it again.
             "single node" => assert_eq!(requests, 1.0 + others + (others - 1.0), "{row:?}"),
             _ => assert!(requests >= 1.0, "{row:?}"),
         }
@@ -94,7 +94,7 @@ fn herd_counts_exactly_whom_each_way_wakes() -> Outcome {
 
     for row in rows(&directory.path().join("herd-lock-join.csv"))? {
         let others = figure(&row, "contenders")? - 1.0;
-        // Who comes, wakes all who wait for a change of the queue.
+        // A new contender wakes all waiters that watch the directory.
         let woken = match row["way to wait"].as_str() {
             "parent" => others - 1.0,
             _ => 0.0,
@@ -130,7 +130,7 @@ fn queue_costs_the_same_but_for_the_list() -> Outcome {
         let [few, many] = bytes_without_lists[..] else {
             return Err(format!("not two rows for {way} in {rows:?}").into());
         };
-        // One who has never waited has no watch on its own znode, which would tell of its going.
+        // A contender that has never waited has no watch on its own znode, and is told nothing.
         assert!((few - many).abs() < 20.0, "{file}, {way}: {few}, {many}");
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: what the recipes cost, measured on a real server and written into reports.
+//! `cargo xtask bench`: the cost of the recipes, measured on a real server, in reports.
 
 use std::process::Command;
 
@@ -9,10 +9,10 @@ const PACKAGE: &str = "zookeeper-recipes-benches";
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Bench {
-    /// What a release costs by each way to wait, as the number of contenders grows.
+    /// The cost of a release by each way to wait, as the number of contenders grows.
     #[command(disable_help_flag = true)]
     Herd(Arguments),
-    /// What entering and leaving a queue costs, as the queue grows.
+    /// The cost of entering and leaving a queue, as the queue grows.
     #[command(disable_help_flag = true)]
     Queue(Arguments),
     /// The same work by these recipes, by Apache Curator and by kazoo.
@@ -20,14 +20,15 @@ pub(crate) enum Bench {
     Peers(Arguments),
 }
 
+/// The arguments of a program of the benches.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Passed on to the bench, which explains them after --help.
+    /// Passed on to the program, which explains them after --help.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    words: Vec<String>,
+    pub(crate) words: Vec<String>,
 }
 
-/// Installs what is missing, and runs the bench, optimised.
+/// Installs the server and the libraries that the bench needs, and runs the bench, optimised.
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     install::run()?;
     if matches!(bench, Bench::Peers(_)) {
@@ -43,10 +44,13 @@ fn command(bench: &Bench) -> Command {
         Bench::Peers(arguments) => ("peers", arguments),
     };
     let mut command = cargo(&["run", "--quiet", "--release", "--locked"]);
+    command.args(self::program(program)).args(&arguments.words);
     command
-        .args(["--package", PACKAGE, "--bin", program, "--"])
-        .args(&arguments.words);
-    command
+}
+
+/// How cargo is told to run a program of the benches; the program's own arguments follow.
+pub(crate) fn program(name: &str) -> [&str; 5] {
+    ["--package", PACKAGE, "--bin", name, "--"]
 }
 
 #[cfg(test)]

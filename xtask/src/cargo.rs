@@ -1,4 +1,4 @@
-//! Calling cargo, and what cargo knows about the workspace.
+//! Calls of cargo, and what cargo says about the workspace.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -21,14 +21,14 @@ pub(crate) fn target() -> PathBuf {
     root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// The cargo that runs this task, to be run in the workspace's directory.
+/// A call of the cargo that runs this task, in the workspace's directory.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root()).args(arguments);
     command
 }
 
-/// Runs a command to its end, with its output on ours.
+/// Runs a command to its end. Its output goes to this task's.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let status = command
         .status()
@@ -39,7 +39,7 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A command that runs beside others, in what time they leave. Dropped, it is killed.
+/// A command that runs beside others, with the lowest priority. Dropping it kills the command.
 #[derive(Debug)]
 pub(crate) struct InBackground {
     line: String,
@@ -47,7 +47,7 @@ pub(crate) struct InBackground {
 }
 
 impl InBackground {
-    /// Begins to run a command, with its output on ours.
+    /// Starts a command. Its output goes to this task's.
     pub(crate) fn begin(command: &Command) -> anyhow::Result<InBackground> {
         let line = line(command);
         let mut nice = Command::new("nice");
@@ -58,7 +58,7 @@ impl InBackground {
         Ok(InBackground { line, child })
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the command.
     pub(crate) fn end(mut self) -> anyhow::Result<()> {
         let status = self.child.wait();
         let status = status.with_context(|| format!("cannot wait for {}", self.line))?;
@@ -71,13 +71,13 @@ impl InBackground {
 
 impl Drop for InBackground {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The command may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A command as one would type it.
+/// A command as a person would type it.
 pub(crate) fn line(command: &Command) -> String {
     let mut line = Path::new(command.get_program())
         .file_name()
@@ -91,23 +91,44 @@ pub(crate) fn line(command: &Command) -> String {
     line
 }
 
-/// A crate of the dependency tree, the workspace's own included.
+/// A crate of the dependency tree, which includes the workspace's own.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) license: Option<String>,
-    /// Where it comes from; nowhere for the workspace's own.
+    /// The registry that it comes from; `None` for the workspace's own.
     pub(crate) source: Option<String>,
-    /// The registries it may be published to: none when empty, any when absent.
+    /// The registries that it may be published to: none if empty, any if `None`.
     publish: Option<Vec<String>>,
     pub(crate) features: BTreeMap<String, Vec<String>>,
+    pub(crate) targets: Vec<Target>,
+}
+
+/// A part of a package that is compiled by itself: a library, a program, a test, a bench.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Target {
+    kind: Vec<String>,
+    /// Its first file.
+    pub(crate) src_path: PathBuf,
+}
+
+impl Target {
+    /// Whether it is an integration test.
+    pub(crate) fn is_test(&self) -> bool {
+        self.kind.iter().any(|kind| kind == "test")
+    }
 }
 
 impl Package {
-    /// Whether it is one of the workspace's crates that others get to use.
+    /// Whether it is one of the workspace's own crates.
+    pub(crate) fn is_of_workspace(&self) -> bool {
+        self.source.is_none()
+    }
+
+    /// Whether it is one of the workspace's own crates, and is published.
     pub(crate) fn is_published_here(&self) -> bool {
-        self.source.is_none() && self.publish.as_ref().is_none_or(|to| !to.is_empty())
+        self.is_of_workspace() && self.publish.as_ref().is_none_or(|to| !to.is_empty())
     }
 }
 

@@ -2,76 +2,80 @@
 
 use std::time::{Duration, Instant};
 
-use crate::cargo::{InBackground, cargo, packages, run as run_command};
-use crate::{licences, simulate, test};
+use crate::cargo::{Package, cargo, packages, run as run_command};
+use crate::{licences, simulate, structure, test};
 
 /// Runs all checks, the quick ones first; the first that fails ends the run.
 pub(crate) fn run() -> anyhow::Result<()> {
-    let mut times = Vec::new();
-    let mut step = |name: String, check: &mut dyn FnMut() -> anyhow::Result<()>| {
+    let mut steps = Steps::default();
+    steps.run("format", || {
+        run_command(&mut cargo(&["fmt", "--all", "--check"]))
+    })?;
+    steps.run("licences", licences::run)?;
+    steps.run("structure", structure::run)?;
+    steps.run("lints", || {
+        let targets = ["--workspace", "--all-targets", "--locked"];
+        let mut command = cargo(&["clippy"]);
+        run_command(command.args(targets).args(["--", "--deny", "warnings"]))
+    })?;
+    steps.run("documentation", || {
+        let mut command = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
+        run_command(command.env("RUSTDOCFLAGS", "--deny warnings"))
+    })?;
+    for package in packages()?.iter().filter(|it| it.is_published_here()) {
+        steps.run(&format!("{} alone", package.name), || check_alone(package))?;
+    }
+    steps.run("build of the tests", || {
+        run_command(&mut cargo(&["test", "--workspace", "--locked", "--no-run"]))
+    })?;
+    // The tests wait for their servers half of the time.
+    let simulation = simulate::begin_for_ci()?;
+    steps.run("tests", || test::run(&test::Arguments::default()))?;
+    steps.run("simulation", || simulation.end())?;
+    steps.print();
+    Ok(())
+}
+
+/// Compiles a crate by itself: without features, and with all of them if it has any.
+fn check_alone(package: &Package) -> anyhow::Result<()> {
+    let check = |features: &str| {
+        let mut command = cargo(&["check", "--locked", "--package", &package.name]);
+        run_command(command.arg(features))
+    };
+    check("--no-default-features")?;
+    match package.features.is_empty() {
+        true => Ok(()),
+        false => check("--all-features"),
+    }
+}
+
+/// The steps that have passed, and how long each took.
+#[derive(Debug, Default)]
+struct Steps {
+    times: Vec<(String, Duration)>,
+}
+
+impl Steps {
+    fn run(
+        &mut self,
+        name: &str,
+        check: impl FnOnce() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         println!("== {name}");
         let began = Instant::now();
         check().map_err(|error| error.context(format!("{name}: failed")))?;
         let took = began.elapsed();
         println!("== {name}: {}", seconds(took));
-        times.push((name, took));
-        anyhow::Ok(())
-    };
-
-    step("format".to_owned(), &mut || {
-        run_command(&mut cargo(&["fmt", "--all", "--check"]))
-    })?;
-    step("licences".to_owned(), &mut licences::run)?;
-    step("lints".to_owned(), &mut || {
-        let targets = ["--workspace", "--all-targets", "--locked"];
-        run_command(
-            cargo(&["clippy"])
-                .args(targets)
-                .args(["--", "--deny", "warnings"]),
-        )
-    })?;
-    step("documentation".to_owned(), &mut || {
-        let mut command = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
-        run_command(command.env("RUSTDOCFLAGS", "--deny warnings"))
-    })?;
-    for package in packages()?
-        .iter()
-        .filter(|package| package.is_published_here())
-    {
-        step(format!("{} alone", package.name), &mut || {
-            let check = |features: &str| {
-                run_command(&mut cargo(&[
-                    "check",
-                    "--locked",
-                    "--package",
-                    &package.name,
-                    features,
-                ]))
-            };
-            check("--no-default-features")?;
-            match package.features.is_empty() {
-                true => Ok(()),
-                false => check("--all-features"),
-            }
-        })?;
+        self.times.push((name.to_owned(), took));
+        Ok(())
     }
-    step("build of the tests".to_owned(), &mut || {
-        run_command(&mut cargo(&["test", "--workspace", "--locked", "--no-run"]))
-    })?;
-    // The tests wait for their servers half of the time.
-    let mut simulation = Some(simulate::begin_for_ci()?);
-    step("tests".to_owned(), &mut || {
-        test::run(&test::Arguments::default())
-    })?;
-    step("simulation".to_owned(), &mut || {
-        simulation.take().map_or(Ok(()), InBackground::end)
-    })?;
 
-    println!();
-    for (name, took) in &times {
-        println!("{:>8}  {name}", seconds(*took));
+    fn print(&self) {
+        println!();
+        for (name, took) in &self.times {
+            println!("{:>8}  {name}", seconds(*took));
+        }
     }
-    Ok(())
 }
 
 fn seconds(took: Duration) -> String {

@@ -1,162 +1,30 @@
-//! `cargo xtask install`: what the other tasks need on this machine, installed where it can be.
+//! `cargo xtask install`: installs the programs that the other tasks need.
 
-use std::env;
-use std::path::Path;
-use std::process::{Command, Stdio};
+mod apt;
+mod needs;
+mod programs;
 
 use anyhow::bail;
-use zookeeper_recipes_testkit::{Installation, InstallationError};
 
-use crate::cargo::{line, run as run_command};
+use self::apt::Privilege;
+use self::needs::{NEEDS, Need, PEERS};
 use crate::kazoo;
 
-/// Something that has to be on the machine.
-struct Need {
-    name: &'static str,
-    /// Whether it is there; an error when somebody asked for one that is not.
-    is_met: fn() -> anyhow::Result<bool>,
-    /// The packages that bring it on Debian and its kin.
-    debian: &'static [&'static str],
-    /// What to do about it, by system, where it cannot be installed from here.
-    advice: &'static [(&'static str, &'static str)],
-}
-
-/// What the tests need.
-const NEEDS: &[Need] = &[
-    Need {
-        name: "a Java runtime",
-        is_met: has_java,
-        debian: &["default-jre-headless"],
-        advice: &[
-            (
-                "Debian, Ubuntu",
-                "apt-get install --no-install-recommends default-jre-headless",
-            ),
-            ("Fedora", "dnf install java-latest-openjdk-headless"),
-            (
-                "macOS",
-                "brew install openjdk, and set JAVA_HOME to $(brew --prefix openjdk)",
-            ),
-            (
-                "any system",
-                "install a Java runtime and set JAVA_HOME to its directory",
-            ),
-        ],
-    },
-    Need {
-        name: "a ZooKeeper server",
-        is_met: has_server,
-        // This one has the server and starts none: the service is in another, zookeeperd.
-        debian: &["zookeeper"],
-        advice: &[
-            (
-                "Debian, Ubuntu",
-                "apt-get install --no-install-recommends zookeeper",
-            ),
-            ("macOS", "brew install zookeeper"),
-            (
-                "Fedora, any system",
-                "unpack a release from https://zookeeper.apache.org/releases.html \
-                 and set ZOOKEEPER_HOME to its directory",
-            ),
-        ],
-    },
-];
-
-/// What the mixed fleets and the bench of the peers need besides. Without it the tests say that they
-/// did not run, and the bench what it has left out.
-const PEERS: &[Need] = &[
-    Need {
-        name: "a Java compiler",
-        is_met: has_compiler,
-        debian: &["default-jdk-headless"],
-        advice: &[
-            (
-                "Debian, Ubuntu",
-                "apt-get install --no-install-recommends default-jdk-headless",
-            ),
-            ("Fedora", "dnf install java-latest-openjdk-devel"),
-            (
-                "macOS, any system",
-                "install a JDK and set JAVA_HOME to its directory",
-            ),
-        ],
-    },
-    Need {
-        name: "Apache Curator",
-        is_met: has_curator,
-        debian: &["libcurator-recipes-java", "libslf4j-java"],
-        advice: &[
-            (
-                "Debian, Ubuntu",
-                "apt-get install --no-install-recommends libcurator-recipes-java",
-            ),
-            (
-                "any system",
-                "set CURATOR_CLASSPATH to the jars of curator-recipes and of what it depends on",
-            ),
-        ],
-    },
-    Need {
-        name: "a Python with venv and pip",
-        is_met: has_python,
-        debian: &["python3-venv"],
-        advice: &[
-            (
-                "Debian, Ubuntu",
-                "apt-get install --no-install-recommends python3-venv",
-            ),
-            ("Fedora", "dnf install python3-pip"),
-            ("macOS", "brew install python"),
-            (
-                "any system",
-                "set KAZOO_PYTHON to a Python that can import kazoo",
-            ),
-        ],
-    },
-];
-
-fn has_compiler() -> anyhow::Result<bool> {
-    Ok(match env::var_os("JAVA_HOME") {
-        Some(home) if !home.is_empty() => Path::new(&home).join("bin/javac").is_file(),
-        _ => in_path("javac"),
-    })
-}
-
-fn has_curator() -> anyhow::Result<bool> {
-    let named = env::var_os("CURATOR_CLASSPATH").is_some_and(|value| !value.is_empty());
-    Ok(named || Path::new("/usr/share/java/curator-recipes.jar").exists())
-}
-
-fn has_python() -> anyhow::Result<bool> {
-    let named = env::var_os("KAZOO_PYTHON").is_some_and(|value| !value.is_empty());
-    Ok(named || succeeds(Command::new("python3").args(["-c", "import venv, ensurepip"])))
-}
-
-fn has_java() -> anyhow::Result<bool> {
-    match Installation::find_java() {
-        Ok(_) => Ok(true),
-        Err(InstallationError::NoJava) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn has_server() -> anyhow::Result<bool> {
-    match Installation::find_class_path() {
-        Ok(_) => Ok(true),
-        Err(InstallationError::NoServer) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Installs what is missing, saying so; or says what to install on which system. In silence when
-/// all is there.
+/// Installs the server and the Java runtime if they are missing, and says so.
+///
+/// Prints nothing if both are there.
+///
+/// # Errors
+///
+/// Says what to install on which system if this machine has no apt-get that may be run.
 pub(crate) fn run() -> anyhow::Result<()> {
     provide(NEEDS)
 }
 
-/// Installs what is missing of what the libraries of other languages need, each as far as it can
-/// be; says what stays missing, which is no error: what uses them knows whether it can do without.
+/// Installs the libraries of other languages, each as far as that is possible.
+///
+/// Says which of them stay missing. That is no error: each test and bench that uses a library can
+/// do without.
 pub(crate) fn run_peers() {
     let provided = PEERS
         .iter()
@@ -172,7 +40,7 @@ fn provide(needs: &'static [Need]) -> anyhow::Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    let Some(privilege) = apt_privilege() else {
+    let Some(privilege) = apt::privilege() else {
         bail!("{}", advice(&missing));
     };
     let packages = packages(&missing);
@@ -186,7 +54,7 @@ fn provide(needs: &'static [Need]) -> anyhow::Result<()> {
         },
         packages.join(" "),
     );
-    install(privilege, &packages)?;
+    apt::install(privilege, &packages)?;
     let missing = self::missing(needs)?;
     if !missing.is_empty() {
         bail!(
@@ -232,67 +100,6 @@ fn advice(missing: &[&Need]) -> String {
     advice
 }
 
-/// What apt-get is run with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Privilege {
-    Root,
-    Sudo,
-}
-
-/// How apt-get can be run here without asking anybody; `None` when it cannot.
-fn apt_privilege() -> Option<Privilege> {
-    if !in_path("apt-get") {
-        return None;
-    }
-    if rustix::process::geteuid().is_root() {
-        return Some(Privilege::Root);
-    }
-    let sudo = in_path("sudo") && succeeds(Command::new("sudo").args(["-n", "true"]));
-    sudo.then_some(Privilege::Sudo)
-}
-
-fn in_path(program: &str) -> bool {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|directory| directory.join(program).is_file())
-}
-
-fn succeeds(command: &mut Command) -> bool {
-    let quiet = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    quiet.status().is_ok_and(|status| status.success())
-}
-
-fn install(privilege: Privilege, packages: &[&str]) -> anyhow::Result<()> {
-    let mut arguments = vec!["install", "--yes", "--no-install-recommends"];
-    arguments.extend(packages);
-    // On a fresh machine apt has no lists yet, and on an old one they name files that are gone.
-    let has_lists = succeeds(
-        Command::new("apt-get")
-            .args(["install", "--simulate"])
-            .args(packages),
-    );
-    if has_lists && run_command(&mut apt_get(privilege, &arguments)).is_ok() {
-        return Ok(());
-    }
-    run_command(&mut apt_get(privilege, &["update"]))?;
-    run_command(&mut apt_get(privilege, &arguments))
-}
-
-fn apt_get(privilege: Privilege, arguments: &[&str]) -> Command {
-    let mut words = match privilege {
-        Privilege::Root => vec!["env"],
-        Privilege::Sudo => vec!["sudo", "-n", "env"],
-    };
-    words.extend(["DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet"]);
-    words.extend(arguments);
-    let mut command = Command::new(words[0]);
-    command.args(&words[1..]).stdin(Stdio::null());
-    println!("{}", line(&command));
-    command
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -325,16 +132,5 @@ mod tests {
             .filter(|need| need.name == "a ZooKeeper server");
         assert_eq!(packages(&server.collect::<Vec<_>>()), ["zookeeper"]);
         assert!(packages(&[]).is_empty());
-    }
-
-    #[test]
-    fn apt_get_never_asks() {
-        let root = line(&apt_get(Privilege::Root, &["update"]));
-        assert_eq!(
-            root,
-            "env DEBIAN_FRONTEND=noninteractive apt-get --quiet update"
-        );
-        let sudo = line(&apt_get(Privilege::Sudo, &["update"]));
-        assert!(sudo.starts_with("sudo -n env "), "{sudo}");
     }
 }

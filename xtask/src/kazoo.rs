@@ -9,10 +9,10 @@ use anyhow::Context;
 
 use crate::cargo::{root, run, target};
 
-/// A Python that has kazoo, instead of the one in the virtual environment.
+/// Names a Python that has kazoo, instead of the Python in the virtual environment.
 const VARIABLE: &str = "KAZOO_PYTHON";
 
-/// Says what is installed, as the requirements say what is wanted.
+/// Prints the installed version in the form of the requirements.
 const VERSION: &str = "from importlib.metadata import version; print('kazoo==' + version('kazoo'))";
 
 /// The one dependency, with its version.
@@ -20,8 +20,9 @@ fn requirements() -> PathBuf {
     root().join("fleet/python/requirements.txt")
 }
 
-/// Installs it, in the version that the project pins, unless it is there. Where the environment
-/// names a Python to use instead, nothing is done.
+/// Installs kazoo in the version that the project pins, unless that is installed.
+///
+/// Does nothing if the environment names a Python to use instead.
 pub(crate) fn install() -> anyhow::Result<()> {
     if env::var_os(VARIABLE).is_some_and(|python| !python.is_empty()) {
         return Ok(());

@@ -1,6 +1,7 @@
 //! `cargo xtask licences`: the licence of every dependency against the list in `deny.toml`.
 //!
-//! It reads of that file what `cargo deny check licenses` reads, and so needs no program but cargo.
+//! It reads the same part of that file as `cargo deny check licenses`, and needs no program but
+//! cargo.
 
 use std::fs;
 
@@ -10,7 +11,7 @@ use spdx::{Expression, Licensee, ParseMode};
 
 use crate::cargo::{Package, packages, root};
 
-/// Checks all crates of the tree, and says each violation.
+/// Checks all crates of the tree, and names each violation.
 pub(crate) fn run() -> anyhow::Result<()> {
     let path = root().join("deny.toml");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path:?}"))?;
@@ -34,7 +35,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
 #[derive(Debug)]
 struct Allowed {
     everywhere: Vec<Licensee>,
-    /// By the crate's name.
+    /// The licences of single crates, by the crate's name.
     exceptions: Vec<(String, Vec<Licensee>)>,
 }
 
@@ -69,7 +70,7 @@ impl Allowed {
         })
     }
 
-    /// What is wrong with a crate's licence, naming the crate, its version and the expression.
+    /// Names the crate, its version and its licence, if the licence is not allowed.
     fn violation(&self, package: &Package) -> Option<String> {
         let Package { name, version, .. } = package;
         let Some(license) = &package.license else {
@@ -115,7 +116,7 @@ mod tests {
     fn violation(name: &str, license: Option<&str>) -> Option<String> {
         let package = serde_json::json!({
             "name": name, "version": "1.2.3", "license": license,
-            "source": "registry", "publish": null, "features": {},
+            "source": "registry", "publish": null, "features": {}, "targets": [],
         });
         let package: Package = serde_json::from_value(package).expect("a package");
         Allowed::parse(DENY).expect("a list").violation(&package)

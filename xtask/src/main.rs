@@ -3,13 +3,12 @@
 mod bench;
 mod cargo;
 mod ci;
-mod contest;
 mod demo;
 mod install;
 mod kazoo;
 mod licences;
-mod referee;
 mod simulate;
+mod structure;
 mod test;
 
 use std::process::ExitCode;
@@ -26,22 +25,25 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Install what the other tasks need, where it is missing: a ZooKeeper server, a Java runtime,
-    /// and for the mixed fleets and the bench of the peers Curator, a Java compiler and kazoo.
+    /// Install the programs that the other tasks need: a ZooKeeper server, a Java runtime, and for
+    /// the interoperability tests and the bench of the peers Curator, a Java compiler and kazoo.
     Install,
     /// Watch contenders pass a lock on a real server in four ways, and see what each way costs.
-    Demo(demo::Arguments),
+    #[command(disable_help_flag = true)]
+    Demo(bench::Arguments),
     /// Run all tests, doc tests and examples included, on real servers.
     Test(test::Arguments),
-    /// Measure what the recipes cost, and write a report.
+    /// Measure the cost of the recipes, and write a report.
     #[command(subcommand)]
     Bench(bench::Bench),
     /// Run the recipes under random schedules of faults, on a simulated ensemble.
     Simulate(simulate::Arguments),
     /// Check the licence of every dependency against deny.toml.
     Licences,
-    /// Run every check that a change has to pass: format, lints, documentation, licences, each
-    /// crate alone, tests, simulation.
+    /// Check that no source files import each other in a circle, and that no function is long.
+    Structure,
+    /// Run every check that a change has to pass: format, licences, structure, lints,
+    /// documentation, each crate alone, tests, simulation.
     Ci,
 }
 
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Task::Bench(bench) => bench::run(&bench),
         Task::Simulate(arguments) => simulate::run(&arguments),
         Task::Licences => licences::run(),
+        Task::Structure => structure::run(),
         Task::Ci => ci::run(),
     };
     match outcome {

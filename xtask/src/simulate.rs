@@ -1,5 +1,5 @@
-//! `cargo xtask simulate`: the recipes under random schedules of faults, and proof that those find
-//! what they are to find.
+//! `cargo xtask simulate`: the recipes under random schedules of faults, and proof that the
+//! schedules find known mistakes.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::cargo::{InBackground, cargo, line, root, run as run_command};
 
 const PACKAGE: &str = "zookeeper-recipes-simulate";
 
-/// How long a test may run, once it is built, before it counts as one that fails.
+/// A test that runs longer than this, once it is built, has failed.
 const LONGEST_TEST: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Default, clap::Args)]
@@ -35,9 +35,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     seed: Option<u64>,
 
-    /// Instead, put known mistakes back into a copy of the workspace, one at a time, and see that
-    /// each is found by its test or by the seeds of its recipe: all, or those whose names contain
-    /// this. `--seeds` bounds how many are tried.
+    /// Instead, put known mistakes back into a copy of the workspace, one at a time, and check that
+    /// its test or the seeds of its recipe find each of them: all mistakes, or the mistakes whose
+    /// names contain NAME. `--seeds` bounds how many seeds are tried.
     #[arg(
         long,
         value_name = "NAME",
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     mutants: Option<String>,
 }
 
-/// Runs the seeds; fails where a promise is not kept.
+/// Runs the seeds. Fails if a promise is not kept.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(name) = &arguments.mutants {
         return run_mutants(name, arguments.seeds);
@@ -56,15 +56,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     run_command(&mut command(arguments))
 }
 
-/// Begins to run as many seeds as every change has to pass, in what time others leave.
+/// Starts the seeds that every change has to pass, with the lowest priority.
 pub(crate) fn begin_for_ci() -> anyhow::Result<InBackground> {
     let arguments = ["run", "--quiet", "--release", "--locked", "--package"];
-    // As many as leave the tests their time on two cores; more are run by hand.
+    // So few that the tests keep their time on two cores. More seeds are run by hand.
     let seeds = ["--", "--seeds", "500"];
     InBackground::begin(cargo(&arguments).arg(PACKAGE).args(seeds))
 }
 
-/// Optimised: a seed takes a tenth of the time.
+/// The command that runs the seeds, optimised: a seed takes a tenth of the time.
 fn command(arguments: &Arguments) -> Command {
     let mut command = cargo(&["run", "--quiet", "--release", "--package", PACKAGE, "--"]);
     if let Some(recipe) = &arguments.recipe {
@@ -79,7 +79,7 @@ fn command(arguments: &Arguments) -> Command {
     command
 }
 
-/// A mistake, as a patch, and what shows it: seeds of a recipe, or a test. Either is enough.
+/// A mistake as a patch, and the seeds of a recipe or the test that find it. Either is enough.
 #[derive(Debug)]
 struct Mutant {
     name: String,
@@ -151,16 +151,16 @@ fn apply(mutant: &Mutant, copy: &Path, how: &[&str]) -> anyhow::Result<()> {
     let mut command = Command::new("git");
     command
         .current_dir(copy)
-        // The copy is no part of the repository that it may lie in.
+        // The copy is no part of the repository around it.
         .env("GIT_CEILING_DIRECTORIES", copy.parent().unwrap_or(copy))
         .arg("apply")
         .args(how)
         .arg("-C1")
         .arg(&mutant.patch);
-    run_command(&mut command).with_context(|| format!("{} fits no more", mutant.name))
+    run_command(&mut command).with_context(|| format!("{} no longer applies", mutant.name))
 }
 
-/// The copy of the workspace that a mistake is put into.
+/// The copy of the workspace for the mistakes.
 struct Copy<'a> {
     workspace: &'a Path,
     target: PathBuf,
@@ -173,13 +173,13 @@ impl Copy<'_> {
             .current_dir(self.workspace)
             .env("CARGO_TARGET_DIR", &self.target)
             .env("RUSTFLAGS", "--cap-lints=allow")
-            // Built again for each mutant, which takes longer than to run.
+            // Each mutant is built again, which takes longer than its run.
             .env("CARGO_INCREMENTAL", "1")
             .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
         command
     }
 
-    /// What has found the mistake, if anything: the test first, which is quick.
+    /// Says what has found the mistake, if anything has. The test is quick and runs first.
     fn find(&self, mutant: &Mutant, seeds: u64) -> anyhow::Result<Option<String>> {
         if let Some(test) = &mutant.test {
             if self.is_red(test)? {
@@ -192,7 +192,7 @@ impl Copy<'_> {
         }
     }
 
-    /// Whether a test fails that was built, or has no end.
+    /// Whether a test fails, or does not end, once it is built.
     fn is_red(&self, test: &str) -> anyhow::Result<bool> {
         let mut arguments = vec!["test", "--quiet", "--release"];
         arguments.extend(test.split_whitespace());
@@ -200,7 +200,7 @@ impl Copy<'_> {
         Ok(!succeeds_within(&mut self.cargo(&arguments), LONGEST_TEST)?)
     }
 
-    /// Runs the seeds: the line that tells of the seed, if one has found something.
+    /// Runs the seeds. Names the seed and the violation if one was found.
     fn violation(
         &self,
         mutant: &Mutant,
@@ -227,7 +227,7 @@ impl Copy<'_> {
                 Ok(Some(format!("{seed}: {violation}")))
             }
             _ => bail!(
-                "{}: it came to something else:\n{text}{}",
+                "{}: the simulation failed in another way:\n{text}{}",
                 mutant.name,
                 String::from_utf8_lossy(&output.stderr)
             ),
@@ -235,8 +235,9 @@ impl Copy<'_> {
     }
 }
 
-/// Whether a command, of whose output nothing is kept, succeeds in time; else it is killed with what
-/// it has started.
+/// Whether a command succeeds in time. Its output is dropped.
+///
+/// A command that takes longer is killed, with the processes that it has started.
 fn succeeds_within(command: &mut Command, time: Duration) -> anyhow::Result<bool> {
     let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
     let child = quiet.process_group(0).spawn();
@@ -255,7 +256,7 @@ fn succeeds_within(command: &mut Command, time: Duration) -> anyhow::Result<bool
     }
 }
 
-/// Copies what belongs to the workspace.
+/// Copies the files of the workspace.
 fn copy_tree(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {

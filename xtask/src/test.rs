@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything, on real servers.
+//! `cargo xtask test`: all tests, on real servers.
 
 use std::env;
 use std::fs;
@@ -11,18 +11,18 @@ use anyhow::Context;
 use crate::cargo::{cargo, run as run_command, target};
 use crate::install;
 
-/// How many tests run at the same time: most of them start servers, each a Java runtime.
+/// How many tests run at the same time. Most of them start servers, each a Java runtime.
 const THREADS: &str = "4";
 
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 
-/// Names the file that suites write to whether they ran, of those that not every machine can run.
+/// Names the file in which the suites that not every machine can run say whether they ran.
 const REPORT_VARIABLE: &str = "SUITES_REPORT";
 
 /// The package of the benches.
 const BENCHES: &str = "zookeeper-recipes-benches";
 
-/// The packages whose tests need more than a server: what [`install::run_peers`] installs.
+/// The packages whose tests need the programs that [`install::run_peers`] installs.
 const NEED_MORE: [&str; 3] = [
     "zookeeper-recipes-fleet",
     "zookeeper-recipes-bad-days",
@@ -40,11 +40,11 @@ pub(crate) struct Arguments {
     tests: Vec<String>,
 }
 
-/// Installs what is missing, runs the tests, and says which ran of the suites that not every
-/// machine can run.
+/// Installs the missing programs and runs the tests. Not every machine can run all suites: says
+/// which suites ran.
 ///
-/// `cargo test` builds the examples too, and runs the doc tests. The benches it only runs when told
-/// to: each once, without measuring.
+/// `cargo test` builds the examples too, and runs the doc tests. It runs a bench only if that is
+/// named: once, without measuring.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     install::run()?;
     let needs_more = |word: &String| NEED_MORE.iter().any(|package| word.ends_with(package));
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// Says which of the suites ran, and which did not and why. Nothing where none was asked for.
+/// Says which of the suites ran, and which did not and why. Prints nothing if there is no report.
 fn print_report(report: &Path) -> anyhow::Result<()> {
     let text = match fs::read_to_string(report) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -84,12 +84,12 @@ fn names_a_package(arguments: &Arguments) -> bool {
     arguments.cargo.iter().any(names)
 }
 
-/// How to run each bench once: where everything is tested, or their package is named and nothing
-/// else is said.
+/// The command that runs each bench once; `None` unless everything is tested, or the package of the
+/// benches is the only argument.
 fn benches(arguments: &Arguments) -> Option<Command> {
     let words: Vec<&str> = arguments.cargo.iter().map(String::as_str).collect();
     let package = match (words.as_slice(), arguments.tests.as_slice()) {
-        // Of the whole workspace, for what it has built has the features of all its members.
+        // The whole workspace: its build has the features of all members.
         ([], []) => ["--workspace"].as_slice(),
         (["-p" | "--package", BENCHES], []) => ["--package", BENCHES].as_slice(),
         _ => return None,

@@ -1,76 +1,36 @@
-//! The demo as its user runs it.
+//! The task `demo` becomes the demo: an interrupt reaches the demo itself.
 
 use std::error::Error;
-use std::process::Stdio;
-use std::time::Duration;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::Command;
-use tokio::time::timeout;
-use zookeeper_recipes_testkit::{Server, ServerOptions};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+#[test]
+fn interrupt_reaches_the_demo_and_its_end_is_the_end_of_the_task() -> Result<(), Box<dyn Error>> {
+    // In place of cargo, which becomes the program that it runs.
+    let cargo = "#!/bin/sh\nprintf '%s ' \"$@\"; echo; exec cat\n";
+    let directory = env!("CARGO_TARGET_TMPDIR");
+    let path = std::path::Path::new(directory).join("cargo-that-prints");
+    std::fs::write(&path, cargo)?;
+    let made_runnable = Command::new("chmod").arg("+x").arg(&path).status()?;
+    assert!(made_runnable.success());
 
-fn demo(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    command.arg("demo").args(arguments).kill_on_drop(true);
-    command
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn demo_shows_four_ways_and_leaves_nothing_behind() -> Result<(), Box<dyn Error>> {
-    let server = Server::start(ServerOptions::new()).await?;
-    let before = server.monitor().await?;
-    let connect = server.connect_string();
-    let mut command = demo(&["--contenders", "3", "--hold", "5ms", "--connect", &connect]);
-    let output = timeout(PATIENCE, command.output()).await??;
-    let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{output:?}");
-    for part in [
-        "| single node |",
-        "| poll        |",
-        "| parent      |",
-        "| predecessor |",
-        "predecessor    3/3 contender",
-        "Never two at once: 12 holds",
-        "Order kept, predecessor: 3 of 3",
-        "Left behind: nothing.",
-    ] {
-        assert!(printed.contains(part), "{part:?} is not in\n{printed}");
-    }
-    assert_eq!(server.monitor().await?.znodes, before.znodes);
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn interrupted_demo_cleans_up() -> Result<(), Box<dyn Error>> {
-    let server = Server::start(ServerOptions::new()).await?;
-    let before = server.monitor().await?;
-    let connect = server.connect_string();
-    let mut child = demo(&["--hold", "1s", "--connect", &connect])
+    let mut task = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(["demo", "--connect", "zk1:2181"])
+        .env("CARGO", &path)
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
         .spawn()?;
-    let mut lines = BufReader::new(child.stdout.take().ok_or("no stdout")?).lines();
-    let holds = async {
-        while let Some(line) = lines.next_line().await? {
-            if line.contains("holds, token") {
-                return Ok(());
-            }
-        }
-        Err(Box::<dyn Error>::from("nobody held"))
-    };
-    timeout(PATIENCE, holds).await??;
-    assert!(server.monitor().await?.znodes > before.znodes);
-
-    let id = i32::try_from(child.id().ok_or("it has ended")?)?;
-    kill_process(Pid::from_raw(id).ok_or("no id")?, Signal::INT)?;
-    let output = timeout(PATIENCE, child.wait_with_output()).await??;
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(complaints.contains("interrupted"), "{complaints}");
-    let after = server.monitor().await?;
-    assert_eq!((after.znodes, after.ephemerals), (before.znodes, 0));
+    let mut line = String::new();
+    BufReader::new(task.stdout.take().ok_or("no stdout")?).read_line(&mut line)?;
+    assert_eq!(
+        line.trim_end(),
+        "run --quiet --locked --package zookeeper-recipes-benches --bin demo -- \
+         --connect zk1:2181"
+    );
+    kill_process(Pid::from_child(&task), Signal::INT)?;
+    assert_eq!(task.wait()?.signal(), Some(Signal::INT.as_raw()));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The page of what can go wrong names tests that are there.
+//! The page on failures names tests that exist.
 
 use std::error::Error;
 use std::fs;
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 const PAGE: &str = include_str!("../../crates/core/src/docs/failures.md");
 
-/// Where a test is that no other place is named for.
+/// The place of a test if the page names none.
 const USUAL_PLACE: &str = "bad-days";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The last cell of each row of each table, without those of the headings.
+/// The last cell of each row of each table, without the headings.
 fn cells() -> impl Iterator<Item = &'static str> {
     let rows = PAGE.lines().filter(|line| line.starts_with('|'));
     rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next())
@@ -25,7 +25,7 @@ fn names(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
 
-/// The parts of a cell, each with the place of the tests that it names.
+/// The parts of a cell, each with the place of its tests.
 fn by_place(cell: &str) -> Vec<(&str, &str)> {
     cell.split_inclusive(')')
         .map(|part| match part.split_once('(') {

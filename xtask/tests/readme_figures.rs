@@ -1,4 +1,4 @@
-//! The figures of the README are those of the report that it links to.
+//! The figures of the README are the figures of the report that it links to.
 
 use std::error::Error;
 use std::fs;
@@ -11,7 +11,7 @@ fn root() -> &'static Path {
     xtask.parent().unwrap_or(xtask)
 }
 
-/// The rows of the first table below a heading, without that of the headings.
+/// The rows of the first table below a heading, without the row of the headings.
 fn rows<'a>(text: &'a str, heading: &str) -> Vec<Vec<&'a str>> {
     let below = text.split_once(&format!("\n{heading}\n"));
     let lines = below.map_or("", |(_, below)| below).lines();
@@ -40,7 +40,7 @@ fn figure(cell: &str) -> Option<f64> {
     digits.trim_end_matches(" ms").parse().ok()
 }
 
-/// Whether one is the other, rounded.
+/// Whether the one figure is the other, rounded.
 fn is_alike(told: &str, found: &str) -> bool {
     match (figure(told), figure(found)) {
         (Some(told), Some(found)) => (told - found).abs() <= 0.01 * found.abs(),

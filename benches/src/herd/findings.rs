@@ -1,4 +1,4 @@
-//! What was found, in words, figures and pictures.
+//! The findings, in words, figures and pictures.
 
 use hdrhistogram::Histogram;
 use zookeeper_recipes_benches::measure::{Cost, Costs};
@@ -11,34 +11,34 @@ pub(crate) struct Findings {
     pub(crate) rows: Vec<Row>,
 }
 
-/// What was found of one way to wait, with so many contenders.
+/// The findings for one way to wait and one number of contenders.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) subject: Subject,
     pub(crate) way: Way,
     pub(crate) contenders: usize,
-    /// From a call of release until somebody holds since, in nanoseconds.
+    /// From a call of release until the next contender holds, in nanoseconds.
     pub(crate) handoffs: Histogram<u64>,
     pub(crate) costs: Costs,
 }
 
 const ABOUT: &str = "\
 Contenders queue for one lock, each with a session and a connection of its own. A holder releases; \
-whose turn it is then holds; the one who released goes to the end of the queue. Only when all \
-others wait and nothing is under way does the next holder release, so that each release is \
-measured alone, with the queue as long as the table says.";
+the next contender holds; the earlier holder goes to the end of the queue. The next holder \
+releases when all others wait and nothing is under way. So each release is measured alone, with \
+the queue as long as the table says.";
 
 const ABOUT_SHARED: &str = "\
 One contender in ten is a writer (at least one), the others are readers, queued in random order. \
-Any holder releases, writer or reader; that lets in nobody, a writer, or all readers up to the \
-next writer, and each of those is a handoff. A single node knows no readers.";
+Any holder releases, writer or reader. That lets in no contender, a writer, or all readers up to \
+the next writer, and each contender let in is a handoff. A single node has no readers.";
 
 impl Findings {
-    /// Writes it all down.
+    /// Writes the report.
     ///
     /// # Errors
     ///
-    /// When a picture cannot be drawn.
+    /// If a picture cannot be drawn.
     pub(crate) fn report(&self, machine: Machine) -> anyhow::Result<Report> {
         let mut report = Report::new("herd", "What a release costs", machine);
         report.paragraph(ABOUT);
@@ -78,28 +78,28 @@ impl Findings {
             report.plot(&format!("{name}-{}", picture.name), &plot)?;
         }
         report.table(&format!("{name}-release"), &releases(&rows));
-        report.paragraph("And what it costs the one who released to go to the end of the queue:");
+        report.paragraph("The cost of going to the end of the queue after the release:");
         report.table(&format!("{name}-join"), &joins(&rows));
         Ok(())
     }
 }
 
-/// What the figures are.
+/// The legend of the figures.
 fn legend() -> String {
     format!(
-        "* **woken**: notifications to others than the one who released.\n\
+        "* **woken**: notifications to other sessions than the releasing one.\n\
          * **notifications, requests, bytes**: all of them, counted on the wire by a proxy, from \
-         the call of release until everybody waits again or holds; without pings and the sessions' \
-         probes, and without what TCP adds. A run of its own: no proxy is there when time is taken.\n\
+         the call of release until each contender waits or holds; pings, the sessions' probes and \
+         TCP's headers are not counted. This is a run of its own: times are taken without a proxy.\n\
          * **handoff**: from the call of release until the next one holds; p99 where at least 100 \
          handoffs were timed, p99.9 where 1,000 were.\n\
          * **poll** looks every {POLL_INTERVAL:?}. A release comes at a random moment of that \
-         interval, and what is counted is what is sent until the next one holds. While somebody \
+         interval, and requests are counted until the next contender holds. While a contender \
          holds, they all go on looking."
     )
 }
 
-/// A picture of each subject.
+/// A picture for each kind of lock.
 struct Picture {
     name: &'static str,
     title: &'static str,
@@ -212,7 +212,7 @@ fn per_release(row: &Row, sum: u64) -> f64 {
     sum as f64 / row.costs.releases.max(1) as f64
 }
 
-/// In milliseconds; nothing where there are so few handoffs that none lies beyond.
+/// A percentile in milliseconds; nothing if there are fewer than `least` handoffs.
 fn percentile(handoffs: &Histogram<u64>, quantile: f64, least: u64) -> Cell {
     let percentile = || milliseconds(handoffs.value_at_quantile(quantile));
     Cell::figure((handoffs.len() >= least).then(percentile))

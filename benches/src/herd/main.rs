@@ -1,4 +1,4 @@
-//! What a release costs, by each way to wait, as the number of contenders grows.
+//! The cost of a release, by each way to wait, as the number of contenders grows.
 //!
 //! `cargo xtask bench herd` installs what it needs and runs it.
 
@@ -11,8 +11,8 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zookeeper_recipes_benches::Testbed;
-use zookeeper_recipes_benches::crowd::Member;
 use zookeeper_recipes_benches::measure::{Field, Limits, Setting};
+use zookeeper_recipes_benches::member::Member;
 use zookeeper_recipes_benches::progress::Progress;
 use zookeeper_recipes_benches::report::{Destination, Machine};
 use zookeeper_recipes_benches::way::{Subject, Way};
@@ -107,7 +107,10 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Each contender has a connection of its own. Counted, it passes the proxy, which has two ends.
+/// Allows as many open files as the contenders need.
+///
+/// Each contender has a connection of its own, and a counted connection passes the two ends of the
+/// proxy.
 fn allow_open_files(contenders: usize) -> anyhow::Result<()> {
     let needed = 3 * contenders as u64 + 200;
     let limit = getrlimit(Resource::Nofile);
@@ -128,6 +131,15 @@ fn allow_open_files(contenders: usize) -> anyhow::Result<()> {
     setrlimit(Resource::Nofile, raised).context("cannot allow as many open files as are needed")
 }
 
+/// Each kind of lock with each way to wait that it has.
+fn pairs() -> impl Iterator<Item = (Subject, Way)> {
+    let subjects = [Subject::Lock, Subject::RwLock].into_iter();
+    subjects.flat_map(|subject| {
+        let ways = Way::ALL.into_iter().filter(move |way| way.fits(subject));
+        ways.map(move |way| (subject, way))
+    })
+}
+
 async fn measure(
     testbed: &Testbed,
     arguments: &Arguments,
@@ -136,13 +148,6 @@ async fn measure(
     let server = testbed.server();
     let direct = server.connect_string();
     let wire = Wire::to(server).await?;
-    let pairs = || {
-        let subjects = [Subject::Lock, Subject::RwLock].into_iter();
-        subjects.flat_map(|subject| {
-            let ways = Way::ALL.into_iter().filter(move |way| way.fits(subject));
-            ways.map(move |way| (subject, way))
-        })
-    };
     let mut progress = Progress::of(1 + 2 * sizes.len() * pairs().count());
     let observing = Member::connect(&direct, 1).await?.remove(0);
     let mut field = Field::new(testbed, &observing);

@@ -10,7 +10,7 @@ use zookeeper_client::{Acls, Client, CreateMode, LockOptions, LockPrefix};
 
 use crate::library::{Kind, Library, Lock, Release, nth};
 
-/// What pins every dependency's version.
+/// The file that pins every dependency's version.
 const LOCKFILE: &str = include_str!("../../../Cargo.lock");
 
 /// The client's lock.
@@ -90,7 +90,7 @@ impl Lock for ClientLock {
         let parents = CreateMode::Container.with_acls(Acls::anyone_all());
         let options = LockOptions::new(Acls::anyone_all()).with_ancestor_options(parents)?;
         let held = self.client.lock(prefix, b"", options).await?.into_owned();
-        // Its deletion goes on in the background: there is nothing to wait for.
+        // The client deletes the znode in the background, and offers nothing to wait for.
         Ok(async move {
             drop(held);
             Ok(())

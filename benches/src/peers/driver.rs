@@ -7,13 +7,14 @@ use anyhow::{Context, bail};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
+use zookeeper_recipes_benches::SESSION_TIMEOUT;
 
 use crate::peer::Peer;
 
 /// How much longer than the work itself an answer may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A process in which a library is at work. It ends when this is dropped.
+/// A process in which a library is at work. Dropping the driver ends the process.
 #[derive(Debug)]
 pub(crate) struct Driver {
     peer: Peer,
@@ -24,26 +25,22 @@ pub(crate) struct Driver {
     pub(crate) version: String,
 }
 
-/// What has been done, and how long it took.
+/// The result of an order: the turns, and how long they took.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
     pub(crate) took: Duration,
     pub(crate) times: u64,
-    /// With those before and after the measurement.
+    /// The turns before and after the measurement included.
     pub(crate) all_times: u64,
 }
 
 impl Driver {
     /// Starts the process, and waits until it is ready.
-    pub(crate) async fn start(
-        peer: Peer,
-        connect_string: &str,
-        session_timeout: Duration,
-    ) -> anyhow::Result<Driver> {
+    pub(crate) async fn start(peer: Peer, connect_string: &str) -> anyhow::Result<Driver> {
         let command = peer.command()?;
         let mut child = Command::from(command)
             .arg(connect_string)
-            .arg(session_timeout.as_millis().to_string())
+            .arg(SESSION_TIMEOUT.as_millis().to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -62,12 +59,12 @@ impl Driver {
         Ok(driver)
     }
 
-    /// The process.
+    /// The id of the process.
     pub(crate) fn process_id(&self) -> Option<u32> {
         self.child.id()
     }
 
-    /// Lets contenders take turns for so long.
+    /// Lets contenders take turns for this time.
     pub(crate) async fn run(
         &mut self,
         work: &str,
@@ -81,7 +78,7 @@ impl Driver {
         self.done(time + PATIENCE).await
     }
 
-    /// Lets so many more wait behind the same holder.
+    /// Adds waiters behind the same holder.
     pub(crate) async fn queue(
         &mut self,
         work: &str,
@@ -94,13 +91,13 @@ impl Driver {
         Ok(())
     }
 
-    /// Lets the holder go, and waits until all have held.
+    /// Lets the holder release, and waits until all waiters have held.
     pub(crate) async fn release(&mut self) -> anyhow::Result<Done> {
         self.order("release").await?;
         self.done(PATIENCE).await
     }
 
-    /// What is in use of a heap of fixed size.
+    /// How many bytes of a heap of fixed size are in use.
     pub(crate) async fn heap_in_use(&mut self) -> anyhow::Result<u64> {
         self.order("memory").await?;
         let answer = self.answer("memory ", PATIENCE).await?;
@@ -109,7 +106,7 @@ impl Driver {
             .with_context(|| format!("{}: {answer:?}", self.peer.name()))
     }
 
-    /// Lets it close its sessions and end.
+    /// Lets the process close its sessions and end.
     pub(crate) async fn end(mut self) -> anyhow::Result<()> {
         drop(self.orders);
         let status = timeout(PATIENCE, self.child.wait()).await;
@@ -141,7 +138,7 @@ impl Driver {
         done().with_context(|| format!("{}: {answer:?}", self.peer.name()))
     }
 
-    /// What follows this word in the next line.
+    /// The rest of the next line, which must begin with this word.
     async fn answer(&mut self, word: &str, patience: Duration) -> anyhow::Result<String> {
         let name = self.peer.name();
         let line = timeout(patience, self.answers.next_line())

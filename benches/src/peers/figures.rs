@@ -1,4 +1,4 @@
-//! What has been measured, round by round.
+//! The figures, round by round.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl Figures {
         Spread::of(rounds).map(|spread| spread.median)
     }
 
-    /// How many times better ours is than the other, in each round.
+    /// How many times better ours is than the other library, in each round.
     pub(crate) fn ratio(&self, row: Row, other: Peer) -> Option<Spread> {
         let ours = self.rounds(row, Peer::Ours);
         let others = self.rounds(row, other);

@@ -1,57 +1,44 @@
-//! A library in Rust at work: what the other side of the conversation does.
+//! What a library in Rust must be able to do.
 
-use std::collections::HashMap;
-use std::io::{BufRead, Write, stdin, stdout};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt};
-use tokio::sync::{Barrier, mpsc};
-use tokio::task::JoinSet;
-
-use crate::client::OfClient;
-use crate::ours::Ours;
-use crate::peer::Rust;
 
 /// The permits of a semaphore.
 pub(crate) const PERMITS: u32 = 5;
 
-const SESSIONS_OF_WAITERS: usize = 4;
-
-/// What can be acquired.
+/// A kind of lock that contenders acquire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Lock,
-    /// One whose release nobody waits for.
+    /// An exclusive lock whose release is not awaited.
     Dropped,
-    /// One for all the tasks of a process.
+    /// An exclusive lock for all the tasks of a process.
     Shared,
     Read,
     Write,
     Semaphore,
-    /// A try, which acquires nothing.
+    /// A try for a lock that another session holds. It acquires nothing.
     Try,
 }
 
-/// Lets go.
+/// A release under way.
 pub(crate) type Release = BoxFuture<'static, anyhow::Result<()>>;
 
-/// Something that can be acquired again and again.
+/// A lock that can be acquired again and again.
 #[async_trait]
 pub(crate) trait Lock: Send + Sync {
     async fn acquire(&self) -> anyhow::Result<Release>;
 }
 
-/// A library with its sessions, which it opens when they are first used.
+/// A library with its sessions. It opens each session when that is first used.
 #[async_trait]
 pub(crate) trait Library: Send {
     /// Its name and version.
     fn version(&self) -> String;
 
-    /// Something to acquire in this one of the sessions.
+    /// A lock of this kind, in the session of this number.
     async fn lock(
         &mut self,
         kind: Kind,
@@ -63,225 +50,7 @@ pub(crate) trait Library: Send {
     async fn close(&mut self);
 }
 
-/// Does what the standard input says, until it ends.
-///
-/// # Errors
-///
-/// When an order cannot be understood or done.
-pub(crate) fn work(
-    library: Rust,
-    connect_string: &str,
-    session_timeout: Duration,
-) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Runtime::new()?;
-    let library: Box<dyn Library> = match library {
-        Rust::Ours => Box::new(Ours::new(connect_string, session_timeout)),
-        Rust::Client => Box::new(OfClient::new(connect_string, session_timeout)),
-    };
-    say(&format!("ready {}", library.version()))?;
-    let mut worker = Worker {
-        library,
-        holders: HashMap::new(),
-        queue: None,
-    };
-    for order in stdin().lock().lines() {
-        let order = order?;
-        let words: Vec<&str> = order.split(' ').collect();
-        let answer = runtime.block_on(worker.obey(&words)).context(order)?;
-        say(&answer)?;
-    }
-    runtime.block_on(worker.end());
-    Ok(())
-}
-
-fn say(line: &str) -> anyhow::Result<()> {
-    let mut stdout = stdout().lock();
-    writeln!(stdout, "{line}")?;
-    stdout.flush()?;
-    Ok(())
-}
-
-struct Worker {
-    library: Box<dyn Library>,
-    /// Those that let a try fail, each by its path.
-    holders: HashMap<String, Release>,
-    queue: Option<Queue>,
-}
-
-/// A holder, and others that wait for it to go.
-struct Queue {
-    holder: Release,
-    waiting: JoinSet<anyhow::Result<Instant>>,
-}
-
-impl Worker {
-    async fn obey(&mut self, words: &[&str]) -> anyhow::Result<String> {
-        match *words {
-            ["run", work, path, size, milliseconds] => {
-                let contenders = self.contenders(work, path, size.parse()?).await?;
-                let time = Duration::from_millis(milliseconds.parse()?);
-                let (took, turns, all) = run(contenders, time).await?;
-                Ok(format!("done {} {turns} {all}", took.as_nanos()))
-            }
-            ["queue", work, path, waiters] => {
-                self.queue(work, path, waiters.parse()?).await?;
-                Ok("queued".to_owned())
-            }
-            ["release"] => {
-                let queue = self.queue.take().context("nobody waits")?;
-                let waiters = queue.waiting.len();
-                let took = queue.release().await?;
-                Ok(format!("done {} {waiters} {waiters}", took.as_nanos()))
-            }
-            // There is no heap of fixed size.
-            ["memory"] => Ok("memory 0".to_owned()),
-            _ => bail!("not understood"),
-        }
-    }
-
-    async fn contenders(
-        &mut self,
-        work: &str,
-        path: &str,
-        size: usize,
-    ) -> anyhow::Result<Vec<Arc<dyn Lock>>> {
-        let library = &mut self.library;
-        let mut contenders = Vec::with_capacity(size);
-        match work {
-            "lock" => contenders.push(library.lock(Kind::Lock, 0, path).await?),
-            "read" => contenders.push(library.lock(Kind::Read, 0, path).await?),
-            "write" => contenders.push(library.lock(Kind::Write, 0, path).await?),
-            "semaphore" => contenders.push(library.lock(Kind::Semaphore, 0, path).await?),
-            "dropped" => contenders.push(library.lock(Kind::Dropped, 0, path).await?),
-            "try" => {
-                if !self.holders.contains_key(path) {
-                    let holder = library.lock(Kind::Lock, 1, path).await?;
-                    self.holders
-                        .insert(path.to_owned(), holder.acquire().await?);
-                }
-                contenders.push(library.lock(Kind::Try, 0, path).await?);
-            }
-            "contended" => {
-                for session in 0..size {
-                    contenders.push(library.lock(Kind::Lock, session, path).await?);
-                }
-            }
-            "many" => {
-                for number in 0..size {
-                    let path = format!("{path}/{number}");
-                    contenders.push(library.lock(Kind::Lock, 0, &path).await?);
-                }
-            }
-            "tasks" => {
-                let shared = library.lock(Kind::Shared, 0, path).await?;
-                contenders.resize(size, shared);
-            }
-            _ => bail!("no such work"),
-        }
-        Ok(contenders)
-    }
-
-    /// Whoever still waits does so in vain.
-    async fn end(mut self) {
-        drop(self.queue);
-        drop(self.holders);
-        self.library.close().await;
-    }
-
-    async fn queue(&mut self, work: &str, path: &str, waiters: usize) -> anyhow::Result<()> {
-        let (holder, waiter, sessions) = match work {
-            "readers" => (Kind::Write, Kind::Read, waiters),
-            "waiters" => (Kind::Lock, Kind::Lock, SESSIONS_OF_WAITERS),
-            _ => bail!("no such work"),
-        };
-        let mut queue = match self.queue.take() {
-            Some(queue) => queue,
-            None => Queue {
-                holder: self.library.lock(holder, 0, path).await?.acquire().await?,
-                waiting: JoinSet::new(),
-            },
-        };
-        let all_hold = Arc::new(Barrier::new(waiters));
-        for number in 0..waiters {
-            let session = 1 + number % sessions;
-            let lock = self.library.lock(waiter, session, path).await?;
-            let all_hold = all_hold.clone();
-            queue.waiting.spawn(async move {
-                let hold = lock.acquire().await?;
-                let at = Instant::now();
-                all_hold.wait().await;
-                hold.await?;
-                Ok(at)
-            });
-        }
-        self.queue = Some(queue);
-        Ok(())
-    }
-}
-
-impl Queue {
-    /// How long it takes until all of them hold.
-    async fn release(mut self) -> anyhow::Result<Duration> {
-        // On a worker, where a service's tasks run.
-        let holder = self.holder;
-        let began = tokio::spawn(async move {
-            let began = Instant::now();
-            holder.await.map(|()| began)
-        });
-        let mut last = None;
-        while let Some(waited) = self.waiting.join_next().await {
-            last = last.max(Some(waited??));
-        }
-        let last = last.context("nobody waited")?;
-        Ok(last - began.await??)
-    }
-}
-
-/// How long about this time was, how many turns they have taken in it, and how many altogether.
-async fn run(
-    contenders: Vec<Arc<dyn Lock>>,
-    time: Duration,
-) -> anyhow::Result<(Duration, u64, u64)> {
-    let first_turns = contenders.len() as u64;
-    let taken = Arc::new(AtomicU64::new(0));
-    let stopped = Arc::new(AtomicBool::new(false));
-    let mut tasks = JoinSet::new();
-    let (begun, mut begins) = mpsc::channel(contenders.len());
-    for lock in contenders {
-        let (taken, stopped, begun) = (taken.clone(), stopped.clone(), begun.clone());
-        tasks.spawn(async move {
-            let release = lock.acquire().await?;
-            begun.send(()).await?;
-            release.await?;
-            while !stopped.load(Ordering::Relaxed) {
-                let release = lock.acquire().await?;
-                taken.fetch_add(1, Ordering::Relaxed);
-                release.await?;
-            }
-            anyhow::Ok(())
-        });
-    }
-    let measured = async {
-        for _ in 0..tasks.len() {
-            begins.recv().await.context("a contender has failed")?;
-        }
-        let before = taken.load(Ordering::Relaxed);
-        let from = Instant::now();
-        tokio::time::sleep(time).await;
-        let after = taken.load(Ordering::Relaxed);
-        anyhow::Ok((from.elapsed(), after - before))
-    };
-    drop(begun);
-    let measured = measured.await;
-    stopped.store(true, Ordering::Relaxed);
-    while let Some(ended) = tasks.join_next().await {
-        ended??;
-    }
-    let (took, turns) = measured?;
-    Ok((took, turns, first_turns + taken.load(Ordering::Relaxed)))
-}
-
-/// The session of this number, opened by `open` with those before it unless it is there.
+/// The session of this number. Opens it, and all sessions of lower numbers, unless they are open.
 pub(crate) async fn nth<S, F: Future<Output = anyhow::Result<S>> + Send>(
     sessions: &mut Vec<S>,
     number: usize,
@@ -294,7 +63,7 @@ pub(crate) async fn nth<S, F: Future<Output = anyhow::Result<S>> + Send>(
     Ok(&sessions[number])
 }
 
-/// One that does nothing more.
+/// A release that has nothing to do.
 pub(crate) fn nothing_to_release() -> Release {
     async { Ok(()) }.boxed()
 }

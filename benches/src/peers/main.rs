@@ -3,11 +3,11 @@
 //!
 //! `cargo xtask bench peers` installs what it needs and runs it.
 //!
-//! Each is at work in a process of its own, over its own sessions to the same server: ours and the
-//! client's in this program again (`library`), Curator in `java/CuratorPeer.java`, kazoo in
-//! `python/kazoo_peer.py`. They are told what to do on their standard input, a line each, and say
-//! on their standard output what came of it. They measure themselves, by their own monotonic
-//! clocks, so that nothing of that conversation is in the figures.
+//! Each library works in a process of its own, over its own sessions to the same server: ours and
+//! the client's in this program again (`worker`), Curator in `java/CuratorPeer.java`, kazoo in
+//! `python/kazoo_peer.py`. Each process reads orders from its standard input, a line each, and
+//! writes an answer to its standard output. Each process measures itself, by its own monotonic
+//! clock, so that the conversation is not in the figures.
 //!
 //! ```text
 //! <program> <connect string> <session timeout, ms>
@@ -19,26 +19,26 @@
 //! | `run <work> <path> <size> <ms>` | `done <nanoseconds> <turns> <all turns>` |
 //! | `queue <work> <path> <waiters>` | `queued`, once they have begun to wait |
 //! | `release` | `done <nanoseconds> <waiters> <waiters>` |
-//! | `memory` | `memory <bytes>` in use on a heap of fixed size, after a collection; 0 where there is none such |
+//! | `memory` | `memory <bytes>` in use on a heap of fixed size, after a collection; 0 if there is no such heap |
 //!
-//! `run` lets contenders take turns, each of which is an acquisition and the release of it, one
-//! after the other without rest. Each contender is a thread, or a task. Once each has had a turn,
-//! the turns of all of them are counted for that long; all turns are those before and after it, too.
+//! `run` lets contenders take turns without rest. A turn is an acquisition and its release. Each
+//! contender is a thread or a task. Once each contender has had a turn, the turns of all of them
+//! are counted for the given time. "All turns" includes the turns before and after that time.
 //!
 //! | work | contenders |
 //! |---|---|
 //! | `lock`, `read`, `write`, `semaphore` | one; of the semaphore it wants one of 5 permits |
 //! | `dropped` | one for a lock, which leaves the release to the background |
 //! | `try` | one, which tries for a lock that another session holds |
-//! | `contended` | so many for one lock, each in a session of its own |
-//! | `many` | so many in one session, each for a lock of its own |
-//! | `tasks` | so many in one session for one lock, in the way that is fastest with the library |
+//! | `contended` | `size` for one lock, each in a session of its own |
+//! | `many` | `size` in one session, each for a lock of its own |
+//! | `tasks` | `size` in one session for one lock, in the fastest way that the library has |
 //!
-//! `queue` lets a holder acquire, unless one does already, and so many others wait for it to go:
-//! with `readers` a writer, and readers behind it, each in a session of its own; with `waiters` the
-//! holder of a lock in one session, and contenders in four others. `release` lets the writer go; it
-//! is answered when all readers have held at the same time and let go, with how long it took from
-//! the call of the release until the last of them held.
+//! `queue` lets a holder acquire, unless there is one, and adds waiters behind it. With `readers`
+//! the holder is a writer, and the waiters are readers, each in a session of its own. With `waiters`
+//! the holder has a lock in one session, and the waiters share four other sessions. `release` lets
+//! the writer release. It is answered when all readers have held at the same time and released,
+//! with the time from the call of the release until the last of them held.
 //!
 //! The end of the input is the end of the process.
 
@@ -47,20 +47,24 @@ mod client;
 mod driver;
 mod figures;
 mod library;
+mod memory;
 mod ours;
+mod passed;
 mod peer;
+mod plan;
 mod processor;
 mod row;
 mod summary;
 mod target;
+mod worker;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
-use crate::bench::Options;
 use crate::peer::Rust;
+use crate::plan::Options;
 
 /// The same work by these recipes, by Apache Curator, by kazoo, and by the lock of
 /// zookeeper-client, on the same server, in turns.
@@ -77,7 +81,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Role {
-    /// Be one of the libraries at work, as the standard input says.
+    /// Be one of the libraries at work, by the orders on the standard input.
     #[command(hide = true)]
     Work {
         library: Rust,
@@ -103,7 +107,7 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
             library,
             connect_string,
             session_timeout,
-        }) => library::work(
+        }) => worker::work(
             library,
             &connect_string,
             Duration::from_millis(session_timeout),

@@ -13,7 +13,7 @@ use zookeeper_recipes_semaphore::Semaphore;
 
 use crate::library::{Kind, Library, Lock, PERMITS, Release, nothing_to_release, nth};
 
-/// How often in a row the tasks of a process hand a lock on among themselves.
+/// How many times in a row the tasks of a process may pass a lock on locally.
 pub(crate) const LOCAL_HANDOVERS: u32 = 100;
 
 /// These recipes.

@@ -1,4 +1,4 @@
-//! Who does it.
+//! The libraries that are compared.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,13 @@ use zookeeper_recipes_fleet::{Program, ProgramError};
 use crate::row::Row;
 use zookeeper_recipes_benches::report::target;
 
-/// A heap of fixed size, that is in memory from the beginning: what else the process grows by is
-/// not heap, and it does not collect more often at first than later.
+/// A heap of fixed size, which is in memory from the beginning.
+///
+/// All growth of the process is outside the heap, and collections are no more frequent at first
+/// than later.
 const JAVA_OPTIONS: [&str; 3] = ["-Xms512m", "-Xmx512m", "-XX:+AlwaysPreTouch"];
 
-/// A library that is at work in this program.
+/// A library that works in this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Rust {
     /// These recipes.
@@ -24,7 +26,7 @@ pub(crate) enum Rust {
     Client,
 }
 
-/// Whose library it is.
+/// A library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Peer {
     Ours,
@@ -41,7 +43,7 @@ impl Peer {
         Peer::ALL.into_iter().filter(|peer| *peer != Peer::Ours)
     }
 
-    /// What a report calls it.
+    /// The name in a report.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Peer::Ours => "ours",
@@ -51,7 +53,7 @@ impl Peer {
         }
     }
 
-    /// A directory of its own.
+    /// The directory that no other library uses.
     pub(crate) fn directory(self) -> &'static str {
         match self {
             Peer::Ours => "/ours",
@@ -61,13 +63,13 @@ impl Peer {
         }
     }
 
-    /// Whether it has such a thing at all.
+    /// Whether the library can do the work of a row.
     pub(crate) fn has(self, row: Row) -> bool {
         match self {
             Peer::Ours => true,
-            // Their releases are over when they return.
+            // A release is over when their call returns.
             Peer::Curator | Peer::Kazoo => row != Row::Dropped,
-            // Nothing but an exclusive lock, and no try for it.
+            // It has an exclusive lock only, and no try for it.
             Peer::Client => !matches!(
                 row,
                 Row::Read | Row::Write | Row::Semaphore | Row::Try | Row::Readers
@@ -75,11 +77,11 @@ impl Peer {
         }
     }
 
-    /// The program that does it; the connect string and the session timeout are to be added.
+    /// The program in which the library works. The caller adds connect string and session timeout.
     ///
     /// # Errors
     ///
-    /// [`ProgramError::Missing`] where the machine lacks the library.
+    /// [`ProgramError::Missing`] if the machine lacks the library.
     pub(crate) fn command(self) -> anyhow::Result<Command> {
         let of_package = |path: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
         let program = |program: Result<Program, ProgramError>| Ok(program?.command());
@@ -99,7 +101,7 @@ impl Peer {
     }
 }
 
-/// This program again, which then is the library at work.
+/// This program again, in the role of a library at work.
 fn itself(library: Rust) -> anyhow::Result<Command> {
     let program: PathBuf = env::current_exe().context("cannot tell which program this is")?;
     let mut command = Command::new(program);

@@ -1,7 +1,7 @@
-//! How long a process has been on a processor.
+//! The processor time of a process.
 //!
-//! Where client and server share the processors with each other and with whatever else runs, this
-//! says more of what a turn costs than the time that it takes.
+//! Client and server share the processors with each other and with other processes. So the
+//! processor time says more about the cost of a turn than the time that the turn takes.
 
 use std::fs;
 use std::ops::AddAssign;
@@ -10,11 +10,11 @@ use std::time::Duration;
 use crate::peer::Peer;
 use crate::row::Row;
 
-/// The processor time of all threads of a process since it began, where the system tells; in steps
-/// of its clock, most often of 10 ms.
+/// The processor time of all threads of a process since it began; `None` if the system does not
+/// tell. The system counts in steps, usually of 10 ms.
 pub(crate) fn processor_time(process: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The second field is the name, in parentheses, with whatever in it.
+    // The second field is the name, in parentheses. It may contain spaces and parentheses.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;
@@ -25,13 +25,13 @@ pub(crate) fn processor_time(process: u32) -> Option<Duration> {
     ))
 }
 
-/// What turns have cost the processors.
+/// The processor time of some turns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
     pub(crate) turns: u64,
-    /// Of the process whose turns they are.
+    /// The time of the library's process.
     pub(crate) client: Duration,
-    /// Of the server.
+    /// The time of the server.
     pub(crate) server: Duration,
 }
 
@@ -43,7 +43,7 @@ impl AddAssign for Cost {
     }
 }
 
-/// What all rounds together have cost.
+/// The processor time of all rounds together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Costs {
     costs: Vec<(Row, Peer, Cost)>,
@@ -58,12 +58,12 @@ impl Costs {
         }
     }
 
-    /// What a turn has cost the client, in microseconds.
+    /// The time of the library's process for a turn, in microseconds.
     pub(crate) fn client(&self, row: Row, peer: Peer) -> Option<f64> {
         self.of_a_turn(row, peer, |cost| cost.client)
     }
 
-    /// What a turn has cost the server, in microseconds.
+    /// The time of the server for a turn, in microseconds.
     pub(crate) fn server(&self, row: Row, peer: Peer) -> Option<f64> {
         self.of_a_turn(row, peer, |cost| cost.server)
     }

@@ -1,4 +1,4 @@
-//! What all of them do.
+//! The rows of the comparison.
 
 use clap::ValueEnum;
 
@@ -39,16 +39,16 @@ pub(crate) enum Row {
 /// How a row is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
-    /// By the turns that are taken in a while.
+    /// By the turns in a given time.
     Turns {
-        /// As the programs call it.
+        /// The name of the work in the conversation with a program.
         work: &'static str,
-        /// How many contend.
+        /// The number of contenders.
         size: usize,
     },
     /// By the time until all readers hold.
     Readers {
-        /// How many there are.
+        /// The number of readers.
         readers: usize,
     },
     /// By the growth of the process.
@@ -56,12 +56,12 @@ pub(crate) enum Measure {
 }
 
 impl Row {
-    /// All there are.
+    /// All rows.
     pub(crate) fn all() -> &'static [Row] {
         Row::value_variants()
     }
 
-    /// What a report calls it.
+    /// The name in a report.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Row::Lock => "lock, uncontended",
@@ -80,7 +80,7 @@ impl Row {
         }
     }
 
-    /// What its figures are.
+    /// The unit of the figures.
     pub(crate) fn unit(self) -> &'static str {
         match self.measure() {
             Measure::Turns { .. } => "1/s",
@@ -89,7 +89,7 @@ impl Row {
         }
     }
 
-    /// Its name on the command line, in paths and in files.
+    /// The name on the command line, in paths and in files.
     pub(crate) fn name(self) -> String {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())

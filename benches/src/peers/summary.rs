@@ -1,11 +1,12 @@
-//! What came of it, in a report.
+//! The report of the comparison.
 
 use std::fmt::Write as _;
 
-use crate::bench::{Passed, Plan};
 use crate::figures::Figures;
 use crate::ours::LOCAL_HANDOVERS;
+use crate::passed::Passed;
 use crate::peer::Peer;
+use crate::plan::Plan;
 use crate::processor::Costs;
 use crate::row::Row;
 use crate::target::{OVER_RAW_REQUESTS, Target};
@@ -13,28 +14,28 @@ use zookeeper_recipes_benches::Overhead;
 use zookeeper_recipes_benches::SESSION_TIMEOUT;
 use zookeeper_recipes_benches::report::{Bars, Cell, Column, Group, Machine, Report, Table, shown};
 
-/// What has been measured, and how.
+/// All figures, and how they were measured.
 #[derive(Debug)]
 pub(crate) struct Summary<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) versions: Vec<(Peer, String)>,
-    /// Those that this machine lacks, each with what to install.
+    /// The libraries that this machine lacks, each with the advice to install it.
     pub(crate) missing: Vec<(Peer, String)>,
     pub(crate) warm_up_turns: Vec<(Peer, u64)>,
     pub(crate) figures: Figures,
-    /// What turns have cost the processors.
+    /// The processor time of turns.
     pub(crate) costs: Costs,
-    /// What has passed on the wire.
+    /// The traffic on the wire.
     pub(crate) passed: Vec<Passed>,
     /// Uncontended acquisitions beside their requests alone.
     pub(crate) beside_requests: Vec<Overhead>,
 }
 
-/// Writes it down.
+/// Writes the report.
 ///
 /// # Errors
 ///
-/// When the picture cannot be drawn.
+/// If the picture cannot be drawn.
 pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Result<Report> {
     let title = "The same work by these recipes, by Curator, by kazoo and by Client::lock";
     let mut report = Report::new("peers", title, machine);
@@ -57,9 +58,9 @@ pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Resu
     if !summary.beside_requests.is_empty() {
         report.heading("Beside the same requests alone");
         report.paragraph(
-            "Uncontended, on one connection, in turns: what the recipes add to the requests that \
-             they send. First of each kind the requests by zookeeper-client itself, then by the \
-             trait that the recipes call it through.",
+            "The time that the recipes add to the requests that they send: uncontended, on one \
+             connection, in turns. The first row of each kind is the requests by zookeeper-client \
+             itself, the second is the requests by the trait that the recipes call.",
         );
         report.table("requests", &summary.requests());
     }
@@ -67,16 +68,16 @@ pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Resu
     report.heading("What a turn costs the processors");
     report.paragraph(
         "Microseconds of processor time for a turn, of the library's process and of the server's, \
-         over all rounds. Nothing else that runs on the machine is in it.",
+         over all rounds. Other processes of the machine are not in it.",
     );
     report.table("processors", &summary.processors());
 
     if !summary.passed.is_empty() {
         report.heading("What passes on the wire");
         report.paragraph(
-            "Requests and bytes for each turn, an acquisition and its release; of the readers for \
-             each of them, with their part in the writer's. Counted by a proxy, apart from the \
-             measurement, over all turns from the first to the last.",
+            "Requests and bytes for each turn, an acquisition and its release. A reader's turn \
+             includes its part of the writer's. Counted by a proxy, in a run of its own, over all \
+             turns from the first to the last.",
         );
         report.table("wire", &summary.wire());
         report.data("wire-each", &summary.wire_each());
@@ -290,7 +291,7 @@ impl Summary<'_> {
         table
     }
 
-    /// With the notifications, and what of the bytes is lists.
+    /// The traffic of each library, with the notifications and the bytes of lists.
     fn wire_each(&self) -> Table {
         let mut table = Table::new([
             Column::text("row"),
@@ -362,27 +363,27 @@ impl Summary<'_> {
              server, with a session timeout of {SESSION_TIMEOUT:?}, and measures itself by its \
              monotonic clock. In each of {rounds} rounds each is measured once, and each round \
              begins with another one.\n\
-             - Before, each did each work for {warm_up:?}, so that Java had compiled what is used \
-             often, in the server and in Curator. Turns of the warm-up: {}.\n\
+             - Before that, each library did each work for {warm_up:?}, so that Java had compiled \
+             the code in use, in the server and in Curator. Turns of the warm-up: {}.\n\
              - A turn is an acquisition and the release of it, awaited, for {time:?}; contenders \
              never rest, and each has had a turn before any is counted. Client::lock has no \
              release to await: its deletion goes on in the background while the next turn begins, \
              so that it goes to the server together with the next creation. Ours does the same \
-             where the hold is dropped; the row in which the release is not awaited has both.\n\
+             if the hold is dropped; the row in which the release is not awaited has both.\n\
              - A contender is a thread with Curator and kazoo, a task with ours and Client::lock, \
              on a worker for each core.\n\
              - A failed try is ours by `try_acquire`, Curator's by `acquire(0)`, kazoo's by \
              `blocking=False`; another session holds the lock.\n\
              - Curator's semaphore is InterProcessSemaphoreV2.\n\
              - The readers are each in a session of their own, and all of them watch before the \
-             writer goes: from its call of release until the last of them holds, {releases} times \
+             writer releases: from its call of release until the last of them holds, {releases} times \
              in a round.\n\
              - 100 tasks want one lock: they share one of ours, with {LOCAL_HANDOVERS} local \
              handovers in a row, and have one each of Curator and kazoo, which are slower when \
              shared (all are woken by each release; they poll).\n\
              - The memory of a waiter: the growth of a new process by {waiters} more waiters for one \
-             lock, beyond the first {first_waiters}, in four sessions, five times at most, a task or a thread each; they come by and \
-             by, so that no burst of answers is in it. Ours and \
+             lock, beyond the first {first_waiters}, in four sessions, five times at most, a task or a \
+             thread each. They come a few at a time, so that no burst of replies is in it. Ours and \
              Client::lock: the resident set. kazoo: the resident set, after a collection. Curator: \
              the resident set outside the heap, which is of fixed size and touched at the start, \
              and what is in use on the heap after a collection.",

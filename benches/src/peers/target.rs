@@ -1,11 +1,11 @@
-//! What is to be reached.
+//! The targets: the ratios that must be reached.
 
 use crate::figures::Figures;
 use crate::peer::Peer;
 use crate::row::Row;
 use zookeeper_recipes_benches::Spread;
 
-/// The least ratio of ours to another's in a row.
+/// The least ratio of our figure to another library's, in one row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Target {
     pub(crate) row: Row,
@@ -13,10 +13,10 @@ pub(crate) struct Target {
     pub(crate) ratio: f64,
 }
 
-/// How many times as long as its requests alone an uncontended acquisition and release may take.
+/// The greatest ratio of an uncontended turn's time to the time of its requests alone.
 pub(crate) const OVER_RAW_REQUESTS: f64 = 1.05;
 
-/// In each row.
+/// The target in each row.
 const KAZOO: f64 = 4.0;
 
 const CURATOR: [(Row, f64); 8] = [
@@ -31,7 +31,7 @@ const CURATOR: [(Row, f64); 8] = [
 ];
 
 impl Target {
-    /// All there are.
+    /// All targets.
     pub(crate) fn all() -> impl Iterator<Item = Target> {
         let of = |peer| move |(row, ratio)| Target { row, peer, ratio };
         let kazoo = Row::all().iter().map(|row| (*row, KAZOO));
@@ -39,7 +39,7 @@ impl Target {
         curator.chain(kazoo.map(of(Peer::Kazoo)))
     }
 
-    /// What has been measured of it, and whether that is enough.
+    /// The measured ratio, and whether it reaches the target.
     pub(crate) fn judge(self, figures: &Figures) -> Option<(Spread, bool)> {
         let measured = figures.ratio(self.row, self.peer)?;
         Some((measured, measured.median >= self.ratio))

@@ -1,13 +1,11 @@
-//! What was found, in words, figures and pictures.
+//! The findings, in words, figures and pictures.
 
 use hdrhistogram::Histogram;
 use zookeeper_recipes_benches::measure::{Cost, Costs, Times};
 use zookeeper_recipes_benches::report::{Cell, Column, Machine, Plot, Report, Series, Table};
 use zookeeper_recipes_benches::way::Way;
 
-use crate::SESSIONS;
-
-/// What was found of one way to wait, with so many contenders.
+/// The findings for one way to wait and one number of contenders.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) way: Way,
@@ -21,9 +19,11 @@ pub(crate) struct Row {
 pub(crate) struct Findings {
     pub(crate) rows: Vec<Row>,
     pub(crate) ways: Vec<Way>,
+    /// How many sessions the contenders share at most.
+    pub(crate) sessions: usize,
 }
 
-/// The half of a handover.
+/// One of the two steps of a turn: joining the queue, handing over.
 struct Step {
     name: &'static str,
     heading: &'static str,
@@ -51,21 +51,22 @@ const STEPS: [Step; 2] = [
 ];
 
 impl Findings {
-    /// Writes it all down.
+    /// Writes the report.
     ///
     /// # Errors
     ///
-    /// When a picture cannot be drawn.
+    /// If a picture cannot be drawn.
     pub(crate) fn report(&self, machine: Machine) -> anyhow::Result<Report> {
         let mut report = Report::new("queue", "What a long queue costs", machine);
         report.paragraph(&format!(
-            "Contenders queue for one exclusive lock, in at most {SESSIONS} sessions that they \
-             share. The holder releases, the next one holds, and the one before comes back behind \
-             all others. All that may grow with the queue is the list of it: beside what each step \
-             costs stands what is left of that without the bytes of lists, and over the time of a \
-             list alone, of the same queue. Requests and bytes are counted on the wire by a proxy, \
-             in a run of its own; pings, probes and what TCP adds are not in them. Times are \
-             medians."
+            "Contenders queue for one exclusive lock, in at most {} sessions that they \
+             share. The holder releases, the next one holds, and the earlier holder comes back behind \
+             all others. Only the list of the queue may grow with the queue. So the tables show \
+             the cost of each step, the same cost without the bytes of lists, and the time beyond \
+             that of a list alone, of the same queue. Requests and bytes are counted on the wire \
+             by a proxy, in a run of its own; pings, probes and TCP's headers are not counted. \
+             Times are medians.",
+            self.sessions
         ));
         for step in STEPS {
             report.heading(step.heading);
@@ -180,7 +181,7 @@ impl Findings {
     }
 }
 
-/// What one step has cost, each time.
+/// The cost of one step, for each time that it was done.
 struct Figures {
     requests: f64,
     bytes: f64,

@@ -1,4 +1,4 @@
-//! What entering and passing on a lock costs, as the queue for it grows.
+//! The cost of entering the queue of a lock and of a handover, as the queue grows.
 //!
 //! `cargo xtask bench queue` installs what it needs and runs it.
 
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use clap::Parser;
 use zookeeper_recipes_benches::Testbed;
-use zookeeper_recipes_benches::crowd::Member;
 use zookeeper_recipes_benches::measure::{Field, Limits, Setting};
+use zookeeper_recipes_benches::member::Member;
 use zookeeper_recipes_benches::progress::Progress;
 use zookeeper_recipes_benches::report::{Destination, Machine};
 use zookeeper_recipes_benches::way::{Subject, Wakes, Way};
@@ -21,7 +21,7 @@ use crate::findings::{Findings, Row};
 /// How many sessions the contenders share.
 const SESSIONS: usize = 100;
 
-/// What entering and passing on a lock costs, as the queue for it grows.
+/// The cost of entering the queue of a lock and of a handover, as the queue grows.
 #[derive(Debug, Parser)]
 #[command(bin_name = "cargo xtask bench queue")]
 struct Arguments {
@@ -112,10 +112,14 @@ async fn measure(testbed: &Testbed, arguments: &Arguments) -> anyhow::Result<Fin
         Member::close(members).await;
     }
     progress.finish();
-    Ok(Findings { rows, ways })
+    Ok(Findings {
+        rows,
+        ways,
+        sessions: SESSIONS,
+    })
 }
 
-/// So often, unless that takes too long.
+/// At most this number of times, and fewer if that takes too long.
 fn of_times(times: usize) -> Limits {
     Limits {
         least: times.min(20),

@@ -1,4 +1,4 @@
-//! What a bench has run on.
+//! The machine and the server that a bench ran on.
 
 use std::fmt;
 use std::fs;
@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 
 use zookeeper_recipes_testkit::{Error, FourLetterWord, Server};
 
-/// A machine, and what of its software decides over the figures. Never its name or place.
+/// A machine, and the software on it that decides the figures. It has no name and no address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     processor: String,
@@ -19,11 +19,11 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This machine, with this server.
+    /// Describes this machine and this server.
     ///
     /// # Errors
     ///
-    /// When the server does not answer.
+    /// If the server does not answer.
     pub async fn with(server: &Server) -> Result<Machine, Error> {
         let environment = server.ask(FourLetterWord::Envi).await?;
         let configuration = server.ask(FourLetterWord::Conf).await?;
@@ -45,7 +45,7 @@ impl Machine {
         })
     }
 
-    /// Its name as a part of a file's.
+    /// The machine's name, fit to be part of a file's name.
     pub(super) fn slug(&self) -> String {
         let processor = self.processor.replace("(R)", "").replace("(TM)", "");
         let name = format!("{processor} {} cores", self.cores);
@@ -61,7 +61,7 @@ impl Machine {
     }
 }
 
-/// In whole sentences.
+/// Writes whole sentences.
 impl fmt::Display for Machine {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Machine {
@@ -81,7 +81,7 @@ impl fmt::Display for Machine {
     }
 }
 
-/// What stands behind `name=` in one of the lines.
+/// The text behind `name=` in one of the lines.
 fn value<'a>(lines: &'a str, name: &str) -> Option<&'a str> {
     lines
         .lines()

@@ -11,10 +11,10 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 const SIZE: (u32, u32) = (960, 540);
 
-/// The width of what is to the right of the curves: their names.
+/// The width of the names of the curves, right of them.
 const LEGEND: i32 = 250;
 
-/// Told apart by colour-blind eyes too (by Okabe and Ito).
+/// Colours that colour-blind readers can tell apart, by Okabe and Ito.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -28,30 +28,29 @@ const COLOURS: [RGBColor; 7] = [
 /// A picture with logarithmic axes.
 #[derive(Clone, Debug)]
 pub struct Plot {
-    /// What stands above it.
+    /// The title, above the picture.
     pub title: String,
-    /// What goes to the right, with its unit.
+    /// The quantity on the horizontal axis, with its unit.
     pub right: String,
-    /// What goes up, with its unit.
+    /// The quantity on the vertical axis, with its unit.
     pub up: String,
-    /// The curves. The place here decides how one looks, so that it looks alike in all pictures
-    /// of the same series.
+    /// The curves. Curves of the same place have the same colour and mark in all pictures.
     pub series: Vec<Series>,
 }
 
 /// A curve.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// Its name, which stands beside the picture.
+    /// The name, beside the picture.
     pub name: String,
-    /// Its points. What is zero has no place on a logarithmic axis, and is left out; where nothing
-    /// is left, the name says so. Without any points, nothing is said of it.
+    /// The points. A zero has no place on a logarithmic axis, and is left out. If no other point is
+    /// left, the name says so. A curve without any points is not mentioned.
     pub points: Vec<(f64, f64)>,
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// The error itself does not outlive what was drawn on.
+/// The error of the drawing itself does not outlive the drawing area.
 fn failed(error: impl std::error::Error) -> String {
     error.to_string()
 }
@@ -101,7 +100,7 @@ impl Plot {
             }
             let at = |(right, up): (f64, f64)| chart.backend_coord(&(right.log10(), up.log10()));
             let points: Vec<(i32, i32)> = series.visible().map(at).collect();
-            // Larger than those to come, so that one sees where they coincide.
+            // Larger than the curves that follow, so that the reader sees where they coincide.
             let size = 5 + 2 * (self.series.len() - 1 - place) as i32;
             if points.len() > 1 {
                 draw_line(area, place, points.clone())?;
@@ -133,17 +132,17 @@ impl Series {
     }
 }
 
-/// A logarithmic axis: what is on it are powers of ten.
+/// A logarithmic axis, measured in powers of ten.
 struct Axis {
     range: Range<f64>,
-    /// Where it has a line and a label.
+    /// The places of a line with a label.
     labelled: Vec<f64>,
-    /// Where it has a line.
+    /// The places of a line.
     between: Vec<f64>,
 }
 
 impl Axis {
-    /// One that has a line at each value.
+    /// An axis with a line at each value.
     fn at(values: impl Iterator<Item = f64>) -> Axis {
         let mut powers: Vec<f64> = values.map(f64::log10).collect();
         powers.sort_unstable_by(f64::total_cmp);
@@ -157,7 +156,7 @@ impl Axis {
         }
     }
 
-    /// One that has a line at each power of ten, from one below the values to one above them.
+    /// An axis with a line at each power of ten, from below the values to above them.
     fn in_decades(values: impl Iterator<Item = f64>) -> Axis {
         let powers: Vec<f64> = values.map(f64::log10).collect();
         let smallest = powers.iter().copied().min_by(f64::total_cmp).unwrap_or(0.0);
@@ -203,7 +202,7 @@ impl ValueFormatter<f64> for Axis {
     }
 }
 
-/// The number that is this power of ten.
+/// This power of ten as a label.
 pub(super) fn label(power: f64) -> String {
     let number = 10_f64.powf(power);
     match number {
@@ -224,10 +223,10 @@ pub(super) fn colour(place: usize) -> RGBColor {
     COLOURS[place % COLOURS.len()]
 }
 
-/// Draws a line through points that are given in pixels.
+/// Draws a line through points in pixels.
 fn draw_line(area: &Area<'_>, place: usize, points: Vec<(i32, i32)>) -> Result<(), String> {
     let stroke = colour(place).stroke_width(3);
-    // Each second one with gaps, through which one sees what it coincides with.
+    // Each second curve has gaps, which show the curve beneath it.
     let drawn = match place > 0 && place % 2 == 0 {
         true => area.draw(&DashedPathElement::new(points, 14, 10, stroke)),
         false => area.draw(&PathElement::new(points, stroke)),
@@ -235,7 +234,7 @@ fn draw_line(area: &Area<'_>, place: usize, points: Vec<(i32, i32)>) -> Result<(
     drawn.map_err(failed)
 }
 
-/// Draws what marks a point, so many pixels to each side of it.
+/// Draws the mark of a point, of this many pixels to each side.
 fn draw_marker(
     area: &Area<'_>,
     place: usize,
@@ -244,7 +243,7 @@ fn draw_marker(
 ) -> Result<(), String> {
     let half = size / 2;
     let outline = match place % 5 {
-        // Round, as far as such a small thing can be.
+        // As round as a small mark can be.
         0 => vec![
             (-half, -size),
             (half, -size),

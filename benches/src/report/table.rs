@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// A table, whose first columns say what a row is about and whose others are its figures.
+/// A table: the first columns name the row, the others are its figures.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     columns: Vec<Column>,
@@ -16,21 +16,21 @@ pub struct Column {
     is_text: bool,
 }
 
-/// What stands in one row and column.
+/// The content of one row and column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// Words.
     Text(String),
-    /// Something that has been counted.
+    /// A count.
     Count(u64),
-    /// Something that has been measured: Markdown shows three digits that mean something, CSV all.
+    /// A measured figure. Markdown shows three significant digits, CSV shows all.
     Figure(f64),
-    /// Nothing that could be said.
+    /// No figure.
     Nothing,
 }
 
 impl Column {
-    /// Words, to the left.
+    /// A column of words, aligned to the left.
     pub fn text(name: impl Into<String>) -> Column {
         Column {
             name: name.into(),
@@ -38,7 +38,7 @@ impl Column {
         }
     }
 
-    /// Figures, to the right. The name says the unit.
+    /// A column of figures, aligned to the right. The name has the unit.
     pub fn figures(name: impl Into<String>) -> Column {
         Column {
             name: name.into(),
@@ -48,7 +48,7 @@ impl Column {
 }
 
 impl Cell {
-    /// The figure where there is one.
+    /// The figure if there is one.
     pub fn figure(figure: Option<f64>) -> Cell {
         figure.map_or(Cell::Nothing, Cell::Figure)
     }
@@ -94,14 +94,15 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// When it has more or fewer cells than there are columns.
+    /// If the row has more or fewer cells than there are columns.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let cells: Vec<Cell> = cells.into_iter().collect();
         assert_eq!(cells.len(), self.columns.len(), "a cell for each column");
         self.rows.push(cells);
     }
 
-    pub(super) fn to_markdown(&self) -> String {
+    /// The table in Markdown, its columns under each other.
+    pub fn to_markdown(&self) -> String {
         let heads = self.columns.iter().map(|column| column.name.clone());
         let mut lines: Vec<Vec<String>> = vec![heads.collect()];
         for row in &self.rows {
@@ -154,7 +155,7 @@ pub fn shown(figure: f64) -> String {
     grouped(&three_digits(figure))
 }
 
-/// A figure rounded to three digits, or to a whole number where that has more.
+/// A figure rounded to three digits, or to a whole number if that has more.
 fn three_digits(figure: f64) -> String {
     let digits = match figure.abs() {
         0.0 => 0,
@@ -167,7 +168,7 @@ fn three_digits(figure: f64) -> String {
     }
 }
 
-/// A comma between each three digits before the point.
+/// Puts a comma between each three digits before the point.
 fn grouped(number: &str) -> String {
     let end = number.find('.').unwrap_or(number.len());
     let mut grouped = String::new();

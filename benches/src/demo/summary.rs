@@ -1,0 +1,80 @@
+//! What the contests came to: a table, its legend, and whether the promises were kept.
+
+use zookeeper_recipes_benches::report::{Cell, Column, Table};
+use zookeeper_recipes_benches::way::POLL_INTERVAL;
+use zookeeper_recipes_testkit::TestEnsemble;
+
+use crate::contest::{Contest, Outcome, WAYS};
+
+/// The figures, a line for each way.
+pub(crate) fn table(outcomes: &[Outcome]) -> String {
+    let mut table = Table::new([
+        Column::text("way to wait"),
+        Column::figures("time for all"),
+        Column::figures("requests"),
+        Column::figures("notifications"),
+        Column::figures("requests per release"),
+        Column::figures("woken per release"),
+    ]);
+    for (way, outcome) in WAYS.iter().zip(outcomes) {
+        // No contender waits behind the last one; the starter's release was the first.
+        let releases = outcome.turns.max(1) as f64;
+        let (all, passing) = (outcome.all.traffic(), outcome.passing.traffic());
+        table.row(
+            [
+                way.name.to_owned(),
+                format!("{:.2} s", outcome.took.as_secs_f64()),
+                all.requests.to_string(),
+                all.notifications.to_string(),
+                format!("{:.1}", passing.requests as f64 / releases),
+                format!("{:.1}", outcome.passing.wake_ups as f64 / releases),
+            ]
+            .map(Cell::Text),
+        );
+    }
+    table.to_markdown().trim_end().to_owned()
+}
+
+/// What the figures are.
+pub(crate) fn legend(contest: &Contest, ensemble: &TestEnsemble, outcomes: &[Outcome]) -> String {
+    let by_server = outcomes
+        .iter()
+        .all(|outcome| outcome.all.by_server.is_some());
+    let source = match (by_server, ensemble.server().is_some()) {
+        (true, true) => "the server's own counts (mntr)",
+        (true, false) => "the servers' own counts (mntr), other clients' requests included",
+        (false, _) => "the clients' counts, since the server does not answer mntr",
+    };
+    let number = u32::try_from(contest.contenders).unwrap_or(u32::MAX);
+    format!(
+        "\n\
+         time for all: from the starter's release to the last one's; {:?} of it they held.\n\
+         requests, notifications: from the first acquire to the last release, by\n\
+         {source}. Neither the counting itself nor the\n\
+         sessions' probes are in it; pings are, which a session sends after 9 s of silence.\n\
+         per release: since all of them waited. Woken: notifications to other sessions than the\n\
+         releasing one. No release wakes a poller, which looks every {POLL_INTERVAL:?}.\n",
+        contest.hold.saturating_mul(number),
+    )
+}
+
+/// The promises that were kept, a line each.
+pub(crate) fn verdict(outcomes: &[Outcome]) -> Vec<String> {
+    let turns: usize = outcomes.iter().map(|outcome| outcome.turns).sum();
+    let mut lines = vec![format!(
+        "Never two at once: {turns} holds, each entered after the one before had left, \
+         each with a newer token."
+    )];
+    for (way, outcome) in WAYS.iter().zip(outcomes) {
+        let (name, turns, out_of_turn) = (way.name, outcome.turns, outcome.out_of_turn);
+        lines.push(match way.has_queue() {
+            true => {
+                format!("Order kept, {name}: {turns} of {turns} held in the order of the queue.")
+            }
+            false => {
+                format!("Order not promised, {name}: {out_of_turn} of {turns} held out of turn.")
+            }
+        });
+    }
+    lines
+}
