@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use zookeeper_client::{Acls, Client, CreateOptions};
+use zookeeper_client::{Acls, Client, CreateMode as ClientMode, CreateOptions};
 use zookeeper_recipes_core::ensemble::ServerSession;
-use zookeeper_recipes_core::{Acl, CreateMode};
+use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Permission};
 
 /// A name as long as a contender's.
 const CONTENDER: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-lock-";
@@ -31,7 +31,7 @@ impl RawClient {
     }
 }
 
-fn open(mode: CreateMode) -> CreateOptions<'static> {
+fn open(mode: ClientMode) -> CreateOptions<'static> {
     mode.with_acls(Acls::anyone_all())
 }
 
@@ -40,7 +40,7 @@ impl RawClient {
     pub(crate) async fn make(&self, directory: &str, data: &[u8]) {
         let create = self
             .client
-            .create(directory, data, &open(CreateMode::Persistent));
+            .create(directory, data, &open(ClientMode::Persistent));
         create.await.expect(ANSWERED);
     }
 
@@ -49,7 +49,7 @@ impl RawClient {
         let path = format!("{directory}/{CONTENDER}");
         let create = self
             .client
-            .create(&path, b"", &open(CreateMode::EphemeralSequential));
+            .create(&path, b"", &open(ClientMode::EphemeralSequential));
         let list = self.client.list_children(directory);
         let (_, sequence) = create.await.expect(ANSWERED);
         assert_eq!(list.await.expect(ANSWERED).len(), 1);
@@ -62,7 +62,7 @@ impl RawClient {
         let path = format!("{directory}/{CONTENDER}");
         let create = self
             .client
-            .create(&path, b"", &open(CreateMode::EphemeralSequential));
+            .create(&path, b"", &open(ClientMode::EphemeralSequential));
         let (_, sequence) = create.await.expect(ANSWERED);
         let path = format!("{path}{sequence}");
         self.client.delete(&path, None).await.expect(ANSWERED);
@@ -74,7 +74,7 @@ impl RawClient {
         let path = format!("{directory}/{CONTENDER}");
         let create = self
             .client
-            .create(&path, b"", &open(CreateMode::EphemeralSequential));
+            .create(&path, b"", &open(ClientMode::EphemeralSequential));
         let read = self.client.get_data(directory);
         let (_, sequence) = create.await.expect(ANSWERED);
         read.await.expect(ANSWERED);
@@ -86,7 +86,7 @@ impl RawClient {
     pub(crate) async fn single_node(&self, path: &str) {
         let create = self
             .client
-            .create(path, IDENTITY, &open(CreateMode::Ephemeral));
+            .create(path, IDENTITY, &open(ClientMode::Ephemeral));
         create.await.expect(ANSWERED);
         self.client.delete(path, None).await.expect(ANSWERED);
     }
@@ -104,7 +104,7 @@ impl RawSession {
     pub(crate) fn new(server: Arc<dyn ServerSession>) -> RawSession {
         RawSession {
             server,
-            acl: Acls::anyone_all().iter().cloned().collect(),
+            acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
         }
     }
 
