@@ -22,7 +22,7 @@ pub struct Way {
 }
 
 /// How the contenders of a queue wait.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct InQueue {
     strategy: WaitStrategy,
     marks_release: bool,

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use zookeeper_recipes_core::{ConnectOptions, Error, Queue, Recipe, Session, SessionState};
+use zookeeper_recipes_core::{ConnectOptions, Error, Queue, Session, SessionState};
 use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
 
 use support::First;

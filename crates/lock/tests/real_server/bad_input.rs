@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::AsyncWriteExt;
 use zookeeper_client::{Acl, Acls, AuthId, CreateMode, Permission};
-use zookeeper_recipes_lock::common::Refusal;
+use zookeeper_recipes_lock::common::{self, Refusal};
 use zookeeper_recipes_lock::{
     ConnectOptions, Error, ExclusiveLock, LockOptions, Recipe, Session, SingleNodeLock,
     WaitStrategy,
@@ -159,7 +159,7 @@ async fn a_chroot_is_kept_to() {
     );
     assert_eq!(children(&client, "/app/locks/a").await.len(), 1);
     hold.transaction()
-        .create("/made", b"", CreateMode::Persistent)
+        .create("/made", b"", common::CreateMode::Persistent)
         .commit()
         .await
         .expect("held");

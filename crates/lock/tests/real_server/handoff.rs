@@ -4,8 +4,8 @@ use std::future::Future;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use zookeeper_client::{Acl, Acls, AuthId, Client, Permission};
-use zookeeper_recipes_lock::common::LossReason;
+use zookeeper_client::{Acl, AuthId, Client, Permission};
+use zookeeper_recipes_lock::common::{self, LossReason};
 use zookeeper_recipes_lock::{ConnectOptions, Error, ExclusiveLock, Hold, LockOptions, Session};
 use zookeeper_recipes_testkit::proxy::{Counters, Operation, Proxy};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -323,7 +323,8 @@ async fn holder_to_whose_znode_the_super_user_writes_is_lost_and_bars_nobody() {
 #[tokio::test(flavor = "multi_thread")]
 async fn creators_list_without_credentials_is_refused_and_with_them_marks() {
     let server = server().await;
-    let options = LockOptions::new().acl(Acls::creator_all().to_vec());
+    let creator = common::AuthId::authed();
+    let options = LockOptions::new().acl([common::Acl::new(common::Permission::ALL, creator)]);
     let anonymous = session(&server).await;
     let refused = ExclusiveLock::with_options(&anonymous, PATH, options.clone())
         .expect("a good path")
