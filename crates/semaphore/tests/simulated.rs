@@ -41,11 +41,14 @@ async fn lowered_number_counts(
     let large = semaphore.acquire_many(4).await.expect("all are free");
     let small = semaphore.acquire_many(1).await.expect("one is free");
 
-    let late = Fault::new(FaultKind::RequestLate(SECOND)).of_process("waiting");
-    simulation.faults().inject(late.on(slow).nth(nth));
     let waiting = session(&simulation, "waiting").await;
     let options = SemaphoreOptions::new().strategy(strategy);
     let waiter = Semaphore::with_options(&waiting, PATH, 5, options).expect("a good path");
+    // From here on the waiter goes by the recorded number, however it changes.
+    let unclaimed = waiter.unclaimed().await.expect("the numbers agree");
+    assert_eq!(unclaimed, 0);
+    let late = Fault::new(FaultKind::RequestLate(SECOND)).of_process("waiting");
+    simulation.faults().inject(late.on(slow).nth(nth));
     let acquiring = tokio::spawn(async move { waiter.acquire_many(2).await });
     while simulation.faults().waiting() > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
