@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use zookeeper_recipes_core::CreateMode;
 use zookeeper_recipes_semaphore::{ConnectOptions, QueueOptions, Semaphore, Session, WaitStrategy};
-use zookeeper_recipes_testkit::simulation::{
-    Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
-};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
 const PATH: &str = "/limits/exports";
 

@@ -7,7 +7,7 @@ use zookeeper_recipes_core::{
     Verdict,
 };
 use zookeeper_recipes_testkit::history::{History, Violation};
-use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 /// No rule at all: whoever comes holds.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use zookeeper_recipes_core::ensemble::{
     SessionEnd,
 };
 use zookeeper_recipes_core::{ConnectOptions, Refusal, ServerError, Session, SessionState};
-use zookeeper_recipes_testkit::simulation::{
+use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, FaultRates, RequestKind, Simulation, SimulationOptions,
 };
 

@@ -9,7 +9,7 @@
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() {
 //! use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission};
-//! use zookeeper_recipes_testkit::simulation::{
+//! use zookeeper_recipes_simulation::{
 //!     Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 //! };
 //!

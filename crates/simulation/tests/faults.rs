@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Permission, ServerSession, SessionEnd,
 };
-use zookeeper_recipes_testkit::simulation::{
+use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, FaultRates, Limits, Opcode, RequestKind, ServerSettings, Simulation,
     SimulationOptions, Way,
 };

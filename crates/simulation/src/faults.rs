@@ -44,7 +44,7 @@ pub enum FaultKind {
 /// One thing to go wrong, once, with one request.
 ///
 /// ```
-/// use zookeeper_recipes_testkit::simulation::{Fault, FaultKind, RequestKind};
+/// use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind};
 ///
 /// // The reply to the second create that "worker" sends below /locks never arrives.
 /// let fault = Fault::new(FaultKind::ReplyLost)
