@@ -8,12 +8,10 @@ use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, CreateMode, Operation, Permission, SessionId, Stat,
 };
 
-use super::proposal::Writer;
-use super::request::Failure;
-use super::transaction::Body;
-use super::tree::Edit;
-use super::watches::WatchKind;
-use super::world::{Shared, World};
+use crate::client::world::World;
+use crate::run::shared::Shared;
+use crate::server::state::Servers;
+use crate::wire::watch_kind::WatchKind;
 
 /// Changes and reads the tree without a session, at once, past every access control list.
 ///
@@ -21,7 +19,7 @@ use super::world::{Shared, World};
 /// followers get to know of it in their own time.
 #[derive(Clone, Debug)]
 pub struct Administrator {
-    pub(super) shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 /// A znode, as the leader has it.
@@ -51,6 +49,10 @@ pub struct StandingWatch {
 }
 
 impl Administrator {
+    fn servers<T>(&self, change: impl FnOnce(&mut Servers) -> T) -> T {
+        self.shared.with(|world| change(&mut world.servers))
+    }
+
     /// Creates a znode, open to all, and tells its path.
     ///
     /// # Errors
@@ -77,31 +79,13 @@ impl Administrator {
         mode: CreateMode,
         acl: &[Acl],
     ) -> Result<String, Refusal> {
-        let (path, data, acl) = (path.to_owned(), data.to_vec(), acl.to_vec());
-        self.shared.with(|world| {
-            let known = world.history.len();
-            write(
-                world,
-                Operation::Create {
-                    path,
-                    data,
-                    mode,
-                    acl,
-                },
-            )?;
-            let created =
-                world.history[known..]
-                    .iter()
-                    .find_map(|committed| match &committed.change {
-                        super::history::Change::Created { path, .. }
-                            if committed.session.is_none() =>
-                        {
-                            Some(path.clone())
-                        }
-                        _ => None,
-                    });
-            Ok(created.unwrap_or_default())
-        })
+        let create = Operation::Create {
+            path: path.to_owned(),
+            data: data.to_vec(),
+            mode,
+            acl: acl.to_vec(),
+        };
+        self.servers(|servers| servers.create_as_administrator(create))
     }
 
     /// Replaces a znode's data.
@@ -110,17 +94,12 @@ impl Administrator {
     ///
     /// What the server refused it for.
     pub fn set_data(&self, path: &str, data: &[u8]) -> Result<(), Refusal> {
-        let (path, data) = (path.to_owned(), data.to_vec());
-        self.shared.with(|world| {
-            write(
-                world,
-                Operation::SetData {
-                    path,
-                    data,
-                    version: None,
-                },
-            )
-        })
+        let set = Operation::SetData {
+            path: path.to_owned(),
+            data: data.to_vec(),
+            version: None,
+        };
+        self.servers(|servers| servers.administer(set))
     }
 
     /// Replaces a znode's data, as somebody who has no rights but everyone's.
@@ -129,14 +108,12 @@ impl Administrator {
     ///
     /// What the server refused it for.
     pub fn set_data_as_anyone(&self, path: &str, data: &[u8]) -> Result<(), Refusal> {
-        let operation = Operation::SetData {
+        let set = Operation::SetData {
             path: path.to_owned(),
             data: data.to_vec(),
             version: None,
         };
-        let anyone = Writer::Session(0, &[]);
-        self.shared
-            .with(|world| write_as(world, operation, &anyone))
+        self.servers(|servers| servers.write_as_anyone(set))
     }
 
     /// Replaces a znode's access control list, and tells the earlier one.
@@ -145,20 +122,7 @@ impl Administrator {
     ///
     /// [`Refusal::NoNode`] where there is no such znode.
     pub fn set_acl(&self, path: &str, acl: &[Acl]) -> Result<Vec<Acl>, Refusal> {
-        self.shared.with(|world| {
-            let earlier = world.tree.get(path).ok_or(Refusal::NoNode)?.acl.clone();
-            let edit = Edit::SetAcl {
-                path: path.to_owned(),
-                acl: acl.to_vec(),
-            };
-            let body = Body::Write {
-                edits: vec![edit],
-                several: false,
-            };
-            world.propose(0, None, body);
-            commit_all(world);
-            Ok(earlier)
-        })
+        self.servers(|servers| servers.set_acl(path, acl))
     }
 
     /// Deletes a znode.
@@ -167,32 +131,27 @@ impl Administrator {
     ///
     /// What the server refused it for.
     pub fn delete(&self, path: &str) -> Result<(), Refusal> {
-        let path = path.to_owned();
-        self.shared.with(|world| {
-            write(
-                world,
-                Operation::Delete {
-                    path,
-                    version: None,
-                },
-            )
-        })
+        let delete = Operation::Delete {
+            path: path.to_owned(),
+            version: None,
+        };
+        self.servers(|servers| servers.administer(delete))
     }
 
     /// Ends a session, as the leader does with one that it has not heard of for too long.
     pub fn expire(&self, session: SessionId) {
-        self.shared.with(|world| {
-            world.expire(session.0);
-            commit_all(world);
+        self.servers(|servers| {
+            servers.expire(session.0);
+            servers.commit_all();
         });
     }
 
     /// Deletes the containers that have had children and have none now, and tells which. The
     /// server does it by itself from time to time.
     pub fn reap_containers(&self) -> Vec<String> {
-        self.shared.with(|world| {
-            let reaped = world.reap_containers();
-            commit_all(world);
+        self.servers(|servers| {
+            let reaped = servers.reap_containers();
+            servers.commit_all();
             reaped
         })
     }
@@ -203,24 +162,15 @@ impl Administrator {
     ///
     /// [`Refusal::NoNode`] where there is no such znode.
     pub fn set_create_counter(&self, path: &str, creates: i32) -> Result<(), Refusal> {
-        self.shared.with(|world| {
-            commit_all(world);
-            world.outstanding.remove(path);
-            world.tree.get_mut(path).ok_or(Refusal::NoNode)?.creates = creates;
-            for server in &mut world.servers {
-                if let Some(node) = server.tree.get_mut(path) {
-                    node.creates = creates;
-                }
-            }
-            Ok(())
-        })
+        self.servers(|servers| servers.set_create_counter(path, creates))
     }
 
     /// All znodes that have been committed, in the order of their paths, the server's own left
     /// out.
     pub fn tree(&self) -> Vec<StandingNode> {
-        self.shared.with(|world| {
-            world.servers[world.leader]
+        self.servers(|servers| {
+            let leader = &servers.members[servers.leader];
+            leader
                 .tree
                 .iter()
                 .filter(|(path, _)| *path != "/" && !path.starts_with("/zookeeper"))
@@ -236,8 +186,8 @@ impl Administrator {
     /// The names of a znode's children, in their order as strings; none where there is no such
     /// znode.
     pub fn children(&self, path: &str) -> Vec<String> {
-        self.shared.with(|world| {
-            let node = world.servers[world.leader].tree.get(path);
+        self.servers(|servers| {
+            let node = servers.members[servers.leader].tree.get(path);
             node.map(|node| node.children.iter().cloned().collect())
                 .unwrap_or_default()
         })
@@ -245,15 +195,13 @@ impl Administrator {
 
     /// The sessions that the leader knows.
     pub fn sessions(&self) -> Vec<SessionId> {
-        self.shared
-            .with(|world| world.sessions.keys().copied().map(SessionId).collect())
+        self.servers(|servers| servers.sessions.keys().copied().map(SessionId).collect())
     }
 
     /// After how long a session expires that is silent, as the leader knows it; none where it
     /// knows no such session.
     pub fn timeout_of(&self, session: SessionId) -> Option<Duration> {
-        self.shared
-            .with(|world| Some(world.sessions.get(&session.0)?.timeout))
+        self.servers(|servers| Some(servers.sessions.get(&session.0)?.timeout))
     }
 
     /// The watches that stand on the servers.
@@ -263,7 +211,7 @@ impl Administrator {
 
     /// Which server leads.
     pub fn leader(&self) -> usize {
-        self.shared.with(|world| world.leader)
+        self.servers(|servers| servers.leader)
     }
 
     /// The server that a session is connected to, where it is.
@@ -274,24 +222,24 @@ impl Administrator {
                 .iter()
                 .find(|(_, client)| client.session == session.0)?;
             let connection = world.connection_of(*client)?;
-            world
-                .connections
-                .get(&connection)
-                .map(|connection| connection.server)
+            let connections = &world.servers.network.connections;
+            Some(connections.get(&connection)?.server)
         })
     }
 }
 
-pub(super) fn standing_watches(world: &World) -> Vec<StandingWatch> {
+/// The watches that stand on the servers, with the processes that have set them.
+pub(crate) fn standing_watches(world: &World) -> Vec<StandingWatch> {
+    let servers = &world.servers;
     let mut standing = Vec::new();
-    for (at, server) in world.servers.iter().enumerate() {
-        for (path, kind, connection) in server.watches.iter() {
-            let connection = world.connections.get(&connection);
+    for (at, server) in servers.members.iter().enumerate() {
+        for (path, kind, id) in server.watches.iter() {
+            let connection = servers.network.connections.get(&id);
             let client = connection.and_then(|it| world.clients.get(&it.client));
-            let process = client.map(|client| world.processes[client.process].name.clone());
+            let process = client.map(|client| world.name_of(client.process).to_owned());
             standing.push(StandingWatch {
                 server: at,
-                session: SessionId(connection.map_or(0, |it| it.session)),
+                session: SessionId(servers.session_on(id)),
                 process: process.unwrap_or_default(),
                 path: path.to_owned(),
                 kind,
@@ -299,26 +247,4 @@ pub(super) fn standing_watches(world: &World) -> Vec<StandingWatch> {
         }
     }
     standing
-}
-
-fn write(world: &mut World, operation: Operation) -> Result<(), Refusal> {
-    write_as(world, operation, &Writer::Administrator)
-}
-
-fn write_as(world: &mut World, operation: Operation, writer: &Writer<'_>) -> Result<(), Refusal> {
-    let body = world.decide(&[operation], false, writer);
-    let refusal = match &body {
-        Body::Refused(Failure::Refused { refusal, .. }) => Some(refusal.clone()),
-        _ => None,
-    };
-    world.propose(0, None, body);
-    commit_all(world);
-    refusal.map_or(Ok(()), Err)
-}
-
-fn commit_all(world: &mut World) {
-    if world.log_end() > 0 {
-        let last = world.log_end() - 1;
-        world.commit(last);
-    }
 }
