@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::kernel::Kernel;
-
-/// A place in the order of all that happens: the time, then the number of the entry.
-pub(crate) type Slot = (Duration, u64);
+use super::kernel::{Kernel, Slot};
 
 /// The actions of one part of a simulation, in the order in which they are due.
 ///

@@ -7,14 +7,16 @@ use fastrand::Rng;
 use tokio::sync::oneshot;
 use zookeeper_recipes_core::ensemble::SessionId;
 
-use super::agenda::Slot;
 use super::limits::{Gauge, Limits};
 use crate::chance::rates::FaultRates;
 use crate::record::counters::Counters;
 use crate::record::trace::{Recorder, TraceEntry, TraceKind};
 
-/// What is left to do once the lock has been let go of: it wakes tasks and drops what they own.
+/// What is left to do after the lock is released: it wakes tasks and drops what they own.
 pub(crate) type Effect = Box<dyn FnOnce() + Send>;
+
+/// A place in the order of all that happens: the time, then the number of the action.
+pub(crate) type Slot = (Duration, u64);
 
 /// What all parts of a simulation share: the network, the servers, the processes and the clients.
 pub(crate) struct Kernel {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::client::action::Action;
 use crate::client::world::World;
-use crate::engine::agenda::Slot;
+use crate::engine::kernel::Slot;
 use crate::wire::network::Delivery;
 
 /// What came of a step.

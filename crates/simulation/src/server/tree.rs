@@ -40,6 +40,24 @@ pub(crate) struct Znode {
 }
 
 impl Znode {
+    /// An empty znode of nobody, created by the transaction `zxid`.
+    fn new(acl: Vec<Acl>, zxid: i64, time: i64) -> Znode {
+        Znode {
+            data: Vec::new(),
+            acl,
+            owner: Owner::Nobody,
+            version: 0,
+            aversion: 0,
+            creates: 0,
+            children: BTreeSet::new(),
+            czxid: zxid,
+            mzxid: zxid,
+            pzxid: zxid,
+            ctime: time,
+            mtime: time,
+        }
+    }
+
     pub(crate) fn stat(&self) -> Stat {
         let children = self.children.len() as i32;
         Stat {
@@ -138,18 +156,8 @@ impl Tree {
             zxid: 0,
         };
         let node = |children: &[&str]| Znode {
-            data: Vec::new(),
-            acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
-            owner: Owner::Nobody,
-            version: 0,
-            aversion: 0,
-            creates: 0,
             children: children.iter().map(|child| (*child).to_owned()).collect(),
-            czxid: 0,
-            mzxid: 0,
-            pzxid: 0,
-            ctime: 0,
-            mtime: 0,
+            ..Znode::new(vec![Acl::new(Permission::ALL, AuthId::anyone())], 0, 0)
         };
         tree.nodes.insert("/".to_owned(), node(&["zookeeper"]));
         tree.nodes
@@ -191,37 +199,11 @@ impl Tree {
                 owner,
                 parent_creates,
             } => {
-                let (parent, name) = split(path);
-                let mut parent_acl = Vec::new();
-                if let Some(parent) = self.nodes.get_mut(parent) {
-                    parent_acl.clone_from(&parent.acl);
-                    // Word for word the server's rule, with its end: past 2147483647 the counter
-                    // wraps in the leader's proposal and is dropped here, and the parent's pzxid
-                    // no longer moves with a create.
-                    let proposed = if *parent_creates == -1 {
-                        parent.creates.wrapping_add(1)
-                    } else {
-                        *parent_creates
-                    };
-                    if proposed > parent.creates {
-                        parent.creates = proposed;
-                        parent.pzxid = zxid;
-                    }
-                    parent.children.insert(name.to_owned());
-                }
+                let parent_acl = self.add_to_parent(path, *parent_creates, zxid);
                 let node = Znode {
                     data: data.clone(),
-                    acl: acl.clone(),
                     owner: *owner,
-                    version: 0,
-                    aversion: 0,
-                    creates: 0,
-                    children: BTreeSet::new(),
-                    czxid: zxid,
-                    mzxid: zxid,
-                    pzxid: zxid,
-                    ctime: time,
-                    mtime: time,
+                    ..Znode::new(acl.clone(), zxid, time)
                 };
                 let stat = node.stat();
                 self.nodes.insert(path.clone(), node);
@@ -232,24 +214,7 @@ impl Tree {
                     parent_acl,
                 }
             }
-            Edit::Delete { path } => {
-                let Some(removed) = self.nodes.remove(path) else {
-                    return Applied::default();
-                };
-                let (parent, name) = split(path);
-                let mut parent_acl = Vec::new();
-                if let Some(parent) = self.nodes.get_mut(parent) {
-                    parent_acl.clone_from(&parent.acl);
-                    parent.children.remove(name);
-                    parent.pzxid = parent.pzxid.max(zxid);
-                }
-                Applied {
-                    trigger: Some(Trigger::Deleted),
-                    stat: None,
-                    acl: removed.acl,
-                    parent_acl,
-                }
-            }
+            Edit::Delete { path } => self.delete(path, zxid),
             Edit::SetAcl { path, acl } => {
                 if let Some(node) = self.nodes.get_mut(path) {
                     node.acl.clone_from(acl);
@@ -276,6 +241,47 @@ impl Tree {
                     parent_acl: Vec::new(),
                 }
             }
+        }
+    }
+
+    /// Adds a child to its parent, and tells the parent's access control list.
+    fn add_to_parent(&mut self, path: &str, parent_creates: i32, zxid: i64) -> Vec<Acl> {
+        let (parent, name) = split(path);
+        let Some(parent) = self.nodes.get_mut(parent) else {
+            return Vec::new();
+        };
+        // Word for word the server's rule, with its end: past 2147483647 the counter wraps in the
+        // leader's proposal and is dropped here, and the parent's pzxid no longer moves with a
+        // create.
+        let proposed = if parent_creates == -1 {
+            parent.creates.wrapping_add(1)
+        } else {
+            parent_creates
+        };
+        if proposed > parent.creates {
+            parent.creates = proposed;
+            parent.pzxid = zxid;
+        }
+        parent.children.insert(name.to_owned());
+        parent.acl.clone()
+    }
+
+    fn delete(&mut self, path: &str, zxid: i64) -> Applied {
+        let Some(removed) = self.nodes.remove(path) else {
+            return Applied::default();
+        };
+        let (parent, name) = split(path);
+        let mut parent_acl = Vec::new();
+        if let Some(parent) = self.nodes.get_mut(parent) {
+            parent_acl.clone_from(&parent.acl);
+            parent.children.remove(name);
+            parent.pzxid = parent.pzxid.max(zxid);
+        }
+        Applied {
+            trigger: Some(Trigger::Deleted),
+            stat: None,
+            acl: removed.acl,
+            parent_acl,
         }
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::connection::{ClientId, Connection, ConnectionId, HostId};
 use super::message::{Downward, Upward};
 use crate::chance::way::Way;
-use crate::engine::agenda::{Agenda, Slot};
-use crate::engine::kernel::Kernel;
+use crate::engine::agenda::Agenda;
+use crate::engine::kernel::{Kernel, Slot};
 
 /// A machine that clients run on, and its link to the servers.
 #[derive(Debug)]
