@@ -1,9 +1,75 @@
-//! A ZooKeeper ensemble in memory: deterministic under a seed, on tokio's clock, with every fault
-//! that a real one has.
+//! A ZooKeeper ensemble in memory, for tests: deterministic under a seed, with every fault of a
+//! real one.
 //!
-//! It implements the seam of `zookeeper-recipes-core`, so whatever runs on an
-//! [`Ensemble`] runs on it. On tokio's paused clock an hour passes in a moment, and one seed
-//! gives the same trace again; on the real clock it stands in for a server in a unit test.
+//! A [`Simulation`] needs no server, no Java and no network, and starts at once. It implements the
+//! seam of `zookeeper-recipes-core` ([`Ensemble`](zookeeper_recipes_core::Ensemble)), so that
+//! recipes and code that uses them run on it unchanged. It keeps nothing on disk.
+//!
+//! # In a unit test
+//!
+//! On the real clock the simulation stands in for a server:
+//!
+//! ```
+//! use zookeeper_recipes_lock::{ConnectOptions, Error, ExclusiveLock, Recipe, Session};
+//! use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+//!
+//! /// What is tested.
+//! async fn next_number(session: &Session, last: &mut u32) -> Result<u32, Error> {
+//!     let hold = ExclusiveLock::new(session, "/locks/numbers")?.acquire().await?;
+//!     *last += 1;
+//!     hold.release().await?;
+//!     Ok(*last)
+//! }
+//!
+//! # /*
+//! #[tokio::test]
+//! # */
+//! # #[tokio::main(flavor = "current_thread")]
+//! async fn numbers_are_given_out_under_the_lock() {
+//!     let simulation = Simulation::new(SimulationOptions::default());
+//!     let worker = simulation.ensemble("worker");
+//!     let session = Session::open(worker, ConnectOptions::new()).await.unwrap();
+//!
+//!     assert_eq!(next_number(&session, &mut 7).await.unwrap(), 8);
+//!     let names = simulation.administrator().children("/locks/numbers");
+//!     assert!(names.is_empty(), "it was released");
+//! }
+//! # numbers_are_given_out_under_the_lock();
+//! ```
+//!
+//! # When things go wrong
+//!
+//! On tokio's paused clock an hour passes in a moment. A process can be cut off, put to sleep or
+//! killed:
+//!
+//! ```
+//! # use zookeeper_recipes_lock::{ConnectOptions, ExclusiveLock, Recipe, Session};
+//! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+//! use std::time::Duration;
+//!
+//! # /*
+//! #[tokio::test(start_paused = true)]
+//! # */
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! async fn holder_that_is_cut_off_is_told_before_another_holds() {
+//!     let simulation = Simulation::new(SimulationOptions::default());
+//!     let (one, other) = (simulation.process("one"), simulation.process("other"));
+//!     let session = Session::open(one.ensemble(), ConnectOptions::new()).await.unwrap();
+//!     let lock = ExclusiveLock::new(&session, "/locks/report").unwrap();
+//!     let hold = lock.acquire().await.unwrap();
+//!
+//!     one.partition(Duration::from_secs(3600));
+//!     hold.lost().await;
+//!
+//!     let session = Session::open(other.ensemble(), ConnectOptions::new()).await.unwrap();
+//!     let lock = ExclusiveLock::new(&session, "/locks/report").unwrap();
+//!     let next = lock.acquire().await.unwrap();
+//!     assert!(next.fencing_token() > hold.fencing_token());
+//! }
+//! # holder_that_is_cut_off_is_told_before_another_holds();
+//! ```
+//!
+//! A fault can also befall one chosen request:
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -25,23 +91,29 @@
 //! # }
 //! ```
 //!
-//! # What it models
+//! # What can be done to a simulation
 //!
-//! Servers with a leader and followers that lag behind it; znodes with their metadata, sequences
-//! (with their end), containers and access control lists; transactions; one-shot watches;
-//! sessions that the leader expires; clients that ping, give up a connection, reconnect and give
-//! up a session at the times of the crate `zookeeper-client`.
+//! | | |
+//! |---|---|
+//! | [`SimulatedProcess`] | sleeps, wakes, is killed, is cut off one way or both, has its runtime blocked |
+//! | [`Faults`] | loses and delays requests and replies; cuts off followers; isolates leaders; stalls commits; pauses and restarts servers; forgets sessions; all of these also [by chance](FaultRates) |
+//! | [`Administrator`] | reads and changes the tree past every access control list, expires sessions, lists watches |
+//! | [`SimulationOptions`] | number of servers, timeouts, delays, clock drift, server version, requests that the servers do not know, [limits](Limits) |
+//! | [`Trace`], [`Committed`], [`Counters`] | what has happened: to be read, to be judged, to be counted |
 //!
-//! Beside what every network does to messages: followers that are cut off, both ways or one;
-//! leaders that are cut off and go on answering; members that stand still, stall, or are
-//! restarted with other settings; servers that forget sessions, refuse, or close the connection at
-//! a request that they do not know; processes that sleep, whose sessions stand still, or whose
-//! clocks drift.
+//! # What is modelled
+//!
+//! * Servers: a leader, and followers that lag behind it. Elections, quorums, synchronisation.
+//! * The tree: znodes with their metadata, sequence numbers with their end, containers, access
+//!   control lists, transactions, one-shot watches.
+//! * Sessions: the leader expires them, a reconnect moves them to another server.
+//! * Clients: they send pings, give up a connection, reconnect, and give up a session at the times
+//!   of the crate `zookeeper-client`.
 //!
 //! # Determinism
 //!
-//! A seed gives the same again on a current-thread runtime with a paused clock, as long as what
-//! runs on it is deterministic too: `tokio::select!` without `biased;` is not.
+//! The same seed gives the same trace, if the runtime is a current-thread runtime with a paused
+//! clock and the code that runs on it is deterministic. `tokio::select!` without `biased;` is not.
 
 mod administrator;
 mod chance;

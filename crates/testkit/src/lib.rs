@@ -39,9 +39,9 @@
 //!
 //! # Without a server
 //!
-//! A unit test of code that uses the recipes needs no server: the crate
+//! Unit tests of code that uses the recipes need no server. The crate
 //! [`zookeeper-recipes-simulation`](https://docs.rs/zookeeper-recipes-simulation) is an ensemble in
-//! memory.
+//! memory: it starts at once, runs on tokio's paused clock, and has every fault of a real ensemble.
 //!
 //! # What real servers need
 //!

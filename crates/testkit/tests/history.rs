@@ -6,8 +6,8 @@ use zookeeper_recipes_core::{
     ConnectOptions, FencingToken, Hold, InvalidInput, Queue, QueueView, Recipe, Rule, Session,
     Verdict,
 };
-use zookeeper_recipes_testkit::history::{History, Violation};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_testkit::history::{History, Violation};
 
 /// No rule at all: whoever comes holds.
 #[derive(Debug)]
