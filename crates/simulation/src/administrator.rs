@@ -17,6 +17,25 @@ use crate::wire::watch_kind::WatchKind;
 ///
 /// A change is committed when the call returns, and all writes that were under way before it. The
 /// followers get to know of it in their own time.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use zookeeper_recipes_core::ensemble::CreateMode;
+/// use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+///
+/// let simulation = Simulation::new(SimulationOptions::default());
+/// let session = simulation.ensemble("worker").connect().await?;
+/// let (_, changed) = session.list_and_watch("/").await?;
+///
+/// let administrator = simulation.administrator();
+/// administrator.create("/config", b"v1", CreateMode::Persistent).expect("nothing is there yet");
+/// changed.await;
+/// assert_eq!(session.get("/config").await?.0, b"v1");
+/// assert!(administrator.watches().is_empty(), "a watch fires once");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Administrator {
     pub(crate) shared: Arc<Shared>,

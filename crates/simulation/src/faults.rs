@@ -12,14 +12,40 @@ use crate::client::action::Action;
 use crate::options::ServerSettings;
 use crate::run::shared::Shared;
 
-/// What is to go wrong in a simulation, now or when its moment comes.
+/// Breaks a simulation: servers and sessions now, chosen requests when they are sent, all by chance.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use zookeeper_recipes_simulation::{FaultRates, Simulation, SimulationOptions};
+///
+/// let simulation = Simulation::new(SimulationOptions { servers: 3, ..Default::default() });
+/// let session = simulation.ensemble("worker").connect().await?;
+///
+/// simulation.faults().elect(1, Duration::from_secs(1)); // the leader falls
+/// tokio::time::sleep(Duration::from_secs(2)).await;
+/// assert_eq!(simulation.administrator().leader(), 1);
+///
+/// simulation.faults().set_rates(FaultRates {
+///     reply_lost: 0.1,
+///     late_by: Duration::from_secs(1),
+///     request_late: 0.2,
+///     ..Default::default()
+/// });
+/// // ... what is tested, and:
+/// simulation.faults().stop();
+/// session.sync("/").await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Faults {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl Faults {
-    /// Has something go wrong, once, with the request that the fault describes.
+    /// Injects a fault, which befalls the next request that it describes.
     pub fn inject(&self, fault: Fault) {
         self.shared.with(|world| world.faults.add(fault));
     }
@@ -29,7 +55,7 @@ impl Faults {
         self.shared.with(|world| world.faults.len())
     }
 
-    /// Sets the chances of things going wrong.
+    /// Sets the rates of faults that happen by chance.
     pub fn set_rates(&self, rates: FaultRates) {
         self.shared.with(|world| {
             let any = rates.any_per_second();
@@ -41,7 +67,9 @@ impl Faults {
         });
     }
 
-    /// No more faults from now on: none injected, no chances. What is broken mends in its time.
+    /// Ends all faults: drops the injected ones and sets all rates to zero.
+    ///
+    /// Does not mend what is broken already: that ends when its time is over.
     pub fn stop(&self) {
         self.shared.with(|world| {
             world.faults.clear();
@@ -64,7 +92,7 @@ impl Faults {
     }
 
     /// Has the next reconnect of a session answered with a new session, though the old one may
-    /// live on: see [`forgets_sessions`](SimulationOptions::forgets_sessions).
+    /// live on: see [`forgets_sessions`](crate::SimulationOptions::forgets_sessions).
     pub fn forget(&self, session: SessionId) {
         self.shared
             .with(|world| world.servers.forgotten.insert(session.0));
@@ -72,7 +100,7 @@ impl Faults {
 
     /// Cuts a follower off from the leader. It goes on answering reads and pings; writes and
     /// syncs hang, until it is back or gives up its leader after
-    /// [`sync_limit`](SimulationOptions::sync_limit) ticks. With no quorum left nothing is
+    /// [`sync_limit`](crate::SimulationOptions::sync_limit) ticks. With no quorum left nothing is
     /// committed. Nothing happens where the server is the leader.
     pub fn cut_off_from_leader(&self, server: usize, duration: Duration) {
         self.cut_off_one_way(server, Way::Both, duration);
@@ -88,7 +116,7 @@ impl Faults {
     /// Cuts the leader off from all its followers, of which there must be two at least. It goes on
     /// answering reads, pings and syncs of its own clients, and tells them that their sessions
     /// live, until it notices that it has no quorum: within
-    /// [`sync_limit`](SimulationOptions::sync_limit) ticks and one. Meanwhile the followers give it
+    /// [`sync_limit`](crate::SimulationOptions::sync_limit) ticks and one. Meanwhile the followers give it
     /// up and elect another. Nothing happens where one is cut off already.
     pub fn isolate_leader(&self, duration: Duration) {
         self.shared.with(|world| world.servers.isolate(duration));

@@ -7,18 +7,36 @@ use crate::engine::limits::Limits;
 use crate::opcode::Opcode;
 use crate::wire::request::Request;
 
-/// How a simulation is to be.
+/// How a simulation is set up: its seed, its servers, their timing, and what they do not know.
+///
+/// By default one server with the timing of ZooKeeper's default configuration, and a quick network.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use std::time::Duration;
+/// use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+///
+/// let simulation = Simulation::new(SimulationOptions {
+///     seed: 7,
+///     servers: 3,
+///     session_timeout: Duration::from_secs(10),
+///     ..Default::default()
+/// });
+/// # let _ = simulation;
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct SimulationOptions {
-    /// What all chance comes from.
+    /// The seed of all chance in the simulation.
     pub seed: u64,
     /// How many servers there are. The first is the leader to begin with.
     pub servers: usize,
     /// The session timeout that clients ask for.
     pub session_timeout: Duration,
-    /// The least that a session gets: the server's `minSessionTimeout`, or two ticks.
+    /// The shortest timeout that a session gets: the server's `minSessionTimeout`, or two ticks.
     pub min_session_timeout: Option<Duration>,
-    /// The most that a session gets: the server's `maxSessionTimeout`, or 20 ticks.
+    /// The longest timeout that a session gets: the server's `maxSessionTimeout`, or 20 ticks.
     pub max_session_timeout: Option<Duration>,
     /// The server's `tickTime`.
     pub tick: Duration,
@@ -51,7 +69,8 @@ pub struct SimulationOptions {
     pub container_interval: Duration,
     /// How many lines of trace are kept; with none nothing is recorded.
     pub trace_limit: usize,
-    /// The most that may happen.
+    /// How much may happen before [`exceeds_its_limits`](crate::Simulation::exceeds_its_limits)
+    /// tells of it.
     pub limits: Limits,
 }
 

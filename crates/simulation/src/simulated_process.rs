@@ -12,7 +12,26 @@ use crate::run::shared::Shared;
 use crate::run::tasks;
 use crate::seam::ensemble::SimulatedEnsemble;
 
-/// One client machine of a simulation.
+/// A process of a simulation: a machine of its own, with its clock, its sessions and its tasks.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use zookeeper_recipes_core::ensemble::ConnectionState;
+/// use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+///
+/// let simulation = Simulation::new(SimulationOptions::default());
+/// let process = simulation.process("worker");
+/// let session = process.ensemble().connect().await?;
+///
+/// process.sleep(Duration::from_secs(60)); // longer than its session lives
+/// process.while_awake(async {}).await;
+/// tokio::time::sleep(Duration::from_secs(1)).await;
+/// assert!(matches!(session.state(), ConnectionState::Ended(_)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct SimulatedProcess {
     pub(crate) shared: Arc<Shared>,
@@ -56,8 +75,10 @@ impl SimulatedProcess {
         })
     }
 
-    /// Puts it to sleep, as SIGSTOP does, for so long or until it is [woken](Self::wake): its clients neither send nor hear anything, nothing that
-    /// its sessions do in the background moves, while its clock goes on.
+    /// Puts it to sleep, as SIGSTOP does, for this long or until it is [woken](Self::wake).
+    ///
+    /// Its clients neither send nor hear anything, and what its sessions do in the background stands
+    /// still. Its clock goes on.
     ///
     /// A test's own tasks go on unless they run [`while_awake`](Self::while_awake); what they ask of
     /// the ensemble is sent when it wakes.
@@ -72,7 +93,8 @@ impl SimulatedProcess {
     }
 
     /// Kills it, as SIGKILL does: its connections end, its sessions are left to their timeouts, and
-    /// nothing of it ever moves again. [`Simulation::process`] of its name is another one then.
+    /// nothing of it ever moves again. After that [`Simulation::process`](crate::Simulation::process)
+    /// makes another process of this name.
     pub fn kill(&self) {
         self.shared.with(|world| world.kill(self.id));
     }

@@ -15,6 +15,8 @@ use crate::run::shared::Shared;
 use crate::simulated_process::SimulatedProcess;
 
 /// A simulated ensemble and all its clients. Cheap to clone.
+///
+/// See the [crate](crate) for examples.
 #[derive(Clone, Debug)]
 pub struct Simulation {
     shared: Arc<Shared>,
@@ -55,21 +57,21 @@ impl Simulation {
         }
     }
 
-    /// What is to go wrong.
+    /// The handle that breaks servers, sessions and requests.
     pub fn faults(&self) -> Faults {
         Faults {
             shared: Arc::clone(&self.shared),
         }
     }
 
-    /// The hand of an operator.
+    /// The handle of an administrator, who reads and changes the tree.
     pub fn administrator(&self) -> Administrator {
         Administrator {
             shared: Arc::clone(&self.shared),
         }
     }
 
-    /// What has happened, to be read.
+    /// The trace of what has happened, to be read.
     pub fn trace(&self) -> Trace {
         self.shared
             .with(|world| world.servers.kernel.recorder.snapshot())
@@ -110,7 +112,7 @@ impl Simulation {
             .with(|world| world.servers.commit_observer = Some(Arc::new(observer)));
     }
 
-    /// What has been counted.
+    /// The counts of requests, notifications, transactions and watches.
     pub fn counters(&self) -> Counters {
         self.shared.with(|world| {
             let watches = standing_watches(world).len();

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-/// The most that may happen in a simulation. None by default.
+/// How much may happen in a simulation. Nothing is limited by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {

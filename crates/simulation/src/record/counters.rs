@@ -4,7 +4,25 @@ use std::collections::BTreeMap;
 
 use super::request_kind::RequestKind;
 
-/// What has been counted since the simulation began.
+/// Counts of requests, notifications and transactions since the simulation began.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
+///
+/// let simulation = Simulation::new(SimulationOptions::default());
+/// let session = simulation.ensemble("worker").connect().await?;
+/// let (_, watch) = session.list_and_watch("/").await?;
+///
+/// let counters = simulation.counters();
+/// assert_eq!(counters.requests(RequestKind::List), 1);
+/// assert_eq!(counters.requests_of("worker"), 1);
+/// assert_eq!(counters.watches(), 1);
+/// # drop(watch);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     pub(crate) requests: BTreeMap<RequestKind, u64>,

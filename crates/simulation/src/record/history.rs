@@ -5,6 +5,20 @@ use std::time::Duration;
 use zookeeper_recipes_core::ensemble::{SessionEnd, SessionId};
 
 /// One change that the ensemble has committed.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
+///
+/// let simulation = Simulation::new(SimulationOptions::default());
+/// let session = simulation.ensemble("worker").connect().await?;
+///
+/// let opened = Change::SessionOpened { session: session.id() };
+/// assert_eq!(simulation.history()[0].change, opened);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// The transaction. Changes of one transaction have the same.

@@ -64,6 +64,23 @@ impl fmt::Display for TraceEntry {
 }
 
 /// What has happened, oldest first; [`Display`](fmt::Display) prints a line for each.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+///
+/// let simulation = Simulation::new(SimulationOptions::default());
+/// let session = simulation.ensemble("worker").connect().await?;
+/// session.list("/").await?;
+/// simulation.remark("and now the interesting part");
+///
+/// let trace = simulation.trace().to_string();
+/// assert!(trace.contains("list /"), "{trace}");
+/// assert!(trace.contains("interesting"), "{trace}");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     entries: Vec<TraceEntry>,
