@@ -90,14 +90,15 @@ impl LeaderElection {
     /// Dropped, it drops the work and resigns in the background.
     ///
     /// ```
-    /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+    /// # use zookeeper_recipes_core::ConnectOptions;
+    /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
     /// use tokio::sync::oneshot;
     /// use zookeeper_recipes_election::{LeaderElection, Session};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = Server::start(ServerOptions::new()).await?;
-    /// # let session = Session::connect(&server.connect_string()).await?;
+    /// # let simulation = Simulation::new(SimulationOptions::default());
+    /// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
     /// let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
     /// let (shut_down, shutdown) = oneshot::channel::<()>();
     /// let mut shut_down = Some(shut_down);

@@ -55,14 +55,15 @@ use crate::rule::{NoWriterBefore, NobodyBefore};
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// # use zookeeper_recipes_core::ConnectOptions;
+/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use std::time::Duration;
 /// use zookeeper_recipes_rwlock::{QueueOptions, Recipe, Session, RwLock};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = Server::start(ServerOptions::new()).await?;
-/// # let session = Session::connect(&server.connect_string()).await?;
+/// # let simulation = Simulation::new(SimulationOptions::default());
+/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
 /// let options = QueueOptions::new().data("node-7");
 /// let lock = RwLock::with_options(&session, "/locks/catalogue", options)?;
 ///
@@ -134,13 +135,14 @@ impl RwLock {
 /// costs and leaves, see [`RwLock`].
 ///
 /// ```
-/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// # use zookeeper_recipes_core::ConnectOptions;
+/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_rwlock::{ReadLock, Recipe, Session, RwLock};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = Server::start(ServerOptions::new()).await?;
-/// # let session = Session::connect(&server.connect_string()).await?;
+/// # let simulation = Simulation::new(SimulationOptions::default());
+/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
 /// let reader: ReadLock = RwLock::new(&session, "/locks/catalogue")?.read().clone();
 /// let (one, another) = (reader.acquire().await?, reader.acquire().await?);
 /// assert!(one.is_held() && another.is_held());
@@ -163,13 +165,14 @@ delegate_recipe!(ReadLock, queue);
 /// [downgraded](WriteHold::downgrade). What it costs and leaves, see [`RwLock`].
 ///
 /// ```
-/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// # use zookeeper_recipes_core::ConnectOptions;
+/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_rwlock::{Hold, Recipe, Session, RwLock, WriteHold};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = Server::start(ServerOptions::new()).await?;
-/// # let session = Session::connect(&server.connect_string()).await?;
+/// # let simulation = Simulation::new(SimulationOptions::default());
+/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
 /// let lock = RwLock::new(&session, "/locks/catalogue")?;
 /// let writing: WriteHold = lock.write().acquire().await?;
 /// writing.release().await?;

@@ -58,13 +58,14 @@ use crate::rule::{WithinPermits, weight, weight_of};
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// # use zookeeper_recipes_core::ConnectOptions;
+/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_semaphore::{Recipe, Semaphore, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = Server::start(ServerOptions::new()).await?;
-/// # let session = Session::connect(&server.connect_string()).await?;
+/// # let simulation = Simulation::new(SimulationOptions::default());
+/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
 /// let semaphore = Semaphore::new(&session, "/limits/exports", 5)?;
 /// let hold = semaphore.acquire().await?;
 /// hold.release().await?;
@@ -303,13 +304,14 @@ impl Semaphore {
 /// Made by [`Semaphore::permits`]; what it costs and leaves, see [`Semaphore`].
 ///
 /// ```
-/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// # use zookeeper_recipes_core::ConnectOptions;
+/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_semaphore::{Recipe, Semaphore, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = Server::start(ServerOptions::new()).await?;
-/// # let session = Session::connect(&server.connect_string()).await?;
+/// # let simulation = Simulation::new(SimulationOptions::default());
+/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
 /// let semaphore = Semaphore::new(&session, "/limits/exports", 5)?;
 /// let large: Box<dyn Recipe> = Box::new(semaphore.permits(3)?);
 /// let hold = large.acquire().await?;
