@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::bail;
 use zookeeper_recipes_core::ensemble::{CreateMode, Permission, ServerSession};
 use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, NodePath, Refusal, Session};
-use zookeeper_recipes_testkit::simulation::{SimulatedProcess, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{SimulatedProcess, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::{ServerOptions, TestEnsemble};
 
 mod process;

@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use zookeeper_recipes_core::Session;
-use zookeeper_recipes_testkit::simulation::SimulatedProcess;
+use zookeeper_recipes_simulation::SimulatedProcess;
 
 use crate::Place;
 

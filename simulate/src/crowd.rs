@@ -7,7 +7,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{Instant, sleep, timeout_at};
 use zookeeper_recipes_core::Session;
 use zookeeper_recipes_lock::ExclusiveLock;
-use zookeeper_recipes_testkit::simulation::SimulatedProcess;
+use zookeeper_recipes_simulation::SimulatedProcess;
 
 use crate::contender::{Setting, draw_weight};
 use crate::holding::Holding;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 use zookeeper_recipes_core::{ConnectOptions, Recipe, Session};
-use zookeeper_recipes_testkit::simulation::{Fault, FaultKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, Simulation, SimulationOptions};
 
 use crate::invariants::remains;
 use crate::ledger::Ledger;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::time::{sleep, sleep_until, timeout};
 use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Permission, SessionId};
-use zookeeper_recipes_testkit::simulation::{Administrator, Simulation};
+use zookeeper_recipes_simulation::{Administrator, Simulation};
 
 use crate::contender::Setting;
 use crate::recipe::PATH;

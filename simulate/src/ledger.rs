@@ -9,7 +9,7 @@ use zookeeper_recipes_core::{
     Error, FencingToken, HoldView, Refusal, Session, SessionEnd, SessionId,
 };
 use zookeeper_recipes_election::StopWork;
-use zookeeper_recipes_testkit::simulation::{Change, Committed, SimulatedProcess, Simulation};
+use zookeeper_recipes_simulation::{Change, Committed, SimulatedProcess, Simulation};
 
 use crate::invariants::errors::Asked;
 use crate::invariants::observers::{self, Observers};

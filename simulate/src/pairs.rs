@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use tokio::time::{sleep, sleep_until};
-use zookeeper_recipes_testkit::simulation::{
+use zookeeper_recipes_simulation::{
     Fault, FaultKind, RequestKind, ServerSettings, SimulatedProcess, Simulation, SimulationOptions,
     Way,
 };

@@ -10,7 +10,7 @@ use fastrand::Rng;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use zookeeper_recipes_core::{CreateMode, Error, Session};
-use zookeeper_recipes_testkit::simulation::{Simulation, Trace};
+use zookeeper_recipes_simulation::{Simulation, Trace};
 
 use crate::contender::{Setting, draw_weight, make};
 use crate::invariants::errors::Asked;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use zookeeper_recipes_testkit::simulation::{FaultRates, Limits, Opcode, SimulationOptions};
+use zookeeper_recipes_simulation::{FaultRates, Limits, Opcode, SimulationOptions};
 
 use crate::crowd::Crowd;
 use crate::pairs;

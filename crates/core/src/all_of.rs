@@ -23,7 +23,8 @@ use crate::recipe::Recipe;
 /// earlier ones.
 ///
 /// ```
-/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
+/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// # use std::borrow::Cow;
 /// # use zookeeper_recipes_core::{InvalidInput, Queue, QueueView, Rule, Verdict};
 /// use std::time::Duration;
@@ -42,8 +43,8 @@ use crate::recipe::Recipe;
 /// # }
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = Server::start(ServerOptions::new()).await?;
-/// # let session = Session::connect(&server.connect_string()).await?;
+/// # let simulation = Simulation::new(SimulationOptions::default());
+/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
 /// let both = AllOf::new([lock(&session, "/accounts/7"), lock(&session, "/accounts/3")])?;
 /// let holds = both.acquire_timeout(Duration::from_secs(5)).await?;
 /// assert!(holds.is_held());

@@ -14,7 +14,8 @@
 //! ```
 //! use std::borrow::Cow;
 //! use zookeeper_recipes_core::{InvalidInput, Queue, QueueView, Rule, Session, Verdict};
-//! # use zookeeper_recipes_testkit::{Server, ServerOptions};
+//! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
+//! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //!
 //! /// Three at a time, first come, first served.
 //! #[derive(Debug)]
@@ -36,9 +37,12 @@
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let server = Server::start(ServerOptions::new()).await?;
-//! # let connect_string = server.connect_string();
-//! let session = Session::connect(&connect_string).await?;
+//! # let simulation = Simulation::new(SimulationOptions::default());
+//! # let connect_string = "zk1:2181,zk2:2181";
+//! # let simulated = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+//! # let session = if true { simulated } else {
+//! let session = Session::connect(connect_string).await?;
+//! # session };
 //! let seats = Queue::new(&session, "/seats", ThreeAtATime)?;
 //! let hold = seats.acquire().await?;
 //! assert!(hold.is_held());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use zookeeper_recipes_core::{AllOf, ConnectOptions, Error, LossReason, Queue, Recipe, Session};
-use zookeeper_recipes_testkit::simulation::{Fault, FaultKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 use support::First;

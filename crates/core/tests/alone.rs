@@ -11,10 +11,8 @@ use zookeeper_recipes_core::{
     ConnectOptions, Contender, CreateMode, Hold, InvalidInput, Queue, QueueView, Rule, Session,
     Verdict,
 };
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
-use zookeeper_recipes_testkit::simulation::{
-    Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
-};
 
 use support::First;
 

@@ -14,10 +14,8 @@ use zookeeper_recipes_core::{
     Permission, Queue, QueueView, Refusal, Rule, ServerError, Session, SingleNode, Verdict,
     ZookeeperEnsemble,
 };
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
-use zookeeper_recipes_testkit::simulation::{
-    Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
-};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use zookeeper_recipes_core::{
     ConnectOptions, Error, InvalidInput, Queue, QueueView, Rule, Session, Verdict,
 };
-use zookeeper_recipes_testkit::simulation::{RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
 
 const PATH: &str = "/seats";
 

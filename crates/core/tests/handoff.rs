@@ -11,8 +11,8 @@ use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, Error, Hold, InvalidInput, LossReason, Queue, QueueOptions,
     QueueView, Rule, Session, Verdict, WaitStrategy,
 };
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
-use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
 
 /// What tells a waiter that nobody is left before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

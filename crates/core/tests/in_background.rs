@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{ConnectOptions, Error, Queue, Session, SessionState};
-use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 use support::First;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use zookeeper_recipes_core::{ConnectOptions, CreateMode, Hold, Queue, Session};
-use zookeeper_recipes_testkit::simulation::{
+use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
 

@@ -11,7 +11,7 @@ use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, Error, Hold, HoldState, LossReason, Queue, QueueOptions, Recipe,
     Session, SessionState,
 };
-use zookeeper_recipes_testkit::simulation::{
+use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
 

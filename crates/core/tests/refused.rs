@@ -9,7 +9,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
 use zookeeper_recipes_core::{ConnectOptions, CreateMode, Error, Queue, Session};
-use zookeeper_recipes_testkit::simulation::{RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
 
 mod support;
 

@@ -9,9 +9,7 @@ use zookeeper_recipes_core::{
     Acl, AuthId, ConnectOptions, Error, Hold, InvalidInput, LossReason, Permission, Queue,
     QueueView, Rule, Session, Verdict,
 };
-use zookeeper_recipes_testkit::simulation::{
-    Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
-};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 

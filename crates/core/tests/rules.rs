@@ -8,7 +8,7 @@ use std::time::Duration;
 use zookeeper_recipes_core::{
     ConnectOptions, Error, InvalidInput, Queue, QueueView, Rule, Session, Verdict,
 };
-use zookeeper_recipes_testkit::simulation::Simulation;
+use zookeeper_recipes_simulation::Simulation;
 
 use support::First;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use zookeeper_recipes_core::{ConnectOptions, ErrorKind, Session};
-use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 #[tokio::test(start_paused = true)]
 async fn session_is_connected_again_when_a_server_answers_and_never_once_it_is_closed() {

@@ -7,9 +7,7 @@ use tokio::time::sleep;
 use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, Error, Hold, HoldState, LossReason, Session, SingleNode,
 };
-use zookeeper_recipes_testkit::simulation::{
-    Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
-};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
 const PATH: &str = "/lock";
 

@@ -12,9 +12,7 @@ use zookeeper_recipes_core::ensemble::{Ensemble, ServerSession};
 use zookeeper_recipes_core::{
     ConnectOptions, Error, Hold, Queue, Recipe, ServerError, Session, SingleNode,
 };
-use zookeeper_recipes_testkit::simulation::{
-    Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
-};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
 use support::First;
 

@@ -13,7 +13,7 @@ use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, Error, Hold, HoldState, InvalidInput, LossReason, Queue, QueueView,
     Recipe, Rule, Session, SingleNode, Verdict,
 };
-use zookeeper_recipes_testkit::simulation::{RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
 
 use support::First;
 use throttled::{Throttle, Throttled};

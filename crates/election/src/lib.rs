@@ -10,7 +10,8 @@
 //! the work before another candidate can lead, and campaigns again.
 //!
 //! ```
-//! # use zookeeper_recipes_testkit::{Server, ServerOptions};
+//! # use zookeeper_recipes_core::ConnectOptions;
+//! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //! use std::time::Duration;
 //!
 //! use zookeeper_recipes_election::{LeaderElection, Session, Term};
@@ -26,10 +27,13 @@
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let server = Server::start(ServerOptions::new()).await?;
-//! # let connect_string = server.connect_string();
+//! # let connect_string = "zk1:2181,zk2:2181";
 //! # let until_told_to_end = || tokio::time::sleep(Duration::from_millis(50));
+//! # let simulation = Simulation::new(SimulationOptions::default());
+//! # let simulated = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+//! # let session = if true { simulated } else {
 //! let session = Session::connect(&connect_string).await?;
+//! # session };
 //! let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
 //!
 //! let service = tokio::spawn(async move {

@@ -36,13 +36,14 @@ use crate::stop_work::StopWork;
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// # use zookeeper_recipes_core::ConnectOptions;
+/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_election::{LeaderElection, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = Server::start(ServerOptions::new()).await?;
-/// # let session = Session::connect(&server.connect_string()).await?;
+/// # let simulation = Simulation::new(SimulationOptions::default());
+/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
 /// let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
 /// assert_eq!(election.leader().await?, None);
 ///
@@ -342,13 +343,14 @@ impl LeaderElection {
     /// Goes on in the new session.
     ///
     /// ```
-    /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+    /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
+    /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
     /// use zookeeper_recipes_election::{LeaderElection, Session};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = Server::start(ServerOptions::new()).await?;
-    /// # let session = Session::connect(&server.connect_string()).await?;
+    /// # let simulation = Simulation::new(SimulationOptions::default());
+    /// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
     /// let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
     /// let mut leader = election.watch_leader().await?;
     /// assert_eq!(*leader.borrow(), None);
@@ -398,14 +400,15 @@ impl LeaderElection {
     /// Goes on in the new session.
     ///
     /// ```
-    /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+    /// # use zookeeper_recipes_core::ConnectOptions;
+    /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
     /// use futures_util::StreamExt;
     /// use zookeeper_recipes_election::{LeaderElection, Session};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = Server::start(ServerOptions::new()).await?;
-    /// # let session = Session::connect(&server.connect_string()).await?;
+    /// # let simulation = Simulation::new(SimulationOptions::default());
+    /// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
     /// let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
     /// let mut leaders = election.observe();
     /// assert_eq!(leaders.next().await.transpose()?, Some(None));

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_election::{
     ConnectOptions, Error, ErrorKind, Leader, LeaderElection, Recipe, Session,
 };
-use zookeeper_recipes_testkit::simulation::{SimulatedProcess, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{SimulatedProcess, Simulation, SimulationOptions};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Much longer than a session lives.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::{Stream, StreamExt};
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_election::{ConnectOptions, Error, Leader, LeaderElection, Session};
-use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 async fn session(simulation: &Simulation, process: &str) -> Session {
     let session = Session::open(simulation.ensemble(process), ConnectOptions::new()).await;

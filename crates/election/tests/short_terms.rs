@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use zookeeper_recipes_election::{ConnectOptions, LeaderElection, Session};
-use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 async fn election(simulation: &Simulation) -> LeaderElection {
     let session = Session::open(simulation.ensemble("p"), ConnectOptions::new()).await;

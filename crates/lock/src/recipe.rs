@@ -27,14 +27,15 @@ use crate::rule::FirstInQueue;
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// # use zookeeper_recipes_core::ConnectOptions;
+/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use std::time::Duration;
 /// use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = Server::start(ServerOptions::new()).await?;
-/// # let session = Session::connect(&server.connect_string()).await?;
+/// # let simulation = Simulation::new(SimulationOptions::default());
+/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
 /// let options = LockOptions::new().data("node-7");
 /// let lock = ExclusiveLock::with_options(&session, "/locks/report", options)?;
 ///

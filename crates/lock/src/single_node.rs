@@ -22,13 +22,14 @@ use zookeeper_recipes_core::{
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
+/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_lock::{Session, SingleNodeLock};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = Server::start(ServerOptions::new()).await?;
-/// # let session = Session::connect(&server.connect_string()).await?;
+/// # let simulation = Simulation::new(SimulationOptions::default());
+/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
 /// let lock = SingleNodeLock::new(&session, "/locks/simple")?;
 /// let hold = lock.acquire().await?;
 /// assert_eq!(hold.node_path(), "/locks/simple");

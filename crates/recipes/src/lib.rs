@@ -5,14 +5,20 @@
 //! [`FencingToken`] by which a store can refuse an old holder.
 //!
 //! ```
-//! # use zookeeper_recipes_testkit::{Server, ServerOptions};
+//! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
+//! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //! use zookeeper_recipes::{ExclusiveLock, Session};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let server = Server::start(ServerOptions::new()).await?;
-//! # let connect_string = server.connect_string();
-//! let session = Session::connect(&connect_string).await?;
+//! # let connect_string = "zk1:2181,zk2:2181";
+//! # let simulation = Simulation::new(SimulationOptions::default());
+//! # let simulated = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+//! # let session = if true { simulated } else {
+//! # let session = if true { simulated } else {
+//! let session = Session::connect(connect_string).await?;
+//! # session };
+//! # session };
 //! let lock = ExclusiveLock::new(&session, "/locks/report")?;
 //!
 //! let hold = lock.acquire().await?;
@@ -45,14 +51,15 @@
 //! two processes that want the same ones do not wait for each other for ever.
 //!
 //! ```
-//! # use zookeeper_recipes_testkit::{Server, ServerOptions};
+//! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
+//! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //! use std::time::Duration;
 //! use zookeeper_recipes::{AllOf, ExclusiveLock, Recipe, RwLock, Session};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let server = Server::start(ServerOptions::new()).await?;
-//! # let session = Session::connect(&server.connect_string()).await?;
+//! # let simulation = Simulation::new(SimulationOptions::default());
+//! # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
 //! let account = ExclusiveLock::new(&session, "/accounts/7")?;
 //! let catalogue = RwLock::new(&session, "/catalogue")?;
 //! let recipes: [Box<dyn Recipe>; 2] =

@@ -7,7 +7,7 @@ use zookeeper_recipes::{
     ConnectOptions, ExclusiveLock, LeaderElection, Recipe, RwLock, Semaphore, Session,
     SingleNodeLock,
 };
-use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;

@@ -7,7 +7,7 @@ use zookeeper_recipes::common::CreateMode;
 use zookeeper_recipes::{
     ConnectOptions, ExclusiveLock, LeaderElection, RwLock, Semaphore, Session, SingleNodeLock,
 };
-use zookeeper_recipes_testkit::simulation::{RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
 
 const PATH: &str = "/recipe";
 const ONE_WAY: Duration = Duration::from_millis(10);

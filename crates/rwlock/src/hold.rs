@@ -55,13 +55,14 @@ impl WriteHold {
     /// If the session ends, the hold is lost.
     ///
     /// ```
-    /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+    /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
+    /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
     /// use zookeeper_recipes_rwlock::{RwLock, Session};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = Server::start(ServerOptions::new()).await?;
-    /// # let session = Session::connect(&server.connect_string()).await?;
+    /// # let simulation = Simulation::new(SimulationOptions::default());
+    /// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
     /// let lock = RwLock::new(&session, "/locks/catalogue")?;
     /// let writing = lock.write().acquire().await?;
     /// let token = writing.fencing_token();

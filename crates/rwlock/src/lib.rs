@@ -11,14 +11,20 @@
 //! # Example
 //!
 //! ```
-//! # use zookeeper_recipes_testkit::{Server, ServerOptions};
+//! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
+//! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //! use zookeeper_recipes_rwlock::{RwLock, Session};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let server = Server::start(ServerOptions::new()).await?;
-//! # let connect_string = server.connect_string();
-//! let session = Session::connect(&connect_string).await?;
+//! # let connect_string = "zk1:2181,zk2:2181";
+//! # let simulation = Simulation::new(SimulationOptions::default());
+//! # let simulated = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+//! # let session = if true { simulated } else {
+//! # let session = if true { simulated } else {
+//! let session = Session::connect(connect_string).await?;
+//! # session };
+//! # session };
 //! let lock = RwLock::new(&session, "/locks/catalogue")?;
 //!
 //! let one = lock.read().acquire().await?;

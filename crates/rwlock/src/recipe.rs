@@ -35,14 +35,15 @@ use crate::rule::{NoWriterBefore, NobodyBefore};
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// # use zookeeper_recipes_core::ConnectOptions;
+/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use std::time::Duration;
 /// use zookeeper_recipes_rwlock::{RwLock, RwLockOptions, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = Server::start(ServerOptions::new()).await?;
-/// # let session = Session::connect(&server.connect_string()).await?;
+/// # let simulation = Simulation::new(SimulationOptions::default());
+/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
 /// let options = RwLockOptions::new().data("node-7");
 /// let lock = RwLock::with_options(&session, "/locks/catalogue", options)?;
 ///
@@ -125,13 +126,14 @@ impl RwLock {
 /// Made by [`RwLock::read`].
 ///
 /// ```
-/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
+/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_rwlock::{ReadLock, RwLock, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = Server::start(ServerOptions::new()).await?;
-/// # let session = Session::connect(&server.connect_string()).await?;
+/// # let simulation = Simulation::new(SimulationOptions::default());
+/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
 /// let reader: ReadLock = RwLock::new(&session, "/locks/catalogue")?.read().clone();
 /// let (one, another) = (reader.acquire().await?, reader.acquire().await?);
 /// assert!(one.is_held() && another.is_held());
@@ -288,13 +290,14 @@ delegate_recipe!(ReadLock, queue);
 /// [downgraded](WriteHold::downgrade). As a [`Recipe`] it yields a plain [`Hold`].
 ///
 /// ```
-/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
+/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_rwlock::{Hold, Recipe, RwLock, Session, WriteHold};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = Server::start(ServerOptions::new()).await?;
-/// # let session = Session::connect(&server.connect_string()).await?;
+/// # let simulation = Simulation::new(SimulationOptions::default());
+/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
 /// let lock = RwLock::new(&session, "/locks/catalogue")?;
 /// let writing: WriteHold = lock.write().acquire().await?;
 /// writing.release().await?;

@@ -39,13 +39,14 @@ use crate::rule::{WithinPermits, weight, weight_of};
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
+/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_semaphore::{Semaphore, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = Server::start(ServerOptions::new()).await?;
-/// # let session = Session::connect(&server.connect_string()).await?;
+/// # let simulation = Simulation::new(SimulationOptions::default());
+/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
 /// let semaphore = Semaphore::new(&session, "/limits/exports", 5)?;
 /// let hold = semaphore.acquire().await?;
 /// hold.release().await?;
@@ -422,13 +423,14 @@ delegate_recipe!(Semaphore, one);
 /// Made by [`Semaphore::permits`].
 ///
 /// ```
-/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
+/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_semaphore::{Semaphore, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = Server::start(ServerOptions::new()).await?;
-/// # let session = Session::connect(&server.connect_string()).await?;
+/// # let simulation = Simulation::new(SimulationOptions::default());
+/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
 /// let semaphore = Semaphore::new(&session, "/limits/exports", 5)?;
 /// let large = semaphore.permits(3)?;
 /// let hold = large.acquire().await?;

@@ -6,9 +6,7 @@ use zookeeper_recipes_core::CreateMode;
 use zookeeper_recipes_semaphore::{
     ConnectOptions, Semaphore, SemaphoreOptions, Session, WaitStrategy,
 };
-use zookeeper_recipes_testkit::simulation::{
-    Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
-};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
 const PATH: &str = "/limits/exports";
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use crate::four_letter::FourLetterWord;
+use crate::four_letter::word::FourLetterWord;
 use crate::installation::InstallationError;
 
 /// Why a test server could not do what it was asked for.

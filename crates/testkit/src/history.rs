@@ -11,7 +11,7 @@
 //! ```
 //! use zookeeper_recipes_core::{ConnectOptions, Recipe, Session, SingleNode};
 //! use zookeeper_recipes_testkit::history::History;
-//! use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
+//! use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! ZooKeeper for tests: real servers and ensembles on loopback, and a simulated one in memory.
+//! ZooKeeper for tests: real servers and ensembles on loopback.
 //!
 //! A [`Server`] has a port and a data directory of its own, in memory where the system has such;
 //! it serves when [`Server::start`] returns, and is gone when it is dropped, whether the test
@@ -39,65 +39,9 @@
 //!
 //! # Without a server
 //!
-//! Unit tests of code that uses the recipes need no server: a [`simulation`] stands in for it, on
-//! the real clock,
-//!
-//! ```
-//! use zookeeper_recipes_lock::{ConnectOptions, Error, ExclusiveLock, Recipe, Session};
-//! use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
-//!
-//! /// What is tested.
-//! async fn next_number(session: &Session, last: &mut u32) -> Result<u32, Error> {
-//!     let hold = ExclusiveLock::new(session, "/locks/numbers")?.acquire().await?;
-//!     *last += 1;
-//!     hold.release().await?;
-//!     Ok(*last)
-//! }
-//!
-//! # /*
-//! #[tokio::test]
-//! # */
-//! # #[tokio::main(flavor = "current_thread")]
-//! async fn numbers_are_given_out_under_the_lock() {
-//!     let simulation = Simulation::new(SimulationOptions::default());
-//!     let worker = simulation.ensemble("worker");
-//!     let session = Session::open(worker, ConnectOptions::new()).await.unwrap();
-//!
-//!     assert_eq!(next_number(&session, &mut 7).await.unwrap(), 8);
-//!     let names = simulation.administrator().children("/locks/numbers");
-//!     assert!(names.is_empty(), "it was released");
-//! }
-//! # numbers_are_given_out_under_the_lock();
-//! ```
-//!
-//! or on tokio's paused clock, on which waiting takes no time:
-//!
-//! ```
-//! # use zookeeper_recipes_lock::{ConnectOptions, ExclusiveLock, Recipe, Session};
-//! # use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
-//! use std::time::Duration;
-//!
-//! # /*
-//! #[tokio::test(start_paused = true)]
-//! # */
-//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
-//! async fn holder_that_is_cut_off_is_told_before_another_holds() {
-//!     let simulation = Simulation::new(SimulationOptions::default());
-//!     let (one, other) = (simulation.process("one"), simulation.process("other"));
-//!     let session = Session::open(one.ensemble(), ConnectOptions::new()).await.unwrap();
-//!     let lock = ExclusiveLock::new(&session, "/locks/report").unwrap();
-//!     let hold = lock.acquire().await.unwrap();
-//!
-//!     one.partition(Duration::from_secs(3600));
-//!     hold.lost().await;
-//!
-//!     let session = Session::open(other.ensemble(), ConnectOptions::new()).await.unwrap();
-//!     let lock = ExclusiveLock::new(&session, "/locks/report").unwrap();
-//!     let next = lock.acquire().await.unwrap();
-//!     assert!(next.fencing_token() > hold.fencing_token());
-//! }
-//! # holder_that_is_cut_off_is_told_before_another_holds();
-//! ```
+//! Unit tests of code that uses the recipes need no server. The crate
+//! [`zookeeper-recipes-simulation`](https://docs.rs/zookeeper-recipes-simulation) is an ensemble in
+//! memory: it starts at once, runs on tokio's paused clock, and has every fault of a real ensemble.
 //!
 //! # What real servers need
 //!
@@ -126,7 +70,6 @@ mod ports;
 mod process;
 pub mod proxy;
 mod server;
-pub mod simulation;
 
 pub use ensemble::Ensemble;
 pub use environment::{CONNECT_VARIABLE, TestEnsemble};

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use zookeeper_recipes_core::{
     ConnectOptions, FencingToken, Hold, InvalidInput, Queue, QueueView, Rule, Session, Verdict,
 };
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::history::{History, Violation};
-use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
 
 /// No rule at all: whoever comes holds.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use zookeeper_recipes_core::ensemble::{
     ServerSession, Stat, Watch,
 };
 use zookeeper_recipes_core::{ConnectOptions, ServerError, ZookeeperEnsemble};
-use zookeeper_recipes_testkit::simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::{FourLetterWord, Server, ServerOptions};
 
 const SESSIONS: usize = 3;

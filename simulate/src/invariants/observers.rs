@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use zookeeper_recipes_core::{FencingToken, Session};
-use zookeeper_recipes_testkit::simulation::Committed;
+use zookeeper_recipes_simulation::Committed;
 
 use crate::ledger::{Findings, State};
 

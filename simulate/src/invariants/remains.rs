@@ -1,6 +1,6 @@
 //! Nothing remains of those who have gone.
 
-use zookeeper_recipes_testkit::simulation::Simulation;
+use zookeeper_recipes_simulation::Simulation;
 
 use crate::ledger::{Findings, Ledger};
 

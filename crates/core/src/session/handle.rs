@@ -39,14 +39,18 @@ use crate::session::supervisor::Supervisor;
 /// knows it.
 ///
 /// ```
-/// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
+/// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_core::Session;
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = Server::start(ServerOptions::new()).await?;
-/// # let connect_string = server.connect_string();
-/// let session = Session::connect(&connect_string).await?;
+/// # let simulation = Simulation::new(SimulationOptions::default());
+/// # let connect_string = "zk1:2181,zk2:2181";
+/// # let simulated = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+/// # let session = if true { simulated } else {
+/// let session = Session::connect(connect_string).await?;
+/// # session };
 /// println!("session {}", session.id().expect("it was just opened"));
 /// session.close().await;
 /// # Ok(())

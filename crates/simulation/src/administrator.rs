@@ -1,0 +1,269 @@
+//! The hand of an operator: what others do to the tree.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use zookeeper_recipes_core::Refusal;
+use zookeeper_recipes_core::ensemble::{
+    Acl, AuthId, CreateMode, Operation, Permission, SessionId, Stat,
+};
+
+use crate::client::world::World;
+use crate::run::shared::Shared;
+use crate::server::state::Servers;
+use crate::wire::watch_kind::WatchKind;
+
+/// Changes and reads the tree without a session, at once, past every access control list.
+///
+/// A change is committed when the call returns, and all writes that were under way before it. The
+/// followers get to know of it in their own time.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use zookeeper_recipes_core::ensemble::CreateMode;
+/// use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+///
+/// let simulation = Simulation::new(SimulationOptions::default());
+/// let session = simulation.ensemble("worker").connect().await?;
+/// let (_, changed) = session.list_and_watch("/").await?;
+///
+/// let administrator = simulation.administrator();
+/// administrator.create("/config", b"v1", CreateMode::Persistent).expect("nothing is there yet");
+/// changed.await;
+/// assert_eq!(session.get("/config").await?.0, b"v1");
+/// assert!(administrator.watches().is_empty(), "a watch fires once");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Administrator {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// A znode, as the leader has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandingNode {
+    /// Its path.
+    pub path: String,
+    /// Its data.
+    pub data: Vec<u8>,
+    /// Its metadata.
+    pub stat: Stat,
+}
+
+/// A watch that stands on a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandingWatch {
+    /// The server.
+    pub server: usize,
+    /// The session that set it, by its server's account.
+    pub session: SessionId,
+    /// The process that set it; empty if its client has gone.
+    pub process: String,
+    /// The path.
+    pub path: String,
+    /// What it sees.
+    pub kind: WatchKind,
+}
+
+impl Administrator {
+    fn servers<T>(&self, change: impl FnOnce(&mut Servers) -> T) -> T {
+        self.shared.with(|world| change(&mut world.servers))
+    }
+
+    /// Creates a znode, open to all, and tells its path.
+    ///
+    /// # Errors
+    ///
+    /// What the server refused it for.
+    pub fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Result<String, Refusal> {
+        self.create_with_acl(
+            path,
+            data,
+            mode,
+            &[Acl::new(Permission::ALL, AuthId::anyone())],
+        )
+    }
+
+    /// Creates a znode with this access control list, and tells its path.
+    ///
+    /// # Errors
+    ///
+    /// What the server refused it for.
+    pub fn create_with_acl(
+        &self,
+        path: &str,
+        data: &[u8],
+        mode: CreateMode,
+        acl: &[Acl],
+    ) -> Result<String, Refusal> {
+        let create = Operation::Create {
+            path: path.to_owned(),
+            data: data.to_vec(),
+            mode,
+            acl: acl.to_vec(),
+        };
+        self.servers(|servers| servers.create_as_administrator(create))
+    }
+
+    /// Replaces a znode's data.
+    ///
+    /// # Errors
+    ///
+    /// What the server refused it for.
+    pub fn set_data(&self, path: &str, data: &[u8]) -> Result<(), Refusal> {
+        let set = Operation::SetData {
+            path: path.to_owned(),
+            data: data.to_vec(),
+            version: None,
+        };
+        self.servers(|servers| servers.administer(set))
+    }
+
+    /// Replaces a znode's data, as somebody who has no rights but everyone's.
+    ///
+    /// # Errors
+    ///
+    /// What the server refused it for.
+    pub fn set_data_as_anyone(&self, path: &str, data: &[u8]) -> Result<(), Refusal> {
+        let set = Operation::SetData {
+            path: path.to_owned(),
+            data: data.to_vec(),
+            version: None,
+        };
+        self.servers(|servers| servers.write_as_anyone(set))
+    }
+
+    /// Replaces a znode's access control list, and tells the earlier one.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::NoNode`] where there is no such znode.
+    pub fn set_acl(&self, path: &str, acl: &[Acl]) -> Result<Vec<Acl>, Refusal> {
+        self.servers(|servers| servers.set_acl(path, acl))
+    }
+
+    /// Deletes a znode.
+    ///
+    /// # Errors
+    ///
+    /// What the server refused it for.
+    pub fn delete(&self, path: &str) -> Result<(), Refusal> {
+        let delete = Operation::Delete {
+            path: path.to_owned(),
+            version: None,
+        };
+        self.servers(|servers| servers.administer(delete))
+    }
+
+    /// Ends a session, as the leader does with one that it has not heard of for too long.
+    pub fn expire(&self, session: SessionId) {
+        self.servers(|servers| {
+            servers.expire(session.0);
+            servers.commit_all();
+        });
+    }
+
+    /// Deletes the containers that have had children and have none now, and tells which. The
+    /// server does it by itself from time to time.
+    pub fn reap_containers(&self) -> Vec<String> {
+        self.servers(|servers| {
+            let reaped = servers.reap_containers();
+            servers.commit_all();
+            reaped
+        })
+    }
+
+    /// Sets the counter behind the sequence numbers of a znode's children, on every server.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::NoNode`] where there is no such znode.
+    pub fn set_create_counter(&self, path: &str, creates: i32) -> Result<(), Refusal> {
+        self.servers(|servers| servers.set_create_counter(path, creates))
+    }
+
+    /// All znodes that have been committed, in the order of their paths, the server's own left
+    /// out.
+    pub fn tree(&self) -> Vec<StandingNode> {
+        self.servers(|servers| {
+            let leader = &servers.members[servers.leader];
+            leader
+                .tree
+                .iter()
+                .filter(|(path, _)| *path != "/" && !path.starts_with("/zookeeper"))
+                .map(|(path, node)| StandingNode {
+                    path: path.clone(),
+                    data: node.data.clone(),
+                    stat: node.stat(),
+                })
+                .collect()
+        })
+    }
+
+    /// The names of a znode's children, in their order as strings; none where there is no such
+    /// znode.
+    pub fn children(&self, path: &str) -> Vec<String> {
+        self.servers(|servers| {
+            let node = servers.members[servers.leader].tree.get(path);
+            node.map(|node| node.children.iter().cloned().collect())
+                .unwrap_or_default()
+        })
+    }
+
+    /// The sessions that the leader knows.
+    pub fn sessions(&self) -> Vec<SessionId> {
+        self.servers(|servers| servers.sessions.keys().copied().map(SessionId).collect())
+    }
+
+    /// After how long a session expires that is silent, as the leader knows it; none where it
+    /// knows no such session.
+    pub fn timeout_of(&self, session: SessionId) -> Option<Duration> {
+        self.servers(|servers| Some(servers.sessions.get(&session.0)?.timeout))
+    }
+
+    /// The watches that stand on the servers.
+    pub fn watches(&self) -> Vec<StandingWatch> {
+        self.shared.with(|world| standing_watches(world))
+    }
+
+    /// Which server leads.
+    pub fn leader(&self) -> usize {
+        self.servers(|servers| servers.leader)
+    }
+
+    /// The server that a session is connected to, where it is.
+    pub fn server_of(&self, session: SessionId) -> Option<usize> {
+        self.shared.with(|world| {
+            let (client, _) = world
+                .clients
+                .iter()
+                .find(|(_, client)| client.session == session.0)?;
+            let connection = world.connection_of(*client)?;
+            let connections = &world.servers.network.connections;
+            Some(connections.get(&connection)?.server)
+        })
+    }
+}
+
+/// The watches that stand on the servers, with the processes that have set them.
+pub(crate) fn standing_watches(world: &World) -> Vec<StandingWatch> {
+    let servers = &world.servers;
+    let mut standing = Vec::new();
+    for (at, server) in servers.members.iter().enumerate() {
+        for (path, kind, id) in server.watches.iter() {
+            let connection = servers.network.connections.get(&id);
+            let client = connection.and_then(|it| world.clients.get(&it.client));
+            let process = client.map(|client| world.name_of(client.process).to_owned());
+            standing.push(StandingWatch {
+                server: at,
+                session: SessionId(servers.session_on(id)),
+                process: process.unwrap_or_default(),
+                path: path.to_owned(),
+                kind,
+            });
+        }
+    }
+    standing
+}

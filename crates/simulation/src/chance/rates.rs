@@ -1,0 +1,92 @@
+//! The chances of things going wrong.
+
+use std::time::Duration;
+
+/// The chances of things going wrong, each under the seed. All zero by default.
+///
+/// Those *per request* are probabilities; those *per second* are rates, for each process,
+/// session or server that it can befall.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FaultRates {
+    /// Per request: the connection breaks and the request never arrives.
+    pub request_lost: f64,
+    /// Per request: it is applied, then the connection breaks and the reply never arrives.
+    pub reply_lost: f64,
+    /// Per request: the server refuses it, having too much to do.
+    pub throttled: f64,
+    /// Per request: it takes longer to arrive, by up to [`late_by`](Self::late_by).
+    pub request_late: f64,
+    /// Per reply: it takes longer to arrive, by up to [`late_by`](Self::late_by).
+    pub reply_late: f64,
+    /// Per notification: it takes longer to arrive, by up to [`late_by`](Self::late_by).
+    pub event_late: f64,
+    /// How late what is late can be.
+    pub late_by: Duration,
+    /// Per second and session: its connection breaks, with whatever is in flight.
+    pub disconnected: f64,
+    /// Per second and session: the server expires it.
+    pub expired: f64,
+    /// Per reconnect: it is answered with a new session, though the old one may live on.
+    pub forgotten: f64,
+    /// Per reconnect to a session that is over: it is answered with a new session.
+    pub replaced: f64,
+    /// Per second and process: what its sessions do in the background stands still, and so do
+    /// their clients, for up to [`blocked_for`](Self::blocked_for).
+    pub blocked: f64,
+    /// How long the sessions of a process can stand still.
+    pub blocked_for: Duration,
+    /// Per second and process: it is cut off from all servers, for up to
+    /// [`partitioned_for`](Self::partitioned_for).
+    pub partitioned: f64,
+    /// How long a process can be cut off.
+    pub partitioned_for: Duration,
+    /// Per second and process: it falls asleep, for up to [`asleep_for`](Self::asleep_for).
+    pub asleep: f64,
+    /// How long a process can sleep.
+    pub asleep_for: Duration,
+    /// Per second and follower: it is cut off from the leader, for up to
+    /// [`cut_off_for`](Self::cut_off_for).
+    pub cut_off: f64,
+    /// How long a follower can be cut off.
+    pub cut_off_for: Duration,
+    /// Per cut of a process or a follower: it goes one way only, whichever.
+    pub one_way: f64,
+    /// Per second: the leader is cut off from all its followers, for up to
+    /// [`isolated_for`](Self::isolated_for).
+    pub isolated: f64,
+    /// How long a leader can be cut off.
+    pub isolated_for: Duration,
+    /// Per second: nothing is committed for up to [`stalled_for`](Self::stalled_for).
+    pub stalled: f64,
+    /// How long commits can stall.
+    pub stalled_for: Duration,
+    /// Per second and server: it stands still for up to [`paused_for`](Self::paused_for), but not
+    /// so long that the others give it up.
+    pub paused: f64,
+    /// How long a server can stand still.
+    pub paused_for: Duration,
+    /// Per second: the leader falls and another is elected.
+    pub elected: f64,
+    /// How long an election can take.
+    pub elected_within: Duration,
+}
+
+impl FaultRates {
+    /// Whether there is anything to roll the dice for as time goes by.
+    pub(crate) fn any_per_second(&self) -> bool {
+        [
+            self.disconnected,
+            self.expired,
+            self.partitioned,
+            self.asleep,
+            self.blocked,
+            self.cut_off,
+            self.isolated,
+            self.stalled,
+            self.paused,
+            self.elected,
+        ]
+        .iter()
+        .any(|rate| *rate > 0.0)
+    }
+}

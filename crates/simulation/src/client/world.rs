@@ -1,0 +1,149 @@
+//! All that there is in a simulation: the servers, the processes and their clients.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Weak;
+use std::time::Duration;
+
+use super::action::Action;
+use super::state::Client;
+use super::watch::Watching;
+use crate::chance::injected::Pending;
+use crate::engine::agenda::Agenda;
+use crate::engine::kernel::{Kernel, Slot};
+use crate::options::SimulationOptions;
+use crate::process::machine::{Clock, Process, ProcessId};
+use crate::process::turns::Turns;
+use crate::record::trace::TraceKind;
+use crate::server::state::Servers;
+use crate::wire::connection::{ClientId, ConnectionId};
+use crate::wire::message::Upward;
+
+pub(crate) struct World {
+    pub(crate) servers: Servers,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) turns: Turns,
+    pub(crate) clients: BTreeMap<ClientId, Client>,
+    pub(super) next_client: ClientId,
+    pub(super) watching: Weak<dyn Watching>,
+    agenda: Agenda<Action>,
+    /// The faults that wait for their request.
+    pub(crate) faults: Pending,
+    pub(crate) dice_armed: bool,
+}
+
+impl World {
+    pub(crate) fn new(options: SimulationOptions, watching: Weak<dyn Watching>) -> World {
+        World {
+            servers: Servers::new(options),
+            processes: Vec::new(),
+            turns: Turns::default(),
+            clients: BTreeMap::new(),
+            next_client: 1,
+            watching,
+            agenda: Agenda::new(),
+            faults: Pending::default(),
+            dice_armed: false,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.servers.kernel.now
+    }
+
+    pub(crate) fn kernel(&mut self) -> &mut Kernel {
+        &mut self.servers.kernel
+    }
+
+    pub(crate) fn schedule(&mut self, at: Duration, action: Action) {
+        self.agenda.schedule(&mut self.servers.kernel, at, action);
+    }
+
+    pub(crate) fn after(&mut self, delay: Duration, action: Action) {
+        self.schedule(self.now() + delay, action);
+    }
+
+    /// When the processes and their clients have something to do next.
+    pub(crate) fn next(&self) -> Option<Slot> {
+        self.agenda.next()
+    }
+
+    pub(crate) fn take(&mut self) -> Option<Action> {
+        self.agenda.take(&mut self.servers.kernel)
+    }
+
+    /// The process of this name that lives, or a new one.
+    pub(crate) fn process(&mut self, name: &str) -> ProcessId {
+        let hosts = &self.servers.network.hosts;
+        if let Some(found) = self
+            .processes
+            .iter()
+            .zip(hosts)
+            .position(|(process, host)| host.name == name && !process.is_dead())
+        {
+            return found;
+        }
+        let mut clock = Clock::default();
+        if self.servers.options.clock_drift > 0 {
+            let most = self.servers.options.clock_drift as i32;
+            clock.drift = self.kernel().rng.i32(-most..=most);
+            clock.begins_at = self.kernel().draw_up_to(Duration::from_secs(1_000_000));
+        }
+        self.processes.push(Process::new(clock));
+        self.servers.network.add_host(name)
+    }
+
+    pub(crate) fn name_of(&self, process: ProcessId) -> &str {
+        &self.servers.network.hosts[process].name
+    }
+
+    pub(crate) fn connection_of(&self, id: ClientId) -> Option<ConnectionId> {
+        self.clients.get(&id)?.connection
+    }
+
+    pub(super) fn send_up(&mut self, id: ConnectionId, message: Upward, extra: Duration) {
+        let Servers {
+            kernel, network, ..
+        } = &mut self.servers;
+        network.send_up(kernel, id, message, extra);
+    }
+
+    pub(super) fn trace_process(
+        &mut self,
+        kind: TraceKind,
+        process: ProcessId,
+        text: impl FnOnce() -> String,
+    ) {
+        let Servers {
+            kernel, network, ..
+        } = &mut self.servers;
+        kernel.trace(kind, Some(&network.hosts[process].name), 0, text);
+    }
+
+    pub(super) fn trace_client(
+        &mut self,
+        kind: TraceKind,
+        client: ClientId,
+        text: impl FnOnce() -> String,
+    ) {
+        let Some(found) = self.clients.get(&client) else {
+            return;
+        };
+        let Servers {
+            kernel, network, ..
+        } = &mut self.servers;
+        let name = &network.hosts[found.process].name;
+        kernel.trace(kind, Some(name), found.session, text);
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("World")
+            .field("now", &self.now())
+            .field("clients", &self.clients.len())
+            .field("servers", &self.servers.members.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,116 @@
+//! How much may happen: past that something spins, and a run is to be ended.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+/// How much may happen in a simulation. Nothing is limited by default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// How much is done without the clock moving: by the ensemble, or asked of it.
+    ///
+    /// At four times that much the simulation panics, in the task that goes on asking.
+    pub at_one_instant: u64,
+    /// How many requests a process sends in a second of simulated time.
+    pub requests_per_second: u64,
+    /// How many changes the ensemble commits in all; as many are kept of its history.
+    pub changes: usize,
+    /// How much is still to be done at some time.
+    pub outstanding: usize,
+    /// How long it all takes, by the real clock.
+    pub wall_clock: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            at_one_instant: u64::MAX / 4,
+            requests_per_second: u64::MAX,
+            changes: usize::MAX,
+            outstanding: usize::MAX,
+            wall_clock: Duration::MAX,
+        }
+    }
+}
+
+/// What has been counted against the limits.
+#[derive(Debug)]
+pub(crate) struct Gauge {
+    limits: Limits,
+    began: Instant,
+    at: Duration,
+    done: u64,
+    exceeded: watch::Sender<Option<String>>,
+}
+
+impl Gauge {
+    pub(crate) fn new(limits: Limits) -> Gauge {
+        Gauge {
+            limits,
+            began: Instant::now(),
+            at: Duration::ZERO,
+            done: 0,
+            exceeded: watch::Sender::new(None),
+        }
+    }
+
+    pub(crate) fn exceeded(&self) -> watch::Receiver<Option<String>> {
+        self.exceeded.subscribe()
+    }
+
+    /// Counts something that is done at this time.
+    pub(crate) fn count(&mut self, now: Duration) {
+        const LOOK_EVERY: u64 = 1_024;
+        if now != self.at {
+            self.at = now;
+            self.done = 0;
+        }
+        self.done += 1;
+        let most = self.limits.at_one_instant;
+        if self.done == most {
+            self.exceed(|| {
+                format!("{most} things were done at {now:?}, and the clock stands still")
+            });
+        }
+        assert!(
+            self.done < most * 4,
+            "something goes on without end at {now:?}"
+        );
+        if self.done % LOOK_EVERY == 0 && self.began.elapsed() > self.limits.wall_clock {
+            let most = self.limits.wall_clock;
+            self.exceed(|| format!("{now:?} of simulated time have taken more than {most:?}"));
+        }
+    }
+
+    /// So many requests were sent by this process in this second.
+    pub(crate) fn sent(&mut self, process: &str, requests: u64) {
+        if requests > self.limits.requests_per_second {
+            self.exceed(|| format!("{process} sent {requests} requests within a second"));
+        }
+    }
+
+    /// So many changes have been committed.
+    pub(crate) fn committed(&mut self, changes: usize) {
+        if changes > self.limits.changes {
+            self.exceed(|| format!("{changes} changes were committed"));
+        }
+    }
+
+    /// So much is still to be done.
+    pub(crate) fn outstanding(&mut self, actions: usize) {
+        if actions > self.limits.outstanding {
+            self.exceed(|| format!("{actions} things are still to be done"));
+        }
+    }
+
+    fn exceed(&self, text: impl FnOnce() -> String) {
+        self.exceeded.send_if_modified(|exceeded| {
+            let first = exceeded.is_none();
+            if first {
+                *exceeded = Some(text());
+            }
+            first
+        });
+    }
+}

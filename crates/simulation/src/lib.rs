@@ -1,0 +1,148 @@
+//! A ZooKeeper ensemble in memory, for tests: deterministic under a seed, with every fault of a
+//! real one.
+//!
+//! A [`Simulation`] needs no server, no Java and no network, and starts at once. It implements the
+//! seam of `zookeeper-recipes-core` ([`Ensemble`](zookeeper_recipes_core::Ensemble)), so that
+//! recipes and code that uses them run on it unchanged. It keeps nothing on disk.
+//!
+//! # In a unit test
+//!
+//! On the real clock the simulation stands in for a server:
+//!
+//! ```
+//! use zookeeper_recipes_lock::{ConnectOptions, Error, ExclusiveLock, Recipe, Session};
+//! use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+//!
+//! /// What is tested.
+//! async fn next_number(session: &Session, last: &mut u32) -> Result<u32, Error> {
+//!     let hold = ExclusiveLock::new(session, "/locks/numbers")?.acquire().await?;
+//!     *last += 1;
+//!     hold.release().await?;
+//!     Ok(*last)
+//! }
+//!
+//! # /*
+//! #[tokio::test]
+//! # */
+//! # #[tokio::main(flavor = "current_thread")]
+//! async fn numbers_are_given_out_under_the_lock() {
+//!     let simulation = Simulation::new(SimulationOptions::default());
+//!     let worker = simulation.ensemble("worker");
+//!     let session = Session::open(worker, ConnectOptions::new()).await.unwrap();
+//!
+//!     assert_eq!(next_number(&session, &mut 7).await.unwrap(), 8);
+//!     let names = simulation.administrator().children("/locks/numbers");
+//!     assert!(names.is_empty(), "it was released");
+//! }
+//! # numbers_are_given_out_under_the_lock();
+//! ```
+//!
+//! # When things go wrong
+//!
+//! On tokio's paused clock an hour passes in a moment. A process can be cut off, put to sleep or
+//! killed:
+//!
+//! ```
+//! # use zookeeper_recipes_lock::{ConnectOptions, ExclusiveLock, Recipe, Session};
+//! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+//! use std::time::Duration;
+//!
+//! # /*
+//! #[tokio::test(start_paused = true)]
+//! # */
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! async fn holder_that_is_cut_off_is_told_before_another_holds() {
+//!     let simulation = Simulation::new(SimulationOptions::default());
+//!     let (one, other) = (simulation.process("one"), simulation.process("other"));
+//!     let session = Session::open(one.ensemble(), ConnectOptions::new()).await.unwrap();
+//!     let lock = ExclusiveLock::new(&session, "/locks/report").unwrap();
+//!     let hold = lock.acquire().await.unwrap();
+//!
+//!     one.partition(Duration::from_secs(3600));
+//!     hold.lost().await;
+//!
+//!     let session = Session::open(other.ensemble(), ConnectOptions::new()).await.unwrap();
+//!     let lock = ExclusiveLock::new(&session, "/locks/report").unwrap();
+//!     let next = lock.acquire().await.unwrap();
+//!     assert!(next.fencing_token() > hold.fencing_token());
+//! }
+//! # holder_that_is_cut_off_is_told_before_another_holds();
+//! ```
+//!
+//! A fault can also befall one chosen request:
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() {
+//! use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission};
+//! use zookeeper_recipes_simulation::{
+//!     Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
+//! };
+//!
+//! let simulation = Simulation::new(SimulationOptions { seed: 7, ..Default::default() });
+//! let session = simulation.ensemble("worker").connect().await.unwrap();
+//! simulation.faults().inject(Fault::new(FaultKind::ReplyLost).on(RequestKind::Create));
+//!
+//! let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
+//! let created = session.create("/a", b"", CreateMode::Persistent, &everyone).await;
+//!
+//! assert!(created.is_err(), "nobody knows whether it was created");
+//! assert_eq!(simulation.administrator().children("/"), ["a", "zookeeper"]);
+//! # }
+//! ```
+//!
+//! # What can be done to a simulation
+//!
+//! | | |
+//! |---|---|
+//! | [`SimulatedProcess`] | sleeps, wakes, is killed, is cut off one way or both, has its runtime blocked |
+//! | [`Faults`] | loses and delays requests and replies; cuts off followers; isolates leaders; stalls commits; pauses and restarts servers; forgets sessions; all of these also [by chance](FaultRates) |
+//! | [`Administrator`] | reads and changes the tree past every access control list, expires sessions, lists watches |
+//! | [`SimulationOptions`] | number of servers, timeouts, delays, clock drift, server version, requests that the servers do not know, [limits](Limits) |
+//! | [`Trace`], [`Committed`], [`Counters`] | what has happened: to be read, to be judged, to be counted |
+//!
+//! # What is modelled
+//!
+//! * Servers: a leader, and followers that lag behind it. Elections, quorums, synchronisation.
+//! * The tree: znodes with their metadata, sequence numbers with their end, containers, access
+//!   control lists, transactions, one-shot watches.
+//! * Sessions: the leader expires them, a reconnect moves them to another server.
+//! * Clients: they send pings, give up a connection, reconnect, and give up a session at the times
+//!   of the crate `zookeeper-client`.
+//!
+//! # Determinism
+//!
+//! The same seed gives the same trace, if the runtime is a current-thread runtime with a paused
+//! clock and the code that runs on it is deterministic. `tokio::select!` without `biased;` is not.
+
+mod administrator;
+mod chance;
+mod client;
+mod engine;
+mod faults;
+mod opcode;
+mod options;
+mod process;
+mod record;
+mod run;
+mod seam;
+mod server;
+mod simulated_process;
+mod simulation;
+mod wire;
+
+pub use administrator::{Administrator, StandingNode, StandingWatch};
+pub use chance::injected::{Fault, FaultKind};
+pub use chance::rates::FaultRates;
+pub use chance::way::Way;
+pub use engine::limits::Limits;
+pub use faults::Faults;
+pub use opcode::Opcode;
+pub use options::{ServerSettings, SimulationOptions};
+pub use record::counters::Counters;
+pub use record::history::{Change, Committed};
+pub use record::request_kind::RequestKind;
+pub use record::trace::{Trace, TraceEntry, TraceKind};
+pub use simulated_process::SimulatedProcess;
+pub use simulation::Simulation;
+pub use wire::watch_kind::WatchKind;

@@ -1,0 +1,74 @@
+//! Which of the tasks that were woken goes on first.
+
+use std::collections::BTreeSet;
+use std::task::Waker;
+
+use fastrand::Rng;
+
+/// A task, in the order in which they were begun.
+pub(crate) type TaskId = u64;
+
+/// Whose task it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The process's own, which stands still while the process sleeps.
+    Own,
+    /// One of many of the process's own, that go on one at a time.
+    InTurn,
+    /// What a session does in the background, which stands still also while it is blocked.
+    Background,
+}
+
+/// What sessions do in the background goes on one task at a time.
+///
+/// The runtime wakes the tasks that wait for one event in an order that no seed gives again. So a
+/// task that is woken waits for its turn, and the seed says whose turn it is.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    last: TaskId,
+    /// Those that have been woken since the last draw.
+    woken: Vec<(TaskId, Waker)>,
+    /// Those that have been drawn, the last of them first.
+    drawn: Vec<(TaskId, Waker)>,
+    /// Those that have been woken or drawn.
+    waiting: BTreeSet<TaskId>,
+    /// Those whose turn it is.
+    due: BTreeSet<TaskId>,
+}
+
+impl Turns {
+    pub(crate) fn begin_task(&mut self) -> TaskId {
+        self.last += 1;
+        self.last
+    }
+
+    /// The task whose turn it is, to be woken.
+    pub(crate) fn draw(&mut self, rng: &mut Rng) -> Option<Waker> {
+        if self.drawn.is_empty() {
+            let mut woken = std::mem::take(&mut self.woken);
+            woken.sort_unstable_by_key(|(task, _)| *task);
+            rng.shuffle(&mut woken);
+            self.drawn = woken;
+        }
+        let (task, waker) = self.drawn.pop()?;
+        self.waiting.remove(&task);
+        self.due.insert(task);
+        Some(waker)
+    }
+
+    /// Whether it is this task's turn; otherwise the task is woken when it is.
+    pub(crate) fn comes(&mut self, task: TaskId, waker: &Waker) -> bool {
+        if self.due.remove(&task) {
+            return true;
+        }
+        if self.waiting.insert(task) {
+            self.woken.push((task, waker.clone()));
+        }
+        false
+    }
+
+    /// The task has ended, or was dropped.
+    pub(crate) fn end_task(&mut self, task: TaskId) {
+        self.due.remove(&task);
+    }
+}

@@ -1,0 +1,71 @@
+//! What the ensemble has committed, as data that a checker can judge.
+
+use std::time::Duration;
+
+use zookeeper_recipes_core::ensemble::{SessionEnd, SessionId};
+
+/// One change that the ensemble has committed.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
+///
+/// let simulation = Simulation::new(SimulationOptions::default());
+/// let session = simulation.ensemble("worker").connect().await?;
+///
+/// let opened = Change::SessionOpened { session: session.id() };
+/// assert_eq!(simulation.history()[0].change, opened);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The transaction. Changes of one transaction have the same.
+    pub zxid: i64,
+    /// When it was committed, by the simulation's clock. No server shows it before.
+    pub at: Duration,
+    /// The session that asked for it; none where a server or the administrator did.
+    pub session: Option<SessionId>,
+    /// What has changed.
+    pub change: Change,
+}
+
+/// What a transaction has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A znode was created.
+    Created {
+        /// Its path.
+        path: String,
+        /// The session whose end will delete it, where it is ephemeral.
+        ephemeral_owner: Option<SessionId>,
+        /// Its data.
+        data: Vec<u8>,
+    },
+    /// A znode's data was set.
+    DataSet {
+        /// Its path.
+        path: String,
+        /// The new data.
+        data: Vec<u8>,
+    },
+    /// A znode was deleted.
+    Deleted {
+        /// Its path.
+        path: String,
+    },
+    /// A session was opened.
+    SessionOpened {
+        /// Which.
+        session: SessionId,
+    },
+    /// A session came to its end. The deletions of its ephemeral znodes follow, in the same
+    /// transaction.
+    SessionEnded {
+        /// Which.
+        session: SessionId,
+        /// Whether the server expired it or the client closed it.
+        end: SessionEnd,
+    },
+}

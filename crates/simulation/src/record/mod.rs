@@ -1,0 +1,6 @@
+//! What is remembered of a simulation: a trace to be read, a history to be judged, and counters.
+
+pub(crate) mod counters;
+pub(crate) mod history;
+pub(crate) mod request_kind;
+pub(crate) mod trace;

@@ -1,0 +1,56 @@
+//! The kinds of request, by which a simulation counts and breaks.
+
+/// The kinds of request that a client sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RequestKind {
+    /// A create.
+    Create,
+    /// A delete.
+    Delete,
+    /// A list of children, with or without a watch.
+    List,
+    /// A read of data, with or without a watch.
+    Get,
+    /// An exists.
+    Exists,
+    /// A transaction of several writes.
+    Transact,
+    /// A read of several znodes.
+    GetEach,
+    /// A sync.
+    Sync,
+    /// A watch taken off.
+    RemoveWatch,
+    /// The watches of a session set anew after a reconnect.
+    SetWatches,
+    /// A sign of life of an idle client.
+    Ping,
+    /// The end of a session, asked for by its client.
+    CloseSession,
+}
+
+impl RequestKind {
+    /// Whether a caller of the seam asked for this, and not the client by itself.
+    pub fn is_asked_for(self) -> bool {
+        !matches!(
+            self,
+            RequestKind::RemoveWatch
+                | RequestKind::SetWatches
+                | RequestKind::Ping
+                | RequestKind::CloseSession
+        )
+    }
+
+    /// Whether it takes the leader to answer this.
+    pub(crate) fn goes_through_the_leader(self) -> bool {
+        self.is_write() || matches!(self, RequestKind::Sync | RequestKind::CloseSession)
+    }
+
+    /// Whether this goes through the leader.
+    pub fn is_write(self) -> bool {
+        matches!(
+            self,
+            RequestKind::Create | RequestKind::Delete | RequestKind::Transact
+        )
+    }
+}

@@ -1,0 +1,84 @@
+//! What an administrator does to the servers, without a session and at once.
+
+use zookeeper_recipes_core::Refusal;
+use zookeeper_recipes_core::ensemble::{Acl, Operation};
+
+use super::proposal::Writer;
+use super::state::Servers;
+use super::transaction::Body;
+use super::tree::Edit;
+use crate::record::history::Change;
+use crate::wire::answer::Failure;
+
+impl Servers {
+    /// Writes as the administrator, who may do everything.
+    pub(crate) fn administer(&mut self, operation: Operation) -> Result<(), Refusal> {
+        self.write_as(operation, &Writer::Administrator)
+    }
+
+    /// Writes as somebody who has no rights but everyone's.
+    pub(crate) fn write_as_anyone(&mut self, operation: Operation) -> Result<(), Refusal> {
+        self.write_as(operation, &Writer::Session(0, &[]))
+    }
+
+    fn write_as(&mut self, operation: Operation, writer: &Writer<'_>) -> Result<(), Refusal> {
+        let body = self.decide(&[operation], false, writer);
+        let refusal = match &body {
+            Body::Refused(Failure::Refused { refusal, .. }) => Some(refusal.clone()),
+            _ => None,
+        };
+        self.propose(0, None, body);
+        self.commit_all();
+        refusal.map_or(Ok(()), Err)
+    }
+
+    /// Creates a znode, and tells its path.
+    pub(crate) fn create_as_administrator(&mut self, create: Operation) -> Result<String, Refusal> {
+        let known = self.history.len();
+        self.administer(create)?;
+        let created = self.history[known..]
+            .iter()
+            .find_map(|committed| match &committed.change {
+                Change::Created { path, .. } if committed.session.is_none() => Some(path.clone()),
+                _ => None,
+            });
+        Ok(created.unwrap_or_default())
+    }
+
+    /// Replaces an access control list, and tells the earlier one.
+    pub(crate) fn set_acl(&mut self, path: &str, acl: &[Acl]) -> Result<Vec<Acl>, Refusal> {
+        let earlier = self.tree.get(path).ok_or(Refusal::NoNode)?.acl.clone();
+        let edit = Edit::SetAcl {
+            path: path.to_owned(),
+            acl: acl.to_vec(),
+        };
+        let body = Body::Write {
+            edits: vec![edit],
+            several: false,
+        };
+        self.propose(0, None, body);
+        self.commit_all();
+        Ok(earlier)
+    }
+
+    /// Sets the counter behind the sequence numbers of a znode's children, on every server.
+    pub(crate) fn set_create_counter(&mut self, path: &str, creates: i32) -> Result<(), Refusal> {
+        self.commit_all();
+        self.outstanding.remove(path);
+        self.tree.get_mut(path).ok_or(Refusal::NoNode)?.creates = creates;
+        for member in &mut self.members {
+            if let Some(node) = member.tree.get_mut(path) {
+                node.creates = creates;
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits all that has been proposed.
+    pub(crate) fn commit_all(&mut self) {
+        if self.log_end() > 0 {
+            let last = self.log_end() - 1;
+            self.commit(last);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What reaches a server from its clients: sessions that come, requests, the end of a connection.
+
+use std::time::Duration;
+
+use zookeeper_recipes_core::ensemble::AuthId;
+
+use super::peer_message::ToLeader;
+use super::state::Servers;
+use crate::record::trace::TraceKind;
+use crate::wire::connection::ConnectionId;
+use crate::wire::message::{Arriving, Downward, Upward};
+use crate::wire::request::Request;
+
+impl Servers {
+    pub(crate) fn arrive(&mut self, id: ConnectionId, message: Upward) {
+        let Some(connection) = self.network.connections.get(&id) else {
+            return;
+        };
+        if !connection.server_open || connection.deaf {
+            return;
+        }
+        let server = connection.server;
+        match message {
+            Upward::Close => self.close_at_server(id, false),
+            Upward::Connect {
+                session,
+                seen,
+                identities,
+            } => {
+                self.ends.entry(id).or_default();
+                match session.filter(|session| !self.forgets(*session)) {
+                    None => self.open(id, server, identities),
+                    Some(session) => self.resume(id, server, session, seen, identities),
+                }
+            }
+            Upward::Request(arriving) if self.options.closes_at(&arriving.request) => {
+                self.kernel.trace(TraceKind::Connection, None, 0, || {
+                    format!(
+                        "server {server} closes the connection: {}",
+                        arriving.request.text()
+                    )
+                });
+                self.close_at_server(id, true);
+            }
+            Upward::Request(arriving) => {
+                let Some(end) = self.ends.get_mut(&id) else {
+                    return;
+                };
+                if end.session.is_some() {
+                    self.receive(id, arriving);
+                } else {
+                    end.early.push_back(arriving);
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, connection: ConnectionId, server: usize, identities: Vec<AuthId>) {
+        let message = ToLeader::Open {
+            connection,
+            identities,
+        };
+        self.forward(server, message);
+    }
+
+    /// A session comes back.
+    fn resume(
+        &mut self,
+        id: ConnectionId,
+        server: usize,
+        session: i64,
+        seen: i64,
+        identities: Vec<AuthId>,
+    ) {
+        if seen > self.members[server].tree.zxid {
+            self.kernel.trace(TraceKind::Connection, None, session, || {
+                format!("server {server} refuses: it is behind what the session has seen")
+            });
+            self.close_at_server(id, true);
+            return;
+        }
+        for earlier in self.connections_of(server, session) {
+            if earlier != id {
+                self.close_at_server(earlier, true);
+            }
+        }
+        let message = ToLeader::Revalidate {
+            connection: id,
+            session,
+            identities,
+        };
+        self.forward(server, message);
+    }
+
+    /// The connections on which a server serves a session.
+    pub(super) fn connections_of(&self, server: usize, session: i64) -> Vec<ConnectionId> {
+        let connections = &self.network.connections;
+        self.ends
+            .iter()
+            .filter(|(_, end)| end.session == Some(session))
+            .filter(|(id, _)| connections.get(id).is_some_and(|it| it.server == server))
+            .map(|(id, _)| *id)
+            .collect()
+    }
+
+    /// Whether a session that comes back is given a new one, dead or alive.
+    fn forgets(&mut self, session: i64) -> bool {
+        let chance = self.kernel.rates.forgotten;
+        self.options.forgets_sessions
+            || self.forgotten.remove(&session)
+            || self.kernel.chance(chance)
+    }
+
+    /// A session is settled on a connection.
+    pub(super) fn establish(&mut self, id: ConnectionId, session: i64) {
+        let Some(end) = self.ends.get_mut(&id) else {
+            return;
+        };
+        end.session = Some(session);
+        let timeout = self.options.negotiate();
+        let connected = Downward::Connected { session, timeout };
+        self.send_down(id, connected, Duration::ZERO);
+        while let Some(end) = self.ends.get_mut(&id) {
+            let Some(arriving) = end.early.pop_front() else {
+                return;
+            };
+            self.receive(id, arriving);
+        }
+    }
+
+    /// A request on a connection whose session is settled.
+    fn receive(&mut self, id: ConnectionId, arriving: Arriving) {
+        let Some(server) = self.network.connections.get(&id).map(|it| it.server) else {
+            return;
+        };
+        let session = self.session_on(id);
+        if arriving.expire {
+            self.expire(session);
+        }
+        self.touch(server, session);
+        let Some(end) = self.ends.get_mut(&id) else {
+            return;
+        };
+        let request_id = arriving.id;
+        let message = match &arriving.request {
+            _ if arriving.is_settled_here() => {
+                if end.pipeline.is_empty() {
+                    self.read(id, arriving);
+                } else {
+                    end.pipeline.push_back(arriving);
+                }
+                return;
+            }
+            request @ (Request::Create { .. } | Request::Delete { .. } | Request::Transact(_)) => {
+                ToLeader::Write {
+                    connection: id,
+                    id: request_id,
+                    session,
+                    request: request.clone(),
+                }
+            }
+            Request::Sync { .. } => ToLeader::Sync {
+                connection: id,
+                id: request_id,
+            },
+            Request::CloseSession => ToLeader::Close {
+                connection: id,
+                id: request_id,
+                session,
+            },
+            _ => return,
+        };
+        end.pipeline.push_back(arriving);
+        self.forward(server, message);
+    }
+}

@@ -1,0 +1,16 @@
+//! A server's end of a connection.
+
+use std::collections::VecDeque;
+
+use crate::wire::message::Arriving;
+
+/// What a server keeps for a connection that a client has opened and the server has not closed.
+#[derive(Debug, Default)]
+pub(crate) struct ServerEnd {
+    /// The session that the server serves on it, once that is settled.
+    pub(crate) session: Option<i64>,
+    /// Requests that came before the session was settled.
+    pub(crate) early: VecDeque<Arriving>,
+    /// Requests that wait for their turn: reads behind the writes of their own session.
+    pub(crate) pipeline: VecDeque<Arriving>,
+}

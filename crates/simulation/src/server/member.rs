@@ -1,0 +1,68 @@
+//! One server of the ensemble.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use super::action::Action;
+use super::peer_message::{FromLeader, ToLeader};
+use super::tree::Tree;
+use super::watches::Watches;
+use crate::chance::way::Way;
+
+/// How a server stands to its leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MemberState {
+    /// It has its leader.
+    Serving,
+    /// It is cut off from its leader and does not know it yet.
+    CutOff(Way),
+    /// It leads, cut off from all its followers, and does not know it yet.
+    Isolated,
+    /// It has no leader, and serves nobody.
+    Down,
+}
+
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) tree: Tree,
+    pub(crate) watches: Watches,
+    pub(crate) state: MemberState,
+    /// Whether it and the leader can reach each other.
+    pub(crate) linked: bool,
+    /// Which cut this is, so that the end of an earlier one is not taken for its end.
+    pub(crate) cut: u64,
+    /// The term whose leader it followed as it was cut off.
+    pub(crate) followed: u64,
+    /// The index of the first transaction not yet applied.
+    pub(crate) applied: u64,
+    /// When its last message to the leader arrives.
+    pub(crate) last_up: Duration,
+    /// When the leader's last message to it arrives.
+    pub(crate) last_down: Duration,
+    pub(crate) held_up: VecDeque<ToLeader>,
+    pub(crate) held_down: VecDeque<FromLeader>,
+    /// The sessions that it has heard of since the last ping of its leader.
+    pub(crate) touched: BTreeSet<i64>,
+    /// What has come for it since it was paused.
+    pub(crate) paused: Option<Vec<Action>>,
+}
+
+impl Member {
+    pub(crate) fn new() -> Member {
+        Member {
+            tree: Tree::new(),
+            watches: Watches::default(),
+            state: MemberState::Serving,
+            linked: true,
+            cut: 0,
+            followed: 0,
+            applied: 0,
+            last_up: Duration::ZERO,
+            last_down: Duration::ZERO,
+            held_up: VecDeque::new(),
+            held_down: VecDeque::new(),
+            touched: BTreeSet::new(),
+            paused: None,
+        }
+    }
+}

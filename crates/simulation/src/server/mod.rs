@@ -1,0 +1,34 @@
+//! The servers: what each member of the ensemble has, and what members say to each other.
+//!
+//! Nothing here knows how clients work. Messages of clients come over the network, on a connection,
+//! and the answers go back the same way. The rest of a simulation calls [`state::Servers`] for three
+//! things: to perform what is due, to break servers, and to look at them or change them as an
+//! administrator.
+
+mod action;
+mod administering;
+mod apply;
+mod arriving;
+mod committing;
+mod containers;
+mod end;
+mod expiring;
+mod following;
+mod isolated;
+mod isolation;
+mod leading;
+mod member;
+mod peer_message;
+mod perform;
+pub(crate) mod proposal;
+mod proposing;
+mod quorum;
+mod reading;
+mod replying;
+mod rewatching;
+mod session_record;
+mod stalls;
+pub(crate) mod state;
+pub(crate) mod transaction;
+pub(crate) mod tree;
+mod watches;

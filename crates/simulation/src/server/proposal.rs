@@ -1,0 +1,274 @@
+//! How the leader turns a write into a transaction, or refuses it.
+
+use std::collections::BTreeMap;
+
+use zookeeper_recipes_core::Refusal;
+use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Operation, Permission};
+
+use super::tree::{Edit, Owner, Tree, split};
+
+/// The create counters that the leader has promised in proposals not yet committed.
+///
+/// They matter at the very end of the counter only: there a proposal wraps while the tree stays.
+/// Creates proposed one by one all get 2147483647; of several under way at once the later ones
+/// get -2147483648, -2147483647 and so on, until none is under way and it is 2147483647 again.
+/// Seen on 3.8.0.
+pub(crate) type Outstanding = BTreeMap<String, (i32, i64)>;
+
+/// Who asks for a write.
+pub(crate) enum Writer<'a> {
+    /// A session, with what it has authenticated as.
+    Session(i64, &'a [AuthId]),
+    /// The server itself or its administrator: no access control.
+    Administrator,
+    /// The server, about to reap a container: the znode must still be empty and no ephemeral.
+    Reaper,
+}
+
+/// What the leader must know of a znode to judge the next write.
+#[derive(Clone)]
+struct Record {
+    version: i32,
+    owner: Owner,
+    children: usize,
+    creates: i32,
+    acl: Vec<Acl>,
+}
+
+/// The operations of one transaction, checked in order, each on top of those before it.
+pub(crate) struct Proposal<'a> {
+    tree: &'a Tree,
+    outstanding: &'a Outstanding,
+    records: BTreeMap<String, Option<Record>>,
+}
+
+impl<'a> Proposal<'a> {
+    pub(crate) fn new(tree: &'a Tree, outstanding: &'a Outstanding) -> Proposal<'a> {
+        Proposal {
+            tree,
+            outstanding,
+            records: BTreeMap::new(),
+        }
+    }
+
+    /// The counters that this proposal promises, to be remembered until it has been committed.
+    pub(crate) fn promised(self) -> Vec<(String, i32)> {
+        self.records
+            .into_iter()
+            .filter_map(|(path, record)| Some((path, record?.creates)))
+            .collect()
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        operation: &Operation,
+        writer: &Writer<'_>,
+    ) -> Result<Edit, Refusal> {
+        match operation {
+            Operation::Check { path, version } => {
+                let record = self.record(path)?;
+                permit(&record.acl, Permission::READ, writer)?;
+                next_version(record.version, *version)?;
+                Ok(Edit::Check)
+            }
+            Operation::Create {
+                path,
+                data,
+                mode,
+                acl,
+            } => self.create(path, data, *mode, acl, writer),
+            Operation::SetData {
+                path,
+                data,
+                version,
+            } => {
+                let mut record = self.record(path)?;
+                permit(&record.acl, Permission::WRITE, writer)?;
+                record.version = next_version(record.version, *version)?;
+                let version = record.version;
+                self.records.insert(path.clone(), Some(record));
+                Ok(Edit::SetData {
+                    path: path.clone(),
+                    data: data.clone(),
+                    version,
+                })
+            }
+            Operation::Delete { path, version } => self.delete(path, *version, writer),
+        }
+    }
+
+    fn create(
+        &mut self,
+        path: &str,
+        data: &[u8],
+        mode: CreateMode,
+        acl: &[Acl],
+        writer: &Writer<'_>,
+    ) -> Result<Edit, Refusal> {
+        let (parent_path, _) = split(path);
+        let acl = expand(acl, writer)?;
+        let mut parent = self.record(parent_path)?;
+        permit(&parent.acl, Permission::CREATE, writer)?;
+        let sequential = matches!(
+            mode,
+            CreateMode::PersistentSequential | CreateMode::EphemeralSequential
+        );
+        let path = if sequential {
+            format!("{path}{}", suffix(parent.creates))
+        } else {
+            path.to_owned()
+        };
+        if self.record(&path).is_ok() {
+            return Err(Refusal::NodeExists);
+        }
+        if matches!(parent.owner, Owner::Session(_)) {
+            return Err(Refusal::NoChildrenForEphemerals);
+        }
+        let owner = match (mode, writer) {
+            (CreateMode::Container, _) => Owner::Container,
+            (
+                CreateMode::Ephemeral | CreateMode::EphemeralSequential,
+                Writer::Session(session, _),
+            ) => Owner::Session(*session),
+            _ => Owner::Nobody,
+        };
+        parent.creates = parent.creates.wrapping_add(1);
+        parent.children += 1;
+        let parent_creates = parent.creates;
+        self.records.insert(parent_path.to_owned(), Some(parent));
+        let record = Record {
+            version: 0,
+            owner,
+            children: 0,
+            creates: 0,
+            acl: acl.clone(),
+        };
+        self.records.insert(path.clone(), Some(record));
+        Ok(Edit::Create {
+            path,
+            data: data.to_vec(),
+            acl,
+            owner,
+            parent_creates,
+        })
+    }
+
+    fn delete(
+        &mut self,
+        path: &str,
+        version: Option<i32>,
+        writer: &Writer<'_>,
+    ) -> Result<Edit, Refusal> {
+        if matches!(
+            path,
+            "/" | "/zookeeper" | "/zookeeper/quota" | "/zookeeper/config"
+        ) {
+            return Err(Refusal::BadArguments("server error".to_owned()));
+        }
+        let (parent_path, _) = split(path);
+        let mut parent = self.record(parent_path)?;
+        permit(&parent.acl, Permission::DELETE, writer)?;
+        let record = self.record(path)?;
+        next_version(record.version, version)?;
+        if record.children > 0 {
+            return Err(Refusal::NotEmpty);
+        }
+        if matches!((writer, record.owner), (Writer::Reaper, Owner::Session(_))) {
+            return Err(Refusal::BadVersion);
+        }
+        parent.children -= 1;
+        self.records.insert(parent_path.to_owned(), Some(parent));
+        self.records.insert(path.to_owned(), None);
+        Ok(Edit::Delete {
+            path: path.to_owned(),
+        })
+    }
+
+    fn record(&self, path: &str) -> Result<Record, Refusal> {
+        if let Some(record) = self.records.get(path) {
+            return record.clone().ok_or(Refusal::NoNode);
+        }
+        let node = self.tree.get(path).ok_or(Refusal::NoNode)?;
+        Ok(Record {
+            version: node.version,
+            owner: node.owner,
+            children: node.children.len(),
+            creates: self
+                .outstanding
+                .get(path)
+                .map_or(node.creates, |(creates, _)| *creates),
+            acl: node.acl.clone(),
+        })
+    }
+}
+
+/// Java's `%010d`: a minus sign takes one of the ten places where there is one to take.
+fn suffix(sequence: i32) -> String {
+    format!("{sequence:010}")
+}
+
+fn next_version(current: i32, expected: Option<i32>) -> Result<i32, Refusal> {
+    match expected {
+        Some(expected) if expected != -1 && expected != current => Err(Refusal::BadVersion),
+        _ => Ok(current.wrapping_add(1)),
+    }
+}
+
+/// Whether the access control list lets this writer do that.
+pub(crate) fn permit(
+    acl: &[Acl],
+    permission: Permission,
+    writer: &Writer<'_>,
+) -> Result<(), Refusal> {
+    let Writer::Session(_, identities) = writer else {
+        return Ok(());
+    };
+    let allowed = acl.iter().any(|entry| {
+        entry.permission().has(permission)
+            && (*entry.auth_id() == AuthId::anyone() || identities.contains(entry.auth_id()))
+    });
+    if acl.is_empty() || allowed {
+        Ok(())
+    } else {
+        Err(Refusal::NoAuth)
+    }
+}
+
+/// The list as the server stores it: each entry once, `auth` replaced by who the writer is.
+fn expand(acl: &[Acl], writer: &Writer<'_>) -> Result<Vec<Acl>, Refusal> {
+    let mut expanded = Vec::new();
+    let mut seen = Vec::new();
+    for entry in acl {
+        if seen.contains(&entry) {
+            continue;
+        }
+        seen.push(entry);
+        match (entry.scheme(), entry.id()) {
+            ("world", "anyone") => expanded.push(entry.clone()),
+            ("auth", _) => {
+                let Writer::Session(_, identities) = writer else {
+                    return Err(Refusal::InvalidAcl);
+                };
+                let known = expanded.len();
+                // An address is an identity, but no proof of one.
+                for identity in identities
+                    .iter()
+                    .filter(|identity| identity.scheme() != "ip")
+                {
+                    expanded.push(Acl::new(entry.permission(), identity.clone()));
+                }
+                if expanded.len() == known {
+                    return Err(Refusal::InvalidAcl);
+                }
+            }
+            ("digest", id) if id.split(':').count() == 2 => expanded.push(entry.clone()),
+            ("ip", id) if !id.is_empty() => expanded.push(entry.clone()),
+            _ => return Err(Refusal::InvalidAcl),
+        }
+    }
+    if expanded.is_empty() {
+        Err(Refusal::InvalidAcl)
+    } else {
+        Ok(expanded)
+    }
+}

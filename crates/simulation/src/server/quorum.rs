@@ -1,0 +1,174 @@
+//! Servers that lose each other: followers cut off, leaders that fall, elections.
+
+use std::time::Duration;
+
+use super::action::Action;
+use super::member::MemberState;
+use super::state::Servers;
+use crate::chance::way::Way;
+
+impl Servers {
+    /// Cuts a follower off from the leader for a while.
+    pub(crate) fn cut_off(&mut self, server: usize, way: Way, duration: Duration) {
+        if server == self.leader || self.members[server].state != MemberState::Serving {
+            return;
+        }
+        self.kernel.trace_fault(|| {
+            format!("server {server} is cut off from the leader, {way:?}, for {duration:?}")
+        });
+        let cut_off = &mut self.members[server];
+        cut_off.state = MemberState::CutOff(way);
+        cut_off.linked = false;
+        cut_off.cut += 1;
+        cut_off.followed = self.term;
+        let cut = cut_off.cut;
+        let patience = self.options.tick * self.options.sync_limit;
+        self.after(patience, Action::GiveUpLeader { server, cut });
+        self.after(duration, Action::RejoinLeader { server, cut });
+    }
+
+    /// Cuts a server off from the others, whatever it is to them.
+    pub(crate) fn cut_off_or_isolate(&mut self, server: usize, duration: Duration) {
+        if server == self.leader {
+            self.isolate(duration);
+        } else {
+            self.cut_off(server, Way::Both, duration);
+        }
+    }
+
+    pub(crate) fn give_up_leader(&mut self, server: usize, cut: u64) {
+        let found = &self.members[server];
+        if found.cut != cut || !matches!(found.state, MemberState::CutOff(_)) {
+            return;
+        }
+        self.kernel
+            .trace_fault(|| format!("server {server} gives up its leader and serves nobody"));
+        self.stop(server);
+        if !self.could_have_quorum() && self.members[self.leader].state != MemberState::Down {
+            self.kernel
+                .trace_fault(|| "the leader has lost its quorum: it serves nobody".to_owned());
+            for each in 0..self.members.len() {
+                if self.members[each].linked {
+                    self.stop(each);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn rejoin_leader(&mut self, server: usize, cut: u64) {
+        if self.members[server].cut != cut {
+            return;
+        }
+        self.kernel
+            .trace_fault(|| format!("server {server} is no longer cut off from the leader"));
+        self.members[server].linked = true;
+        if self.electing || self.members[self.leader].state == MemberState::Down {
+            self.stop(server);
+            if !self.electing && self.could_have_quorum() {
+                let (term, leader) = (self.term, self.leader);
+                self.elected(term, leader);
+            }
+            return;
+        }
+        if self.members[server].followed != self.term {
+            // The leader that it followed has gone, and with it what it was to pass on.
+            self.stop(server);
+        }
+        let before = std::mem::replace(&mut self.members[server].state, MemberState::Serving);
+        if before == MemberState::Down {
+            let end = self.committed;
+            self.catch_up(server, end);
+        } else {
+            self.pass_on(server);
+        }
+        self.commit_held();
+    }
+
+    /// What a server and its leader could not tell each other arrives.
+    pub(crate) fn pass_on(&mut self, server: usize) {
+        let up = std::mem::take(&mut self.members[server].held_up);
+        let down = std::mem::take(&mut self.members[server].held_down);
+        for message in up {
+            self.lead(server, message);
+        }
+        for message in down {
+            self.follow(server, message);
+        }
+    }
+
+    fn could_have_quorum(&self) -> bool {
+        self.members.iter().filter(|server| server.linked).count() > self.members.len() / 2
+    }
+
+    pub(crate) fn commit_held(&mut self) {
+        if std::mem::take(&mut self.commits_held) && self.log_end() > 0 {
+            let last = self.log_end() - 1;
+            self.commit(last);
+        }
+    }
+
+    /// A server stops serving: its connections end, and what it had not passed on is gone.
+    pub(crate) fn stop(&mut self, server: usize) {
+        let stopped = &mut self.members[server];
+        stopped.state = MemberState::Down;
+        stopped.held_up.clear();
+        stopped.held_down.clear();
+        stopped.touched.clear();
+        for id in self.network.connections_to(server) {
+            self.close_at_server(id, true);
+        }
+    }
+
+    /// The leader falls; after a while `server` leads, and has all the others. What was proposed
+    /// is kept, what was not is gone.
+    pub(crate) fn elect(&mut self, server: usize, duration: Duration) {
+        self.kernel
+            .trace_fault(|| format!("the leader falls; server {server} will lead in {duration:?}"));
+        self.forget_isolated();
+        for each in 0..self.members.len() {
+            self.stop(each);
+            self.members[each].linked = true;
+            self.members[each].cut += 1;
+        }
+        self.electing = true;
+        self.term += 1;
+        let term = self.term;
+        self.after(duration, Action::Elected { term, server });
+    }
+
+    pub(crate) fn elected(&mut self, term: u64, server: usize) {
+        if term != self.term {
+            return;
+        }
+        self.term += 1;
+        self.electing = false;
+        self.leader = server;
+        self.epoch += 1;
+        self.proposals = 0;
+        self.syncs.clear();
+        self.kernel.trace_fault(|| format!("server {server} leads"));
+        if let Some(settings) = self.restart.take() {
+            settings.apply(&mut self.options);
+        }
+        // A new leader has heard of nobody yet, and gives every session its whole timeout.
+        let mut sessions = std::mem::take(&mut self.sessions);
+        for record in sessions.values_mut() {
+            record.expires = self.expiry(record.timeout);
+            record.owner = None;
+        }
+        self.sessions = sessions;
+        for each in &mut self.members {
+            if each.linked {
+                each.state = MemberState::Serving;
+            }
+        }
+        self.commits_held = true;
+        self.commit_held();
+        let end = self.committed;
+        for each in 0..self.members.len() {
+            if self.members[each].state == MemberState::Serving {
+                self.catch_up(each, end);
+            }
+        }
+    }
+}

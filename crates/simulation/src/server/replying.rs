@@ -1,0 +1,104 @@
+//! What a server sends to its clients: replies, in the order of the requests, and notifications.
+
+use std::time::Duration;
+
+use zookeeper_recipes_core::ensemble::Event;
+
+use super::state::Servers;
+use crate::wire::answer::{Answer, Failure};
+use crate::wire::connection::ConnectionId;
+use crate::wire::message::{Arriving, Downward};
+
+impl Servers {
+    pub(super) fn reply(
+        &mut self,
+        id: ConnectionId,
+        arriving: &Arriving,
+        result: Result<Answer, Failure>,
+    ) {
+        let Some(connection) = self.network.connections.get_mut(&id) else {
+            return;
+        };
+        if arriving.lose_reply {
+            connection.down_broken = true;
+            // What was answered before still arrives.
+            let at = connection
+                .last_down
+                .max(self.kernel.now + Duration::from_millis(1));
+            let cause = "the connection was reset";
+            self.network.break_at(&mut self.kernel, at, id, cause);
+            return;
+        }
+        if result == Err(Failure::SessionMoved) {
+            self.close_at_server(id, true);
+            return;
+        }
+        let server = connection.server;
+        let expired = result == Err(Failure::SessionExpired);
+        let reply = Downward::Reply {
+            id: arriving.id,
+            zxid: self.members[server].tree.zxid,
+            result,
+        };
+        self.send_down(id, reply, arriving.delay_reply);
+        if expired {
+            self.close_at_server(id, true);
+        }
+        if let Some(duration) = arriving.cut_off {
+            self.cut_off_or_isolate(server, duration);
+        }
+    }
+
+    /// Answers the write or the sync at the head of a connection's pipeline.
+    pub(super) fn complete(
+        &mut self,
+        connection: ConnectionId,
+        id: u64,
+        result: Result<Answer, Failure>,
+    ) {
+        let Some(end) = self.ends.get_mut(&connection) else {
+            return;
+        };
+        if end.pipeline.front().is_none_or(|it| it.id != id) {
+            return;
+        }
+        let Some(arriving) = end.pipeline.pop_front() else {
+            return;
+        };
+        self.reply(connection, &arriving, result);
+        self.drain(connection);
+    }
+
+    /// What stood behind a write that has now been answered.
+    fn drain(&mut self, id: ConnectionId) {
+        while let Some(end) = self.ends.get_mut(&id) {
+            let next = end.pipeline.front();
+            if !next.is_some_and(Arriving::is_settled_here) {
+                return;
+            }
+            if let Some(arriving) = end.pipeline.pop_front() {
+                self.read(id, arriving);
+            }
+        }
+    }
+
+    pub(super) fn notify(&mut self, id: ConnectionId, path: String, event: Event) {
+        let Some(connection) = self.network.connections.get(&id) else {
+            return;
+        };
+        if !connection.server_open {
+            return;
+        }
+        let name = self.network.hosts[connection.host].name.clone();
+        let counters = &mut self.kernel.counters;
+        counters.notifications += 1;
+        *counters.notifications_of.entry(name).or_default() += 1;
+        let (rate, late_by) = (self.kernel.rates.event_late, self.kernel.rates.late_by);
+        let delay = if self.kernel.chance(rate) {
+            self.kernel.draw_up_to(late_by)
+        } else {
+            Duration::ZERO
+        };
+        self.send_down(id, Downward::Event { path, event }, delay);
+    }
+}

@@ -1,0 +1,165 @@
+//! The state of all servers, with the network in front of them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::action::Action;
+use super::end::ServerEnd;
+use super::isolated::Isolated;
+use super::member::{Member, MemberState};
+use super::proposal::Outstanding;
+use super::session_record::SessionRecord;
+use super::transaction::Transaction;
+use super::tree::Tree;
+use crate::engine::agenda::Agenda;
+use crate::engine::kernel::{Kernel, Slot};
+use crate::options::{ServerSettings, SimulationOptions};
+use crate::record::history::Committed;
+use crate::wire::connection::ConnectionId;
+use crate::wire::message::Downward;
+use crate::wire::network::Network;
+use zookeeper_recipes_core::ensemble::AuthId;
+
+/// Who is told of each commit.
+pub(crate) type CommitObserver = Arc<dyn Fn(&Committed) + Send + Sync>;
+
+/// The servers of a simulation, and what they share: all that has been proposed and committed.
+pub(crate) struct Servers {
+    pub(crate) kernel: Kernel,
+    pub(crate) network: Network,
+    pub(crate) options: SimulationOptions,
+    agenda: Agenda<Action>,
+
+    pub(crate) members: Vec<Member>,
+    /// The servers' ends of the connections.
+    pub(crate) ends: BTreeMap<ConnectionId, ServerEnd>,
+    pub(crate) leader: usize,
+    /// A leader that is cut off from all the others.
+    pub(crate) isolated: Option<Isolated>,
+    /// What the members begin anew with, as soon as one of them leads.
+    pub(crate) restart: Option<ServerSettings>,
+    /// Whether it is settled who will lead next, and when.
+    pub(crate) electing: bool,
+    /// Grows with each election. Messages of an earlier term are void.
+    pub(crate) term: u64,
+    pub(crate) epoch: i64,
+    pub(crate) proposals: i64,
+    /// The tree with all that has been proposed.
+    pub(crate) tree: Tree,
+    pub(crate) outstanding: Outstanding,
+    /// The transactions that some server has still to apply; `log_start` is the first one's index.
+    pub(crate) log: VecDeque<Arc<Transaction>>,
+    pub(crate) log_start: u64,
+    pub(crate) committed: u64,
+    pub(crate) last_commit: Duration,
+    /// Commits that wait for a quorum, or for the end of a stall.
+    pub(crate) commits_held: bool,
+    /// Until when nothing is committed.
+    pub(crate) stalled_until: Duration,
+    /// How many servers stand still.
+    pub(crate) paused: usize,
+    pub(crate) sessions: BTreeMap<i64, SessionRecord>,
+    pub(crate) next_session: i64,
+    /// What the sessions have authenticated as.
+    pub(crate) identities: BTreeMap<i64, Vec<AuthId>>,
+    /// The sessions whose next reconnect is answered with another session.
+    pub(crate) forgotten: BTreeSet<i64>,
+    pub(crate) syncs: Vec<(u64, usize, ConnectionId, u64)>,
+    pub(crate) timers_armed: bool,
+
+    pub(crate) history: Vec<Committed>,
+    pub(crate) commit_observer: Option<CommitObserver>,
+}
+
+impl Servers {
+    pub(crate) fn new(options: SimulationOptions) -> Servers {
+        let count = options.servers.max(1);
+        Servers {
+            kernel: Kernel::new(options.seed, options.limits.clone(), options.trace_limit),
+            network: Network::new(options.network_delay.clone()),
+            options,
+            agenda: Agenda::new(),
+            members: (0..count).map(|_| Member::new()).collect(),
+            ends: BTreeMap::new(),
+            leader: 0,
+            isolated: None,
+            restart: None,
+            electing: false,
+            term: 1,
+            epoch: 1,
+            proposals: 0,
+            tree: Tree::new(),
+            outstanding: Outstanding::new(),
+            log: VecDeque::new(),
+            log_start: 0,
+            committed: 0,
+            last_commit: Duration::ZERO,
+            commits_held: false,
+            stalled_until: Duration::ZERO,
+            paused: 0,
+            sessions: BTreeMap::new(),
+            next_session: 1,
+            identities: BTreeMap::new(),
+            forgotten: BTreeSet::new(),
+            syncs: Vec::new(),
+            timers_armed: false,
+            history: Vec::new(),
+            commit_observer: None,
+        }
+    }
+
+    /// Whether a server refuses to be connected to.
+    pub(crate) fn is_down(&self, server: usize) -> bool {
+        self.members[server].state == MemberState::Down
+    }
+
+    /// The session that is served on a connection; 0 for none.
+    pub(crate) fn session_on(&self, connection: ConnectionId) -> i64 {
+        let end = self.ends.get(&connection);
+        end.and_then(|end| end.session).unwrap_or(0)
+    }
+
+    pub(crate) fn log_end(&self) -> u64 {
+        self.log_start + self.log.len() as u64
+    }
+
+    pub(crate) fn schedule(&mut self, at: Duration, action: Action) {
+        self.agenda.schedule(&mut self.kernel, at, action);
+    }
+
+    pub(crate) fn after(&mut self, delay: Duration, action: Action) {
+        self.schedule(self.kernel.now + delay, action);
+    }
+
+    /// When the servers have something to do next.
+    pub(crate) fn next(&self) -> Option<Slot> {
+        self.agenda.next()
+    }
+
+    pub(crate) fn take(&mut self) -> Option<Action> {
+        self.agenda.take(&mut self.kernel)
+    }
+
+    pub(crate) fn send_down(&mut self, id: ConnectionId, message: Downward, extra: Duration) {
+        self.network.send_down(&mut self.kernel, id, message, extra);
+    }
+
+    /// The server is done with a connection; whether it lets the client know.
+    pub(crate) fn close_at_server(&mut self, id: ConnectionId, tell: bool) {
+        let Some(connection) = self.network.connections.get_mut(&id) else {
+            return;
+        };
+        if !connection.server_open {
+            return;
+        }
+        connection.server_open = false;
+        let server = connection.server;
+        self.ends.remove(&id);
+        self.members[server].watches.remove_connection(id);
+        if tell {
+            self.send_down(id, Downward::Close, Duration::ZERO);
+        }
+        self.network.forget_closed(id);
+    }
+}

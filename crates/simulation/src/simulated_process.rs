@@ -1,0 +1,151 @@
+//! A process of a simulation, as a test has it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use zookeeper_recipes_core::ensemble::{AuthId, Ensemble};
+
+use crate::chance::way::Way;
+use crate::process::machine::{Clock, ProcessId};
+use crate::process::turns::Kind;
+use crate::run::shared::Shared;
+use crate::run::tasks;
+use crate::seam::ensemble::SimulatedEnsemble;
+
+/// A process of a simulation: a machine of its own, with its clock, its sessions and its tasks.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use zookeeper_recipes_core::ensemble::ConnectionState;
+/// use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+///
+/// let simulation = Simulation::new(SimulationOptions::default());
+/// let process = simulation.process("worker");
+/// let session = process.ensemble().connect().await?;
+///
+/// process.sleep(Duration::from_secs(60)); // longer than its session lives
+/// process.while_awake(async {}).await;
+/// tokio::time::sleep(Duration::from_secs(1)).await;
+/// assert!(matches!(session.state(), ConnectionState::Ended(_)));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct SimulatedProcess {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) id: ProcessId,
+    pub(crate) clock: Clock,
+    pub(crate) name: String,
+    pub(crate) chroot: String,
+    pub(crate) identities: Vec<AuthId>,
+}
+
+impl SimulatedProcess {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// With all paths relative to this one. It must exist on the server.
+    pub fn with_chroot(self, chroot: &str) -> SimulatedProcess {
+        SimulatedProcess {
+            chroot: chroot.to_owned(),
+            ..self
+        }
+    }
+
+    /// With sessions that have authenticated as this, `AuthId::new("digest", "user:hash")` for
+    /// one.
+    pub fn with_identity(mut self, identity: AuthId) -> SimulatedProcess {
+        self.identities.push(identity);
+        self
+    }
+
+    /// The ensemble, as this process reaches it.
+    pub fn ensemble(&self) -> Arc<dyn Ensemble> {
+        Arc::new(SimulatedEnsemble {
+            shared: Arc::clone(&self.shared),
+            process: self.id,
+            clock: self.clock,
+            name: self.name.clone(),
+            chroot: self.chroot.clone(),
+            identities: self.identities.clone(),
+        })
+    }
+
+    /// Puts it to sleep, as SIGSTOP does, for this long or until it is [woken](Self::wake).
+    ///
+    /// Its clients neither send nor hear anything, and what its sessions do in the background stands
+    /// still. Its clock goes on.
+    ///
+    /// A test's own tasks go on unless they run [`while_awake`](Self::while_awake); what they ask of
+    /// the ensemble is sent when it wakes.
+    pub fn sleep(&self, duration: Duration) {
+        self.shared
+            .with(|world| world.fall_asleep(self.id, duration));
+    }
+
+    /// Wakes it, where it sleeps: SIGCONT.
+    pub fn wake(&self) {
+        self.shared.with(|world| world.wake_now(self.id));
+    }
+
+    /// Kills it, as SIGKILL does: its connections end, its sessions are left to their timeouts, and
+    /// nothing of it ever moves again. After that [`Simulation::process`](crate::Simulation::process)
+    /// makes another process of this name.
+    pub fn kill(&self) {
+        self.shared.with(|world| world.kill(self.id));
+    }
+
+    /// Whether it sleeps, or has been killed.
+    pub fn is_asleep(&self) -> bool {
+        self.shared
+            .with(|world| world.processes[self.id].is_asleep())
+    }
+
+    /// Runs a future as a task of this process: it does not move while the process sleeps.
+    pub async fn while_awake<F: Future>(&self, future: F) -> F::Output {
+        tasks::run(&self.shared, self.id, Kind::Own, future).await
+    }
+
+    /// Has all that its sessions do in the background stand still for so long, and their clients,
+    /// while the process's own tasks go on: the runtime that the sessions were opened in is
+    /// blocked, and the tasks run in another.
+    pub fn block_sessions(&self, duration: Duration) {
+        self.shared.with(|world| world.block(self.id, duration));
+    }
+
+    /// As [`while_awake`](Self::while_awake), for one of many tasks that one event may wake
+    /// together: which of them goes on first is up to the seed, and not to the runtime.
+    ///
+    /// To be polled only where it is woken, as by a `FuturesUnordered`, and not with each of the
+    /// others, as by `join!`.
+    pub async fn in_turn<F: Future>(&self, future: F) -> F::Output {
+        tasks::run(&self.shared, self.id, Kind::InTurn, future).await
+    }
+
+    /// Cuts it off from all servers: what is sent arrives late or, where the connection is given
+    /// up meanwhile, perhaps never.
+    pub fn partition(&self, duration: Duration) {
+        self.partition_one_way(Way::Both, duration);
+    }
+
+    /// Cuts it off from all servers, one way: what it sends does not arrive, or what is sent to it.
+    pub fn partition_one_way(&self, way: Way, duration: Duration) {
+        self.shared
+            .with(|world| world.partition(self.id, way, duration));
+    }
+
+    /// Breaks the connections of all its sessions. What is in flight may or may not arrive.
+    pub fn disconnect(&self) {
+        self.shared.with(|world| {
+            let clients = world.clients_of(self.id).into_iter();
+            let connections: Vec<_> = clients.filter_map(|it| world.connection_of(it)).collect();
+            for connection in connections {
+                world.cut(connection);
+            }
+        });
+    }
+}

@@ -1,0 +1,131 @@
+//! A simulated ensemble, as a test has it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use zookeeper_recipes_core::ensemble::Ensemble;
+
+use crate::administrator::{Administrator, standing_watches};
+use crate::faults::Faults;
+use crate::options::SimulationOptions;
+use crate::record::counters::Counters;
+use crate::record::history::Committed;
+use crate::record::trace::{Trace, TraceKind};
+use crate::run::shared::Shared;
+use crate::simulated_process::SimulatedProcess;
+
+/// A simulated ensemble and all its clients. Cheap to clone.
+///
+/// See the [crate](crate) for examples.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    shared: Arc<Shared>,
+}
+
+impl Simulation {
+    /// Starts an ensemble. One task on the current tokio runtime moves it on, until the last
+    /// handle to it and the last session are gone.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn new(options: SimulationOptions) -> Simulation {
+        Simulation {
+            shared: Shared::start(options),
+        }
+    }
+
+    /// The ensemble, as the process of this name reaches it. The same name is the same process:
+    /// what it opens sleeps and is cut off together.
+    pub fn ensemble(&self, process: &str) -> Arc<dyn Ensemble> {
+        self.process(process).ensemble()
+    }
+
+    /// The process of this name.
+    pub fn process(&self, name: &str) -> SimulatedProcess {
+        let (id, clock) = self.shared.with(|world| {
+            let id = world.process(name);
+            (id, world.processes[id].clock)
+        });
+        SimulatedProcess {
+            clock,
+            shared: Arc::clone(&self.shared),
+            id,
+            name: name.to_owned(),
+            chroot: "/".to_owned(),
+            identities: Vec::new(),
+        }
+    }
+
+    /// The handle that breaks servers, sessions and requests.
+    pub fn faults(&self) -> Faults {
+        Faults {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// The handle of an administrator, who reads and changes the tree.
+    pub fn administrator(&self) -> Administrator {
+        Administrator {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// The trace of what has happened, to be read.
+    pub fn trace(&self) -> Trace {
+        self.shared
+            .with(|world| world.servers.kernel.recorder.snapshot())
+    }
+
+    /// Waits until more has happened than the [limits](SimulationOptions::limits) allow, and tells
+    /// what. The simulation goes on.
+    pub async fn exceeds_its_limits(&self) -> String {
+        let mut exceeded = self
+            .shared
+            .with(|world| world.servers.kernel.gauge.exceeded());
+        loop {
+            if let Some(text) = exceeded.borrow_and_update().clone() {
+                return text;
+            }
+            if exceeded.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Writes a line of the test's own into the trace.
+    pub fn remark(&self, text: impl Into<String>) {
+        let text = text.into();
+        self.shared
+            .with(|world| world.kernel().trace(TraceKind::Remark, None, 0, || text));
+    }
+
+    /// What the ensemble has committed, oldest first.
+    pub fn history(&self) -> Vec<Committed> {
+        self.shared.with(|world| world.servers.history.clone())
+    }
+
+    /// Has each change told to `observer` at the moment it is committed, before any client hears
+    /// of it; only to the last one set.
+    pub fn on_commit(&self, observer: impl Fn(&Committed) + Send + Sync + 'static) {
+        self.shared
+            .with(|world| world.servers.commit_observer = Some(Arc::new(observer)));
+    }
+
+    /// The counts of requests, notifications, transactions and watches.
+    pub fn counters(&self) -> Counters {
+        self.shared.with(|world| {
+            let watches = standing_watches(world).len();
+            Counters {
+                watches,
+                ..world.servers.kernel.counters.clone()
+            }
+        })
+    }
+
+    /// The time since the simulation began: what [`Ensemble::now`] tells every process, unless
+    /// their clocks [drift](SimulationOptions::clock_drift).
+    pub fn now(&self) -> Duration {
+        self.shared.now()
+    }
+}

@@ -1,0 +1,79 @@
+//! What travels on a connection, both ways.
+
+use std::time::Duration;
+
+use zookeeper_recipes_core::ensemble::{AuthId, Event};
+
+use super::answer::{Answer, Failure};
+use super::request::Request;
+
+/// From a client to a server, on one connection, in order.
+#[derive(Debug)]
+pub(crate) enum Upward {
+    /// The first message: a new session, or one that goes on.
+    Connect {
+        session: Option<i64>,
+        /// The last transaction that the session has seen.
+        seen: i64,
+        /// What the client authenticates as.
+        identities: Vec<AuthId>,
+    },
+    Request(Arriving),
+    /// The client has closed the connection.
+    Close,
+}
+
+/// A request as a server gets it, with what is to happen to its reply.
+#[derive(Debug)]
+pub(crate) struct Arriving {
+    pub(crate) id: u64,
+    pub(crate) request: Request,
+    pub(crate) lose_reply: bool,
+    pub(crate) delay_reply: Duration,
+    pub(crate) expire: bool,
+    pub(crate) throttled: bool,
+    /// For how long the server is cut off from the others once it has answered.
+    pub(crate) cut_off: Option<Duration>,
+}
+
+impl Arriving {
+    /// A request that nothing befalls.
+    pub(crate) fn new(id: u64, request: Request) -> Arriving {
+        Arriving {
+            id,
+            request,
+            lose_reply: false,
+            delay_reply: Duration::ZERO,
+            expire: false,
+            throttled: false,
+            cut_off: None,
+        }
+    }
+
+    /// Whether it takes nobody but the server that it comes to.
+    pub(crate) fn is_settled_here(&self) -> bool {
+        self.throttled || !self.request.kind().goes_through_the_leader()
+    }
+}
+
+/// From a server to a client, on one connection, in order.
+#[derive(Debug)]
+pub(crate) enum Downward {
+    Connected {
+        session: i64,
+        timeout: Duration,
+    },
+    /// There is no such session any more.
+    Expired,
+    Reply {
+        id: u64,
+        zxid: i64,
+        result: Result<Answer, Failure>,
+    },
+    Event {
+        path: String,
+        event: Event,
+    },
+    /// The server has closed the connection.
+    Close,
+}

@@ -1,0 +1,8 @@
+//! What passes between clients and servers: requests, answers, and the network that carries them.
+
+pub(crate) mod answer;
+pub(crate) mod connection;
+pub(crate) mod message;
+pub(crate) mod network;
+pub(crate) mod request;
+pub(crate) mod watch_kind;

@@ -1,0 +1,188 @@
+//! The network between clients and servers: it delays, breaks, and is cut, but never reorders.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::connection::{ClientId, Connection, ConnectionId, HostId};
+use super::message::{Downward, Upward};
+use crate::chance::way::Way;
+use crate::engine::agenda::Agenda;
+use crate::engine::kernel::{Kernel, Slot};
+
+/// A machine that clients run on, and its link to the servers.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) name: String,
+    /// Until when nothing that it sends arrives.
+    pub(crate) mute_until: Duration,
+    /// Until when nothing that is sent to it arrives.
+    pub(crate) deaf_until: Duration,
+}
+
+/// What the network does at a time.
+#[derive(Debug)]
+pub(crate) enum Delivery {
+    ToServer {
+        connection: ConnectionId,
+        message: Upward,
+    },
+    ToClient {
+        connection: ConnectionId,
+        message: Downward,
+    },
+    /// A connection breaks for both its ends.
+    Break {
+        connection: ConnectionId,
+        cause: &'static str,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct Network {
+    delay: RangeInclusive<Duration>,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) connections: BTreeMap<ConnectionId, Connection>,
+    next_connection: ConnectionId,
+    agenda: Agenda<Delivery>,
+}
+
+impl Network {
+    pub(crate) fn new(delay: RangeInclusive<Duration>) -> Network {
+        Network {
+            delay,
+            hosts: Vec::new(),
+            connections: BTreeMap::new(),
+            next_connection: 1,
+            agenda: Agenda::new(),
+        }
+    }
+
+    pub(crate) fn add_host(&mut self, name: &str) -> HostId {
+        self.hosts.push(Host {
+            name: name.to_owned(),
+            mute_until: Duration::ZERO,
+            deaf_until: Duration::ZERO,
+        });
+        self.hosts.len() - 1
+    }
+
+    /// How long the next message takes.
+    pub(crate) fn draw_delay(&self, kernel: &mut Kernel) -> Duration {
+        kernel.draw(&self.delay)
+    }
+
+    pub(crate) fn connect(
+        &mut self,
+        client: ClientId,
+        host: HostId,
+        server: usize,
+    ) -> ConnectionId {
+        let id = self.next_connection;
+        self.next_connection += 1;
+        self.connections
+            .insert(id, Connection::new(client, host, server));
+        id
+    }
+
+    /// The connections to a server, in the order in which they were made.
+    pub(crate) fn connections_to(&self, server: usize) -> Vec<ConnectionId> {
+        self.connections
+            .iter()
+            .filter(|(_, it)| it.server == server)
+            .map(|(id, _)| *id)
+            .collect()
+    }
+
+    pub(crate) fn send_up(
+        &mut self,
+        kernel: &mut Kernel,
+        id: ConnectionId,
+        message: Upward,
+        extra: Duration,
+    ) {
+        let delay = self.draw_delay(kernel) + extra;
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        if connection.up_broken {
+            return;
+        }
+        let reachable = self.hosts[connection.host].mute_until;
+        let at = (kernel.now + delay).max(connection.last_up).max(reachable);
+        connection.last_up = at;
+        let delivery = Delivery::ToServer {
+            connection: id,
+            message,
+        };
+        self.agenda.schedule(kernel, at, delivery);
+    }
+
+    pub(crate) fn send_down(
+        &mut self,
+        kernel: &mut Kernel,
+        id: ConnectionId,
+        message: Downward,
+        extra: Duration,
+    ) {
+        let delay = self.draw_delay(kernel) + extra;
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        if !connection.client_open || connection.down_broken {
+            return;
+        }
+        let reachable = self.hosts[connection.host].deaf_until;
+        let at = (kernel.now + delay)
+            .max(connection.last_down)
+            .max(reachable);
+        connection.last_down = at;
+        let delivery = Delivery::ToClient {
+            connection: id,
+            message,
+        };
+        self.agenda.schedule(kernel, at, delivery);
+    }
+
+    pub(crate) fn break_at(
+        &mut self,
+        kernel: &mut Kernel,
+        at: Duration,
+        connection: ConnectionId,
+        cause: &'static str,
+    ) {
+        let delivery = Delivery::Break { connection, cause };
+        self.agenda.schedule(kernel, at, delivery);
+    }
+
+    /// Forgets a connection that both ends have closed.
+    pub(crate) fn forget_closed(&mut self, id: ConnectionId) {
+        if self
+            .connections
+            .get(&id)
+            .is_some_and(|it| !it.client_open && !it.server_open)
+        {
+            self.connections.remove(&id);
+        }
+    }
+
+    /// Nothing passes between a host and the servers until then, or only one way.
+    pub(crate) fn cut_off(&mut self, host: HostId, way: Way, until: Duration) {
+        let host = &mut self.hosts[host];
+        if way != Way::Down {
+            host.mute_until = host.mute_until.max(until);
+        }
+        if way != Way::Up {
+            host.deaf_until = host.deaf_until.max(until);
+        }
+    }
+
+    /// When the next delivery is due.
+    pub(crate) fn next(&self) -> Option<Slot> {
+        self.agenda.next()
+    }
+
+    pub(crate) fn take(&mut self, kernel: &mut Kernel) -> Option<Delivery> {
+        self.agenda.take(kernel)
+    }
+}

@@ -1,0 +1,113 @@
+//! A seed gives the same trace again, and the real clock needs none.
+
+use crate::support::{connect, create, everyone, milliseconds, one_server, seconds, three_servers};
+use zookeeper_recipes_core::ensemble::{CreateMode, Event};
+use zookeeper_recipes_simulation::{FaultRates, Simulation, SimulationOptions};
+
+async fn run(seed: u64) -> String {
+    let simulation = Simulation::new(SimulationOptions {
+        seed,
+        servers: 3,
+        trace_limit: usize::MAX,
+        ..Default::default()
+    });
+    simulation.faults().set_rates(FaultRates {
+        request_lost: 0.02,
+        reply_lost: 0.02,
+        event_late: 0.3,
+        late_by: milliseconds(100),
+        asleep: 0.05,
+        asleep_for: seconds(8),
+        partitioned: 0.05,
+        partitioned_for: seconds(8),
+        disconnected: 0.1,
+        cut_off: 0.05,
+        cut_off_for: seconds(8),
+        elected: 0.01,
+        elected_within: seconds(1),
+        ..Default::default()
+    });
+    let mut tasks = Vec::new();
+    for process in ["a", "b", "c"] {
+        let ensemble = simulation.ensemble(process);
+        tasks.push(tokio::spawn(async move {
+            let session = ensemble.connect().await.unwrap();
+            for _ in 0..30 {
+                let acl = everyone();
+                let mode = CreateMode::EphemeralSequential;
+                let created = session.create("/n-", b"", mode, &acl);
+                let listed = session.list_and_watch("/");
+                let _ = created.await;
+                if let Ok((_, watch)) = listed.await {
+                    let _ = tokio::time::timeout(milliseconds(700), watch).await;
+                }
+            }
+        }));
+    }
+    for task in tasks {
+        let _ = tokio::time::timeout(seconds(120), task).await;
+    }
+    simulation.trace().to_string()
+}
+
+fn replay(seed: u64) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(run(seed))
+}
+
+#[test]
+fn gives_the_same_trace_again_and_another_seed_another() {
+    for seed in 0..10 {
+        let first = replay(seed);
+        assert!(first.lines().count() > 100);
+        assert_eq!(first, replay(seed), "seed {seed}");
+        assert_ne!(first, replay(seed + 1000));
+    }
+}
+
+#[tokio::test]
+async fn is_not_needed_on_the_real_clock() {
+    let simulation = one_server(1);
+    let session = connect(&simulation, "a").await;
+    let start = std::time::Instant::now();
+    for _ in 0..20 {
+        let path = create(&*session, "/n-", CreateMode::EphemeralSequential).await;
+        session.delete(&path).await.unwrap();
+    }
+    assert!(start.elapsed() < seconds(2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn is_not_needed_on_several_threads() {
+    let simulation = three_servers(1);
+    let mut tasks = Vec::new();
+    for process in ["a", "b", "c"] {
+        let ensemble = simulation.ensemble(process);
+        tasks.push(tokio::spawn(async move {
+            let session = ensemble.connect().await.unwrap();
+            for _ in 0..20 {
+                let path = create(&*session, "/n-", CreateMode::EphemeralSequential).await;
+                session.delete(&path).await.unwrap();
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert!(simulation.administrator().tree().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn ends_with_the_last_handle() {
+    let simulation = one_server(1);
+    let session = connect(&simulation, "a").await;
+    drop(simulation);
+    create(&*session, "/n", CreateMode::Persistent).await;
+    let (_, _, watch) = session.get_and_watch("/n").await.unwrap();
+    drop(session);
+    assert!(matches!(watch.await, Event::SessionEnded(_)));
+}

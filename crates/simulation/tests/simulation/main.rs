@@ -1,0 +1,19 @@
+//! What the simulated ensemble promises, behaviour by behaviour.
+
+mod a_blocked_runtime;
+mod a_cut_that_goes_one_way;
+mod a_leader_cut_off_from_its_followers;
+mod a_reconnect_answered_with_a_new_session;
+mod a_seed;
+mod a_server_that_refuses;
+mod an_ensemble_that_is_slow;
+mod clocks;
+mod faults;
+mod limits;
+mod servers;
+mod servers_restarted_with_other_settings;
+mod sessions;
+mod support;
+mod transactions;
+mod watches;
+mod znodes;

@@ -1,0 +1,187 @@
+//! Servers follow, lag, lose each other and elect a leader.
+
+use crate::support::{
+    connect, connect_to, create, everyone, is_unknown, milliseconds, seconds, three_servers,
+};
+use futures_util::{FutureExt, StreamExt};
+use zookeeper_recipes_core::ensemble::{ConnectionState, CreateMode, Event, SessionEnd};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+
+#[tokio::test(start_paused = true)]
+async fn that_follow_lag_until_a_sync() {
+    let lag = milliseconds(500)..=milliseconds(500);
+    let simulation = Simulation::new(SimulationOptions {
+        servers: 3,
+        follower_lag: lag,
+        ..Default::default()
+    });
+    let reader = connect_to(&simulation, "reader", 1).await;
+    simulation
+        .administrator()
+        .create("/n", b"", CreateMode::Persistent)
+        .unwrap();
+    assert_eq!(
+        reader.list("/").await.unwrap(),
+        ["zookeeper"],
+        "an old state"
+    );
+    reader.sync("/").await.unwrap();
+    assert_eq!(reader.list("/").await.unwrap(), ["n", "zookeeper"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn answer_in_the_order_of_the_calls_whatever_is_asked() {
+    for seed in 0..50 {
+        let simulation = three_servers(seed);
+        let session = connect(&simulation, "a").await;
+        let acl = everyone();
+        let mode = CreateMode::PersistentSequential;
+        let mut asked = Vec::new();
+        for _ in 0..5 {
+            asked.push(
+                session
+                    .create("/n-", b"", mode, &acl)
+                    .map(|it| it.is_ok())
+                    .boxed(),
+            );
+            asked.push(session.sync("/").map(|it| it.is_ok()).boxed());
+            asked.push(session.delete("/none").map(|it| it.is_err()).boxed());
+            asked.push(session.list("/").map(|it| it.is_ok()).boxed());
+        }
+        let last = asked.pop().unwrap();
+        assert!(
+            tokio::time::timeout(seconds(1), last).await.unwrap(),
+            "seed {seed}"
+        );
+        for each in asked {
+            assert_eq!(each.now_or_never(), Some(true), "seed {seed}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn never_show_a_session_less_than_it_has_seen() {
+    for seed in 0..30 {
+        let simulation = Simulation::new(SimulationOptions {
+            seed,
+            servers: 3,
+            follower_lag: milliseconds(0)..=milliseconds(400),
+            ..Default::default()
+        });
+        let session = connect(&simulation, "a").await;
+        let mut seen = 0;
+        for round in 0..10 {
+            let path = format!("/{round}");
+            simulation
+                .administrator()
+                .create(&path, b"", CreateMode::Persistent)
+                .unwrap();
+            if round % 3 == 0 {
+                simulation.faults().disconnect(session.id());
+            }
+            if let Ok(names) = session.list("/").await {
+                assert!(names.len() >= seen);
+                seen = names.len();
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn cut_off_from_the_leader_answer_reads_but_no_syncs() {
+    let simulation = three_servers(1);
+    let session = connect_to(&simulation, "a", 1).await;
+    let other = connect_to(&simulation, "b", 0).await;
+    create(&*session, "/e", CreateMode::Ephemeral).await;
+    let (_, _, gone) = other.get_and_watch("/e").await.unwrap();
+    simulation.faults().cut_off_from_leader(1, seconds(30));
+    let start = simulation.now();
+    assert_eq!(gone.await, Event::Deleted);
+    let expired = simulation.now() - start;
+    assert!(expired < seconds(10), "{expired:?}");
+    assert_eq!(session.state(), ConnectionState::Connected);
+    assert_eq!(
+        session.list("/").await.unwrap(),
+        ["e", "zookeeper"],
+        "an old state"
+    );
+    let in_time = tokio::time::timeout(seconds(1), session.sync("/")).await;
+    assert!(in_time.is_err());
+    let mut states = session.states();
+    assert_eq!(states.next().await, Some(ConnectionState::Connected));
+    assert_eq!(
+        states.next().await,
+        Some(ConnectionState::Disconnected),
+        "pings hang too"
+    );
+    assert_eq!(
+        states.next().await,
+        Some(ConnectionState::Ended(SessionEnd::Expired))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_quorum_commit_nothing_until_it_is_back() {
+    let simulation = three_servers(2);
+    let session = connect_to(&simulation, "a", 0).await;
+    simulation.faults().cut_off_from_leader(1, seconds(4));
+    simulation.faults().cut_off_from_leader(2, seconds(3));
+    let acl = everyone();
+    let creation = session.create("/n", b"", CreateMode::Persistent, &acl);
+    let start = simulation.now();
+    let created = creation.await;
+    assert!(simulation.now() - start >= seconds(2));
+    if created.is_ok() {
+        assert!(simulation.now() - start >= seconds(3));
+    }
+    simulation.faults().cut_off_from_leader(1, seconds(40));
+    simulation.faults().cut_off_from_leader(2, seconds(40));
+    tokio::time::sleep(seconds(50)).await;
+    let later = connect(&simulation, "b").await;
+    later.sync("/").await.unwrap();
+    assert_eq!(later.list("/").await.unwrap(), ["n", "zookeeper"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cut_off_during_an_election_pass_nothing_on_to_the_new_leader() {
+    let simulation = three_servers(3);
+    let session = connect_to(&simulation, "a", 2).await;
+    simulation.faults().cut_off_from_leader(1, seconds(12));
+    tokio::time::sleep(seconds(5)).await;
+    simulation.faults().cut_off_from_leader(2, seconds(9));
+    // Server 1 has given its leader up, that one has lost its quorum, and both have elected.
+    tokio::time::sleep(milliseconds(8500)).await;
+    let start = simulation.now();
+    let created = session
+        .create("/n", b"", CreateMode::Persistent, &everyone())
+        .await;
+    assert!(is_unknown(&created), "{created:?}");
+    assert!(simulation.now() - start < seconds(2), "the server said so");
+    session.sync("/").await.unwrap();
+    assert_eq!(session.list("/").await.unwrap(), ["zookeeper"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn elect_a_leader_and_keep_sessions_and_znodes() {
+    for seed in 0..20 {
+        let simulation = three_servers(seed);
+        let session = connect(&simulation, "a").await;
+        let before = session
+            .create("/e", b"", CreateMode::Ephemeral, &everyone())
+            .await
+            .unwrap();
+        simulation.faults().elect(2, seconds(2));
+        tokio::time::sleep(seconds(4)).await;
+        assert_eq!(simulation.administrator().leader(), 2);
+        let after = session
+            .create("/f", b"", CreateMode::Ephemeral, &everyone())
+            .await
+            .unwrap();
+        assert!(
+            after.stat.czxid >> 32 > before.stat.czxid >> 32,
+            "a new epoch"
+        );
+        session.sync("/").await.unwrap();
+        assert_eq!(session.list("/").await.unwrap(), ["e", "f", "zookeeper"]);
+    }
+}

@@ -1,0 +1,284 @@
+//! Sessions live, expire and end as a server and its client have it.
+
+use crate::support::{
+    connect, create, everyone, is_unknown, milliseconds, one_server, seconds, three_servers,
+};
+use futures_util::{FutureExt, StreamExt};
+use zookeeper_recipes_core::ensemble::{ConnectionState, CreateMode, Event, SessionEnd};
+use zookeeper_recipes_core::{ConnectOptions, ServerError, Session, SessionState};
+use zookeeper_recipes_simulation::{Change, Fault, FaultKind, RequestKind};
+
+#[tokio::test(start_paused = true)]
+async fn live_on_while_nobody_asks_anything() {
+    let simulation = one_server(1);
+    let session = connect(&simulation, "a").await;
+    create(&*session, "/e", CreateMode::Ephemeral).await;
+    tokio::time::sleep(seconds(600)).await;
+    assert_eq!(session.state(), ConnectionState::Connected);
+    assert_eq!(session.list("/").await.unwrap(), ["e", "zookeeper"]);
+    assert!(simulation.counters().requests(RequestKind::Ping) > 300);
+}
+
+#[tokio::test(start_paused = true)]
+async fn are_closed_with_their_last_reference() {
+    let simulation = one_server(2);
+    let session = connect(&simulation, "a").await;
+    let watcher = connect(&simulation, "b").await;
+    create(&*session, "/e", CreateMode::Ephemeral).await;
+    create(&*session, "/f", CreateMode::Ephemeral).await;
+    let (_, _, gone) = watcher.get_and_watch("/e").await.unwrap();
+    let (_, own) = session.exists_and_watch("/none").await.unwrap();
+    let states = session.states();
+    let start = simulation.now();
+    drop(session);
+    assert_eq!(gone.await, Event::Deleted);
+    assert!(simulation.now() - start < seconds(1));
+    assert_eq!(own.await, Event::SessionEnded(SessionEnd::Closed));
+    let states: Vec<ConnectionState> = states.collect().await;
+    assert_eq!(
+        states.last(),
+        Some(&ConnectionState::Ended(SessionEnd::Closed))
+    );
+    let history = simulation.history();
+    let deletions: Vec<_> = history
+        .iter()
+        .filter(|committed| matches!(committed.change, Change::Deleted { .. }))
+        .collect();
+    assert_eq!(deletions.len(), 2);
+    assert_eq!(deletions[0].zxid, deletions[1].zxid, "in one transaction");
+    assert_eq!(simulation.counters().watches(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whose_connection_is_cut_are_disconnected_and_come_back() {
+    let simulation = one_server(3);
+    let session = connect(&simulation, "a").await;
+    let states = session.states();
+    simulation.faults().disconnect(session.id());
+    assert_eq!(session.state(), ConnectionState::Disconnected);
+    let states: Vec<ConnectionState> = states.take(2).collect().await;
+    assert_eq!(
+        states,
+        [ConnectionState::Disconnected, ConnectionState::Connected]
+    );
+    session.list("/").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn cut_off_are_disconnected_after_two_fifths_and_over_after_seven_fifths() {
+    let simulation = one_server(4);
+    let session = connect(&simulation, "a").await;
+    session.sync("/").await.unwrap();
+    let start = simulation.now();
+    simulation.process("a").partition(seconds(60));
+    let mut states = session.states();
+    assert_eq!(states.next().await, Some(ConnectionState::Connected));
+    let in_flight = session.list("/");
+    assert_eq!(states.next().await, Some(ConnectionState::Disconnected));
+    let silent = simulation.now() - start;
+    assert!(
+        silent >= milliseconds(2400) && silent <= milliseconds(2800),
+        "{silent:?}"
+    );
+    assert!(is_unknown(&in_flight.await));
+    let waiting = session.list("/");
+    assert_eq!(
+        states.next().await,
+        Some(ConnectionState::Ended(SessionEnd::Expired))
+    );
+    let end = simulation.now() - start;
+    assert!(
+        end >= milliseconds(8400) && end <= milliseconds(11100),
+        "{end:?}"
+    );
+    assert!(matches!(
+        waiting.await,
+        Err(ServerError::SessionOver(SessionEnd::Expired))
+    ));
+    assert_eq!(states.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_sleeping_process_expire_and_are_told_so_on_waking() {
+    for seed in 0..20 {
+        let simulation = one_server(seed);
+        let process = simulation.process("a");
+        let session = connect(&simulation, "a").await;
+        let other = connect(&simulation, "b").await;
+        create(&*session, "/e", CreateMode::Ephemeral).await;
+        let (_, _, gone) = other.get_and_watch("/e").await.unwrap();
+        let start = simulation.now();
+        process.sleep(seconds(12));
+        assert_eq!(gone.await, Event::Deleted);
+        let expired = simulation.now() - start;
+        assert!(
+            expired >= seconds(4) && expired <= seconds(9),
+            "{expired:?}"
+        );
+        assert_eq!(
+            session.state(),
+            ConnectionState::Connected,
+            "it has seen nothing yet"
+        );
+        let seen = process
+            .while_awake(async { simulation.now() - start })
+            .await;
+        assert!(seen >= seconds(12));
+        let asked = session.list("/").await;
+        assert!(matches!(
+            asked,
+            Err(ServerError::SessionOver(_) | ServerError::OutcomeUnknown(_))
+        ));
+        let mut states = session.states();
+        while let Some(state) = states.next().await {
+            assert_ne!(state, ConnectionState::Ended(SessionEnd::Closed));
+        }
+        assert_eq!(session.state(), ConnectionState::Ended(SessionEnd::Expired));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_sleeping_process_do_nothing_in_the_background() {
+    let simulation = one_server(7);
+    let process = simulation.process("a");
+    let session = Session::open(process.ensemble(), ConnectOptions::new())
+        .await
+        .unwrap();
+    let id = session.id().unwrap();
+    tokio::time::sleep(seconds(1)).await;
+    process.sleep(seconds(30));
+    tokio::time::sleep(seconds(20)).await;
+    assert!(simulation.administrator().sessions().is_empty(), "expired");
+    assert_eq!(session.state(), SessionState::Connected(id));
+    let mut states = session.states().skip(1);
+    let next = states.next().await.unwrap();
+    assert!(simulation.now() >= seconds(31));
+    assert_ne!(next, SessionState::Connected(id));
+    while !matches!(session.state(), SessionState::Connected(_)) {
+        states.next().await.unwrap();
+    }
+    assert_ne!(session.id(), Some(id));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_process_that_is_woken_go_on() {
+    let simulation = one_server(8);
+    let process = simulation.process("a");
+    let session = connect(&simulation, "a").await;
+    process.sleep(seconds(3600));
+    let asked = session.list("/");
+    tokio::time::sleep(seconds(2)).await;
+    process.wake();
+    assert!(asked.await.is_ok());
+    assert!(simulation.now() < seconds(3));
+    process.wake();
+    assert_eq!(session.state(), ConnectionState::Connected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_killed_process_are_left_to_their_timeout() {
+    let simulation = one_server(9);
+    let process = simulation.process("a");
+    let session = connect(&simulation, "a").await;
+    create(&*session, "/e", CreateMode::Ephemeral).await;
+    let (_, _, unheard) = session.get_and_watch("/e").await.unwrap();
+    let other = connect(&simulation, "b").await;
+    let (_, _, gone) = other.get_and_watch("/e").await.unwrap();
+    let killed = simulation.now();
+    process.kill();
+    process.wake();
+    let dead = tokio::spawn({
+        let process = process.clone();
+        async move { process.while_awake(async {}).await }
+    });
+    assert_eq!(gone.await, Event::Deleted);
+    let after = simulation.now() - killed;
+    assert!(after >= seconds(4) && after <= seconds(9), "{after:?}");
+    assert!(unheard.now_or_never().is_none());
+    assert!(!dead.is_finished());
+    let again = connect(&simulation, "a").await;
+    create(&*again, "/e", CreateMode::Ephemeral).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_process_that_sleeps_a_little_live_on() {
+    let simulation = one_server(5);
+    let session = connect(&simulation, "a").await;
+    create(&*session, "/e", CreateMode::Ephemeral).await;
+    let (_, _, watch) = session.get_and_watch("/e").await.unwrap();
+    simulation.process("a").sleep(seconds(2));
+    assert_eq!(session.list("/").await.unwrap(), ["e", "zookeeper"]);
+    assert!(simulation.now() >= seconds(2));
+    // Longer than the client waits for an answer, shorter than the server waits for it.
+    simulation.process("a").sleep(seconds(3));
+    let asked = session.list("/").await;
+    assert!(asked.is_ok() || is_unknown(&asked), "{asked:?}");
+    assert_eq!(session.list("/").await.unwrap(), ["e", "zookeeper"]);
+    simulation.administrator().delete("/e").unwrap();
+    assert_eq!(watch.await, Event::Deleted);
+    assert!(simulation.now() >= seconds(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn expired_by_the_administrator_are_told_at_once() {
+    let simulation = one_server(6);
+    let session = connect(&simulation, "a").await;
+    let (_, watch) = session.exists_and_watch("/none").await.unwrap();
+    simulation.administrator().expire(session.id());
+    assert_eq!(watch.await, Event::SessionEnded(SessionEnd::Expired));
+    let over = simulation.history().into_iter().any(|committed| {
+        committed.change
+            == Change::SessionEnded {
+                session: session.id(),
+                end: SessionEnd::Expired,
+            }
+    });
+    assert!(over);
+}
+
+#[tokio::test(start_paused = true)]
+async fn are_not_applied_for_on_a_connection_they_have_left() {
+    let mut moved = 0;
+    for seed in 0..200 {
+        let simulation = three_servers(seed);
+        let session = connect(&simulation, "a").await;
+        simulation
+            .administrator()
+            .create("/d", b"", CreateMode::Persistent)
+            .unwrap();
+        session.sync("/d").await.unwrap();
+        let late = Fault::new(FaultKind::RequestLate(milliseconds(40)));
+        simulation.faults().inject(late.on(RequestKind::Create));
+        let acl = everyone();
+        let created = session.create("/d/n", b"", CreateMode::Ephemeral, &acl);
+        simulation.faults().disconnect(session.id());
+        assert!(is_unknown(&created.await));
+        session.sync("/d").await.unwrap();
+        let names = session.list("/d").await.unwrap();
+        let at = simulation.now();
+        tokio::time::sleep(seconds(1)).await;
+        let later = session.list("/d").await.unwrap();
+        assert_eq!(
+            names,
+            later,
+            "seed {seed}: applied after {at:?}\n{}",
+            simulation.trace()
+        );
+        moved += u32::from(simulation.trace().to_string().contains("SessionMoved"));
+    }
+    assert!(moved > 0, "the case that this is about has come up");
+}
+
+#[tokio::test(start_paused = true)]
+async fn opened_for_nobody_end_by_their_timeout() {
+    let simulation = one_server(7);
+    let ensemble = simulation.ensemble("a");
+    let mut opening = ensemble.connect();
+    assert!((&mut opening).now_or_never().is_none());
+    while simulation.administrator().sessions().is_empty() {
+        tokio::time::sleep(milliseconds(1)).await;
+    }
+    drop(opening);
+    tokio::time::sleep(seconds(10)).await;
+    assert!(simulation.administrator().sessions().is_empty());
+}

@@ -1,0 +1,124 @@
+//! What the tests of the simulation have in common.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission, ServerSession};
+use zookeeper_recipes_core::{Refusal, ServerError};
+use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
+
+/// Two seconds.
+pub(crate) const TICK: Duration = Duration::from_secs(2);
+/// Three ticks.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(6);
+/// After five ticks servers that do not hear each other give each other up.
+pub(crate) const GIVEN_UP: Duration = Duration::from_secs(10);
+
+pub(crate) fn everyone() -> Vec<Acl> {
+    vec![Acl::new(Permission::ALL, AuthId::anyone())]
+}
+
+pub(crate) fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+pub(crate) fn milliseconds(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+pub(crate) fn one_server(seed: u64) -> Simulation {
+    Simulation::new(SimulationOptions {
+        seed,
+        ..Default::default()
+    })
+}
+
+pub(crate) fn three_servers(seed: u64) -> Simulation {
+    Simulation::new(SimulationOptions {
+        seed,
+        servers: 3,
+        ..Default::default()
+    })
+}
+
+pub(crate) async fn connect(simulation: &Simulation, process: &str) -> Arc<dyn ServerSession> {
+    simulation.ensemble(process).connect().await.unwrap()
+}
+
+pub(crate) async fn create(session: &dyn ServerSession, path: &str, mode: CreateMode) -> String {
+    session
+        .create(path, b"", mode, &everyone())
+        .await
+        .unwrap()
+        .path
+}
+
+pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, ServerError>) -> Refusal {
+    match result {
+        Err(ServerError::Refused(refusal)) => refusal,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+pub(crate) fn is_unknown<T>(result: &Result<T, ServerError>) -> bool {
+    matches!(result, Err(ServerError::OutcomeUnknown(_)))
+}
+
+/// A session of this process that is connected to this server.
+pub(crate) async fn connect_to(
+    simulation: &Simulation,
+    process: &str,
+    server: usize,
+) -> Arc<dyn ServerSession> {
+    loop {
+        let session = connect(simulation, process).await;
+        if simulation.administrator().server_of(session.id()) == Some(server) {
+            return session;
+        }
+    }
+}
+
+pub(crate) fn servers(seed: u64, servers: usize) -> Simulation {
+    Simulation::new(SimulationOptions {
+        seed,
+        servers,
+        ..Default::default()
+    })
+}
+
+/// The one session of this process, which is connected to this server.
+pub(crate) async fn connect_alone_to(
+    simulation: &Simulation,
+    process: &str,
+    server: usize,
+) -> Arc<dyn ServerSession> {
+    loop {
+        let session = connect(simulation, process).await;
+        if simulation.administrator().server_of(session.id()) == Some(server) {
+            // The ones before are being closed.
+            sleep(milliseconds(20)).await;
+            return session;
+        }
+    }
+}
+
+pub(crate) async fn create_ephemeral(session: &dyn ServerSession, path: &str) {
+    session
+        .create(path, b"", CreateMode::Ephemeral, &everyone())
+        .await
+        .unwrap();
+}
+
+/// Whether that comes within so long.
+pub(crate) async fn comes<F: Future>(within: Duration, future: F) -> bool {
+    tokio::time::timeout(within, future).await.is_ok()
+}
+
+pub(crate) fn when_ended(simulation: &Simulation, session: &dyn ServerSession) -> Option<Duration> {
+    let history = simulation.history();
+    let ended = history.iter().find(|committed| {
+        matches!(committed.change, Change::SessionEnded { session: ended, .. } if ended == session.id())
+    });
+    ended.map(|committed| committed.at)
+}

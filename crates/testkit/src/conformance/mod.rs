@@ -1,0 +1,42 @@
+//! What every recipe promises, as a test that any recipe can take.
+//!
+//! A recipe of one's own passes in a few lines, as each of ours does:
+//!
+//! ```
+//! use std::borrow::Cow;
+//! use zookeeper_recipes_core::{InvalidInput, Queue, QueueView, Rule, Verdict};
+//! use zookeeper_recipes_testkit::conformance::Conformance;
+//! use zookeeper_recipes_testkit::{Server, ServerOptions};
+//!
+//! /// Holds when nobody is before it.
+//! #[derive(Debug)]
+//! struct First;
+//!
+//! impl Rule for First {
+//!     fn label(&self) -> Cow<'_, str> {
+//!         "turn-".into()
+//!     }
+//!
+//!     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+//!         Ok(view.place().checked_sub(1).map_or(Verdict::Hold, Verdict::wait_on))
+//!     }
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Server::start(ServerOptions::new()).await?;
+//! let made = |session: &_, path: &str| Box::new(Queue::new(session, path, First).unwrap()) as _;
+//! Conformance::new(&server, made).check().await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod inside;
+mod losing;
+mod promise;
+mod suite;
+mod trying;
+mod turns;
+
+pub use promise::BrokenPromise;
+pub use suite::Conformance;

@@ -1,0 +1,195 @@
+//! The suite, and what all its checks need.
+
+use std::fmt;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use zookeeper_client::Client;
+use zookeeper_recipes_core::{ConnectOptions, Hold, Recipe, Session};
+
+use super::promise::{BrokenPromise, Kept, OF_THE_SESSION, PATIENCE, SESSION_TIMEOUT, text};
+use crate::server::Server;
+
+pub(super) type Make<'a> = dyn Fn(&Session, &str) -> Box<dyn Recipe> + Send + Sync + 'a;
+
+/// The promises that a recipe is held to, on a real server.
+///
+/// By default those of an exclusive lock that keeps order; what a recipe promises otherwise is
+/// said by the other methods.
+pub struct Conformance<'a> {
+    pub(super) server: &'a Server,
+    pub(super) make: Box<Make<'a>>,
+    pub(super) block: Option<Box<Make<'a>>>,
+    pub(super) holders: Option<usize>,
+    pub(super) ordered: bool,
+}
+
+impl<'a> Conformance<'a> {
+    /// The recipes that `make` makes for a session and a path, on this server, which nobody else
+    /// uses meanwhile.
+    pub fn new(
+        server: &'a Server,
+        make: impl Fn(&Session, &str) -> Box<dyn Recipe> + Send + Sync + 'a,
+    ) -> Conformance<'a> {
+        let make = Box::new(make);
+        Conformance {
+            server,
+            make,
+            block: None,
+            holders: Some(1),
+            ordered: true,
+        }
+    }
+
+    /// How many may hold at a time; one unless set.
+    #[must_use]
+    pub fn holders(mut self, most: usize) -> Conformance<'a> {
+        self.holders = Some(most);
+        self
+    }
+
+    /// Any number may hold at a time, but none while `block` holds at the same path: readers, for
+    /// which `block` makes the writer.
+    #[must_use]
+    pub fn shared(
+        mut self,
+        block: impl Fn(&Session, &str) -> Box<dyn Recipe> + Send + Sync + 'a,
+    ) -> Conformance<'a> {
+        self.holders = None;
+        self.block = Some(Box::new(block));
+        self
+    }
+
+    /// The recipe promises no order.
+    #[must_use]
+    pub fn unordered(mut self) -> Conformance<'a> {
+        self.ordered = false;
+        self
+    }
+
+    /// Holds the recipe to all its promises.
+    ///
+    /// Takes about ten seconds.
+    ///
+    /// # Errors
+    ///
+    /// The first promise that was not kept.
+    pub async fn check(self) -> Result<(), BrokenPromise> {
+        type Check<'c, 'a> = futures_util::future::BoxFuture<'c, Kept>;
+        let promises: [(&'static str, Check<'_, 'a>); 9] = [
+            (
+                "never more hold than may, and all get through",
+                Box::pin(self.exclusion()),
+            ),
+            ("first come, first served", Box::pin(self.order())),
+            ("a failed try leaves no trace", Box::pin(self.tries())),
+            ("a deadline is kept", Box::pin(self.deadline())),
+            (
+                "dropped at any await, an acquisition leaves nothing",
+                Box::pin(self.cancelling()),
+            ),
+            (
+                "foreign children are ignored",
+                Box::pin(self.foreign_children()),
+            ),
+            (
+                "a holder is told when its znode is deleted",
+                Box::pin(self.deletion()),
+            ),
+            (
+                "a hold is lost with its session before the next one holds",
+                Box::pin(self.holder_loss()),
+            ),
+            (
+                "a waiter whose session is lost is told, and forgotten",
+                Box::pin(self.waiter_loss()),
+            ),
+        ];
+        for (promise, check) in promises {
+            check
+                .await
+                .map_err(|seen| BrokenPromise { promise, seen })?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn session(&self) -> Kept<Session> {
+        let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
+        Session::connect_with(&self.server.connect_string(), options)
+            .await
+            .map_err(text)
+    }
+
+    pub(super) async fn administrator(&self) -> Kept<Client> {
+        Client::connect(&self.server.connect_string())
+            .await
+            .map_err(text)
+    }
+
+    /// Holds so much at `path` that nobody else can.
+    pub(super) async fn fill(&self, session: &Session, path: &str) -> Kept<Vec<Hold>> {
+        let block = self.block.as_ref().unwrap_or(&self.make);
+        let mut holds = Vec::new();
+        for _ in 0..self.holders.unwrap_or(1) {
+            let acquired = block(session, path).acquire_timeout(PATIENCE).await;
+            holds.push(acquired.map_err(|error| format!("it is free, but: {error}"))?);
+        }
+        Ok(holds)
+    }
+
+    pub(super) async fn names(&self, path: &str) -> Kept<Vec<String>> {
+        match self.administrator().await?.list_children(path).await {
+            Err(zookeeper_client::Error::NoNode) => Ok(Vec::new()),
+            names => names.map_err(text),
+        }
+    }
+
+    /// Waits until so many hold or wait.
+    pub(super) async fn queue_length(&self, recipe: &dyn Recipe, length: usize) -> Kept {
+        // A recipe without a queue shows only its holder.
+        let length = if self.ordered { length } else { length.min(1) };
+        let started = Instant::now();
+        loop {
+            let contenders = recipe.contenders().await.map_err(text)?;
+            if contenders.len() == length {
+                return Ok(());
+            }
+            if started.elapsed() > PATIENCE {
+                return Err(format!("{length} should hold or wait, not {contenders:?}"));
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Waits until nobody is in the queue any more and the server has no watch left.
+    pub(super) async fn nothing_left(&self, path: &str) -> Kept {
+        let started = Instant::now();
+        loop {
+            let names = self.names(path).await?;
+            let watches = self.server.monitor().await.map_err(text)?.watches;
+            let ephemerals = self.server.ephemerals().await.map_err(text)?;
+            // A session may keep a znode of its own as long as it lives.
+            let is_left = |path: &&String| !path.ends_with(OF_THE_SESSION);
+            let ephemerals: Vec<_> = ephemerals.values().flatten().filter(is_left).collect();
+            if names.is_empty() && watches == 0 && ephemerals.is_empty() {
+                return Ok(());
+            }
+            if started.elapsed() > PATIENCE {
+                return Err(format!(
+                    "left behind: {names:?}, ephemeral znodes {ephemerals:?}, {watches} watches"
+                ));
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+impl fmt::Debug for Conformance<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Conformance")
+            .field("holders", &self.holders)
+            .field("ordered", &self.ordered)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,123 @@
+//! How many hold at a time, and in which order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use zookeeper_recipes_core::Hold;
+
+use super::inside::Inside;
+use super::promise::{Kept, PATIENCE, text};
+use super::suite::Conformance;
+
+impl Conformance<'_> {
+    pub(super) async fn exclusion(&self) -> Kept {
+        const PATH: &str = "/conformance/exclusion";
+        let contenders = self.holders.unwrap_or(4).min(8) + 4;
+        let inside = Arc::new(Inside::default());
+        let mut tasks = JoinSet::new();
+        let blockers = self.block.iter().map(|block| (block, true));
+        let makes = std::iter::repeat_n((&self.make, false), contenders).chain(blockers);
+        for (make, blocks) in makes {
+            let session = self.session().await?;
+            let recipe = make(&session, PATH);
+            let inside = inside.clone();
+            tasks.spawn(async move {
+                for _ in 0..3 {
+                    let hold = recipe.acquire_timeout(PATIENCE).await.map_err(text)?;
+                    inside.enter(blocks, &hold)?;
+                    tokio::time::sleep(Duration::from_millis(30)).await;
+                    if !hold.is_held() {
+                        return Err(format!("not held any more: {:?}", hold.state()));
+                    }
+                    inside.leave(blocks);
+                    hold.release().await.map_err(text)?;
+                }
+                session.close().await;
+                Ok(())
+            });
+        }
+        while let Some(task) = tasks.join_next().await {
+            task.map_err(text)??;
+        }
+        inside.within(self.holders, contenders)?;
+        self.nothing_left(PATH).await
+    }
+
+    pub(super) async fn order(&self) -> Kept {
+        const PATH: &str = "/conformance/order";
+        if !self.ordered {
+            return Ok(());
+        }
+        // Who gets in together, and where one is before the others whom they must not pass.
+        let (groups, blocker): (&[&[usize]], _) = match &self.block {
+            None => (&[&[0], &[1], &[2], &[3], &[4]], None),
+            Some(block) => (&[&[0, 1], &[2], &[3, 4]], Some((2, block))),
+        };
+        let session = self.session().await?;
+        let mut holding = self.fill(&session, PATH).await?;
+        let (entered, mut granted) = mpsc::unbounded_channel();
+        let mut tasks = JoinSet::new();
+        for number in 0..5 {
+            let session = self.session().await?;
+            let recipe = match blocker {
+                Some((blocker, block)) if blocker == number => block(&session, PATH),
+                _ => (self.make)(&session, PATH),
+            };
+            let entered = entered.clone();
+            tasks.spawn(async move {
+                let hold = recipe.acquire_timeout(PATIENCE).await.map_err(text)?;
+                entered.send((number, hold)).map_err(text)
+            });
+            let queued = holding.len() + number + 1;
+            self.queue_length(&*(self.make)(&session, PATH), queued)
+                .await?;
+        }
+        drop(entered);
+        let mut newest = None;
+        for group in groups {
+            // Where so many hold at a time, one goes and one comes: the one that came last goes,
+            // since whoever watches too few watches those that came first.
+            let staying = self.holders.map_or(0, |_| holding.len() - 1);
+            for hold in holding.split_off(staying) {
+                hold.release().await.map_err(text)?;
+            }
+            let came = next_group(group, &mut granted).await?;
+            for (_, hold) in came {
+                if newest.replace(hold.fencing_token()) >= Some(hold.fencing_token()) {
+                    return Err(format!("an older fencing token than before: {hold:?}"));
+                }
+                holding.push(hold);
+            }
+        }
+        while let Some(task) = tasks.join_next().await {
+            task.map_err(text)??;
+        }
+        drop(holding);
+        self.nothing_left(PATH).await
+    }
+}
+
+/// Waits until those of a group hold, and nobody else does.
+async fn next_group(
+    group: &[usize],
+    granted: &mut mpsc::UnboundedReceiver<(usize, Hold)>,
+) -> Kept<Vec<(usize, Hold)>> {
+    let mut came = Vec::new();
+    for _ in group {
+        match tokio::time::timeout(PATIENCE, granted.recv()).await {
+            Ok(Some(grant)) => came.push(grant),
+            Ok(None) | Err(_) => {
+                return Err(format!("{group:?} could hold, and only {came:?} do"));
+            }
+        }
+    }
+    came.sort_by_key(|(number, _)| *number);
+    if !came.iter().map(|(number, _)| number).eq(group) {
+        return Err(format!(
+            "it was the turn of {group:?}, and in came {came:?}"
+        ));
+    }
+    Ok(came)
+}

@@ -1,0 +1,72 @@
+//! Watches and ephemeral znodes, as a server lists them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::hexadecimal::hexadecimal;
+
+/// Reads the answer to `wchp`: each watched path with the sessions that watch it.
+pub fn parse_watches(answer: &str) -> BTreeMap<String, BTreeSet<i64>> {
+    let mut watches: BTreeMap<String, BTreeSet<i64>> = BTreeMap::new();
+    let mut path = None;
+    for line in answer.lines() {
+        match line.strip_prefix('\t') {
+            Some(session) => {
+                if let (Some(path), Some(session)) = (&path, hexadecimal(session.trim())) {
+                    watches
+                        .entry(String::clone(path))
+                        .or_default()
+                        .insert(session);
+                }
+            }
+            None => path = line.starts_with('/').then(|| line.to_owned()),
+        }
+    }
+    watches
+}
+
+/// Reads the answer to `dump`: each session that has ephemeral znodes, with their paths.
+pub fn parse_ephemerals(answer: &str) -> BTreeMap<i64, BTreeSet<String>> {
+    let mut ephemerals: BTreeMap<i64, BTreeSet<String>> = BTreeMap::new();
+    let mut session = None;
+    let section = answer
+        .lines()
+        .skip_while(|line| !line.starts_with("ephemeral nodes dump"))
+        .take_while(|line| !line.starts_with("Connections dump"));
+    for line in section {
+        match line.strip_prefix('\t') {
+            Some(path) => {
+                if let Some(session) = session {
+                    ephemerals
+                        .entry(session)
+                        .or_default()
+                        .insert(path.to_owned());
+                }
+            }
+            None => session = line.strip_suffix(':').and_then(hexadecimal),
+        }
+    }
+    ephemerals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watches_are_read_by_path() {
+        let watches = parse_watches("/a\n\t0x100\n\t0xfffffffffffffff0\n/b\n\t0x100\n");
+        assert_eq!(watches["/a"], BTreeSet::from([0x100, -16]));
+        assert_eq!(watches["/b"], BTreeSet::from([0x100]));
+        assert!(parse_watches("").is_empty());
+    }
+
+    #[test]
+    fn ephemerals_are_read_by_session() {
+        let answer = "SessionTracker dump:\nSession Sets (2)/(1):\n0 expire at x:\n\t0x5\n\
+                      ephemeral nodes dump:\nSessions with Ephemerals (1):\n0x100:\n\t/a\n\t/b\n\
+                      Connections dump:\nConnections Sets (1)/(1):\n\tip: /127.0.0.1\n";
+        let ephemerals = parse_ephemerals(answer);
+        assert_eq!(ephemerals.len(), 1);
+        assert_eq!(ephemerals[&0x100].len(), 2);
+    }
+}

@@ -1,0 +1,131 @@
+//! A server's figures.
+
+use std::collections::BTreeMap;
+
+use super::ask::ask;
+use super::word::FourLetterWord;
+use crate::error::Error;
+
+/// A server's figures, as `mntr` gives them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Monitor {
+    /// Packets received since the server started or was told `srst`: requests, pings, and
+    /// four-letter words. The `mntr` that read this figure is among them, so of the difference of
+    /// two readings one is the second reading's own.
+    pub packets_received: u64,
+    /// Packets sent since the server started or was told `srst`: replies, watch notifications, and
+    /// answers to four-letter words (but not yet this one).
+    pub packets_sent: u64,
+    /// Watches of all sessions connected to this server.
+    pub watches: u64,
+    /// Znodes in the whole tree, the server's own (under `/zookeeper`, and the root) included.
+    pub znodes: u64,
+    /// Ephemeral znodes in the whole tree.
+    pub ephemerals: u64,
+    /// Open connections, the one that asked included.
+    pub connections: u64,
+    /// Requests received and not yet answered.
+    pub outstanding_requests: u64,
+    /// Everything the server said, by its name without `zk_`: versions differ in what they tell.
+    pub values: BTreeMap<String, String>,
+}
+
+impl Monitor {
+    /// Reads the answer to `mntr`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Malformed`] when one of the figures is missing or no number.
+    pub fn parse(answer: &str) -> Result<Self, Error> {
+        let values: BTreeMap<String, String> = answer
+            .lines()
+            .filter_map(|line| line.split_once('\t'))
+            .filter_map(|(name, value)| Some((name.strip_prefix("zk_")?, value.trim())))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let figure = |name: &str| {
+            values
+                .get(name)
+                .and_then(|value| value.parse::<i64>().ok())
+                // A busy server counts without locks, and can say -1 for a moment.
+                .map(|value| u64::try_from(value).unwrap_or(0))
+                .ok_or_else(|| Error::Malformed {
+                    question: "mntr",
+                    answer: format!("{name}: {:?}", values.get(name)),
+                })
+        };
+        Ok(Self {
+            packets_received: figure("packets_received")?,
+            packets_sent: figure("packets_sent")?,
+            watches: figure("watch_count")?,
+            znodes: figure("znode_count")?,
+            ephemerals: figure("ephemerals_count")?,
+            connections: figure("num_alive_connections")?,
+            outstanding_requests: figure("outstanding_requests")?,
+            values,
+        })
+    }
+
+    /// Reads the figures of the server at `address` (host and port).
+    ///
+    /// # Errors
+    ///
+    /// As [`ask`], and [`Error::Malformed`].
+    pub async fn read(address: &str) -> Result<Self, Error> {
+        Self::parse(&ask(address, FourLetterWord::Mntr).await?)
+    }
+
+    /// One of [`values`](Self::values) as a number; `None` when the server does not tell it, or
+    /// when it is none.
+    ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), zookeeper_recipes_testkit::Error> {
+    /// # use zookeeper_recipes_testkit::{Server, ServerOptions};
+    /// # let server = Server::start(ServerOptions::new()).await?;
+    /// let monitor = server.monitor().await?;
+    /// assert!(monitor.number("approximate_data_size").is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.values.get(name)?.parse().ok()
+    }
+
+    /// How many watchers the server has notified of anything so far; `None` where it does not say
+    /// (before ZooKeeper 3.6).
+    pub fn notifications(&self) -> Option<u64> {
+        ["created", "deleted", "changed", "children"]
+            .into_iter()
+            .map(|what| self.number(&format!("sum_node_{what}_watch_count")))
+            .try_fold(0, |all, some| Some(all + some? as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn monitor_keeps_what_it_does_not_know() {
+        let answer = "zk_version\t3.8.0, built\nzk_packets_received\t7\nzk_packets_sent\t6\n\
+                      zk_watch_count\t2\nzk_znode_count\t5\nzk_ephemerals_count\t1\n\
+                      zk_num_alive_connections\t3\nzk_outstanding_requests\t-1\n\
+                      zk_avg_latency\t0.5\n";
+        let monitor = Monitor::parse(answer).expect("figures");
+        assert_eq!((monitor.packets_received, monitor.packets_sent), (7, 6));
+        assert_eq!(
+            (monitor.watches, monitor.znodes, monitor.ephemerals),
+            (2, 5, 1)
+        );
+        assert_eq!((monitor.connections, monitor.outstanding_requests), (3, 0));
+        assert_eq!(monitor.number("avg_latency"), Some(0.5));
+        assert_eq!(monitor.number("version"), None);
+    }
+
+    #[test]
+    fn monitor_without_a_figure_is_an_error_that_names_it() {
+        let error = Monitor::parse("zk_packets_received\tmany\n").expect_err("no number");
+        assert!(error.to_string().contains("packets_received"), "{error}");
+    }
+}

@@ -1,0 +1,123 @@
+//! The replies and notifications of a server, and what goes wrong at them.
+
+use tokio::net::tcp::ReadHalf;
+use tokio::sync::mpsc;
+
+use super::connection::{Connection, Item};
+use super::fault::{Breakage, Direction, Effect, Strike};
+use super::frame::{self, ReplyHeader, Request};
+use super::link::Ending;
+use super::operation::Operation;
+use super::shared::Protocol;
+
+/// The number in the header of a notification.
+const NOTIFICATION: i32 = -1;
+
+/// What becomes of a reply.
+enum Fate {
+    /// The reply is passed on.
+    Passes,
+    /// The reply goes nowhere.
+    Swallowed,
+    /// The reply goes nowhere, and nothing after it is read.
+    Last,
+}
+
+impl Connection {
+    pub(super) async fn read_replies(
+        &self,
+        mut server: ReadHalf<'_>,
+        to_client: mpsc::Sender<Item>,
+    ) {
+        let direction = Direction::ToClient;
+        if !matches!(self.shared.protocol, Protocol::ZooKeeper) {
+            return self.read_raw(&mut server, &to_client, direction).await;
+        }
+        let mut first = true;
+        while let Some(bytes) = self.next_frame(&mut server, &to_client, direction).await {
+            let header = if std::mem::take(&mut first) {
+                Some(ReplyHeader { xid: 0, zxid: 0 })
+            } else {
+                ReplyHeader::parse(&bytes)
+            };
+            let strike = self.take_in(header, &bytes);
+            let mut frame = self.bytes(bytes);
+            if let Some(strike) = strike {
+                match strike_reply(strike, &mut frame, &to_client).await {
+                    Fate::Passes => {}
+                    Fate::Swallowed => continue,
+                    Fate::Last => return,
+                }
+            }
+            if to_client.send(frame).await.is_err() {
+                return;
+            }
+            for item in self.refusals_due() {
+                let _ = to_client.send(item).await;
+            }
+        }
+    }
+
+    /// Counts what the server has sent, and finds what is to go wrong at it.
+    fn take_in(&self, header: Option<ReplyHeader>, bytes: &[u8]) -> Option<Strike> {
+        let mut state = self.shared.state();
+        state.counters.bytes_to_client += bytes.len() as u64;
+        let header = header?;
+        let mut conversation = self.conversation();
+        conversation.last_zxid = conversation.last_zxid.max(header.zxid);
+        if header.xid == NOTIFICATION {
+            state.counters.reply(Operation::Notification, bytes.len());
+            return state.strike(&Request {
+                paths: frame::notified_path(bytes).into_iter().collect(),
+                ..Request::of(Operation::Notification)
+            });
+        }
+        let place = conversation
+            .pending
+            .iter()
+            .position(|pending| pending.xid == header.xid && pending.refusal.is_none())?;
+        let pending = conversation.pending.remove(place)?;
+        state.counters.reply(pending.operation, bytes.len());
+        self.unanswered.send_modify(|count| *count -= 1);
+        pending.strike
+    }
+}
+
+/// Has a fault strike a reply.
+async fn strike_reply(strike: Strike, frame: &mut Item, to_client: &mpsc::Sender<Item>) -> Fate {
+    match &strike.effect {
+        Effect::AtReply(Breakage::Delay(delay)) => {
+            if let Item::Bytes { due, .. } = frame {
+                *due += *delay;
+            }
+            strike.dealt();
+        }
+        Effect::AtReply(Breakage::Freeze) => {
+            let _ = to_client.send(Item::Freeze(strike)).await;
+        }
+        Effect::AtReply(Breakage::HalfClose(direction)) => {
+            let direction = *direction;
+            let item = Item::HalfClose(strike, direction);
+            let _ = to_client.send(item).await;
+            return Fate::Swallowed;
+        }
+        Effect::AtReply(Breakage::Cut) => {
+            let item = Item::End(Some(strike), Ending::Cut);
+            let _ = to_client.send(item).await;
+            return Fate::Last;
+        }
+        Effect::AtReply(Breakage::Reset) => {
+            let item = Item::End(Some(strike), Ending::Reset);
+            let _ = to_client.send(item).await;
+            return Fate::Last;
+        }
+        Effect::ReplyReplaced(replace) => {
+            if let Item::Bytes { bytes, .. } = frame {
+                *bytes = replace(bytes);
+            }
+            strike.dealt();
+        }
+        Effect::AtRequest(_) | Effect::RequestReplaced(_) | Effect::Refused(_) => {}
+    }
+    Fate::Passes
+}
