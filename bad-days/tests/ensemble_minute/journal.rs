@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use zookeeper_recipes_core::{
     Error, FencingToken, HoldView, LossReason, NodePath, SessionEnd, SessionId,
 };
-use zookeeper_recipes_simulate::{Figures, RecipeUnderTest};
+use zookeeper_recipes_schedules::{Figures, RecipeUnderTest};
 use zookeeper_recipes_testkit::history::{History, Violation};
 
 use crate::SESSION_TIMEOUT;

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use zookeeper_client::{Acls, Client, CreateMode};
 use zookeeper_recipes_core::{ConnectOptions, Session, SessionId, SessionState};
-use zookeeper_recipes_simulate::RecipeUnderTest;
+use zookeeper_recipes_schedules::RecipeUnderTest;
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
 use crate::contender::{Contender, Phase};

@@ -1,6 +1,6 @@
 //! Each request an acquisition and a release send × each fault × each await dropped.
 
-use zookeeper_recipes_simulate::{RecipeUnderTest, exhaust};
+use zookeeper_recipes_schedules::{RecipeUnderTest, exhaust};
 
 fn nothing_breaks(name: &str) {
     let recipe = RecipeUnderTest::named(name).expect("a recipe of that name");

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
-use zookeeper_recipes_simulate::{Figures, Kind, RecipeUnderTest, Report, run_without};
+use zookeeper_recipes_schedules::{Figures, Kind, RecipeUnderTest, Report, run_without};
 
 /// How many lines of a trace are kept.
 const TRACE_LIMIT: usize = 100_000;

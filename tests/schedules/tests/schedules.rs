@@ -1,6 +1,6 @@
 //! Random schedules of faults; `cargo xtask simulate` runs many more.
 
-use zookeeper_recipes_simulate::{Figures, RecipeUnderTest, run};
+use zookeeper_recipes_schedules::{Figures, RecipeUnderTest, run};
 
 const SEEDS: u64 = 60;
 
