@@ -58,7 +58,7 @@ impl fmt::Display for Fault {
     }
 }
 
-pub(crate) struct BadDay<'a> {
+pub(crate) struct FaultInjector<'a> {
     pub(crate) ensemble: Ensemble,
     pub(crate) journals: &'a [Arc<Journal>],
     pub(crate) phase: watch::Sender<Phase>,
@@ -66,7 +66,7 @@ pub(crate) struct BadDay<'a> {
     pub(crate) began: Instant,
 }
 
-impl BadDay<'_> {
+impl FaultInjector<'_> {
     /// Lets every fault strike, and goes on with all of them in another order until so much time
     /// has passed. Then tells the contenders to come to an end.
     pub(crate) async fn run(mut self, lasts: Duration) -> Ensemble {

@@ -18,7 +18,7 @@ const SYNC_LIMIT: u32 = 3;
 /// The session timeouts of the leader's clients, in ticks.
 const SESSIONS: [f64; 4] = [2.5, 3.0, 4.0, 6.0];
 
-/// How many rounds there are unless `BAD_DAYS_ROUNDS` says otherwise.
+/// How many rounds there are unless `FAULTS_ROUNDS` says otherwise.
 const ROUNDS: u64 = 1;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -28,7 +28,7 @@ async fn holders_at_a_leader_that_is_cut_off_know_their_loss_before_the_next_one
         .configuration("syncLimit", SYNC_LIMIT.to_string());
     let ensemble = Ensemble::start_with_partitions(3, options).await;
     let mut ensemble = ensemble.expect("an ensemble");
-    for round in 0..number("BAD_DAYS_ROUNDS").unwrap_or(ROUNDS) {
+    for round in 0..number("FAULTS_ROUNDS").unwrap_or(ROUNDS) {
         let lock = |session: &Session, ticks: f64| {
             let path = format!("/locks/{round}/{ticks}");
             ExclusiveLock::new(session, path).expect("a good path")

@@ -64,7 +64,7 @@ impl Journal {
         };
         Journal {
             recipe,
-            path: NodePath::new(&format!("/minute/{}/held", recipe.name)).expect("a good path"),
+            path: NodePath::new(&format!("/faults/{}/held", recipe.name)).expect("a good path"),
             accepted: format!("/accepted/{}", recipe.name),
             staying: AtomicUsize::new(0),
             doing: Mutex::default(),
@@ -84,7 +84,7 @@ impl Journal {
     pub(crate) fn directory(&self) -> String {
         match self.recipe.queues {
             true => self.path.to_string(),
-            false => format!("/minute/{}", self.recipe.name),
+            false => format!("/faults/{}", self.recipe.name),
         }
     }
 

@@ -21,10 +21,10 @@ use zookeeper_recipes_testkit::Server;
 use kinds::KINDS;
 use support::{LONG, administrator, children, eventually, in_time, server, session};
 
-#[path = "bad_days/kinds.rs"]
+#[path = "faults/kinds.rs"]
 #[allow(dead_code)]
 mod kinds;
-#[path = "bad_days/support.rs"]
+#[path = "faults/support.rs"]
 #[allow(dead_code)]
 mod support;
 

@@ -15,7 +15,7 @@ use zookeeper_recipes_core::{
 
 use crate::journal::Journal;
 
-/// What the day is like.
+/// How the ensemble fares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Things go wrong.
@@ -57,7 +57,7 @@ impl Contender {
         while *self.phase.borrow() != Phase::Quiet {
             let pause = Duration::from_millis(self.rng.u64(0..=200));
             let quiet = self.phase.wait_for(|phase| *phase == Phase::Quiet);
-            // An error means that the day is over.
+            // An error means that the run is over.
             let _ = timeout(pause, quiet).await;
             self.write_too_late().await;
             self.round().await;
@@ -181,7 +181,7 @@ impl Contender {
         let mut phase = self.phase.clone();
         if stays(&phase.borrow()) {
             let _staying = self.journal.stay();
-            // An error means that the day is over.
+            // An error means that the run is over.
             let _ = phase.wait_for(|phase| !stays(phase)).await;
         }
     }

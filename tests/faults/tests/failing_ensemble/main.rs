@@ -1,7 +1,7 @@
 //! Thirty contenders on each recipe, on three servers that fail one after the other and together.
 //!
-//! The faults come in an order that a seed decides (`BAD_DAYS_SEED`), each once, and then on until
-//! `BAD_DAYS_SECONDS` have passed. What all the contenders say of themselves is judged meanwhile,
+//! The faults come in an order that a seed decides (`FAULTS_SEED`), each once, and then on until
+//! `FAULTS_SECONDS` have passed. What all the contenders say of themselves is judged meanwhile,
 //! and what a store and the servers have accepted from them.
 
 mod contender;
@@ -23,7 +23,7 @@ use zookeeper_recipes_schedules::RecipeUnderTest;
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
 use crate::contender::{Contender, Phase};
-use crate::fault::BadDay;
+use crate::fault::FaultInjector;
 use crate::journal::Journal;
 use crate::pulse::Pulse;
 
@@ -119,9 +119,9 @@ fn count_reopened(session: &Session) -> tokio::task::JoinHandle<u64> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn promises_are_kept_and_work_goes_on_whatever_becomes_of_the_members() {
-    let seed = number("BAD_DAYS_SEED").unwrap_or_else(|| fastrand::u64(..));
-    let lasts = Duration::from_secs(number("BAD_DAYS_SECONDS").unwrap_or(0));
-    println!("BAD_DAYS_SEED={seed} BAD_DAYS_SECONDS={}", lasts.as_secs());
+    let seed = number("FAULTS_SEED").unwrap_or_else(|| fastrand::u64(..));
+    let lasts = Duration::from_secs(number("FAULTS_SECONDS").unwrap_or(0));
+    println!("FAULTS_SEED={seed} FAULTS_SECONDS={}", lasts.as_secs());
     let mut rng = Rng::with_seed(seed);
     let options = ServerOptions::new()
         .tick_time(TICK)
@@ -169,14 +169,14 @@ async fn promises_are_kept_and_work_goes_on_whatever_becomes_of_the_members() {
     }
 
     let began = Instant::now();
-    let day = BadDay {
+    let faults = FaultInjector {
         ensemble,
         journals: &journals,
         phase,
         rng,
         began,
     };
-    let ensemble = day.run(lasts).await;
+    let ensemble = faults.run(lasts).await;
 
     let all = async {
         while let Some(ended) = contenders.join_next().await {

@@ -60,7 +60,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// For how much of the lease the holder pauses, in turn.
 const PAUSES: [f64; 3] = [0.85, 0.4, 0.6];
 
-/// How many rounds there are unless `BAD_DAYS_ROUNDS` says otherwise.
+/// How many rounds there are unless `FAULTS_ROUNDS` says otherwise.
 const ROUNDS: u64 = 2;
 
 /// A holder at a follower. It pauses for less than its lease, and as soon as its lease is renewed
@@ -131,7 +131,7 @@ async fn lease_after_a_pause_ends_before_the_session_does() {
     let followers = ensemble.followers().await.expect("followers");
     let (follower, other) = (followers[0], followers[1]);
     let rival = session_told(&ensemble.members()[other].connect_string(), LONG, TICK).await;
-    let rounds = number("BAD_DAYS_ROUNDS").unwrap_or(ROUNDS);
+    let rounds = number("FAULTS_ROUNDS").unwrap_or(ROUNDS);
     let mut cut_while_held = 0;
     for (round, pause) in (0..rounds).zip(PAUSES.into_iter().cycle()) {
         begin_anywhere_in_a_tick().await;

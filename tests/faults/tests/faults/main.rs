@@ -1,4 +1,4 @@
-//! What the recipes promise, on the days when everything breaks.
+//! Fault tests: what the recipes promise while connections, servers and processes fail.
 
 mod bad_input;
 mod blocked_runtimes;
@@ -7,7 +7,6 @@ mod changed_servers;
 mod closed_sessions;
 mod cut_off_follower;
 mod dropped_holds;
-mod end_of_the_count;
 mod hostile_peers;
 mod isolated_leader;
 mod kinds;
@@ -15,5 +14,6 @@ mod lost_replies;
 mod many_watches;
 mod other_servers;
 mod refusals;
+mod sequence_overflow;
 mod stopped_process;
 mod support;
