@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use zookeeper_recipes_fleet::{Program, ProgramError, can_run};
+use zookeeper_recipes_interop::{Program, ProgramError, can_run};
 
 /// Whether they are there. Fails where they are and do not work.
 fn available() -> bool {

@@ -63,8 +63,8 @@ const NEEDS: &[Need] = &[
     },
 ];
 
-/// What the mixed fleets and the bench of the peers need besides. Without it the tests say that they
-/// did not run, and the bench what it has left out.
+/// What the interoperability tests and the bench of the peers need besides. Without it the tests
+/// say that they did not run, and the bench what it has left out.
 const PEERS: &[Need] = &[
     Need {
         name: "a Java compiler",

@@ -27,7 +27,8 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Install what the other tasks need, where it is missing: a ZooKeeper server, a Java runtime,
-    /// and for the mixed fleets and the bench of the peers Curator, a Java compiler and kazoo.
+    /// and for the interoperability tests and the bench of the peers Curator, a Java compiler and
+    /// kazoo.
     Install,
     /// Watch contenders pass a lock on a real server in four ways, and see what each way costs.
     Demo(demo::Arguments),

@@ -24,7 +24,7 @@ const BENCHES: &str = "zookeeper-recipes-benches";
 
 /// The packages whose tests need more than a server: what [`install::run_peers`] installs.
 const NEED_MORE: [&str; 3] = [
-    "zookeeper-recipes-fleet",
+    "zookeeper-recipes-interop",
     "zookeeper-recipes-faults",
     BENCHES,
 ];

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_fleet::ProgramError;
+use zookeeper_recipes_interop::ProgramError;
 
 use crate::driver::{Done, Driver};
 use crate::figures::Figures;

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use zookeeper_client::Client;
 use zookeeper_recipes_core::{FencingToken, Hold, QueueOptions, Recipe, Session};
 use zookeeper_recipes_election::LeaderElection;
-use zookeeper_recipes_fleet::can_run;
+use zookeeper_recipes_interop::can_run;
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_rwlock::RwLock;
 use zookeeper_recipes_semaphore::Semaphore;

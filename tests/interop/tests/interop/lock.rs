@@ -2,7 +2,7 @@
 
 use crate::peers::{Peer, available};
 use crate::process::{Contenders, Language, PATIENCE, Referee, Task, until};
-use crate::support::{Fleet, LONG_SESSION, assert_mixed, contend, server};
+use crate::support::{Group, LONG_SESSION, assert_mixed, contend, server};
 
 /// Of each language.
 const CONTENDERS: usize = 10;
@@ -10,21 +10,21 @@ const CONTENDERS: usize = 10;
 /// Of each contender.
 const TURNS: usize = 50;
 
-/// Lets one fleet for each of these contend.
+/// Lets one group for each of these contend.
 async fn share(languages: &[(Language, &str)]) {
     let modes: Vec<_> = languages
         .iter()
         .map(|(_, mode)| [(*mode, CONTENDERS)])
         .collect();
-    let fleets: Vec<Fleet<'_>> = languages
+    let groups: Vec<Group<'_>> = languages
         .iter()
         .zip(&modes)
         .map(|((language, _), modes)| (*language, modes.as_slice()))
         .collect();
-    let report = contend(&fleets, TURNS).await;
+    let report = contend(&groups, TURNS).await;
     assert_eq!(report.violations, [""; 0]);
-    for (place, one) in fleets.iter().enumerate() {
-        for other in &fleets[place + 1..] {
+    for (place, one) in groups.iter().enumerate() {
+        for other in &groups[place + 1..] {
             assert_mixed(&report, *one, *other);
         }
     }

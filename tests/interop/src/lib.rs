@@ -1,5 +1,4 @@
-//! Mixed fleets: what the tests need to run the recipes beside Apache Curator and kazoo on one
-//! path.
+//! Interoperability: what the tests need to run the recipes beside Apache Curator and kazoo.
 //!
 //! Contenders in three languages (`src/bin/contender.rs`, `java/Contender.java`,
 //! `python/contender.py`) take the same arguments and tell a referee, a process of its own, when

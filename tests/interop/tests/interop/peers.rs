@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use zookeeper_recipes_fleet::{Program, ProgramError, can_run};
+use zookeeper_recipes_interop::{Program, ProgramError, can_run};
 
 /// A library of another language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(crate) fn available(suite: &str, peers: &[Peer]) -> bool {
         .filter_map(|peer| peer.program().as_ref().err())
         .cloned()
         .collect();
-    can_run(&format!("mixed fleets, {suite}"), &missing)
+    can_run(&format!("mixed groups, {suite}"), &missing)
 }
 
 /// Fails the test that asks for a program which is there and does not work.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use anyhow::Context;
-use zookeeper_recipes_fleet::Judge;
+use zookeeper_recipes_interop::Judge;
 
 struct Referee {
     expected: usize,

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{ConnectOptions, Session};
-use zookeeper_recipes_fleet::Report;
+use zookeeper_recipes_interop::Report;
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 use crate::process::{Contenders, Language, Referee, Task, all_done};
 
 /// The contenders of one language: how many of each mode.
-pub(crate) type Fleet<'a> = (Language, &'a [(&'a str, usize)]);
+pub(crate) type Group<'a> = (Language, &'a [(&'a str, usize)]);
 
 /// Where the expiry of sessions is not the point, none may expire on a busy machine.
 pub(crate) const LONG_SESSION: Duration = Duration::from_secs(20);
@@ -30,11 +30,11 @@ pub(crate) async fn session(server: &Server) -> Session {
         .expect("a session opens")
 }
 
-/// Lets all fleets contend at once, each contender for so many turns, and checks that they have
+/// Lets all groups contend at once, each contender for so many turns, and checks that they have
 /// had them all.
-pub(crate) async fn contend(fleets: &[Fleet<'_>], turns: usize) -> Report {
-    let count = |(_, modes): &Fleet<'_>| modes.iter().map(|(_, count)| count).sum::<usize>();
-    let contenders: usize = fleets.iter().map(count).sum();
+pub(crate) async fn contend(groups: &[Group<'_>], turns: usize) -> Report {
+    let count = |(_, modes): &Group<'_>| modes.iter().map(|(_, count)| count).sum::<usize>();
+    let contenders: usize = groups.iter().map(count).sum();
     let server = server().await;
     let referee = Referee::start(contenders);
     let task = Task {
@@ -45,7 +45,7 @@ pub(crate) async fn contend(fleets: &[Fleet<'_>], turns: usize) -> Report {
         // Longer than a wrong handover takes, so that it would be seen.
         stay: Duration::from_millis(2),
     };
-    let mut running: Vec<Contenders> = fleets
+    let mut running: Vec<Contenders> = groups
         .iter()
         .map(|&(language, modes)| Contenders::start(language, &task, &referee, modes))
         .collect();
@@ -84,9 +84,9 @@ fn handovers(report: &Report, from: Language, to: Language) -> usize {
         .count()
 }
 
-/// That each of the two fleets has come in right after the other many times, and has listed all of
+/// That each of the two groups has come in right after the other many times, and has listed all of
 /// its contenders.
-pub(crate) fn assert_mixed(report: &Report, one: Fleet<'_>, other: Fleet<'_>) {
+pub(crate) fn assert_mixed(report: &Report, one: Group<'_>, other: Group<'_>) {
     for ((from, _), (to, modes)) in [(one, other), (other, one)] {
         let handovers = handovers(report, from, to);
         assert!(

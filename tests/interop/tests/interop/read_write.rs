@@ -1,6 +1,6 @@
 //! The read/write lock, shared with Curator's and kazoo's.
 
-use zookeeper_recipes_fleet::Report;
+use zookeeper_recipes_interop::Report;
 
 use crate::peers::{Peer, available, curator_keeps_place_on_downgrade};
 use crate::process::Language;

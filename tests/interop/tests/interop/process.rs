@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use zookeeper_recipes_fleet::Report;
+use zookeeper_recipes_interop::Report;
 
 use crate::peers::Peer;
 
@@ -155,11 +155,11 @@ impl Contenders {
 
 /// Waits until all of them have had all their turns. Fails the test when one of them fails, and
 /// when it takes too long, saying who is inside.
-pub(crate) async fn all_done(fleets: &mut [Contenders], referee: &Referee) {
+pub(crate) async fn all_done(groups: &mut [Contenders], referee: &Referee) {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let done = fleets.iter_mut().filter_map(Contenders::ended).count();
-        if done == fleets.len() {
+        let done = groups.iter_mut().filter_map(Contenders::ended).count();
+        if done == groups.len() {
             return;
         }
         if Instant::now() > deadline {
