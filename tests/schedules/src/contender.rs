@@ -11,12 +11,13 @@ use zookeeper_recipes_core::{
     AfterSessionLoss, Error, GuardedTransaction, HoldState, HoldView, QueueOptions, Recipe,
     Session, WaitStrategy,
 };
+use zookeeper_recipes_suite::{TestedRecipe, downgrade};
 
 use crate::crowd::Crowd;
 use crate::holding::Holding;
 use crate::invariants::errors::Asked;
 use crate::ledger::Ledger;
-use crate::recipe::{RecipeUnderTest, downgrade};
+use crate::place::{Place, UNDER_TEST};
 
 /// How late a timer may be: tokio's count whole milliseconds.
 const TIMERS: Duration = Duration::from_millis(2);
@@ -24,7 +25,7 @@ const TIMERS: Duration = Duration::from_millis(2);
 /// What a contender knows of the run.
 #[derive(Clone)]
 pub(crate) struct Setting {
-    pub(crate) recipe: RecipeUnderTest,
+    pub(crate) recipe: TestedRecipe,
     pub(crate) ledger: Arc<Ledger>,
     /// The account of the lock that is acquired together with the recipe.
     pub(crate) beside: Arc<Ledger>,
@@ -290,7 +291,7 @@ impl<'a> Contender<'a> {
         let path = hold.node_path().to_owned();
         if self.rng.u8(..3) == 0 {
             // To be sent when it may be too late for it.
-            let write = guarded(&self.setting.recipe, &hold, holding.weight());
+            let write = guarded(UNDER_TEST, &hold, holding.weight());
             self.leftover.push((write, holding.number()));
         }
         drop(hold);
@@ -301,7 +302,7 @@ impl<'a> Contender<'a> {
         let (number, weight) = (holding.number(), holding.weight());
         match self.rng.u8(..6) {
             0 => {
-                let write = guarded(&self.setting.recipe, hold, weight);
+                let write = guarded(UNDER_TEST, hold, weight);
                 self.write(write, number).await;
             }
             1 if hold.is_held() => {
@@ -377,13 +378,9 @@ impl<'a> Contender<'a> {
 }
 
 /// A write of what a checker has to know, under guard of a hold.
-pub(crate) fn guarded(
-    recipe: &RecipeUnderTest,
-    hold: &HoldView,
-    weight: u64,
-) -> GuardedTransaction {
+pub(crate) fn guarded(place: Place, hold: &HoldView, weight: u64) -> GuardedTransaction {
     let data = format!("{} {weight} {}", hold.fencing_token(), hold.node_path());
-    hold.transaction().set_data(recipe.guarded, data.as_bytes())
+    hold.transaction().set_data(place.guarded, data.as_bytes())
 }
 
 /// Sends a guarded write, of the hold that the ledger knows by this number.
@@ -401,7 +398,7 @@ pub(crate) async fn commit(ledger: &Ledger, who: &str, write: GuardedTransaction
 }
 
 /// One of the recipe's weights, of those that fit into the capacity.
-pub(crate) fn draw_weight(recipe: &RecipeUnderTest, capacity: u64, rng: &mut Rng) -> u64 {
+pub(crate) fn draw_weight(recipe: &TestedRecipe, capacity: u64, rng: &mut Rng) -> u64 {
     let fits = |weight: &&u64| **weight <= capacity;
     let weights: Vec<u64> = recipe.weights.iter().filter(fits).copied().collect();
     *rng.choice(&weights).unwrap_or(&1)
@@ -415,9 +412,9 @@ pub(crate) fn make(
     capacity: u64,
     rng: &mut Rng,
 ) -> Box<dyn Recipe> {
-    setting
-        .recipe
-        .make(session, weight, capacity, options(setting, rng))
+    let recipe = setting.recipe.of(capacity);
+    recipe
+        .make(session, UNDER_TEST.path, weight, options(setting, rng))
         .expect("the options are good")
 }
 

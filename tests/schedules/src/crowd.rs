@@ -11,6 +11,7 @@ use zookeeper_recipes_testkit::simulation::SimulatedProcess;
 
 use crate::contender::{Setting, draw_weight};
 use crate::holding::Holding;
+use crate::place::UNDER_TEST;
 
 /// How many there are beside those who contend in every run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,9 +67,9 @@ async fn wait(setting: &Setting, session: &Session, number: usize, mut rng: Rng)
     setting.pause(pause).await;
     let capacity = setting.ledger.capacity();
     let weight = draw_weight(&setting.recipe, capacity, &mut rng);
-    let recipe = setting
-        .recipe
-        .make(session, weight, capacity, QueueOptions::new())
+    let recipe = setting.recipe.of(capacity);
+    let recipe = recipe
+        .make(session, UNDER_TEST.path, weight, QueueOptions::new())
         .expect("the options are good");
     // Those whose turn does not come go away, all at once.
     let acquired = timeout_at(setting.quiet_from, recipe.acquire()).await;

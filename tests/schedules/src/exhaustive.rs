@@ -1,16 +1,15 @@
 //! Every request that an acquisition and a release send × every fault × every await dropped.
 
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
-use zookeeper_recipes_core::{ConnectOptions, QueueOptions, Recipe, Session};
+use zookeeper_recipes_core::{QueueOptions, Recipe, Session};
+use zookeeper_recipes_suite::{TestedRecipe, dropped_after, simulated_session};
 use zookeeper_recipes_testkit::simulation::{Fault, FaultKind, Simulation, SimulationOptions};
 
 use crate::invariants::remains;
 use crate::ledger::Ledger;
-use crate::recipe::RecipeUnderTest;
+use crate::place::UNDER_TEST;
 use crate::run::{Report, begin_guarded, in_a_world, observed, report, settles};
 
 const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
@@ -52,7 +51,7 @@ struct Steps {
 }
 
 /// Runs all cases of a recipe, until one breaks a promise.
-pub fn exhaust(recipe: RecipeUnderTest) -> Exhausted {
+pub fn exhaust(recipe: TestedRecipe) -> Exhausted {
     let mut exhausted = Exhausted::default();
     for servers in [1, 3] {
         for waits in [false, true] {
@@ -103,7 +102,7 @@ fn faults() -> [FaultKind; 8] {
 }
 
 /// Runs a case, and then again with each of its awaits dropped. Nothing once a promise was broken.
-fn exhaust_drops(recipe: RecipeUnderTest, case: &Case, exhausted: &mut Exhausted) -> Option<Steps> {
+fn exhaust_drops(recipe: TestedRecipe, case: &Case, exhausted: &mut Exhausted) -> Option<Steps> {
     let steps = take(recipe, case.clone(), exhausted)?;
     for polls in 0..steps.acquire_polls {
         let case = Case {
@@ -122,7 +121,7 @@ fn exhaust_drops(recipe: RecipeUnderTest, case: &Case, exhausted: &mut Exhausted
     Some(steps)
 }
 
-fn take(recipe: RecipeUnderTest, case: Case, exhausted: &mut Exhausted) -> Option<Steps> {
+fn take(recipe: TestedRecipe, case: Case, exhausted: &mut Exhausted) -> Option<Steps> {
     exhausted.runs += 1;
     let (found, steps) = run(recipe, &case, 0);
     if found.violations.is_empty() {
@@ -133,14 +132,14 @@ fn take(recipe: RecipeUnderTest, case: Case, exhausted: &mut Exhausted) -> Optio
     None
 }
 
-fn run(recipe: RecipeUnderTest, case: &Case, trace_limit: usize) -> (Report, Steps) {
+fn run(recipe: TestedRecipe, case: &Case, trace_limit: usize) -> (Report, Steps) {
     let mut steps = Steps::default();
     let found = in_a_world(|| scenario(recipe, case, trace_limit, &mut steps));
     (found, steps)
 }
 
 async fn scenario(
-    recipe: RecipeUnderTest,
+    recipe: TestedRecipe,
     case: &Case,
     trace_limit: usize,
     steps: &mut Steps,
@@ -155,9 +154,9 @@ async fn scenario(
         trace_limit,
         ..SimulationOptions::default()
     });
-    let ledgers = observed(&simulation, &[recipe]);
+    let ledgers = observed(&simulation, &[(recipe, UNDER_TEST)]);
     let ledger = ledgers[0].clone();
-    begin_guarded(&simulation, recipe);
+    begin_guarded(&simulation, UNDER_TEST);
     let begun = Instant::now();
     let last = begun + SESSION_TIMEOUT * 10;
     match timeout_at(last, contend(recipe, case, &simulation, &ledger, steps)).await {
@@ -183,16 +182,16 @@ async fn scenario(
 
 /// One holds, the one that is disturbed comes, another comes behind, the first one goes.
 async fn contend(
-    recipe: RecipeUnderTest,
+    recipe: TestedRecipe,
     case: &Case,
     simulation: &Simulation,
     ledger: &Ledger,
     steps: &mut Steps,
 ) -> Vec<Session> {
     let weight = recipe.capacity;
-    let before = open(simulation, "before").await;
-    let disturbed = open(simulation, "disturbed").await;
-    let behind = open(simulation, "behind").await;
+    let before = simulated_session(simulation, "before").await;
+    let disturbed = simulated_session(simulation, "disturbed").await;
+    let behind = simulated_session(simulation, "behind").await;
     if let (Some((_, FaultKind::SessionExpired, _)), Some(session)) = (case.fault, disturbed.id()) {
         ledger.end_by_hand(session);
     }
@@ -219,7 +218,7 @@ async fn contend(
         }
         let work = async {
             let recipe = make(recipe, &disturbed);
-            let acquired = drop_after(
+            let acquired = dropped_after(
                 case.acquire_dropped,
                 recipe.acquire(),
                 &mut steps.acquire_polls,
@@ -232,7 +231,7 @@ async fn contend(
                     let number = ledger.granted("disturbed", weight, &hold);
                     sleep(Duration::from_millis(100)).await;
                     ledger.letting_go(number);
-                    let released = drop_after(
+                    let released = dropped_after(
                         case.release_dropped,
                         hold.release(),
                         &mut steps.release_polls,
@@ -268,45 +267,18 @@ async fn contend(
     vec![before, disturbed, behind]
 }
 
-fn make(recipe: RecipeUnderTest, session: &Session) -> Box<dyn Recipe> {
+fn make(recipe: TestedRecipe, session: &Session) -> Box<dyn Recipe> {
     recipe
         .make(
             session,
-            recipe.capacity,
+            UNDER_TEST.path,
             recipe.capacity,
             QueueOptions::new(),
         )
         .expect("the options are good")
 }
 
-async fn open(simulation: &Simulation, process: &str) -> Session {
-    Session::open(simulation.ensemble(process), ConnectOptions::new())
-        .await
-        .expect("a session opens where nothing goes wrong")
-}
-
 /// How many requests the disturbed process has sent.
 fn requests(simulation: &Simulation) -> u64 {
     simulation.counters().requests_of("disturbed")
-}
-
-/// Drops a future after that many polls, where any number is given; counts them.
-async fn drop_after<F: Future>(
-    limit: Option<usize>,
-    future: F,
-    polls: &mut usize,
-) -> Option<F::Output> {
-    let mut future = pin!(future);
-    std::future::poll_fn(|context| {
-        if limit == Some(*polls) {
-            return Poll::Ready(None);
-        }
-        *polls += 1;
-        let poll = future.as_mut().poll(context).map(Some);
-        if poll.is_pending() && limit == Some(*polls) {
-            return Poll::Ready(None);
-        }
-        poll
-    })
-    .await
 }

@@ -8,7 +8,7 @@ use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Permission, SessionId};
 use zookeeper_recipes_testkit::simulation::{Administrator, Simulation};
 
 use crate::contender::Setting;
-use crate::recipe::PATH;
+use crate::place::UNDER_TEST;
 use crate::schedule::Interference;
 
 /// Children that are no contenders, though some look a little like one.
@@ -88,7 +88,7 @@ async fn operate(
             }
             (Some(3), _) => {
                 let name = rng.choice(OTHER_CHILDREN).unwrap_or("0");
-                let path = format!("{PATH}/{name}");
+                let path = format!("{}/{name}", UNDER_TEST.path);
                 if administrator
                     .create(&path, b"", CreateMode::Persistent)
                     .is_err()
@@ -171,7 +171,7 @@ async fn contend(simulation: &Simulation, setting: &Setting, mut rng: Rng) {
             let Some(name) = setting.recipe.foreign_contender(&mut rng) else {
                 return;
             };
-            let path = format!("{PATH}/{name}");
+            let path = format!("{}/{name}", UNDER_TEST.path);
             let mode = CreateMode::EphemeralSequential;
             let create = session.create(&path, b"", mode, &everyone);
             let Ok(Ok(created)) = timeout(Duration::from_secs(3), create).await else {

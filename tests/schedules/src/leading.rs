@@ -7,10 +7,11 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 use zookeeper_recipes_core::{HoldState, HoldView, LossReason};
 use zookeeper_recipes_election::{RunError, StopWork, Term};
+use zookeeper_recipes_suite::candidate;
 
 use crate::contender::{Contender, Setting, commit, guarded, options};
 use crate::holding::Holding;
-use crate::recipe::candidate;
+use crate::place::UNDER_TEST;
 
 /// What a leader's work fails with.
 #[derive(Debug)]
@@ -24,7 +25,8 @@ impl Contender<'_> {
             true => StopWork::WhenSuspended,
             false => StopWork::WhenLost,
         };
-        let candidate = candidate(self.session, options(setting, &mut self.rng))
+        let options = options(setting, &mut self.rng);
+        let candidate = candidate(self.session, UNDER_TEST.path, options)
             .expect("the options are good")
             .stop_work(stop);
         let lasts = Duration::from_millis(self.rng.u64(0..=10_000));
@@ -96,7 +98,7 @@ impl Contender<'_> {
 }
 
 async fn write(setting: &Setting, who: &str, hold: &HoldView, number: u64) {
-    let write = guarded(&setting.recipe, hold, 1);
+    let write = guarded(UNDER_TEST, hold, 1);
     commit(&setting.ledger, who, write, number).await;
 }
 

@@ -9,12 +9,14 @@ use zookeeper_recipes_core::{
     Error, FencingToken, HoldView, Refusal, Session, SessionEnd, SessionId,
 };
 use zookeeper_recipes_election::StopWork;
+use zookeeper_recipes_suite::TestedRecipe;
+use zookeeper_recipes_testkit::history::{self, History};
 use zookeeper_recipes_testkit::simulation::{Change, Committed, SimulatedProcess, Simulation};
 
 use crate::invariants::errors::Asked;
 use crate::invariants::observers::{self, Observers};
-use crate::invariants::{calm, errors, exclusion, fencing, loss, order, release, room, turn, work};
-use crate::recipe::RecipeUnderTest;
+use crate::invariants::{calm, errors, guarded, loss, release, room, turn, work, znode};
+use crate::place::Place;
 
 /// A promise that was not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,80 +109,39 @@ impl fmt::Display for Figures {
     }
 }
 
-/// A hold that its owner has not let go of.
-#[derive(Clone, Debug)]
-pub(crate) struct Held {
-    pub(crate) who: String,
-    pub(crate) weight: u64,
-    /// Asked whenever it matters whether it is held.
-    pub(crate) hold: HoldView,
-}
-
 /// A znode that has been committed.
 #[derive(Clone, Debug)]
 pub(crate) struct Standing {
     pub(crate) owner: Option<SessionId>,
     /// The transaction that created it or, where it took another's place, that one.
     pub(crate) place: i64,
-    /// The most that could be held in all at a moment when there was room for this one.
-    pub(crate) room: Option<u64>,
-}
-
-/// A hold that was granted at some time.
-#[derive(Clone, Debug)]
-pub(crate) struct Granted {
-    pub(crate) who: String,
-    pub(crate) weight: u64,
-    pub(crate) token: FencingToken,
-    pub(crate) path: String,
 }
 
 pub(crate) struct State {
-    pub(crate) recipe: RecipeUnderTest,
+    pub(crate) recipe: TestedRecipe,
+    pub(crate) place: Place,
+    /// The judge of exclusion, order and tokens.
+    pub(crate) history: History,
     /// How much can be held in all, and since when: the last one now.
     pub(crate) capacities: Vec<(Duration, u64)>,
-    pub(crate) held: BTreeMap<u64, Held>,
     /// The znodes that have ever been held.
     pub(crate) granted: BTreeSet<String>,
-    next_hold: u64,
-    /// Of each weight, the grant with the newest token.
-    pub(crate) newest: BTreeMap<u64, Granted>,
     pub(crate) standing: BTreeMap<String, Standing>,
     /// Who has owned the one znode that is the lock, by the transaction that created it.
     pub(crate) owners: BTreeMap<i64, Option<SessionId>>,
     pub(crate) ended: BTreeMap<SessionId, SessionEnd>,
     last_end: i64,
     last_created: (i64, String),
-    /// Znodes that somebody has deleted by hand: nobody can know of that at once.
-    pub(crate) deleted_by_hand: BTreeSet<String>,
-    /// Sessions that were ended without their having been silent for their timeout.
-    pub(crate) ended_by_hand: BTreeSet<SessionId>,
     /// Whether rights have been taken away at some time.
     pub(crate) withholds: bool,
     /// Until when nobody lets go of what is held.
     detained_until: Duration,
-    /// The newest token that the store has seen.
-    pub(crate) store: Option<FencingToken>,
-    /// The newest token that was written under guard.
-    pub(crate) guarded: i64,
     pub(crate) observers: Observers,
     violations: Vec<Violation>,
     figures: Figures,
 }
 
 impl State {
-    /// Whether the hold is certain to be held, by its own account.
-    ///
-    /// Not where somebody has meddled: what was deleted by hand is missed only later.
-    pub(crate) fn is_certain(&self, hold: &HoldView) -> bool {
-        hold.is_held() && !self.is_meddled_with(hold)
-    }
-
-    pub(crate) fn is_meddled_with(&self, hold: &HoldView) -> bool {
-        self.deleted_by_hand.contains(hold.node_path())
-            || self.ended_by_hand.contains(&hold.session_id())
-    }
-
     pub(crate) fn count_guarded_write(&mut self) {
         self.figures.guarded_writes += 1;
     }
@@ -196,21 +157,64 @@ impl State {
     pub(crate) fn queue(&self) -> Vec<(i64, &String, u64)> {
         let mut queue: Vec<(i64, &String, u64)> = self
             .standing
-            .range(children_of(self.recipe.path))
-            .filter_map(|(path, node)| Some((node.place, path, weight_at(&self.recipe, path)?)))
+            .range(children_of(self.place.path))
+            .filter_map(|(path, node)| Some((node.place, path, self.weight_at(path)?)))
             .collect();
         queue.sort_unstable();
         queue
     }
+
+    /// What the contender weighs whose znode is at this path.
+    fn weight_at(&self, path: &str) -> Option<u64> {
+        let name = path.strip_prefix(self.place.path)?.strip_prefix('/')?;
+        self.recipe.weight_of(name)
+    }
+
+    /// A znode was created, perhaps a contender's.
+    fn created(&mut self, path: &str, owner: Option<SessionId>, place: i64) {
+        self.standing
+            .insert(path.to_owned(), Standing { owner, place });
+        if path == self.place.path {
+            self.owners.insert(place, owner);
+        }
+        if let Some(weight) = self.weight_at(path) {
+            self.history.came(FencingToken::from(place), weight);
+        }
+        self.last_created = (place, path.to_owned());
+    }
+
+    /// A znode was deleted. If another was created in the same transaction, that one has taken its
+    /// place.
+    fn deleted(&mut self, path: &str, zxid: i64) {
+        let Some(gone) = self.standing.remove(path) else {
+            return;
+        };
+        let (created, successor) = &self.last_created;
+        let successor = self.standing.get_mut(successor);
+        match successor.filter(|_| *created == zxid) {
+            Some(successor) => {
+                let (earlier, by) = (gone.place.into(), successor.place.into());
+                self.history.replaced(earlier, by);
+                successor.place = gone.place;
+            }
+            None => self.history.went(gone.place.into()),
+        }
+    }
 }
 
 /// Where the children of a znode are among all paths.
-pub(crate) fn children_of(path: &str) -> std::ops::Range<String> {
+fn children_of(path: &str) -> std::ops::Range<String> {
     format!("{path}/")..format!("{path}0")
 }
 
 /// The broken promises that a look has found.
 pub(crate) type Findings = Vec<(&'static str, String)>;
+
+/// What the judge has found.
+pub(crate) fn found(violations: impl IntoIterator<Item = history::Violation>) -> Findings {
+    let violations = violations.into_iter();
+    violations.map(|it| (it.promise, it.text)).collect()
+}
 
 /// The account of one run.
 pub(crate) struct Ledger {
@@ -219,27 +223,26 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn new(simulation: Simulation, recipe: RecipeUnderTest) -> Ledger {
+    pub(crate) fn new(simulation: Simulation, recipe: TestedRecipe, place: Place) -> Ledger {
+        let history = History::new(recipe.capacity);
         Ledger {
             simulation,
             state: Mutex::new(State {
                 recipe,
+                place,
+                history: match recipe.queues {
+                    true => history.ordered(),
+                    false => history,
+                },
                 capacities: vec![(Duration::ZERO, recipe.capacity)],
-                held: BTreeMap::new(),
                 granted: BTreeSet::new(),
-                next_hold: 0,
-                newest: BTreeMap::new(),
                 standing: BTreeMap::new(),
                 owners: BTreeMap::new(),
                 ended: BTreeMap::new(),
                 last_end: 0,
                 last_created: (0, String::new()),
-                deleted_by_hand: BTreeSet::new(),
-                ended_by_hand: BTreeSet::new(),
                 withholds: false,
                 detained_until: Duration::ZERO,
-                store: None,
-                guarded: 0,
                 observers: Observers::default(),
                 violations: Vec::new(),
                 figures: Figures::default(),
@@ -248,8 +251,13 @@ impl Ledger {
     }
 
     /// What it is the account of.
-    pub(crate) fn recipe(&self) -> RecipeUnderTest {
+    pub(crate) fn recipe(&self) -> TestedRecipe {
         self.state().recipe
+    }
+
+    /// Where that stands.
+    pub(crate) fn place(&self) -> Place {
+        self.state().place
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -281,11 +289,11 @@ impl Ledger {
 
     pub(crate) fn finish(&self) -> (Vec<Violation>, Figures) {
         let mut state = self.state();
-        let held = std::mem::take(&mut state.held);
+        let history = std::mem::replace(&mut state.history, History::new(0));
         let observers = std::mem::take(&mut state.observers);
         let result = (std::mem::take(&mut state.violations), state.figures);
         drop(state);
-        drop((held, observers));
+        drop((history, observers));
         result
     }
 
@@ -304,21 +312,11 @@ impl Ledger {
         let mut state = self.state();
         state.figures.grants += 1;
         state.granted.insert(hold.node_path().to_owned());
-        let new = Held {
-            who: who.to_owned(),
-            weight,
-            hold: hold.clone(),
-        };
-        let mut findings = Findings::new();
-        if state.is_certain(hold) {
-            findings.extend(exclusion::at_grant(&state, &new));
-            findings.extend(order::at_grant(&state, &new));
-            findings.extend(fencing::at_grant(&state, &new));
-            fencing::remember(&mut state, &new);
+        let (number, violations) = state.history.granted(who, weight, hold);
+        let mut findings = found(violations);
+        if state.history.is_certain(hold) {
+            findings.extend(znode::at_grant(&state, who, hold));
         }
-        let number = state.next_hold;
-        state.next_hold += 1;
-        state.held.insert(number, new);
         drop(state);
         self.report(findings);
         number
@@ -326,7 +324,7 @@ impl Ledger {
 
     /// The owner of a hold lets go of it: from here on it does not say that it holds.
     pub(crate) fn letting_go(&self, number: u64) {
-        let held = self.state().held.remove(&number);
+        let held = self.state().history.letting_go(number);
         if let Some(held) = held {
             let state = held.hold.state();
             self.remark(format!(
@@ -340,27 +338,21 @@ impl Ledger {
     /// A write arrives at a store that refuses old tokens.
     pub(crate) fn store(&self, weight: u64, token: FencingToken, number: u64) {
         let mut state = self.state();
-        let (accepted, findings) = fencing::at_store(&mut state, weight, token, number);
+        let (accepted, violation) = state.history.stored(number, weight, token);
         if !accepted {
             state.figures.stale_tokens += 1;
         }
         drop(state);
-        self.report(findings);
+        self.report(found(violation));
     }
 
     /// A guarded write was refused since the holder's znode was gone.
     pub(crate) fn refused(&self, number: u64) {
         let mut state = self.state();
         state.figures.refused_writes += 1;
-        let held = state.held.get(&number);
-        let finding = held
-            .filter(|held| state.is_certain(&held.hold))
-            .map(|held| {
-                let promise = "no holder's guarded write is refused";
-                (promise, format!("{held:?}"))
-            });
+        let violation = state.history.guarded_write_refused(number);
         drop(state);
-        self.report(finding.into_iter().collect());
+        self.report(found(violation));
     }
 
     /// A release has come back with the server's word.
@@ -468,7 +460,7 @@ impl Ledger {
     pub(crate) fn delete_by_hand(&self, path: &str) {
         let mut state = self.state();
         state.figures.deleted_by_hand += 1;
-        state.deleted_by_hand.insert(path.to_owned());
+        state.history.disregard_znode(path);
     }
 
     /// Whether a server may have refused something for this.
@@ -483,14 +475,14 @@ impl Ledger {
 
     /// Somebody is about to end this session, however alive it is.
     pub(crate) fn end_by_hand(&self, session: SessionId) {
-        self.state().ended_by_hand.insert(session);
+        self.state().history.disregard_session(session);
     }
 
     /// The contenders' znodes that stand now, in the order of their places, with their owners.
     pub(crate) fn contenders(&self) -> Vec<(String, Option<SessionId>)> {
         let state = self.state();
         if !state.recipe.queues {
-            let node = state.standing.get_key_value(state.recipe.path);
+            let node = state.standing.get_key_value(state.place.path);
             return node
                 .map(|(path, node)| (path.clone(), node.owner))
                 .into_iter()
@@ -524,8 +516,8 @@ impl Ledger {
     /// Who holds now, in which session.
     pub(crate) fn holders(&self) -> Vec<(String, SessionId)> {
         let state = self.state();
-        let held = state.held.values();
-        held.map(|held| (held.who.clone(), held.hold.session_id()))
+        let held = state.history.held();
+        held.map(|(_, held)| (held.who.clone(), held.hold.session_id()))
             .collect()
     }
 
@@ -550,26 +542,11 @@ impl Ledger {
                 ephemeral_owner,
                 data,
             } => {
-                let standing = Standing {
-                    owner: *ephemeral_owner,
-                    place: committed.zxid,
-                    room: None,
-                };
                 room::at_data(&mut state, committed.at, path, data);
-                state.standing.insert(path.clone(), standing);
-                if *path == state.recipe.path {
-                    state.owners.insert(committed.zxid, *ephemeral_owner);
-                }
-                state.last_created = (committed.zxid, path.clone());
+                state.created(path, *ephemeral_owner, committed.zxid);
             }
             Change::Deleted { path } => {
-                let gone = state.standing.remove(path);
-                let (zxid, successor) = state.last_created.clone();
-                if let (true, Some(gone)) = (zxid == committed.zxid, gone) {
-                    if let Some(successor) = state.standing.get_mut(&successor) {
-                        successor.place = gone.place;
-                    }
-                }
+                state.deleted(path, committed.zxid);
                 let by_session_end = state.last_end == committed.zxid;
                 findings.extend(loss::at_deletion(
                     &state,
@@ -585,20 +562,13 @@ impl Ledger {
                     state.figures.expired += 1;
                 }
             }
-            Change::DataSet { path, data } if path == state.recipe.guarded => {
-                findings.extend(fencing::at_guarded_write(
-                    &mut state,
-                    data,
-                    committed.session,
-                ));
+            Change::DataSet { path, data } if path == state.place.guarded => {
+                findings.extend(guarded::at_commit(&mut state, data, committed.session));
             }
             Change::DataSet { path, data } => {
                 room::at_data(&mut state, committed.at, path, data);
             }
             Change::SessionOpened { .. } => {}
-        }
-        if state.recipe.queues {
-            room::at_change(&mut state);
         }
         if state.recipe.elects {
             observers::at_change(&mut state, committed);
@@ -606,10 +576,4 @@ impl Ledger {
         drop(state);
         self.report(findings);
     }
-}
-
-/// What the contender weighs whose znode is at this path.
-pub(crate) fn weight_at(recipe: &RecipeUnderTest, path: &str) -> Option<u64> {
-    let name = path.strip_prefix(recipe.path)?.strip_prefix('/')?;
-    recipe.weight_of(name)
 }

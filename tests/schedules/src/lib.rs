@@ -15,8 +15,8 @@ mod leading;
 mod ledger;
 mod observer;
 mod pairs;
+mod place;
 mod process;
-mod recipe;
 mod resizing;
 mod run;
 mod schedule;
@@ -24,6 +24,5 @@ mod together;
 
 pub use exhaustive::{Case, Exhausted, exhaust};
 pub use ledger::{Figures, Violation};
-pub use recipe::{Downgrade, PATH, RecipeUnderTest};
 pub use run::{Report, run, run_without};
 pub use schedule::Kind;

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
-use zookeeper_recipes_schedules::{Figures, Kind, RecipeUnderTest, Report, run_without};
+use zookeeper_recipes_schedules::{Figures, Kind, Report, run_without};
+use zookeeper_recipes_suite::TestedRecipe;
 
 /// How many lines of a trace are kept.
 const TRACE_LIMIT: usize = 100_000;
@@ -19,7 +20,7 @@ const TRACE_LIMIT: usize = 100_000;
 struct Arguments {
     /// Only this recipe.
     #[arg(long, value_parser = recipe)]
-    recipe: Option<RecipeUnderTest>,
+    recipe: Option<TestedRecipe>,
 
     /// How many seeds each recipe is run with.
     #[arg(long, default_value_t = 2_000)]
@@ -42,9 +43,9 @@ struct Arguments {
     seed: Option<u64>,
 }
 
-fn recipe(name: &str) -> Result<RecipeUnderTest, String> {
-    RecipeUnderTest::named(name).ok_or_else(|| {
-        let names = RecipeUnderTest::ALL.map(|recipe| recipe.name);
+fn recipe(name: &str) -> Result<TestedRecipe, String> {
+    TestedRecipe::named(name).ok_or_else(|| {
+        let names = TestedRecipe::ALL.map(|recipe| recipe.name);
         format!("is none of {}", names.join(", "))
     })
 }
@@ -61,7 +62,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let recipes = match arguments.recipe {
         Some(recipe) => vec![recipe],
-        None => RecipeUnderTest::ALL.to_vec(),
+        None => TestedRecipe::ALL.to_vec(),
     };
     let without = &arguments.without;
     let mut clean = true;
@@ -79,7 +80,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs seeds on all cores, until one shows a violation.
-fn run_all(recipe: RecipeUnderTest, first: u64, seeds: u64, without: &[Kind]) -> bool {
+fn run_all(recipe: TestedRecipe, first: u64, seeds: u64, without: &[Kind]) -> bool {
     let began = Instant::now();
     let next = AtomicU64::new(first);
     let found: Mutex<Option<u64>> = Mutex::new(None);
@@ -129,7 +130,7 @@ fn run_all(recipe: RecipeUnderTest, first: u64, seeds: u64, without: &[Kind]) ->
 }
 
 /// Runs all seeds on all cores, and tells which promises they break.
-fn survey(recipe: RecipeUnderTest, first: u64, seeds: u64, without: &[Kind]) -> bool {
+fn survey(recipe: TestedRecipe, first: u64, seeds: u64, without: &[Kind]) -> bool {
     let began = Instant::now();
     let next = AtomicU64::new(first);
     let broken: Mutex<BTreeMap<&'static str, BTreeSet<u64>>> = Mutex::default();
@@ -168,7 +169,7 @@ fn survey(recipe: RecipeUnderTest, first: u64, seeds: u64, without: &[Kind]) -> 
 }
 
 /// Runs one seed with its trace.
-fn replay(recipe: RecipeUnderTest, seed: u64, always_print: bool, without: &[Kind]) -> bool {
+fn replay(recipe: TestedRecipe, seed: u64, always_print: bool, without: &[Kind]) -> bool {
     let Report {
         violations,
         trace,

@@ -9,10 +9,11 @@ use fastrand::Rng;
 use futures_util::StreamExt;
 use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::{Ensemble, QueueOptions};
+use zookeeper_recipes_suite::candidate;
 
 use crate::contender::Setting;
+use crate::place::UNDER_TEST;
 use crate::process;
-use crate::recipe::candidate;
 
 /// Observes who leads, for good; while things go wrong, it begins anew now and then.
 pub(crate) async fn run(
@@ -23,7 +24,8 @@ pub(crate) async fn run(
 ) -> Infallible {
     let ledger = &*setting.ledger;
     let session = process::open(setting, who, &ensemble).await;
-    let candidate = candidate(&session, QueueOptions::new()).expect("the options are good");
+    let candidate = candidate(&session, UNDER_TEST.path, QueueOptions::new());
+    let candidate = candidate.expect("the options are good");
     loop {
         let until = Instant::now() + Duration::from_millis(rng.u64(1_000..=20_000));
         let is_last = until >= setting.quiet_from;

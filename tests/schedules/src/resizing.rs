@@ -5,11 +5,12 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::time::sleep;
 use zookeeper_recipes_core::Session;
+use zookeeper_recipes_suite as suite;
 
 use crate::contender::Setting;
 use crate::invariants::errors::Asked;
 use crate::ledger::Ledger;
-use crate::recipe;
+use crate::place::UNDER_TEST;
 
 /// Asks for another capacity, given the one that is in force now.
 pub(crate) async fn resize(ledger: &Ledger, who: &str, session: &Session, to: u64) {
@@ -20,7 +21,7 @@ pub(crate) async fn resize(ledger: &Ledger, who: &str, session: &Session, to: u6
         given: Some(given),
         looks_first: false,
     };
-    let result = recipe::resize(session, given, to).await;
+    let result = suite::resize(session, UNDER_TEST.path, given, to).await;
     ledger.resized(who, &asked, to, result);
 }
 

@@ -10,6 +10,7 @@ use fastrand::Rng;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use zookeeper_recipes_core::{CreateMode, Error, Session};
+use zookeeper_recipes_suite::{LOCK, TestedRecipe};
 use zookeeper_recipes_testkit::simulation::{Simulation, Trace};
 
 use crate::contender::{Setting, draw_weight, make};
@@ -17,7 +18,7 @@ use crate::invariants::errors::Asked;
 use crate::invariants::remains;
 use crate::invariants::turn::Turns;
 use crate::ledger::{Figures, Findings, Ledger, Violation};
-use crate::recipe::{LOCK_BESIDE, PATH, RecipeUnderTest};
+use crate::place::{BESIDE, Place, UNDER_TEST};
 use crate::schedule::{Kind, Schedule};
 use crate::{interference, observer, pairs, process, resizing};
 
@@ -35,13 +36,13 @@ pub struct Report {
 /// Runs one seed. With a `trace_limit` that many of the newest lines of its trace are kept.
 ///
 /// The same seed gives the same run.
-pub fn run(recipe: RecipeUnderTest, seed: u64, trace_limit: usize) -> Report {
+pub fn run(recipe: TestedRecipe, seed: u64, trace_limit: usize) -> Report {
     run_without(recipe, seed, trace_limit, &[])
 }
 
 /// As [`run`], with some kinds of fault left out, to find what it takes to break a promise.
 pub fn run_without(
-    recipe: RecipeUnderTest,
+    recipe: TestedRecipe,
     seed: u64,
     trace_limit: usize,
     without: &[Kind],
@@ -94,9 +95,9 @@ pub(crate) fn in_a_world<F: Future<Output = Report>>(world: impl FnOnce() -> F) 
     report
 }
 
-async fn scenario(recipe: RecipeUnderTest, schedule: &Schedule, mut rng: Rng) -> Report {
+async fn scenario(recipe: TestedRecipe, schedule: &Schedule, mut rng: Rng) -> Report {
     let simulation = Simulation::new(schedule.options.clone());
-    let ledgers = observed(&simulation, &[recipe, LOCK_BESIDE]);
+    let ledgers = observed(&simulation, &[(recipe, UNDER_TEST), (LOCK, BESIDE)]);
     begin(&simulation, recipe, schedule);
     let setting = Setting {
         recipe,
@@ -173,10 +174,13 @@ async fn scenario(recipe: RecipeUnderTest, schedule: &Schedule, mut rng: Rng) ->
 }
 
 /// Ledgers that are told of all that the simulation commits.
-pub(crate) fn observed(simulation: &Simulation, recipes: &[RecipeUnderTest]) -> Vec<Arc<Ledger>> {
+pub(crate) fn observed(
+    simulation: &Simulation,
+    recipes: &[(TestedRecipe, Place)],
+) -> Vec<Arc<Ledger>> {
     let ledgers: Vec<_> = recipes
         .iter()
-        .map(|recipe| Arc::new(Ledger::new(simulation.clone(), *recipe)))
+        .map(|(recipe, place)| Arc::new(Ledger::new(simulation.clone(), *recipe, *place)))
         .collect();
     let observers = ledgers.clone();
     simulation.on_commit(move |committed| {
@@ -201,19 +205,20 @@ pub(crate) fn report(simulation: &Simulation, ledgers: &[Arc<Ledger>]) -> Report
 }
 
 /// Creates what guarded writes are for.
-pub(crate) fn begin_guarded(simulation: &Simulation, recipe: RecipeUnderTest) {
+pub(crate) fn begin_guarded(simulation: &Simulation, place: Place) {
     let made = simulation
         .administrator()
-        .create(recipe.guarded, b"", CreateMode::Persistent);
+        .create(place.guarded, b"", CreateMode::Persistent);
     assert!(made.is_ok(), "an empty tree takes it");
 }
 
-fn begin(simulation: &Simulation, recipe: RecipeUnderTest, schedule: &Schedule) {
-    begin_guarded(simulation, recipe);
-    begin_guarded(simulation, LOCK_BESIDE);
+fn begin(simulation: &Simulation, recipe: TestedRecipe, schedule: &Schedule) {
+    begin_guarded(simulation, UNDER_TEST);
+    begin_guarded(simulation, BESIDE);
     let administrator = simulation.administrator();
     if schedule.first_number != 0 && recipe.queues {
-        let (parent, _) = PATH.rsplit_once('/').unwrap_or_default();
+        let Place { path, .. } = UNDER_TEST;
+        let (parent, _) = path.rsplit_once('/').unwrap_or_default();
         let data = if recipe.resizes {
             recipe.capacity.to_string()
         } else {
@@ -221,8 +226,8 @@ fn begin(simulation: &Simulation, recipe: RecipeUnderTest, schedule: &Schedule) 
         };
         let made = administrator
             .create(parent, b"", CreateMode::Persistent)
-            .and_then(|_| administrator.create(PATH, data.as_bytes(), CreateMode::Persistent))
-            .and_then(|_| administrator.set_create_counter(PATH, schedule.first_number));
+            .and_then(|_| administrator.create(path, data.as_bytes(), CreateMode::Persistent))
+            .and_then(|_| administrator.set_create_counter(path, schedule.first_number));
         assert!(made.is_ok(), "an empty tree takes it");
     }
 }

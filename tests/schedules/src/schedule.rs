@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use fastrand::Rng;
+use zookeeper_recipes_suite::TestedRecipe;
 use zookeeper_recipes_testkit::simulation::{FaultRates, Limits, Opcode, SimulationOptions};
 
 use crate::crowd::Crowd;
 use crate::pairs;
-use crate::recipe::RecipeUnderTest;
 
 /// How a run is to be.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ fn milliseconds(milliseconds: u64) -> Duration {
 }
 
 impl Schedule {
-    pub(crate) fn draw(recipe: &RecipeUnderTest, seed: u64, trace_limit: usize) -> Schedule {
+    pub(crate) fn draw(recipe: &TestedRecipe, seed: u64, trace_limit: usize) -> Schedule {
         let mut rng = Rng::with_seed(seed);
         let tick = milliseconds(rng.u64(500..=2_000));
         let ticks = rng.u32(2..=10);

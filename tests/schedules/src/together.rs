@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use zookeeper_recipes_core::{AllHold, AllOf, Error, QueueOptions};
+use zookeeper_recipes_suite::LOCK;
 
 use crate::contender::{Contender, commit, draw_weight, guarded, make};
 use crate::holding::Holding;
 use crate::invariants::errors::Asked;
-use crate::recipe::LOCK_BESIDE;
+use crate::place::BESIDE;
 
 impl Contender<'_> {
     /// Acquires the recipe under test and the lock beside it.
@@ -18,8 +19,8 @@ impl Contender<'_> {
         let capacity = ledger.capacity();
         let weight = draw_weight(&setting.recipe, capacity, &mut self.rng);
         let recipe = make(setting, self.session, weight, capacity, &mut self.rng);
-        let beside = LOCK_BESIDE
-            .make(self.session, 1, 1, QueueOptions::new())
+        let beside = LOCK
+            .make(self.session, BESIDE.path, 1, QueueOptions::new())
             .expect("the options are good");
         let both = AllOf::new([recipe, beside]).expect("they have different paths");
         let (started, patience) = (Instant::now(), self.draw_patience());
@@ -64,7 +65,7 @@ impl Contender<'_> {
         setting.ledger.count(|figures| figures.together += 1);
         let mut holdings = Vec::new();
         for hold in holds.holds() {
-            let (ledger, weight) = match hold.node_path().starts_with(LOCK_BESIDE.path) {
+            let (ledger, weight) = match hold.node_path().starts_with(BESIDE.path) {
                 true => (&setting.beside, 1),
                 false => (&setting.ledger, weight),
             };
@@ -83,8 +84,7 @@ impl Contender<'_> {
         }
         for (hold, (holding, ledger)) in holds.holds().iter().zip(&holdings) {
             if self.rng.bool() {
-                let recipe = ledger.recipe();
-                let write = guarded(&recipe, hold, holding.weight());
+                let write = guarded(ledger.place(), hold, holding.weight());
                 commit(ledger, &self.who, write, holding.number()).await;
             }
         }
@@ -105,8 +105,7 @@ impl Contender<'_> {
                 Ok(()) => {
                     for (path, ledger) in paths.iter().zip(ledgers) {
                         // What was handed over within the process stands for the next one.
-                        let stays = ledger.recipe().path != LOCK_BESIDE.path
-                            && setting.handovers.unwrap_or(0) > 0;
+                        let stays = ledger.place() != BESIDE && setting.handovers.unwrap_or(0) > 0;
                         if ledger.recipe().queues && !stays {
                             ledger.released(&self.who, path);
                         }

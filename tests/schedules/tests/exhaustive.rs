@@ -1,9 +1,10 @@
 //! Each request an acquisition and a release send × each fault × each await dropped.
 
-use zookeeper_recipes_schedules::{RecipeUnderTest, exhaust};
+use zookeeper_recipes_schedules::exhaust;
+use zookeeper_recipes_suite::TestedRecipe;
 
 fn nothing_breaks(name: &str) {
-    let recipe = RecipeUnderTest::named(name).expect("a recipe of that name");
+    let recipe = TestedRecipe::named(name).expect("a recipe of that name");
     let exhausted = exhaust(recipe);
     println!(
         "{name}: {} runs, {} requests",

@@ -1,11 +1,12 @@
 //! Random schedules of faults; `cargo xtask simulate` runs many more.
 
-use zookeeper_recipes_schedules::{Figures, RecipeUnderTest, run};
+use zookeeper_recipes_schedules::{Figures, run};
+use zookeeper_recipes_suite::TestedRecipe;
 
 const SEEDS: u64 = 60;
 
 fn promises_are_kept(name: &str) {
-    let recipe = RecipeUnderTest::named(name).expect("a recipe of that name");
+    let recipe = TestedRecipe::named(name).expect("a recipe of that name");
     let mut figures = Figures::default();
     for seed in 0..SEEDS {
         let report = run(recipe, seed, 0);
@@ -63,7 +64,7 @@ fn the_election_keeps_its_promises() {
 
 #[test]
 fn a_seed_gives_the_same_run_again() {
-    for recipe in RecipeUnderTest::ALL {
+    for recipe in TestedRecipe::ALL {
         for seed in 0..5 {
             let (one, other) = (run(recipe, seed, 100_000), run(recipe, seed, 100_000));
             assert!(one.trace == other.trace, "{recipe:?}, seed {seed}");

@@ -49,7 +49,7 @@ pub(crate) fn at_failure(
 ) -> Findings {
     let justified = match error {
         Error::ContenderDeleted { path, session } => {
-            state.deleted_by_hand.contains(path) || state.ended.contains_key(session)
+            state.history.disregards(path) || state.ended.contains_key(session)
         }
         // A client that was cut off for too long knows better than the server.
         Error::SessionOver { reason, .. } => {

@@ -14,10 +14,10 @@ pub(crate) fn at_deletion(
     by_session_end: bool,
 ) -> Findings {
     state
-        .held
-        .values()
-        .filter(|held| held.hold.node_path() == path && state.is_certain(&held.hold))
-        .map(|held| {
+        .history
+        .held()
+        .filter(|(_, held)| held.hold.node_path() == path && state.history.is_certain(&held.hold))
+        .map(|(_, held)| {
             let session = held.hold.session_id();
             let (promise, how) = if by_session_end {
                 let promise = "a loss is marked before the session can have expired";

@@ -2,13 +2,12 @@
 
 pub(crate) mod calm;
 pub(crate) mod errors;
-pub(crate) mod exclusion;
-pub(crate) mod fencing;
+pub(crate) mod guarded;
 pub(crate) mod loss;
 pub(crate) mod observers;
-pub(crate) mod order;
 pub(crate) mod release;
 pub(crate) mod remains;
 pub(crate) mod room;
 pub(crate) mod turn;
 pub(crate) mod work;
+pub(crate) mod znode;

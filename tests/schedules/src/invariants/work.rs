@@ -10,7 +10,7 @@ use crate::ledger::{Findings, State};
 /// Looked at whenever the work moves, and so also as a process goes on that was asleep: work that
 /// sleeps does not move.
 pub(crate) fn at_step(state: &State, number: u64, stop: StopWork) -> Findings {
-    let Some(own) = state.held.get(&number) else {
+    let Some(own) = state.history.holder(number) else {
         let text = format!("what was let go of as number {number}");
         return vec![("a leader works only while it leads", text)];
     };
@@ -25,12 +25,12 @@ pub(crate) fn at_step(state: &State, number: u64, stop: StopWork) -> Findings {
         findings.push(("a leader works only while it leads", text));
     }
     let other = state
-        .held
-        .iter()
-        .filter(|(other, _)| **other != number)
+        .history
+        .held()
+        .filter(|(other, _)| *other != number)
         .map(|(_, other)| other)
-        .find(|other| state.is_certain(&other.hold));
-    if let Some(other) = other.filter(|_| !state.is_meddled_with(&own.hold)) {
+        .find(|other| state.history.is_certain(&other.hold));
+    if let Some(other) = other.filter(|_| !state.history.is_disregarded(&own.hold)) {
         let text = format!(
             "{} works, while {} leads with {:?}",
             own.who, other.who, other.hold

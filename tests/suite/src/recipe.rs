@@ -1,4 +1,4 @@
-//! The recipes under test: how each is made, and who may hold together with whom.
+//! The recipes, each once: how it is made, and what a judge must know of it.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,43 +13,36 @@ use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
 use zookeeper_recipes_rwlock::RwLock;
 use zookeeper_recipes_semaphore::Semaphore;
 
-/// Where the recipe under test stands in the tree.
-pub const PATH: &str = "/recipe/under-test";
+/// What a writer weighs: more than any number of readers.
+pub const WRITER: u64 = 1_000;
 
-/// Where the lock stands that is acquired together with it.
-const BESIDE: &str = "/recipe/beside";
+const PERMITS: u64 = 5;
 
-/// Outweighs any number of readers.
-const WRITER: u64 = 1_000;
-
-const PERMITS: u32 = 5;
-
-/// Makes the recipe at a path, of a weight, where so much can be held in all.
+/// Makes a recipe at a path, for a contender of this weight, where so much can be held in all.
 type Make = fn(&Session, &str, u64, u64, QueueOptions) -> Result<Box<dyn Recipe>, InvalidInput>;
 
-/// A recipe, as far as a simulation has to know it.
+/// A recipe, as far as tests have to know it.
 ///
 /// Who excludes whom is a matter of weights: contenders hold together as long as their weights
 /// sum to no more than the capacity. A reader weighs one and a writer all of it.
 #[derive(Clone, Copy)]
-pub struct RecipeUnderTest {
-    /// What it is called on the command line.
+pub struct TestedRecipe {
+    /// What it is called.
     pub name: &'static str,
-    /// Where it stands in the tree.
-    pub path: &'static str,
-    /// The znode that is written to under its guard.
-    pub guarded: &'static str,
-    /// How much can be held at a time, unless it is changed; never more than this.
+    /// How much can be held at a time.
     pub capacity: u64,
-    /// The weights that contenders are given.
+    /// The weights that contenders are given: one for each kind of contender, the frequent ones
+    /// more than once.
     pub weights: &'static [u64],
-    /// Whether contenders queue as znodes under the path; otherwise the holder's znode is there.
+    /// How contenders wait, whatever the options say; as the options say where there is none.
+    pub strategy: Option<WaitStrategy>,
+    /// True if contenders queue as znodes under the path. Otherwise the holder's znode is the path.
     pub queues: bool,
-    /// Whether how much can be held is recorded at the path, and can be changed.
+    /// True if the capacity is recorded at the path and can be changed.
     pub resizes: bool,
-    /// Whether whoever holds it leads, and can be observed.
+    /// True if the holder leads, and can be observed.
     pub elects: bool,
-    /// As what weight a hold of all the capacity can go on, where it can.
+    /// As what weight a hold of all the capacity can go on, if it can.
     pub downgrade: Option<Downgrade>,
     make: Make,
     weight_of: fn(&str) -> Option<u64>,
@@ -67,78 +60,87 @@ pub struct Downgrade {
     pub weight: u64,
 }
 
-impl fmt::Debug for RecipeUnderTest {
+impl fmt::Debug for TestedRecipe {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name)
     }
 }
 
-impl RecipeUnderTest {
+impl TestedRecipe {
     /// All of them.
-    pub const ALL: [RecipeUnderTest; 7] = [
+    pub const ALL: [TestedRecipe; 7] = [
         LOCK,
         LOCK_BY_PARENT,
         LOCK_BY_POLLING,
         LOCK_OF_ONE_ZNODE,
-        SHARED_LOCK,
+        RWLOCK,
         SEMAPHORE,
         ELECTION,
     ];
 
-    /// The one of this name.
-    pub fn named(name: &str) -> Option<RecipeUnderTest> {
-        RecipeUnderTest::ALL
+    /// The recipe of this name.
+    pub fn named(name: &str) -> Option<TestedRecipe> {
+        TestedRecipe::ALL
             .into_iter()
             .find(|recipe| recipe.name == name)
     }
 
-    /// Makes it, for a contender of this weight who takes `capacity` for what can be held.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidInput`] when it refuses the options.
-    pub fn make(
-        &self,
-        session: &Session,
-        weight: u64,
-        capacity: u64,
-        options: QueueOptions,
-    ) -> Result<Box<dyn Recipe>, InvalidInput> {
-        (self.make)(session, self.path, weight, capacity, options)
+    /// The same recipe, whose contenders wait in this way.
+    pub const fn waiting(self, strategy: WaitStrategy) -> TestedRecipe {
+        TestedRecipe {
+            strategy: Some(strategy),
+            ..self
+        }
     }
 
-    /// Makes it at another path, for a contender of this weight.
+    /// The same recipe, with so much to be held in all.
+    pub const fn of(self, capacity: u64) -> TestedRecipe {
+        TestedRecipe { capacity, ..self }
+    }
+
+    /// Makes it at a path, for a contender of this weight.
+    ///
+    /// An election takes the data of the options for the candidate's id.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when it refuses the path or the options.
-    pub fn make_at(
+    /// [`InvalidInput`] if the recipe refuses the path or the options.
+    pub fn make(
         &self,
         session: &Session,
         path: &str,
         weight: u64,
         options: QueueOptions,
     ) -> Result<Box<dyn Recipe>, InvalidInput> {
+        let options = match self.strategy {
+            Some(strategy) => options.strategy(strategy),
+            None => options,
+        };
         (self.make)(session, path, weight, self.capacity, options)
     }
 
-    /// What a contender weighs whose znode has this name; none where it is no contender.
+    /// Makes it at a path, for a contender of this weight, with the default options.
+    ///
+    /// # Panics
+    ///
+    /// If the recipe refuses the path.
+    pub fn at(&self, session: &Session, path: &str, weight: u64) -> Box<dyn Recipe> {
+        let made = self.make(session, path, weight, QueueOptions::new());
+        made.expect("a good path")
+    }
+
+    /// What a contender weighs whose znode has this name; none if it is no contender.
     pub fn weight_of(&self, name: &str) -> Option<u64> {
         (self.weight_of)(name)
     }
 
-    /// Whether two contenders of these weights may not hold together.
+    /// True if two contenders of these weights may not hold together.
     pub fn excludes(&self, one: u64, other: u64) -> bool {
         one + other > self.capacity
     }
 
-    /// Whether all who hold exclude each other.
-    pub fn is_exclusive(&self, weight: u64) -> bool {
-        self.excludes(weight, 1)
-    }
-
-    /// The name of a contender as another library would write it, without its number; none where
-    /// no other library queues here.
+    /// The name of a contender as another library would write it, without its number; none if no
+    /// other library queues here.
     pub fn foreign_contender(&self, rng: &mut Rng) -> Option<String> {
         let label = rng.choice(self.foreign)?;
         let identity = rng.u128(..);
@@ -149,20 +151,19 @@ impl RecipeUnderTest {
         })
     }
 
-    /// A handover from one who lets go to the next in the process, without the server: what a
-    /// znode stands for then is not one grant.
+    /// True if a holder can hand over to the next one of its process without the server.
     pub fn hands_over(&self) -> bool {
         self.queues && self.capacity == 1
     }
 }
 
-/// Changes how much can be held, given how much it is now.
+/// Changes how much can be held at a path, given how much it is now.
 ///
 /// # Errors
 ///
 /// Those of [`Semaphore::resize`].
-pub(crate) async fn resize(session: &Session, capacity: u64, to: u64) -> Result<(), Error> {
-    let semaphore = Semaphore::new(session, PATH, capacity as u32)?;
+pub async fn resize(session: &Session, path: &str, capacity: u64, to: u64) -> Result<(), Error> {
+    let semaphore = Semaphore::new(session, path, capacity as u32)?;
     semaphore.resize(to as u32).await
 }
 
@@ -170,12 +171,14 @@ pub(crate) async fn resize(session: &Session, capacity: u64, to: u64) -> Result<
 ///
 /// # Errors
 ///
-/// [`InvalidInput`] when it refuses the options.
-pub(crate) fn candidate(
+/// [`InvalidInput`] if the election refuses the path or the options.
+pub fn candidate(
     session: &Session,
+    path: &str,
     options: QueueOptions,
 ) -> Result<LeaderElection, InvalidInput> {
-    LeaderElection::with_options(session, PATH, "participant", options)
+    let id = String::from_utf8_lossy(options.get_data()).into_owned();
+    LeaderElection::with_options(session, path, id, options)
 }
 
 /// Renews a hold as one of a lesser weight.
@@ -183,17 +186,17 @@ pub(crate) fn candidate(
 /// # Errors
 ///
 /// Those of [`Hold::replace`].
-pub(crate) async fn downgrade(hold: Hold, how: Downgrade) -> Result<Hold, Error> {
+pub async fn downgrade(hold: Hold, how: Downgrade) -> Result<Hold, Error> {
     let everyone = Acl::new(Permission::ALL, AuthId::anyone());
     hold.replace(how.from, how.to, b"", &[everyone]).await
 }
 
-const LOCK: RecipeUnderTest = RecipeUnderTest {
+/// The exclusive lock, by default with the way to wait that it has by default.
+pub const LOCK: TestedRecipe = TestedRecipe {
     name: "lock",
-    path: PATH,
-    guarded: "/guarded",
     capacity: 1,
     weights: &[1],
+    strategy: None,
     queues: true,
     resizes: false,
     elects: false,
@@ -207,29 +210,20 @@ const LOCK: RecipeUnderTest = RecipeUnderTest {
     foreign: &["lock-", "__lock__"],
 };
 
-const LOCK_BY_PARENT: RecipeUnderTest = RecipeUnderTest {
+/// The exclusive lock whose waiters watch the directory.
+pub const LOCK_BY_PARENT: TestedRecipe = TestedRecipe {
     name: "lock-parent",
-    make: |session, path, _, _, options| {
-        let options = options.strategy(WaitStrategy::Parent);
-        Ok(Box::new(ExclusiveLock::with_options(
-            session, path, options,
-        )?))
-    },
-    ..LOCK
+    ..LOCK.waiting(WaitStrategy::Parent)
 };
 
-const LOCK_BY_POLLING: RecipeUnderTest = RecipeUnderTest {
+/// The exclusive lock whose waiters poll.
+pub const LOCK_BY_POLLING: TestedRecipe = TestedRecipe {
     name: "lock-poll",
-    make: |session, path, _, _, options| {
-        let options = options.strategy(WaitStrategy::Poll(Duration::from_millis(500)));
-        Ok(Box::new(ExclusiveLock::with_options(
-            session, path, options,
-        )?))
-    },
-    ..LOCK
+    ..LOCK.waiting(WaitStrategy::Poll(Duration::from_millis(500)))
 };
 
-const LOCK_OF_ONE_ZNODE: RecipeUnderTest = RecipeUnderTest {
+/// The lock that is one znode.
+pub const LOCK_OF_ONE_ZNODE: TestedRecipe = TestedRecipe {
     name: "lock-single-node",
     queues: false,
     make: |session, path, _, _, _| {
@@ -243,15 +237,8 @@ const LOCK_OF_ONE_ZNODE: RecipeUnderTest = RecipeUnderTest {
     ..LOCK
 };
 
-/// What the recipe under test is acquired together with.
-pub(crate) const LOCK_BESIDE: RecipeUnderTest = RecipeUnderTest {
-    name: "lock-beside",
-    path: BESIDE,
-    guarded: "/guarded-beside",
-    ..LOCK
-};
-
-const SHARED_LOCK: RecipeUnderTest = RecipeUnderTest {
+/// The read/write lock.
+pub const RWLOCK: TestedRecipe = TestedRecipe {
     name: "rwlock",
     capacity: WRITER,
     weights: &[1, 1, WRITER],
@@ -276,9 +263,10 @@ const SHARED_LOCK: RecipeUnderTest = RecipeUnderTest {
     ..LOCK
 };
 
-const SEMAPHORE: RecipeUnderTest = RecipeUnderTest {
+/// The semaphore.
+pub const SEMAPHORE: TestedRecipe = TestedRecipe {
     name: "semaphore",
-    capacity: PERMITS as u64,
+    capacity: PERMITS,
     weights: &[1, 1, 2, 3, 5],
     resizes: true,
     make: |session, path, weight, capacity, options| {
@@ -296,10 +284,11 @@ const SEMAPHORE: RecipeUnderTest = RecipeUnderTest {
     ..LOCK
 };
 
-const ELECTION: RecipeUnderTest = RecipeUnderTest {
+/// The leader election.
+pub const ELECTION: TestedRecipe = TestedRecipe {
     name: "election",
     elects: true,
-    make: |session, _, _, _, options| Ok(Box::new(candidate(session, options)?)),
+    make: |session, path, _, _, options| Ok(Box::new(candidate(session, path, options)?)),
     weight_of: |name| (label_of(name)? == "latch-").then_some(1),
     foreign: &["latch-"],
     ..LOCK
