@@ -16,17 +16,10 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use zookeeper_client::Client;
 use zookeeper_recipes_core::{Error, Hold, NodePath, Recipe, Session};
+use zookeeper_recipes_suite::{
+    KINDS, LONG, administrator, children, eventually, in_time, server, session,
+};
 use zookeeper_recipes_testkit::Server;
-
-use kinds::KINDS;
-use support::{LONG, administrator, children, eventually, in_time, server, session};
-
-#[path = "faults/kinds.rs"]
-#[allow(dead_code)]
-mod kinds;
-#[path = "faults/support.rs"]
-#[allow(dead_code)]
-mod support;
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -174,14 +167,14 @@ impl Place {
                 {
                     let kind = dice.choice(KINDS).expect("there are some");
                     let alone = format!("alone-{worker}");
-                    let day = match dice.u8(..3) {
+                    let scenario = match dice.u8(..3) {
                         0 => HELD,
                         1 => BUSY,
                         _ => &alone,
                     };
-                    let recipe = kind.on(&session, day);
+                    let recipe = kind.on(&session, scenario);
                     let attempt = acquire_and_drop(&*recipe, &mut dice);
-                    under_way += usize::from(in_time(day, attempt).await);
+                    under_way += usize::from(in_time(scenario, attempt).await);
                 }
                 under_way
             });
@@ -191,13 +184,15 @@ impl Place {
 
     /// Waits until nothing is left of them on the server.
     async fn nothing_is_left(&self) {
-        let days = (0..AT_A_TIME).map(|worker| format!("alone-{worker}"));
-        let days: Vec<String> = days.chain([BUSY.to_owned(), HELD.to_owned()]).collect();
+        let scenarios = (0..AT_A_TIME).map(|worker| format!("alone-{worker}"));
+        let scenarios: Vec<String> = scenarios
+            .chain([BUSY.to_owned(), HELD.to_owned()])
+            .collect();
         for kind in KINDS {
-            for day in &days {
-                let holders = usize::from(day == HELD && !self.holds.is_empty());
-                eventually(day, || async {
-                    let contenders = children(&self.administrator, &kind.directory(day)).await;
+            for scenario in &scenarios {
+                let holders = usize::from(scenario == HELD && !self.holds.is_empty());
+                eventually(scenario, || async {
+                    let contenders = children(&self.administrator, &kind.directory(scenario)).await;
                     contenders.len() == holders
                 })
                 .await;

@@ -77,7 +77,7 @@ impl Contender {
         if self.rng.bool() {
             options = options.after_session_loss(AfterSessionLoss::QueueAnew);
         }
-        let made = recipe.make_at(&self.session, self.journal.path().as_str(), weight, options);
+        let made = recipe.make(&self.session, self.journal.path().as_str(), weight, options);
         (weight, made.expect("the options are good").into())
     }
 

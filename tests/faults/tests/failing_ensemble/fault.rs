@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use tokio::sync::watch;
 use tokio::time::sleep;
+use zookeeper_recipes_suite::eventually;
 use zookeeper_recipes_testkit::Ensemble;
 
 use crate::contender::Phase;
 use crate::journal::Journal;
-use crate::{MEMBERS, SESSION_TIMEOUT, eventually};
+use crate::{MEMBERS, SESSION_TIMEOUT};
 
 /// How soon everybody must have come to work again once the ensemble has.
 const GOES_ON_WITHIN: Duration = Duration::from_secs(30);

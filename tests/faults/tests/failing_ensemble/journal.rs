@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use zookeeper_recipes_core::{
     Error, FencingToken, HoldView, LossReason, NodePath, SessionEnd, SessionId,
 };
-use zookeeper_recipes_schedules::{Figures, RecipeUnderTest};
+use zookeeper_recipes_schedules::Figures;
+use zookeeper_recipes_suite::TestedRecipe;
 use zookeeper_recipes_testkit::history::{History, Violation};
 
 use crate::SESSION_TIMEOUT;
@@ -43,7 +44,7 @@ struct Record {
 /// The account of one recipe.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    recipe: RecipeUnderTest,
+    recipe: TestedRecipe,
     path: NodePath,
     accepted: String,
     staying: AtomicUsize,
@@ -53,7 +54,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    pub(crate) fn new(recipe: RecipeUnderTest) -> Journal {
+    pub(crate) fn new(recipe: TestedRecipe) -> Journal {
         let record = Record {
             history: History::new(recipe.capacity),
             figures: Figures::default(),
@@ -72,7 +73,7 @@ impl Journal {
         }
     }
 
-    pub(crate) fn recipe(&self) -> &RecipeUnderTest {
+    pub(crate) fn recipe(&self) -> &TestedRecipe {
         &self.recipe
     }
 

@@ -17,9 +17,12 @@ use futures_util::StreamExt;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use zookeeper_client::{Acls, Client, CreateMode};
-use zookeeper_recipes_core::{ConnectOptions, Session, SessionId, SessionState};
-use zookeeper_recipes_schedules::RecipeUnderTest;
+use zookeeper_client::{Acls, CreateMode};
+use zookeeper_recipes_core::{Session, SessionId, SessionState};
+use zookeeper_recipes_suite::{
+    PATIENCE, TICK, TestedRecipe, administrator, assert_directory_empty, eventually, in_time,
+    number, session,
+};
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
 use crate::contender::{Contender, Phase};
@@ -42,43 +45,6 @@ const CONTENDERS: usize = 30;
 const SESSIONS_OF_EACH_MEMBER: usize = 2;
 
 const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
-const TICK: Duration = Duration::from_millis(500);
-
-/// Longer than anything here may take: a test that gets there has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Waits for something that must not hang.
-async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
-    match timeout(PATIENCE, work).await {
-        Ok(done) => done,
-        Err(_) => panic!("{what}: not within {PATIENCE:?}"),
-    }
-}
-
-/// Waits until a condition holds.
-async fn eventually<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
-    let met = async {
-        while !condition().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    in_time(what, met).await;
-}
-
-/// A number that the environment may give.
-fn number(variable: &str) -> Option<u64> {
-    let value = std::env::var(variable).ok()?;
-    let number = value.parse();
-    Some(number.unwrap_or_else(|_| panic!("{variable} is {value:?}, which is no number")))
-}
-
-async fn administrator(ensemble: &Ensemble) -> Client {
-    Client::connector()
-        .with_session_timeout(Duration::from_secs(20))
-        .connect(&ensemble.connect_string())
-        .await
-        .expect("a client connects")
-}
 
 /// A session of the contenders, with the only member that it knows where there is such.
 async fn open_sessions(ensemble: &Ensemble) -> Vec<(Option<usize>, Session)> {
@@ -88,12 +54,7 @@ async fn open_sessions(ensemble: &Ensemble) -> Vec<(Option<usize>, Session)> {
         for _ in 0..SESSIONS_OF_EACH_MEMBER {
             let only = (Some(index), member.connect_string());
             for (member, connect_string) in [only, all.clone()] {
-                let options = ConnectOptions::new()
-                    .session_timeout(SESSION_TIMEOUT)
-                    .tick(TICK);
-                let session = Session::connect_with(&connect_string, options)
-                    .await
-                    .expect("a session opens");
+                let session = session(&connect_string, SESSION_TIMEOUT).await;
                 sessions.push((member, session));
             }
         }
@@ -133,7 +94,7 @@ async fn promises_are_kept_and_work_goes_on_whatever_becomes_of_the_members() {
     let client = administrator(&ensemble).await;
     let mut journals = Vec::new();
     for name in RECIPES {
-        let recipe = RecipeUnderTest::named(name).expect("a recipe of that name");
+        let recipe = TestedRecipe::named(name).expect("a recipe of that name");
         let journal = Journal::new(recipe);
         let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
         client
@@ -262,14 +223,7 @@ async fn what_remains(
 async fn nothing_is_left(ensemble: &Ensemble, journals: &[Arc<Journal>]) {
     let client = &administrator(ensemble).await;
     for journal in journals {
-        let directory = &journal.directory();
-        eventually(&format!("{directory} is empty"), || async move {
-            match client.list_children(directory).await {
-                Err(zookeeper_client::Error::NoNode) => true,
-                children => children.expect("the children can be listed").is_empty(),
-            }
-        })
-        .await;
+        assert_directory_empty(client, &journal.directory()).await;
     }
     for member in ensemble.members() {
         eventually("no watch and no contender is left", || async move {

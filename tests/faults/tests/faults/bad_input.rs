@@ -5,10 +5,9 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinError;
 use zookeeper_recipes_core::{ConnectOptions, Error, HoldState, QueueOptions, Recipe, Session};
 use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock, SingleNodeOptions};
+use zookeeper_recipes_suite::{LONG, SHORT, proxy, server, session};
 use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
-
-use crate::support::{LONG, SHORT, proxy, server, session};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -60,7 +59,7 @@ async fn hosts_may_stand_apart_from_their_comma() {
 async fn data_that_no_server_takes_is_refused_before_anything_is_sent() {
     let server = server().await;
     let proxy = proxy(&server).await;
-    let session = session(&proxy.connect_string(), LONG).await;
+    let session = session(&proxy, LONG).await;
     let other = ExclusiveLock::new(&session, "/locks/other").expect("a good path");
     let other = other.acquire().await.expect("it is free");
     let data = vec![b'x'; 1_200_000];

@@ -8,18 +8,15 @@ use tokio::time::sleep;
 use zookeeper_client::Client;
 use zookeeper_recipes_core::{ConnectOptions, Hold, Recipe, Session};
 use zookeeper_recipes_lock::ExclusiveLock;
+use zookeeper_recipes_suite::{KINDS, LONG, SHORT, in_time, number, server, session, session_told};
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
-use crate::kinds::KINDS;
-use crate::support::{
-    LONG, SHORT, Succession, acquire, in_own_runtime, in_time, number, queue_length, server,
-    session, session_told,
-};
+use crate::support::{Succession, acquire, in_own_runtime, queue_length};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn loss_is_told_in_a_healthy_runtime_while_the_sessions_own_is_blocked() {
     let server = server().await;
-    let rival = session(&server.connect_string(), LONG).await;
+    let rival = session(&server, LONG).await;
     let (sender, opened) = oneshot::channel();
     let (block, go_on) = oneshot::channel::<()>();
     let (unblock, blocked) = mpsc::channel::<()>();

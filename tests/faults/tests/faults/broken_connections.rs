@@ -4,13 +4,15 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use zookeeper_recipes_core::{Error, HoldState, Session, SessionEnd, SessionState};
+use zookeeper_recipes_suite::{
+    KINDS, LATE, LONG, SHORT, TICK, administrator, assert_no_watch_left, eventually, in_time,
+    proxy, server, session,
+};
 use zookeeper_recipes_testkit::proxy::{Breakage, Direction, Fault, Operation, Proxy};
 
-use crate::kinds::KINDS;
 use crate::support::{
-    LATE, LONG, SHORT, TICK, acquire, acquired, administrator, assert_no_contender_left,
-    assert_no_watch_left, assert_nothing_left, creates, eventually, in_time, proxy, queue_length,
-    server, session, waits_in_earnest,
+    acquire, acquired, assert_no_contender_left, assert_nothing_left, creates, queue_length,
+    waits_in_earnest,
 };
 
 /// Breaks what is connected now.
@@ -31,18 +33,18 @@ const BREAKS: &[(&str, Break)] = &[
 async fn waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwhile() {
     let server = server().await;
     let administrator = administrator(&server).await;
-    let rival = session(&server.connect_string(), LONG).await;
+    let rival = session(&server, LONG).await;
     // Each with connections of its own, side by side.
     let kinds = KINDS.iter().map(async |&kind| {
         let proxy = proxy(&server).await;
-        let victim = session(&proxy.connect_string(), LONG).await;
+        let victim = session(&proxy, LONG).await;
         for (break_name, break_now) in BREAKS {
             for released_meanwhile in [false, true] {
-                let day = format!("{}-{break_name}-{released_meanwhile}", kind.name);
-                let first = kind.rival_on(&rival, &day).acquire().await;
+                let scenario = format!("{}-{break_name}-{released_meanwhile}", kind.name);
+                let first = kind.rival_on(&rival, &scenario).acquire().await;
                 let first = first.expect("it is free");
-                let waiter = acquire(kind.on(&victim, &day));
-                queue_length(kind, &*kind.on(&rival, &day), 2).await;
+                let waiter = acquire(kind.on(&victim, &scenario));
+                queue_length(kind, &*kind.on(&rival, &scenario), 2).await;
                 waits_in_earnest(kind, &server, &proxy, first.node_path()).await;
                 let connections = proxy.counters().connections();
                 if released_meanwhile {
@@ -58,16 +60,20 @@ async fn waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwh
                 } else {
                     eventually("it is connected again", || async {
                         let again = proxy.counters().connections() > connections;
-                        again && kind.on(&victim, &day).contenders().await.is_ok()
+                        again && kind.on(&victim, &scenario).contenders().await.is_ok()
                     })
                     .await;
-                    assert!(!waiter.is_finished(), "{day}: held twice");
+                    assert!(!waiter.is_finished(), "{scenario}: held twice");
                     first.release().await.expect("it is released");
                 }
-                let hold = acquired(&day, waiter).await;
+                let hold = acquired(&scenario, waiter).await;
                 hold.release().await.expect("it is released");
-                assert_no_contender_left(&administrator, kind, &day).await;
-                assert_eq!(creates(&administrator, kind, &day).await, 2, "{day}");
+                assert_no_contender_left(&administrator, kind, &scenario).await;
+                assert_eq!(
+                    creates(&administrator, kind, &scenario).await,
+                    2,
+                    "{scenario}"
+                );
             }
         }
     });
@@ -79,27 +85,31 @@ async fn waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwh
 async fn holder_comes_through_a_break_and_nobody_else_gets_in() {
     let server = server().await;
     let administrator = administrator(&server).await;
-    let rival = session(&server.connect_string(), LONG).await;
+    let rival = session(&server, LONG).await;
     let kinds = KINDS.iter().map(async |&kind| {
         let proxy = proxy(&server).await;
-        let victim = session(&proxy.connect_string(), LONG).await;
+        let victim = session(&proxy, LONG).await;
         for (break_name, break_now) in BREAKS {
-            let day = format!("{}-{break_name}", kind.name);
-            let hold = kind.on(&victim, &day).acquire().await.expect("it is free");
-            let next = acquire(kind.rival_on(&rival, &day));
-            queue_length(kind, &*kind.on(&rival, &day), 2).await;
+            let scenario = format!("{}-{break_name}", kind.name);
+            let hold = kind
+                .on(&victim, &scenario)
+                .acquire()
+                .await
+                .expect("it is free");
+            let next = acquire(kind.rival_on(&rival, &scenario));
+            queue_length(kind, &*kind.on(&rival, &scenario), 2).await;
             let connections = proxy.counters().connections();
             break_now(&proxy);
             eventually("it is connected again, and held", || async {
-                assert!(hold.is_held(), "{day}: {:?}", hold.state());
+                assert!(hold.is_held(), "{scenario}: {:?}", hold.state());
                 proxy.counters().connections() > connections && hold.state() == HoldState::Held
             })
             .await;
-            assert!(!next.is_finished(), "{day}: held twice");
+            assert!(!next.is_finished(), "{scenario}: held twice");
             hold.release().await.expect("it is released");
-            let next = acquired(&day, next).await;
+            let next = acquired(&scenario, next).await;
             next.release().await.expect("it is released");
-            assert_no_contender_left(&administrator, kind, &day).await;
+            assert_no_contender_left(&administrator, kind, &scenario).await;
         }
     });
     join_all(kinds).await;
@@ -111,15 +121,19 @@ async fn frozen_holder_knows_its_loss_before_the_next_one_holds() {
     let server = server().await;
     let administrator = administrator(&server).await;
     let proxy = proxy(&server).await;
-    let victim = session(&proxy.connect_string(), SHORT).await;
-    let rival = session(&server.connect_string(), LONG).await;
-    let day = "frozen";
+    let victim = session(&proxy, SHORT).await;
+    let rival = session(&server, LONG).await;
+    let scenario = "frozen";
     let mut losses = Vec::new();
     let mut successions = Vec::new();
     for &kind in KINDS {
-        let hold = kind.on(&victim, day).acquire().await.expect("it is free");
-        let next = acquire(kind.rival_on(&rival, day));
-        queue_length(kind, &*kind.on(&rival, day), 2).await;
+        let hold = kind
+            .on(&victim, scenario)
+            .acquire()
+            .await
+            .expect("it is free");
+        let next = acquire(kind.rival_on(&rival, scenario));
+        queue_length(kind, &*kind.on(&rival, scenario), 2).await;
         losses.push(tokio::spawn(async move {
             let reason = hold.lost().await;
             (Instant::now(), reason, hold)
@@ -148,8 +162,8 @@ async fn frozen_holder_knows_its_loss_before_the_next_one_holds() {
             victim.id().is_some_and(|id| id != hold.session_id())
         })
         .await;
-        let again = acquire(kind.on(&victim, day));
-        queue_length(*kind, &*kind.on(&rival, day), 2).await;
+        let again = acquire(kind.on(&victim, scenario));
+        queue_length(*kind, &*kind.on(&rival, scenario), 2).await;
         assert!(!hold.is_held(), "{kind:?}: what is lost stays lost");
         drop(hold);
         assert!(next.is_held(), "{kind:?}: {:?}", next.state());
@@ -158,7 +172,7 @@ async fn frozen_holder_knows_its_loss_before_the_next_one_holds() {
         again.release().await.expect("it is released");
     }
     for &kind in KINDS {
-        assert_nothing_left(&server, &administrator, kind, day).await;
+        assert_nothing_left(&server, &administrator, kind, scenario).await;
     }
 }
 
@@ -166,12 +180,12 @@ async fn frozen_holder_knows_its_loss_before_the_next_one_holds() {
 async fn frozen_contender_is_forgotten_with_its_session_and_told_so() {
     let server = server().await;
     let administrator = administrator(&server).await;
-    let rival = session(&server.connect_string(), LONG).await;
+    let rival = session(&server, LONG).await;
     // One waits when nothing passes any more; the other does not even know that it has queued.
     let waiting_proxy = proxy(&server).await;
-    let waiting = session(&waiting_proxy.connect_string(), SHORT).await;
+    let waiting = session(&waiting_proxy, SHORT).await;
     let entering_proxy = proxy(&server).await;
-    let entering = session(&entering_proxy.connect_string(), SHORT).await;
+    let entering = session(&entering_proxy, SHORT).await;
     let mut contenders = Vec::new();
     let mut holds = Vec::new();
     for &kind in KINDS {
@@ -221,20 +235,20 @@ async fn frozen_contender_is_forgotten_with_its_session_and_told_so() {
     }
     entering_proxy.thaw();
     waiting_proxy.thaw();
-    for (kind, day, hold) in holds {
-        let again = match day {
-            "waiting" => kind.on(&waiting, day),
-            _ => kind.on(&entering, day),
+    for (kind, scenario, hold) in holds {
+        let again = match scenario {
+            "waiting" => kind.on(&waiting, scenario),
+            _ => kind.on(&entering, scenario),
         };
         let again = acquire(again);
-        queue_length(kind, &*kind.on(&rival, day), 2).await;
+        queue_length(kind, &*kind.on(&rival, scenario), 2).await;
         hold.release().await.expect("it is released");
         let again = acquired("in a new session", again).await;
         again.release().await.expect("it is released");
     }
     for &kind in KINDS {
-        for day in ["waiting", "entering"] {
-            assert_nothing_left(&server, &administrator, kind, day).await;
+        for scenario in ["waiting", "entering"] {
+            assert_nothing_left(&server, &administrator, kind, scenario).await;
         }
     }
 }
@@ -254,7 +268,7 @@ async fn acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_th
     };
 
     let mended = proxy(&server).await;
-    let patient = session(&mended.connect_string(), LONG).await;
+    let patient = session(&mended, LONG).await;
     for &kind in KINDS {
         suspend(&mended, &patient).await;
         let acquiring = acquire(kind.on(&patient, "suspended"));
@@ -272,13 +286,13 @@ async fn acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_th
         assert!(hold.is_held(), "{kind:?}: {:?}", hold.state());
         assert_eq!(creates(&administrator, kind, "suspended").await, 1);
         hold.release().await.expect("it is released");
-        for day in ["suspended", "suspended-with-a-deadline"] {
-            assert_nothing_left(&server, &administrator, kind, day).await;
+        for scenario in ["suspended", "suspended-with-a-deadline"] {
+            assert_nothing_left(&server, &administrator, kind, scenario).await;
         }
     }
 
     let silent = proxy(&server).await;
-    let expiring = session(&silent.connect_string(), SHORT).await;
+    let expiring = session(&silent, SHORT).await;
     suspend(&silent, &expiring).await;
     let acquiring: Vec<_> = KINDS
         .iter()
@@ -315,7 +329,7 @@ async fn handshake_whose_reply_is_lost_is_made_again() {
             true => occasion.reply_lost(),
             false => occasion.request_lost(),
         });
-        let session = session(&proxy.connect_string(), LONG).await;
+        let session = session(&proxy, LONG).await;
         assert_eq!(strikes.count(), 1);
         session.close().await;
     }

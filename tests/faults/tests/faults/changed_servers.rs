@@ -1,12 +1,13 @@
 //! Servers that come back from a restart with another configuration.
 
-use crate::kinds::KINDS;
-use crate::support::{LATE, SHORT, TICK, in_time, server, session, works_with_each_kind};
+use zookeeper_recipes_suite::{KINDS, LATE, SHORT, TICK, in_time, server, session};
+
+use crate::support::works_with_each_kind;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_go_on_when_servers_no_longer_know_digest() {
     let mut server = server().await;
-    let session = session(&server.connect_string(), SHORT).await;
+    let session = session(&server, SHORT).await;
     let mut holds = Vec::new();
     for &kind in KINDS {
         let hold = kind.on(&session, "held").acquire().await;

@@ -4,15 +4,15 @@ use std::time::Instant;
 
 use futures_util::FutureExt;
 use zookeeper_recipes_core::{LossReason, SessionEnd};
+use zookeeper_recipes_suite::{KINDS, LONG, SHORT, in_time, server, session};
 
-use crate::kinds::KINDS;
-use crate::support::{LONG, SHORT, in_time, queue_length, server, session, works_with_each_kind};
+use crate::support::{queue_length, works_with_each_kind};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn close_does_not_wait_for_attempts_that_nobody_polls() {
     let server = server().await;
-    let closing = session(&server.connect_string(), LONG).await;
-    let rival = session(&server.connect_string(), LONG).await;
+    let closing = session(&server, LONG).await;
+    let rival = session(&server, LONG).await;
     let mut firsts = Vec::new();
     let mut holds = Vec::new();
     let mut parked = Vec::new();

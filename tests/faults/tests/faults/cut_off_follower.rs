@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::HoldState;
+use zookeeper_recipes_suite::{KINDS, LONG, TICK, in_time, session};
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
-use crate::kinds::KINDS;
-use crate::support::{LONG, TICK, acquire, eventually, in_time, queue_length, session};
+use crate::support::{acquire, queue_length};
 
 const SESSION: Duration = Duration::from_secs(4);
 
@@ -23,21 +23,27 @@ async fn holder_at_a_follower_that_is_cut_off_is_suspended_then_lost_before_the_
     let followers = ensemble.followers().await.expect("followers");
     let cut_off = &ensemble.members()[followers[0]];
     let other = &ensemble.members()[followers[1]];
-    let day = "cut-off";
-    let victim = session(&cut_off.connect_string(), SESSION).await;
-    let rival = session(&other.connect_string(), LONG).await;
+    let scenario = "cut-off";
+    let victim = session(cut_off, SESSION).await;
+    let rival = session(other, LONG).await;
     let mut losses = Vec::new();
     let mut successions = Vec::new();
     for &kind in KINDS {
-        let hold = kind.on(&victim, day).acquire().await.expect("it is free");
-        let next = acquire(kind.rival_on(&rival, day));
-        queue_length(kind, &*kind.rival_on(&rival, day), 2).await;
+        let hold = kind
+            .on(&victim, scenario)
+            .acquire()
+            .await
+            .expect("it is free");
+        let next = acquire(kind.rival_on(&rival, scenario));
+        queue_length(kind, &*kind.rival_on(&rival, scenario), 2).await;
         losses.push(tokio::spawn(async move {
             let held_first = hold.state() == HoldState::Held;
-            eventually("it is suspended", || async {
-                hold.state() == HoldState::Suspended
-            })
-            .await;
+            let suspended = async {
+                while hold.state() != HoldState::Suspended {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            in_time("it is suspended", suspended).await;
             let still_held = hold.is_held();
             let reason = hold.lost().await;
             (Instant::now(), reason, held_first && still_held)

@@ -4,21 +4,22 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{Hold, Session};
+use zookeeper_recipes_suite::{KINDS, LONG, SHORT, administrator, in_time, server, session};
 
-use crate::kinds::KINDS;
-use crate::support::{
-    LONG, SHORT, acquire, administrator, assert_nothing_left, in_time, queue_length, server,
-    session,
-};
+use crate::support::{acquire, assert_nothing_left, queue_length};
 
 /// Set for the child process in which runtimes go down.
 const CHILD: &str = "ZOOKEEPER_RECIPES_DROPPED_HOLDS";
 const TEST: &str = "dropped_holds::runtime_that_shuts_down_neither_panics_nor_keeps_a_znode";
 
-async fn hold_all(session: &Session, day: &str) -> Vec<Hold> {
+async fn hold_all(session: &Session, scenario: &str) -> Vec<Hold> {
     let mut holds = Vec::new();
     for &kind in KINDS {
-        let hold = kind.on(session, day).acquire().await.expect("it is free");
+        let hold = kind
+            .on(session, scenario)
+            .acquire()
+            .await
+            .expect("it is free");
         holds.push(hold);
     }
     holds
@@ -28,7 +29,7 @@ async fn hold_all(session: &Session, day: &str) -> Vec<Hold> {
 async fn hold_dropped_outside_any_runtime_is_released_at_once() {
     let server = server().await;
     let administrator = administrator(&server).await;
-    let session = session(&server.connect_string(), LONG).await;
+    let session = session(&server, LONG).await;
     let holds = hold_all(&session, "thread").await;
     std::thread::spawn(move || drop(holds))
         .join()
@@ -42,7 +43,7 @@ async fn hold_dropped_outside_any_runtime_is_released_at_once() {
 async fn hold_dropped_by_a_panicking_task_is_released_at_once() {
     let server = server().await;
     let administrator = administrator(&server).await;
-    let session = session(&server.connect_string(), LONG).await;
+    let session = session(&server, LONG).await;
     let holds = hold_all(&session, "panic").await;
     let waiting = session.clone();
     let task = tokio::spawn(async move {
@@ -148,8 +149,8 @@ async fn runtime_that_shuts_down_neither_panics_nor_keeps_a_znode() {
     let ours = panics.filter(|line| !line.contains("zookeeper-client"));
     assert_eq!(ours.count(), 0, "{said}");
     for &kind in KINDS {
-        for day in ["task", "later", "elsewhere"] {
-            assert_nothing_left(&server, &administrator, kind, day).await;
+        for scenario in ["task", "later", "elsewhere"] {
+            assert_nothing_left(&server, &administrator, kind, scenario).await;
         }
     }
 }

@@ -10,12 +10,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_suite::{KINDS, LONG, administrator, in_time, server, session};
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
-use crate::kinds::KINDS;
-use crate::support::{
-    LONG, acquire, acquired, administrator, assert_nothing_left, in_time, server, session,
-};
+use crate::support::{acquire, acquired, assert_nothing_left};
 
 const SEEDS: u64 = 60;
 const SESSION: Duration = Duration::from_secs(2);
@@ -174,12 +172,12 @@ async fn garbage_after_a_good_handshake_is_an_error_in_time_and_no_spin() {
 async fn garbled_replies_of_a_true_server_are_errors_in_time_and_bar_nobody_else() {
     let server = server().await;
     let administrator = administrator(&server).await;
-    let rival = session(&server.connect_string(), LONG).await;
+    let rival = session(&server, LONG).await;
     let attempts = (0..SEEDS / 2).map(|seed| {
         let connect_string = server.connect_string();
         async move {
             let proxy = Proxy::start(&connect_string).await.expect("a proxy");
-            let victim = session(&proxy.connect_string(), SESSION).await;
+            let victim = session(&proxy, SESSION).await;
             let dice = Arc::new(Mutex::new(Rng::with_seed(seed)));
             for operation in [
                 Operation::Create,
@@ -210,10 +208,10 @@ async fn garbled_replies_of_a_true_server_are_errors_in_time_and_bar_nobody_else
     }
     for &kind in KINDS {
         for seed in 0..SEEDS / 2 {
-            let day = format!("garbled-{seed}");
-            let hold = acquired(&day, acquire(kind.rival_on(&rival, &day))).await;
+            let scenario = format!("garbled-{seed}");
+            let hold = acquired(&scenario, acquire(kind.rival_on(&rival, &scenario))).await;
             hold.release().await.expect("it is released");
-            assert_nothing_left(&server, &administrator, kind, &day).await;
+            assert_nothing_left(&server, &administrator, kind, &scenario).await;
         }
     }
 }

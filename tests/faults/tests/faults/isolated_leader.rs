@@ -6,9 +6,10 @@ use futures_util::future::join_all;
 
 use zookeeper_recipes_core::{Recipe, Session};
 use zookeeper_recipes_lock::ExclusiveLock;
+use zookeeper_recipes_suite::{LONG, number, session_told};
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
-use crate::support::{LONG, Succession, acquire, number, session_told};
+use crate::support::{Succession, acquire};
 
 const TICK: Duration = Duration::from_secs(1);
 

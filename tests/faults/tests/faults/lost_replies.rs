@@ -3,13 +3,14 @@
 use futures_util::future::join_all;
 use zookeeper_client::Client;
 use zookeeper_recipes_core::{Recipe, Session, WaitStrategy};
+use zookeeper_recipes_suite::{
+    KINDS, Kind, LONG, administrator, assert_no_watch_left, in_time, proxy, server, session,
+};
 use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::{Breakage, Direction, Fault, Operation, Proxy, Strikes};
 
-use crate::kinds::{KINDS, Kind};
 use crate::support::{
-    LONG, acquire, acquired, administrator, assert_no_contender_left, assert_no_watch_left,
-    creates, in_time, proxy, queue_length, server, session, waits_in_earnest,
+    acquire, acquired, assert_no_contender_left, creates, queue_length, waits_in_earnest,
 };
 
 /// Loses a request, or its reply, of an operation on what begins with a path.
@@ -40,7 +41,7 @@ const LOSSES: &[(&str, Loss)] = &[
 ];
 
 /// What all kinds share.
-struct Town {
+struct Shared {
     server: Server,
     administrator: Client,
     rival: Session,
@@ -49,26 +50,26 @@ struct Town {
 /// One kind, with a way to the server of its own, so that the kinds can meet their faults side by
 /// side.
 struct Place<'a> {
-    town: &'a Town,
+    shared: &'a Shared,
     kind: Kind,
     proxy: Proxy,
     victim: Session,
 }
 
 /// One who meets the faults and one who does not, at the same recipe.
-struct Day<'a> {
+struct Scenario<'a> {
     place: &'a Place<'a>,
     name: String,
     victim: Box<dyn Recipe>,
     rival: Box<dyn Recipe>,
 }
 
-impl Town {
-    async fn new() -> Town {
+impl Shared {
+    async fn new() -> Shared {
         let server = server().await;
-        Town {
+        Shared {
             administrator: administrator(&server).await,
-            rival: session(&server.connect_string(), LONG).await,
+            rival: session(&server, LONG).await,
             server,
         }
     }
@@ -78,9 +79,9 @@ impl Town {
         let kinds = KINDS.iter().map(async |&kind| {
             let proxy = proxy(&self.server).await;
             let place = Place {
-                town: self,
+                shared: self,
                 kind,
-                victim: session(&proxy.connect_string(), LONG).await,
+                victim: session(&proxy, LONG).await,
                 proxy,
             };
             work(&place).await;
@@ -92,40 +93,40 @@ impl Town {
 
 impl Place<'_> {
     /// The directory is there when this returns, so that creates are those of contenders.
-    async fn day(&self, name: String) -> Day<'_> {
-        // Which tells in every message whose day it was.
+    async fn scenario(&self, name: String) -> Scenario<'_> {
+        // So that every message names the kind.
         let name = format!("{}-{name}", self.kind.name);
-        let day = Day {
+        let scenario = Scenario {
             place: self,
             victim: self.kind.on(&self.victim, &name),
-            rival: self.kind.rival_on(&self.town.rival, &name),
+            rival: self.kind.rival_on(&self.shared.rival, &name),
             name,
         };
-        let hold = in_time("the first", day.rival.acquire())
+        let hold = in_time("the first", scenario.rival.acquire())
             .await
             .expect("nobody is before it");
         hold.release().await.expect("it is released");
-        day
+        scenario
     }
 
     /// What whoever comes first sends.
     fn operations(&self) -> &'static [Operation] {
-        match self.kind.single_node {
-            true => &[Operation::Create],
-            false => &[Operation::Create, Operation::GetChildren],
+        match self.kind.recipe.queues {
+            true => &[Operation::Create, Operation::GetChildren],
+            false => &[Operation::Create],
         }
     }
 
     /// What whoever has to wait sends besides.
     fn operations_of_waiter(&self) -> &'static [Operation] {
-        match self.kind.strategy {
+        match self.kind.strategy() {
             WaitStrategy::Predecessor => &[Operation::GetData],
             _ => &[],
         }
     }
 }
 
-impl Day<'_> {
+impl Scenario<'_> {
     /// Makes a fault strike the victim, and twice more where the name says so.
     fn strike(&self, operation: Operation, loss: Loss) -> Vec<Strikes> {
         let directory = self.place.kind.directory(&self.name);
@@ -151,18 +152,21 @@ impl Day<'_> {
     /// Waits until the victim waits for the znode of this path to go.
     async fn waits_in_earnest(&self, path: &str) {
         let Place {
-            town, kind, proxy, ..
+            shared,
+            kind,
+            proxy,
+            ..
         } = self.place;
-        waits_in_earnest(*kind, &town.server, proxy, path).await;
+        waits_in_earnest(*kind, &shared.server, proxy, path).await;
     }
 
     async fn assert_all_well(&self, strikes: &[Strikes], acquisitions: i32) {
         for strikes in strikes {
             assert_eq!(strikes.count(), 1, "{}: the fault has struck", self.name);
         }
-        let Place { town, kind, .. } = self.place;
-        assert_no_contender_left(&town.administrator, *kind, &self.name).await;
-        let creates = creates(&town.administrator, *kind, &self.name).await;
+        let Place { shared, kind, .. } = self.place;
+        assert_no_contender_left(&shared.administrator, *kind, &self.name).await;
+        let creates = creates(&shared.administrator, *kind, &self.name).await;
         assert_eq!(
             creates, acquisitions,
             "{}: one znode for each acquisition, never two",
@@ -176,21 +180,23 @@ async fn first_comer_holds_with_one_znode_whatever_is_lost_on_the_way_in() {
     let first_comer = async |place: &Place<'_>| {
         for &operation in place.operations() {
             for (loss_name, loss) in LOSSES {
-                let day = place.day(format!("first-{operation}-{loss_name}")).await;
-                let strikes = day.strike(operation, *loss);
-                let hold = in_time(&day.name, day.victim.acquire())
+                let scenario = place
+                    .scenario(format!("first-{operation}-{loss_name}"))
+                    .await;
+                let strikes = scenario.strike(operation, *loss);
+                let hold = in_time(&scenario.name, scenario.victim.acquire())
                     .await
-                    .unwrap_or_else(|error| panic!("{}: {error}", day.name));
-                assert!(hold.is_held(), "{}", day.name);
-                day.queue_length(1).await;
-                let second = day.rival.try_acquire().await.expect("an answer");
-                assert!(second.is_none(), "{}: held twice", day.name);
+                    .unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
+                assert!(hold.is_held(), "{}", scenario.name);
+                scenario.queue_length(1).await;
+                let second = scenario.rival.try_acquire().await.expect("an answer");
+                assert!(second.is_none(), "{}: held twice", scenario.name);
                 hold.release().await.expect("it is released");
-                day.assert_all_well(&strikes, 2).await;
+                scenario.assert_all_well(&strikes, 2).await;
             }
         }
     };
-    Town::new().await.each_kind(first_comer).await;
+    Shared::new().await.each_kind(first_comer).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -199,106 +205,115 @@ async fn waiter_gets_its_turn_and_not_sooner_whatever_is_lost_on_the_way_in() {
         let operations = place.operations().iter();
         for &operation in operations.chain(place.operations_of_waiter()) {
             for (loss_name, loss) in LOSSES {
-                let day = place.day(format!("second-{operation}-{loss_name}")).await;
-                let first = day.rival.acquire().await.expect("nobody is before it");
-                let strikes = day.strike(operation, *loss);
-                let waiter = acquire(place.kind.on(&place.victim, &day.name));
-                day.queue_length(2).await;
-                if !place.kind.single_node {
+                let scenario = place
+                    .scenario(format!("second-{operation}-{loss_name}"))
+                    .await;
+                let first = scenario.rival.acquire().await.expect("nobody is before it");
+                let strikes = scenario.strike(operation, *loss);
+                let waiter = acquire(place.kind.on(&place.victim, &scenario.name));
+                scenario.queue_length(2).await;
+                if place.kind.recipe.queues {
                     // Which creates again only when the first one has gone.
-                    day.all_have_struck(&strikes).await;
+                    scenario.all_have_struck(&strikes).await;
                 }
-                day.waits_in_earnest(first.node_path()).await;
-                assert!(!waiter.is_finished(), "{}: held twice", day.name);
+                scenario.waits_in_earnest(first.node_path()).await;
+                assert!(!waiter.is_finished(), "{}: held twice", scenario.name);
                 first.release().await.expect("it is released");
-                let hold = acquired(&day.name, waiter).await;
-                day.queue_length(1).await;
+                let hold = acquired(&scenario.name, waiter).await;
+                scenario.queue_length(1).await;
                 hold.release().await.expect("it is released");
-                day.assert_all_well(&strikes, 3).await;
+                scenario.assert_all_well(&strikes, 3).await;
             }
         }
     };
-    Town::new().await.each_kind(waiter).await;
+    Shared::new().await.each_kind(waiter).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waiter_keeps_its_place_whatever_is_lost_when_it_looks_again() {
     let waiter = async |place: &Place<'_>| {
-        if place.kind.single_node {
+        if !place.kind.recipe.queues {
             // Has no queue to look at.
             return;
         }
         for (loss_name, loss) in LOSSES {
-            let day = place.day(format!("third-{loss_name}")).await;
-            let first = day.rival.acquire().await.expect("nobody is before it");
-            let second = acquire(place.kind.rival_on(&place.town.rival, &day.name));
-            day.queue_length(2).await;
-            let contenders = day.rival.contenders().await.expect("an answer");
-            let path = format!("{}/{}", place.kind.path(&day.name), contenders[1].name);
-            let waiter = acquire(place.kind.on(&place.victim, &day.name));
-            day.queue_length(3).await;
-            day.waits_in_earnest(&path).await;
+            let scenario = place.scenario(format!("third-{loss_name}")).await;
+            let first = scenario.rival.acquire().await.expect("nobody is before it");
+            let second = acquire(place.kind.rival_on(&place.shared.rival, &scenario.name));
+            scenario.queue_length(2).await;
+            let contenders = scenario.rival.contenders().await.expect("an answer");
+            let path = format!("{}/{}", place.kind.path(&scenario.name), contenders[1].name);
+            let waiter = acquire(place.kind.on(&place.victim, &scenario.name));
+            scenario.queue_length(3).await;
+            scenario.waits_in_earnest(&path).await;
 
             // Who goes without having held lets nobody in, so whoever waited has to look.
-            let strikes = day.strike(Operation::GetChildren, *loss);
+            let strikes = scenario.strike(Operation::GetChildren, *loss);
             second.abort();
-            day.queue_length(2).await;
-            day.all_have_struck(&strikes).await;
-            day.waits_in_earnest(first.node_path()).await;
-            assert!(!waiter.is_finished(), "{}: held twice", day.name);
+            scenario.queue_length(2).await;
+            scenario.all_have_struck(&strikes).await;
+            scenario.waits_in_earnest(first.node_path()).await;
+            assert!(!waiter.is_finished(), "{}: held twice", scenario.name);
             first.release().await.expect("it is released");
-            let hold = acquired(&day.name, waiter).await;
-            day.queue_length(1).await;
+            let hold = acquired(&scenario.name, waiter).await;
+            scenario.queue_length(1).await;
             hold.release().await.expect("it is released");
-            day.assert_all_well(&strikes, 4).await;
+            scenario.assert_all_well(&strikes, 4).await;
         }
     };
-    Town::new().await.each_kind(waiter).await;
+    Shared::new().await.each_kind(waiter).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn release_is_done_once_whatever_is_lost_and_takes_nothing_from_the_next_holder() {
     let release = async |place: &Place<'_>| {
         for (loss_name, loss) in LOSSES {
-            let day = place.day(format!("release-{loss_name}")).await;
-            let hold = in_time(&day.name, day.victim.acquire())
+            let scenario = place.scenario(format!("release-{loss_name}")).await;
+            let hold = in_time(&scenario.name, scenario.victim.acquire())
                 .await
-                .unwrap_or_else(|error| panic!("{}: {error}", day.name));
-            let next = acquire(place.kind.rival_on(&place.town.rival, &day.name));
-            day.queue_length(2).await;
+                .unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
+            let next = acquire(place.kind.rival_on(&place.shared.rival, &scenario.name));
+            scenario.queue_length(2).await;
             // Released by a deletion, or by a transaction that says so to the next one.
-            let deletions = day.strike(Operation::Delete, *loss);
-            let transactions = day.strike(Operation::Multi, *loss);
-            in_time(&day.name, hold.release())
+            let deletions = scenario.strike(Operation::Delete, *loss);
+            let transactions = scenario.strike(Operation::Multi, *loss);
+            in_time(&scenario.name, hold.release())
                 .await
-                .unwrap_or_else(|error| panic!("{}: {error}", day.name));
+                .unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
             place.proxy.clear_faults();
             let struck = deletions.iter().chain(&transactions).map(Strikes::count);
             let struck = struck.sum::<u64>() as usize;
-            assert!(struck >= deletions.len(), "{}: struck {struck}", day.name);
-            let next = acquired(&day.name, next).await;
+            assert!(
+                struck >= deletions.len(),
+                "{}: struck {struck}",
+                scenario.name
+            );
+            let next = acquired(&scenario.name, next).await;
             // What the victim still has under way has been answered when this has.
-            day.victim.contenders().await.expect("an answer");
-            assert!(next.is_held(), "{}: {:?}", day.name, next.state());
-            day.queue_length(1).await;
+            scenario.victim.contenders().await.expect("an answer");
+            assert!(next.is_held(), "{}: {:?}", scenario.name, next.state());
+            scenario.queue_length(1).await;
             next.release().await.expect("it is released");
-            day.assert_all_well(&[], 3).await;
+            scenario.assert_all_well(&[], 3).await;
         }
     };
-    Town::new().await.each_kind(release).await;
+    Shared::new().await.each_kind(release).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn parents_are_made_and_the_recipe_held_whichever_create_is_lost() {
     let first_comer = async |place: &Place<'_>| {
         let Place {
-            town, kind, proxy, ..
+            shared,
+            kind,
+            proxy,
+            ..
         } = place;
         for applied in [false, true] {
             // The contender's znode, its missing parents, and the contender's znode again.
-            let day = place.day("parents".to_owned()).await;
+            let scenario = place.scenario("parents".to_owned()).await;
             // A session's first acquisition of a single znode creates its guard.
-            let first = day.victim.acquire().await.expect("it is free");
+            let first = scenario.victim.acquire().await.expect("it is free");
             first.release().await.expect("it is released");
             let before = proxy.counters();
             let undisturbed = kind.on(&place.victim, &format!("parents-0/{applied}"));
@@ -318,12 +333,12 @@ async fn parents_are_made_and_the_recipe_held_whichever_create_is_lost() {
                     .await
                     .unwrap_or_else(|error| panic!("{name}: {error}"));
                 hold.release().await.expect("it is released");
-                assert_no_contender_left(&town.administrator, *kind, &name).await;
-                let creates = creates(&town.administrator, *kind, &name).await;
+                assert_no_contender_left(&shared.administrator, *kind, &name).await;
+                let creates = creates(&shared.administrator, *kind, &name).await;
                 assert_eq!(creates, 1, "{name}");
                 assert_eq!(strikes.count(), 1, "{name}");
             }
         }
     };
-    Town::new().await.each_kind(first_comer).await;
+    Shared::new().await.each_kind(first_comer).await;
 }

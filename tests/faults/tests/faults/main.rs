@@ -9,7 +9,6 @@ mod cut_off_follower;
 mod dropped_holds;
 mod hostile_peers;
 mod isolated_leader;
-mod kinds;
 mod lost_replies;
 mod many_watches;
 mod other_servers;

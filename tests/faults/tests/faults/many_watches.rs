@@ -6,10 +6,9 @@ use tokio::sync::mpsc;
 use zookeeper_recipes_core::{Hold, HoldState, Recipe, Session};
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
+use zookeeper_recipes_suite::{LONG, eventually, in_time, proxy, server, session};
 use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::Proxy;
-
-use crate::support::{LONG, eventually, in_time, proxy, server, session};
 
 const MANY: usize = 3_500;
 
@@ -31,8 +30,8 @@ impl Watching {
     async fn begin() -> Watching {
         let server = server().await;
         let proxy = proxy(&server).await;
-        let others = session(&server.connect_string(), LONG).await;
-        let session = session(&proxy.connect_string(), LONG).await;
+        let others = session(&server, LONG).await;
+        let session = session(&proxy, LONG).await;
         let lock = ExclusiveLock::new(&session, "/locks/mine").expect("a good path");
         let hold = lock.acquire().await.expect("it is free");
         Watching {

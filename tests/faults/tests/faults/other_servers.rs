@@ -8,13 +8,15 @@ use std::time::Instant;
 use futures_util::future::join_all;
 use tokio::time::timeout;
 use zookeeper_recipes_core::{Error, HoldState, Session, SessionState, WaitStrategy};
+use zookeeper_recipes_suite::{
+    KINDS, Kind, LATE, LONG, SHORT, TICK, administrator, eventually, in_time, proxy, server,
+    session,
+};
 use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
-use crate::kinds::{KINDS, Kind};
 use crate::support::{
-    LATE, LONG, SHORT, Succession, TICK, acquire, administrator, assert_no_contender_left,
-    eventually, in_time, proxy, queue_length, server, session, waits_in_earnest,
+    Succession, acquire, assert_no_contender_left, queue_length, waits_in_earnest,
     works_with_each_kind,
 };
 
@@ -45,12 +47,20 @@ async fn proxy_forgetting_sessions(server: &Server) -> Proxy {
 }
 
 /// Has each kind held in one session and waited for in another.
-async fn held_and_awaited(victim: &Session, rival: &Session, day: &str) -> Vec<(Kind, Succession)> {
+async fn held_and_awaited(
+    victim: &Session,
+    rival: &Session,
+    scenario: &str,
+) -> Vec<(Kind, Succession)> {
     let mut successions = Vec::new();
     for &kind in KINDS {
-        let hold = kind.on(victim, day).acquire().await.expect("it is free");
-        let next = acquire(kind.rival_on(rival, day));
-        queue_length(kind, &*kind.rival_on(rival, day), 2).await;
+        let hold = kind
+            .on(victim, scenario)
+            .acquire()
+            .await
+            .expect("it is free");
+        let next = acquire(kind.rival_on(rival, scenario));
+        queue_length(kind, &*kind.rival_on(rival, scenario), 2).await;
         successions.push((kind, Succession::begin(kind.name, hold, next)));
     }
     successions
@@ -60,8 +70,8 @@ async fn held_and_awaited(victim: &Session, rival: &Session, day: &str) -> Vec<(
 async fn holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_next_one_holds() {
     let server = server().await;
     let proxy = proxy_forgetting_sessions(&server).await;
-    let victim = session(&proxy.connect_string(), SHORT).await;
-    let rival = session(&server.connect_string(), LONG).await;
+    let victim = session(&proxy, SHORT).await;
+    let rival = session(&server, LONG).await;
     let successions = held_and_awaited(&victim, &rival, "forgotten").await;
     let forgotten = victim.id();
     proxy.cut();
@@ -79,10 +89,10 @@ async fn waiter_and_newcomer_whose_reconnect_gets_a_new_session_get_their_turn_o
     let server = server().await;
     let administrator = administrator(&server).await;
     let waiting_proxy = proxy_forgetting_sessions(&server).await;
-    let waiting = session(&waiting_proxy.connect_string(), SHORT).await;
+    let waiting = session(&waiting_proxy, SHORT).await;
     let idle_proxy = proxy_forgetting_sessions(&server).await;
-    let idle = session(&idle_proxy.connect_string(), SHORT).await;
-    let rival = session(&server.connect_string(), LONG).await;
+    let idle = session(&idle_proxy, SHORT).await;
+    let rival = session(&server, LONG).await;
     let mut attempts = Vec::new();
     for &kind in KINDS {
         let first = kind.rival_on(&rival, "waiting").acquire().await;
@@ -114,7 +124,7 @@ async fn waiter_and_newcomer_whose_reconnect_gets_a_new_session_get_their_turn_o
 async fn server_that_closes_at_containers_gets_persistent_directories() {
     let server = server().await;
     let proxy = proxy_closing_at(&server, &[CREATE_CONTAINER]).await;
-    let session = session(&proxy.connect_string(), SHORT).await;
+    let session = session(&proxy, SHORT).await;
     works_with_each_kind(&session, "no-containers", 3 * SHORT).await;
     let connections = proxy.counters().connections();
     assert!(connections < CONNECTIONS, "{connections} connections");
@@ -126,7 +136,7 @@ async fn server_that_closes_at_every_create_is_one_clear_error() {
     let server = server().await;
     let attempts = KINDS.iter().map(async |kind| {
         let proxy = proxy_closing_at(&server, &[CREATE, CREATE_CONTAINER]).await;
-        let session = session(&proxy.connect_string(), SHORT).await;
+        let session = session(&proxy, SHORT).await;
         let recipe = kind.on(&session, "unknown");
         let outcome = timeout(3 * SHORT, recipe.acquire()).await;
         let (name, connections) = (kind.name, proxy.counters().connections());
@@ -147,10 +157,10 @@ async fn server_that_closes_at_every_create_is_one_clear_error() {
 #[tokio::test(flavor = "multi_thread")]
 async fn server_that_closes_at_a_removed_watch_costs_a_connection_and_no_hold() {
     let server = server().await;
-    let rival = session(&server.connect_string(), LONG).await;
+    let rival = session(&server, LONG).await;
     for &kind in KINDS {
         let proxy = proxy_closing_at(&server, &[REMOVE_WATCHES]).await;
-        let session = session(&proxy.connect_string(), SHORT).await;
+        let session = session(&proxy, SHORT).await;
         let hold = kind.on(&session, "held").acquire().await;
         let hold = hold.expect("it is free");
         let first = kind.rival_on(&rival, "dropped").acquire().await;
@@ -174,7 +184,7 @@ async fn server_that_closes_at_a_removed_watch_costs_a_connection_and_no_hold() 
         let connections = proxy.counters().connections();
         assert!(connections < 5, "{kind:?}: {connections} connections");
         let removed = proxy.counters().of(Operation::RemoveWatches).requests;
-        let watches = !matches!(kind.strategy, WaitStrategy::Poll(_));
+        let watches = !matches!(kind.strategy(), WaitStrategy::Poll(_));
         assert_eq!(removed > 0, watches, "{kind:?}: {removed} removed");
     }
 }
@@ -183,8 +193,8 @@ async fn server_that_closes_at_a_removed_watch_costs_a_connection_and_no_hold() 
 async fn server_that_closes_at_watches_told_again_gets_a_new_session_and_no_loop() {
     let server = server().await;
     let proxy = proxy_closing_at(&server, &SET_WATCHES).await;
-    let victim = session(&proxy.connect_string(), SHORT).await;
-    let rival = session(&server.connect_string(), LONG).await;
+    let victim = session(&proxy, SHORT).await;
+    let rival = session(&server, LONG).await;
     let first = KINDS[0].on(&rival, "awaited").acquire().await;
     let first = first.expect("it is free");
     let waiter = acquire(KINDS[0].on(&victim, "awaited"));

@@ -6,13 +6,13 @@ use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
 use tokio::time::timeout;
 use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_suite::{
+    KINDS, Kind, LONG, administrator, create, in_time, proxy, server, session,
+};
 use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
-use crate::kinds::{KINDS, Kind};
-use crate::support::{
-    LONG, acquire, acquired, administrator, create, in_time, proxy, server, session,
-};
+use crate::support::{acquire, acquired};
 
 /// Those of `org.apache.zookeeper.KeeperException.Code`, none, and one that nobody has.
 const CODES: &[i32] = &[
@@ -61,7 +61,7 @@ struct Victim {
 impl Victim {
     async fn new(server: &Server, operation: Operation, code: i32) -> Victim {
         let proxy = proxy(server).await;
-        let session = session(&proxy.connect_string(), SESSION).await;
+        let session = session(&proxy, SESSION).await;
         Victim {
             proxy,
             session,
@@ -70,23 +70,23 @@ impl Victim {
         }
     }
 
-    fn day(&self, contended: bool) -> String {
+    fn scenario(&self, contended: bool) -> String {
         format!("refused-{}{}-{contended}", self.operation, self.code)
     }
 
     /// Tries all there is to try with a recipe.
     async fn try_all(&self, kind: Kind, contended: bool) {
-        let day = self.day(contended);
-        let recipe = kind.on(&self.session, &day);
+        let scenario = self.scenario(contended);
+        let recipe = kind.on(&self.session, &scenario);
         let acquiring = recipe.acquire_timeout(DEADLINE);
-        if let Ok(hold) = in_time(&day, acquiring).await {
-            assert!(!contended, "{kind:?} {day}: held twice");
+        if let Ok(hold) = in_time(&scenario, acquiring).await {
+            assert!(!contended, "{kind:?} {scenario}: held twice");
             let write = hold.transaction().set_data(STORED, b"");
             let _ = timeout(DEADLINE, write.commit()).await;
             let _ = timeout(DEADLINE, hold.release()).await;
         }
         if let Ok(Ok(Some(hold))) = timeout(DEADLINE, recipe.try_acquire()).await {
-            assert!(!contended, "{kind:?} {day}: held twice");
+            assert!(!contended, "{kind:?} {scenario}: held twice");
             let _ = timeout(DEADLINE, hold.release()).await;
         }
         let _ = timeout(DEADLINE, recipe.contenders()).await;
@@ -96,7 +96,7 @@ impl Victim {
     async fn live_through_refusals(self, rival: &Session, cases: &[(Kind, bool)]) {
         let mut firsts = Vec::new();
         for (kind, _) in cases.iter().filter(|(_, contended)| *contended) {
-            let recipe = kind.rival_on(rival, &self.day(true));
+            let recipe = kind.rival_on(rival, &self.scenario(true));
             firsts.push(recipe.acquire().await.expect("it is free"));
         }
         let fault = Fault::on(self.operation).repeatedly().refused(self.code);
@@ -120,14 +120,14 @@ impl Victim {
         );
         // What could not be deleted goes with the session at the latest.
         self.proxy.clear_faults();
-        let days = [false, true].map(|contended| self.day(contended));
+        let scenarios = [false, true].map(|contended| self.scenario(contended));
         in_time("the close", self.session.close()).await;
         for first in firsts {
             first.release().await.expect("it is released");
         }
         for (kind, contended) in cases {
-            let day = &days[usize::from(*contended)];
-            let hold = acquired(day, acquire(kind.rival_on(rival, day))).await;
+            let scenario = &scenarios[usize::from(*contended)];
+            let hold = acquired(scenario, acquire(kind.rival_on(rival, scenario))).await;
             hold.release().await.expect("it is released");
         }
     }
@@ -137,7 +137,7 @@ impl Victim {
 async fn every_error_code_ends_in_an_error_or_a_deadline_and_bars_nobody_else() {
     let server = server().await;
     create(&administrator(&server).await, STORED).await;
-    let rival = session(&server.connect_string(), LONG).await;
+    let rival = session(&server, LONG).await;
     let cases: Vec<(Kind, bool)> = KINDS
         .iter()
         .flat_map(|kind| [(*kind, false), (*kind, true)])
@@ -160,7 +160,7 @@ async fn answer_that_never_changes_is_asked_for_ever_more_rarely() {
     const NODE_EXISTS: i32 = -110;
     let server = server().await;
     create(&administrator(&server).await, STORED).await;
-    let rival = session(&server.connect_string(), LONG).await;
+    let rival = session(&server, LONG).await;
     let answers = [
         (Operation::Create, MARSHALLING_ERROR),
         (Operation::Create, NODE_EXISTS),

@@ -7,88 +7,47 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::join_all;
 use zookeeper_client::Client;
 use zookeeper_recipes_core::{FencingToken, Hold, QueueOptions, Recipe, Session};
-use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_interop::can_run;
-use zookeeper_recipes_lock::ExclusiveLock;
-use zookeeper_recipes_rwlock::RwLock;
-use zookeeper_recipes_semaphore::Semaphore;
+use zookeeper_recipes_suite::{
+    ELECTION, Judge, LOCK, LONG, PATIENCE, RWLOCK, SEMAPHORE, TICK, TestedRecipe, WRITER,
+    administrator, children, create, eventually, in_time, proxy, session,
+};
 use zookeeper_recipes_testkit::proxy::{Counters, Operation, Proxy};
 use zookeeper_recipes_testkit::{Installation, Server, ServerOptions};
-
-use crate::support::{
-    LONG, PATIENCE, TICK, administrator, children, create, eventually, in_time, proxy, session,
-};
 
 /// The number of the first contender; seven more get one of their own.
 const NEXT: i32 = 2_147_483_640;
 const CONTENDERS: usize = 50;
 const SESSIONS: usize = 10;
-const PERMITS: u32 = 4;
+const PERMITS: u64 = 4;
 /// What a holder writes to, for the server to judge whether it holds.
 const STORED: &str = "/stored";
 
 const NO_COMPILER: &str = "no Java compiler: `cargo xtask install` installs it on Debian and its \
     kin (default-jdk-headless); elsewhere install a JDK and set JAVA_HOME to its directory";
 
-/// What a contender is after.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
-    Lock,
-    Write,
-    Read,
-    Permits(u32),
-    Lead,
-}
+/// A recipe, and what its contenders weigh by their numbers.
+type Subject = (TestedRecipe, fn(usize) -> u64);
 
-impl Wish {
-    /// The recipe at `path`, whose contender says that it is this one of them.
-    fn at(self, session: &Session, path: &str, number: usize) -> Box<dyn Recipe> {
-        let number = number.to_string();
-        let options = QueueOptions::new().data(number.as_str());
-        let shared = |options| RwLock::with_options(session, path, options).expect("a path");
-        match self {
-            Wish::Lock => {
-                Box::new(ExclusiveLock::with_options(session, path, options).expect("a path"))
-            }
-            Wish::Write => Box::new(shared(options).write().clone()),
-            Wish::Read => Box::new(shared(options).read().clone()),
-            Wish::Permits(weight) => {
-                let semaphore = Semaphore::with_options(session, path, PERMITS, options);
-                let permits = semaphore.expect("a path").permits(weight);
-                Box::new(permits.expect("there are as many"))
-            }
-            Wish::Lead => Box::new(LeaderElection::new(session, path, number).expect("a path")),
-        }
-    }
-
-    /// Whether it may come true while these, who came before, have not begun to leave.
-    fn agrees_with(self, before: &[Wish]) -> bool {
-        let weights = before.iter().map(|wish| match wish {
-            Wish::Permits(weight) => *weight,
-            _ => 1,
-        });
-        match self {
-            Wish::Lock | Wish::Write | Wish::Lead => before.is_empty(),
-            Wish::Read => before.iter().all(|wish| *wish == Wish::Read),
-            Wish::Permits(weight) => weights.sum::<u32>() + weight <= PERMITS,
-        }
-    }
-}
-
-/// What the contenders of a recipe are after, by their numbers.
-type Wishes = fn(usize) -> Wish;
-
-const RECIPES: &[(&str, Wishes)] = &[
-    ("lock", |_| Wish::Lock),
-    ("read-write", |number| match number % 3 {
-        0 => Wish::Write,
-        _ => Wish::Read,
+const RECIPES: &[Subject] = &[
+    (LOCK, |_| 1),
+    (RWLOCK, |number| match number % 3 {
+        0 => WRITER,
+        _ => 1,
     }),
-    ("semaphore", |number| {
-        Wish::Permits(1 + number as u32 % (PERMITS - 1))
+    (SEMAPHORE.of(PERMITS), |number| {
+        1 + number as u64 % (PERMITS - 1)
     }),
-    ("election", |_| Wish::Lead),
+    (ELECTION, |_| 1),
 ];
+
+/// The recipe at `path`, whose contender says that it is this one of them.
+fn contender(session: &Session, path: &str, number: usize) -> Box<dyn Recipe> {
+    let (recipe, weight) = subject_of(path);
+    let options = QueueOptions::new().data(number.to_string());
+    let made = recipe.make(session, path, weight(number), options);
+    made.expect("a good path")
+}
 
 /// How contenders come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,39 +61,35 @@ enum Come {
 /// The queue as the server knows it: who came when, and who has not left.
 #[derive(Debug)]
 struct Queue {
-    wishes: Wishes,
+    weight: fn(usize) -> u64,
+    judge: Judge,
     /// By the znodes' `czxid`.
-    present: Mutex<BTreeMap<FencingToken, usize>>,
+    numbers: Mutex<BTreeMap<FencingToken, usize>>,
 }
 
 impl Queue {
-    /// Judges a grant.
-    fn granted(&self, number: usize, hold: &Hold) {
-        let present = self.present.lock().expect("no panic within");
-        let token = hold.fencing_token();
-        assert_eq!(present.get(&token), Some(&number), "{token}");
-        let before: Vec<Wish> = present
-            .range(..token)
-            .map(|(_, number)| (self.wishes)(*number))
-            .collect();
-        let wish = (self.wishes)(number);
-        assert!(
-            wish.agrees_with(&before),
-            "{wish:?} of {number} granted before its turn: after {before:?}"
-        );
-    }
-
-    /// Said before the release is sent, so that nobody is let in by it unnoticed.
-    fn leaves(&self, hold: &Hold) {
-        let mut present = self.present.lock().expect("no panic within");
-        present.remove(&hold.fencing_token());
+    /// All have come.
+    fn come(&self, numbers: BTreeMap<FencingToken, usize>) {
+        for (token, number) in &numbers {
+            self.judge.came(*token, (self.weight)(*number));
+        }
+        *self.numbers.lock().expect("no panic within") = numbers;
     }
 
     async fn hold_and_leave(&self, number: usize, hold: Hold) {
-        self.granted(number, &hold);
+        let token = hold.fencing_token();
+        let known = self
+            .numbers
+            .lock()
+            .expect("no panic within")
+            .get(&token)
+            .copied();
+        assert_eq!(known, Some(number), "{token}");
+        let granted = self.judge.granted(number, (self.weight)(number), &hold);
         let write = hold.transaction().set_data(STORED, b"");
         write.commit().await.expect("the server says it is held");
-        self.leaves(&hold);
+        // Said before the release is sent, so that nobody is let in by it unnoticed.
+        self.judge.letting_go(granted);
         hold.release().await.expect("it is released");
     }
 }
@@ -156,10 +111,9 @@ impl Place {
             // An empty directory that were removed would begin anew.
             .container_check_interval(60 * PATIENCE);
         let mut server = Server::start(options).await.expect("a server starts");
-        let before = session(&server.connect_string(), LONG).await;
+        let before = session(&server, LONG).await;
         for path in paths {
-            let (_, wishes) = recipe_of(path);
-            let hold = wishes(0).at(&before, path, 0).acquire().await;
+            let hold = contender(&before, path, 0).acquire().await;
             let hold = hold.expect("nobody is there");
             hold.release().await.expect("it is released");
         }
@@ -178,7 +132,7 @@ impl Place {
         let connect_string = proxy.connect_string();
         let sessions = join_all((0..SESSIONS).map(|_| session(&connect_string, LONG))).await;
         Place {
-            onlooker: session(&server.connect_string(), LONG).await,
+            onlooker: session(&server, LONG).await,
             server,
             administrator,
             proxy,
@@ -187,9 +141,7 @@ impl Place {
     }
 
     fn recipe(&self, path: &str, number: usize) -> Box<dyn Recipe> {
-        let (_, wishes) = recipe_of(path);
-        let session = &self.sessions[number % SESSIONS];
-        wishes(number).at(session, path, number)
+        contender(&self.sessions[number % SESSIONS], path, number)
     }
 
     /// The contenders by their `czxid`, and the numbers that the server gave them in that order.
@@ -216,10 +168,11 @@ impl Place {
     /// server gave.
     async fn contend(&self, path: &str, come: Come) -> (Counters, Vec<i32>) {
         let before = self.proxy.counters();
-        let (_, wishes) = recipe_of(path);
+        let (recipe, weight) = subject_of(path);
         let queue = Arc::new(Queue {
-            wishes,
-            present: Mutex::default(),
+            weight,
+            judge: Judge::of_order(recipe),
+            numbers: Mutex::default(),
         });
         // Holds until all have come.
         let first = self.recipe(path, 0).acquire().await.expect("it is free");
@@ -241,8 +194,8 @@ impl Place {
         self.wait_for(path, CONTENDERS + 1).await;
         let (present, sequences) = self.queue(path).await;
         let in_order: Vec<FencingToken> = present.keys().copied().collect();
-        *queue.present.lock().expect("no panic within") = present;
-        let seen = wishes(0).at(&self.onlooker, path, 0).contenders().await;
+        queue.come(present);
+        let seen = contender(&self.onlooker, path, 0).contenders().await;
         let seen = seen.expect("an answer");
         let seen: Vec<FencingToken> = seen.iter().map(|entry| entry.fencing_token).collect();
         assert_eq!(seen, in_order, "{path}: first come, first in the queue");
@@ -263,8 +216,8 @@ impl Place {
 }
 
 /// The recipe that a path is for.
-fn recipe_of(path: &str) -> (&'static str, Wishes) {
-    let is_there = |(name, _): &&(&str, _)| path.split('/').nth(1) == Some(name);
+fn subject_of(path: &str) -> Subject {
+    let is_there = |(recipe, _): &&Subject| path.split('/').nth(1) == Some(recipe.name);
     *RECIPES.iter().find(is_there).expect("one of them")
 }
 
@@ -297,10 +250,12 @@ async fn first_come_first_served_and_no_more_than_may_across_the_end_of_the_crea
     let at_the_end = |name: &str, come: Come| format!("/{name}/{come:?}");
     let paths: Vec<String> = RECIPES
         .iter()
-        .flat_map(|(name, _)| [Come::InTurn, Come::AtOnce].map(|come| at_the_end(name, come)))
+        .flat_map(|(recipe, _)| {
+            [Come::InTurn, Come::AtOnce].map(|come| at_the_end(recipe.name, come))
+        })
         .collect();
     let place = Place::new(&paths).await;
-    for (name, _) in RECIPES {
+    for (TestedRecipe { name, .. }, _) in RECIPES {
         let (before, _) = place
             .contend(&format!("/{name}/before"), Come::AtOnce)
             .await;
@@ -338,7 +293,7 @@ async fn first_come_first_served_and_no_more_than_may_across_the_end_of_the_crea
                 assert!(rest <= ordinary * 1.25, "{path}: {counters:?}");
             }
         }
-        for path in paths.iter().filter(|path| recipe_of(path).0 == *name) {
+        for path in paths.iter().filter(|path| subject_of(path).0.name == *name) {
             assert!(children(&place.administrator, path).await.is_empty());
         }
     }

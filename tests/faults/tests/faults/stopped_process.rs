@@ -2,50 +2,43 @@
 
 use std::io::{BufRead, Write};
 use std::process::Stdio;
-use std::sync::Mutex;
 use std::time::Instant;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::ChildStdout;
 use zookeeper_recipes_core::{FencingToken, Hold};
-
-use crate::kinds::KINDS;
-use crate::support::{
-    LONG, SHORT, acquire, acquired, administrator, assert_nothing_left, create, in_time,
-    queue_length, server, session,
+use zookeeper_recipes_suite::{
+    KINDS, LONG, SHORT, administrator, create, in_time, server, session,
 };
+use zookeeper_recipes_testkit::history::History;
+
+use crate::support::{acquire, acquired, assert_nothing_left, queue_length};
 
 /// Set for the child process that is to hold, and to look when it is told to.
 const HOLDER: &str = "ZOOKEEPER_RECIPES_STOPPED_HOLDER";
 const TEST: &str =
     "stopped_process::holder_that_was_stopped_knows_at_first_look_and_is_refused_everywhere";
-const DAY: &str = "stopped";
+const SCENARIO: &str = "stopped";
 /// Before each line that the holder has to say, which stands among those of the test harness.
 const SAYS: &str = "the holder says: ";
 
-/// Refuses whoever holds an older token than the newest it has seen.
-#[derive(Default)]
-struct Resource {
-    newest: Mutex<Option<FencingToken>>,
-}
-
-impl Resource {
-    fn accepts(&self, token: FencingToken) -> bool {
-        let mut newest = self.newest.lock().expect("no panic within");
-        let accepted = newest.is_none_or(|newest| token >= newest);
-        if accepted {
-            *newest = Some(token);
-        }
-        accepted
-    }
+/// Whether a store accepts a write with this token.
+fn accepts(store: &mut History, token: FencingToken) -> bool {
+    // What a holder of this process holds is not asked for.
+    let (accepted, _) = store.stored(u64::MAX, 1, token);
+    accepted
 }
 
 async fn be_the_holder(connect_string: &str) {
     let session = session(connect_string, SHORT).await;
     let mut holds: Vec<Hold> = Vec::new();
     for &kind in KINDS {
-        let hold = kind.on(&session, DAY).acquire().await.expect("it is free");
+        let hold = kind
+            .on(&session, SCENARIO)
+            .acquire()
+            .await
+            .expect("it is free");
         say(&format!("{}", hold.fencing_token().get()));
         holds.push(hold);
     }
@@ -105,18 +98,18 @@ async fn holder_that_was_stopped_knows_at_first_look_and_is_refused_everywhere()
         .expect("the holder starts");
     let mut told = holder.stdin.take().expect("a pipe");
     let mut said = BufReader::new(holder.stdout.take().expect("a pipe")).lines();
-    let resources: Vec<Resource> = KINDS.iter().map(|_| Resource::default()).collect();
+    let mut stores: Vec<History> = KINDS.iter().map(|_| History::new(1)).collect();
     let mut old_tokens = Vec::new();
-    for resource in &resources {
+    for store in &mut stores {
         let token = hear(&mut said).await.parse::<i64>().expect("a token");
         old_tokens.push(FencingToken::from(token));
-        assert!(resource.accepts(FencingToken::from(token)));
+        assert!(accepts(store, FencingToken::from(token)));
     }
-    let rival = session(&server.connect_string(), LONG).await;
+    let rival = session(&server, LONG).await;
     let mut successions = Vec::new();
     for &kind in KINDS {
-        successions.push(acquire(kind.rival_on(&rival, DAY)));
-        queue_length(kind, &*kind.rival_on(&rival, DAY), 2).await;
+        successions.push(acquire(kind.rival_on(&rival, SCENARIO)));
+        queue_length(kind, &*kind.rival_on(&rival, SCENARIO), 2).await;
     }
 
     let id = i32::try_from(holder.id().expect("it lives")).expect("an id");
@@ -130,22 +123,22 @@ async fn holder_that_was_stopped_knows_at_first_look_and_is_refused_everywhere()
     .expect("it is stopped");
     let stopped = Instant::now();
     let mut holds = Vec::new();
-    for (succession, resource) in successions.into_iter().zip(&resources) {
+    for (succession, store) in successions.into_iter().zip(&mut stores) {
         let hold = acquired("the next one", succession).await;
-        assert!(resource.accepts(hold.fencing_token()), "it is a newer one");
+        assert!(accepts(store, hold.fencing_token()), "it is a newer one");
         holds.push(hold);
     }
     hold_still_until(stopped + 2 * SHORT).await;
     told.write_all(b"look\n").await.expect("it is told");
     kill_process(id, Signal::CONT).expect("it goes on");
 
-    for ((kind, resource), old_token) in KINDS.iter().zip(&resources).zip(old_tokens) {
+    for ((kind, store), old_token) in KINDS.iter().zip(&mut stores).zip(old_tokens) {
         let looked = hear(&mut said).await;
         // A lock that is one znode cannot tell by its path who is writing: see `SingleNode`.
         let (held, written) = looked.split_once(' ').expect("two words");
         assert_eq!(held, "false", "{kind:?}: at first look");
         assert_eq!(written, "false", "{kind:?}: the guarded write");
-        assert!(!resource.accepts(old_token), "{kind:?}: the old token");
+        assert!(!accepts(store, old_token), "{kind:?}: the old token");
     }
     let (data, _) = administrator
         .get_data("/stored")
@@ -159,7 +152,7 @@ async fn holder_that_was_stopped_knows_at_first_look_and_is_refused_everywhere()
     let status = in_time("the holder ends", holder.wait()).await;
     assert!(status.expect("it can be awaited").success());
     for &kind in KINDS {
-        assert_nothing_left(&server, &administrator, kind, DAY).await;
+        assert_nothing_left(&server, &administrator, kind, SCENARIO).await;
     }
 }
 

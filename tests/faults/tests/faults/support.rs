@@ -5,79 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
-use zookeeper_client::{Acls, Client, CreateMode};
-use zookeeper_recipes_core::{
-    ConnectOptions, Error, Hold, LossReason, Recipe, Session, WaitStrategy,
-};
+use zookeeper_client::Client;
+use zookeeper_recipes_core::{Error, Hold, LossReason, Recipe, Session, WaitStrategy};
+use zookeeper_recipes_suite::{self as suite, KINDS, Kind, eventually, in_time};
+use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
-use zookeeper_recipes_testkit::{Server, ServerOptions};
-
-use crate::kinds::{KINDS, Kind};
-
-pub(crate) const TICK: Duration = Duration::from_millis(500);
-/// For tests that wait for a session's expiry.
-pub(crate) const SHORT: Duration = Duration::from_secs(3);
-/// For tests in which no session may expire, however busy the machine.
-pub(crate) const LONG: Duration = Duration::from_secs(20);
-/// How much later than it should something may come on a busy machine.
-pub(crate) const LATE: Duration = Duration::from_secs(15);
-/// Longer than anything here may take: a test that gets there has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-
-pub(crate) async fn server() -> Server {
-    Server::start(ServerOptions::new().tick_time(TICK))
-        .await
-        .expect("a server starts")
-}
-
-pub(crate) async fn proxy(server: &Server) -> Proxy {
-    Proxy::start(server.connect_string())
-        .await
-        .expect("a proxy starts")
-}
-
-pub(crate) async fn session(connect_string: &str, timeout: Duration) -> Session {
-    session_told(connect_string, timeout, TICK).await
-}
-
-/// A session with servers of this tick.
-pub(crate) async fn session_told(
-    connect_string: &str,
-    timeout: Duration,
-    tick: Duration,
-) -> Session {
-    let options = ConnectOptions::new()
-        .session_timeout(timeout)
-        .connection_timeout(PATIENCE)
-        .tick(tick);
-    Session::connect_with(connect_string, options)
-        .await
-        .expect("a session opens")
-}
-
-/// A client beside the sessions under test, for what administrators and others do.
-pub(crate) async fn administrator(server: &Server) -> Client {
-    Client::connector()
-        .with_session_timeout(LONG)
-        .connect(&server.connect_string())
-        .await
-        .expect("a client connects")
-}
-
-pub(crate) async fn create(client: &Client, path: &str) {
-    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
-    client
-        .create(path, b"", &options)
-        .await
-        .expect("a znode can be created");
-}
-
-/// A number that the environment may give.
-pub(crate) fn number(variable: &str) -> Option<u64> {
-    let value = std::env::var(variable).ok()?;
-    let number = value.parse();
-    Some(number.unwrap_or_else(|_| panic!("{variable} is {value:?}, which is no number")))
-}
 
 /// Does work in a thread with a runtime of its own, which it may block.
 pub(crate) fn in_own_runtime<T: Send + 'static>(
@@ -92,37 +24,11 @@ pub(crate) fn in_own_runtime<T: Send + 'static>(
     })
 }
 
-/// Waits for something that must not hang.
-pub(crate) async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, work).await {
-        Ok(done) => done,
-        Err(_) => panic!("{what}: not within {PATIENCE:?}"),
-    }
-}
-
-/// Waits until a condition holds.
-pub(crate) async fn eventually<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
-    let met = async {
-        while !condition().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    in_time(what, met).await;
-}
-
-/// Waits until so many contenders stand in the queue, as somebody sees who is well connected.
-/// A recipe without a queue shows its holder only.
+/// Waits until so many contenders stand in the queue, by the view of this recipe's session. A
+/// recipe without a queue shows its holder only.
 pub(crate) async fn queue_length(kind: Kind, recipe: &dyn Recipe, length: usize) {
-    let length = if kind.single_node {
-        length.min(1)
-    } else {
-        length
-    };
-    eventually("the contenders have queued", || async {
-        let contenders = recipe.contenders().await.expect("the queue can be read");
-        contenders.len() == length
-    })
-    .await;
+    let most = if kind.recipe.queues { length } else { 1 };
+    suite::queue_length(recipe, length.min(most)).await;
 }
 
 pub(crate) type Acquiring = JoinHandle<Result<Hold, Error>>;
@@ -140,21 +46,26 @@ pub(crate) async fn acquired(what: &str, acquiring: Acquiring) -> Hold {
 
 /// Each kind can be acquired and released within this time, though the session may have to be
 /// opened anew for that.
-pub(crate) async fn works_with_each_kind(session: &Session, day: &str, most: Duration) {
+pub(crate) async fn works_with_each_kind(session: &Session, scenario: &str, most: Duration) {
     for &kind in KINDS {
         let acquiring = async {
             loop {
-                match kind.on(session, day).acquire().await {
+                match kind.on(session, scenario).acquire().await {
                     Err(Error::SessionOver { .. }) => {}
                     acquired => return acquired,
                 }
             }
         };
         let Ok(acquired) = tokio::time::timeout(most, acquiring).await else {
-            panic!("{} {day}: not acquired within {most:?}", kind.name);
+            panic!("{} {scenario}: not acquired within {most:?}", kind.name);
         };
-        let hold = acquired.unwrap_or_else(|error| panic!("{} {day}: {error}", kind.name));
-        assert!(hold.is_held(), "{} {day}: {:?}", kind.name, hold.state());
+        let hold = acquired.unwrap_or_else(|error| panic!("{} {scenario}: {error}", kind.name));
+        assert!(
+            hold.is_held(),
+            "{} {scenario}: {:?}",
+            kind.name,
+            hold.state()
+        );
         hold.release().await.expect("it is released");
     }
 }
@@ -223,17 +134,10 @@ impl Succession {
     }
 }
 
-pub(crate) async fn children(client: &Client, path: &str) -> Vec<String> {
-    match client.list_children(path).await {
-        Err(zookeeper_client::Error::NoNode) => Vec::new(),
-        children => children.expect("the children can be listed"),
-    }
-}
-
 /// How many contenders were ever created.
-pub(crate) async fn creates(client: &Client, kind: Kind, day: &str) -> i32 {
+pub(crate) async fn creates(client: &Client, kind: Kind, scenario: &str) -> i32 {
     let stat = client
-        .check_stat(&kind.directory(day))
+        .check_stat(&kind.directory(scenario))
         .await
         .expect("an answer")
         .expect("the directory is there");
@@ -248,7 +152,7 @@ pub(crate) async fn waits_in_earnest(kind: Kind, server: &Server, proxy: &Proxy,
     let before = lists();
     eventually("it waits in earnest", || async {
         let watches = server.watches().await.expect("an answer");
-        match kind.strategy {
+        match kind.strategy() {
             WaitStrategy::Predecessor => watches.contains_key(path),
             WaitStrategy::Parent => {
                 // Those on children are counted, and not listed.
@@ -263,21 +167,15 @@ pub(crate) async fn waits_in_earnest(kind: Kind, server: &Server, proxy: &Proxy,
 }
 
 /// Waits until no contender and no watch is left on the server.
-pub(crate) async fn assert_nothing_left(server: &Server, client: &Client, kind: Kind, day: &str) {
-    assert_no_contender_left(client, kind, day).await;
-    assert_no_watch_left(server).await;
+pub(crate) async fn assert_nothing_left(
+    server: &Server,
+    client: &Client,
+    kind: Kind,
+    scenario: &str,
+) {
+    suite::assert_nothing_left_in(server, client, &kind.directory(scenario)).await;
 }
 
-pub(crate) async fn assert_no_contender_left(client: &Client, kind: Kind, day: &str) {
-    eventually("no contender is left", || async {
-        children(client, &kind.directory(day)).await.is_empty()
-    })
-    .await;
-}
-
-pub(crate) async fn assert_no_watch_left(server: &Server) {
-    eventually("no watch is left", || async {
-        server.monitor().await.expect("the server answers").watches == 0
-    })
-    .await;
+pub(crate) async fn assert_no_contender_left(client: &Client, kind: Kind, scenario: &str) {
+    suite::assert_directory_empty(client, &kind.directory(scenario)).await;
 }
