@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use zookeeper_recipes_core::Recipe;
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_lock::ExclusiveLock;
+use zookeeper_recipes_suite::{LONG, queue_length, session};
 
 use crate::peers::{Peer, available};
-use crate::process::{Contenders, LOOK, Language, PATIENCE, Referee, Task, until};
-use crate::support::{TICK, server, session};
+use crate::process::{Contenders, Language, PATIENCE, Referee, Task, until};
+use crate::support::{TICK, server};
 
 const PATH: &str = "/shared";
 
@@ -18,7 +19,7 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
 /// Each of these holds, and is killed while the next one waits.
 async fn kill_one_after_the_other(languages: &[Language], mode: &str) {
     let server = server().await;
-    let observer = session(&server).await;
+    let observer = session(&server, LONG).await;
     let recipe: &dyn Recipe = match mode {
         "latch" => &LeaderElection::new(&observer, PATH, "observer").expect("a good path"),
         _ => &ExclusiveLock::new(&observer, PATH).expect("a good path"),
@@ -44,15 +45,8 @@ async fn kill_one_after_the_other(languages: &[Language], mode: &str) {
     for pair in languages.windows(2) {
         let (current, next) = (pair[0], pair[1]);
         let waiter = start(next);
-        let deadline = Instant::now() + PATIENCE;
-        let queue = loop {
-            let queue = recipe.contenders().await.expect("the queue can be read");
-            if queue.len() == 2 {
-                break queue;
-            }
-            assert!(Instant::now() < deadline, "{next:?} does not queue");
-            tokio::time::sleep(LOOK).await;
-        };
+        queue_length(recipe, 2).await;
+        let queue = recipe.contenders().await.expect("the queue can be read");
         let name = |language: Language| format!("{}{mode}-0", language.prefix()).into_bytes();
         assert_eq!(
             [&queue[0].data, &queue[1].data],

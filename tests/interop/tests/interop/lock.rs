@@ -1,8 +1,10 @@
 //! The exclusive lock, shared with Curator's and kazoo's.
 
+use zookeeper_recipes_suite::LONG;
+
 use crate::peers::{Peer, available};
 use crate::process::{Contenders, Language, PATIENCE, Referee, Task, until};
-use crate::support::{Group, LONG_SESSION, assert_mixed, contend, server};
+use crate::support::{Group, assert_mixed, contend, server};
 
 /// Of each language.
 const CONTENDERS: usize = 10;
@@ -76,7 +78,7 @@ async fn pairs_that_must_not_share_a_path_hold_together() {
         let task = Task {
             connect_string: server.connect_string(),
             path: &format!("/shared-{place}"),
-            session_timeout: LONG_SESSION,
+            session_timeout: LONG,
             turns: 1,
             stay: PATIENCE,
         };

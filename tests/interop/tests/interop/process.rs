@@ -14,7 +14,7 @@ use crate::peers::Peer;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
 
 /// How often something is looked at that cannot be waited for.
-pub(crate) const LOOK: Duration = Duration::from_millis(10);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Whose contenders they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

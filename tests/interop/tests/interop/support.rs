@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use zookeeper_recipes_core::{ConnectOptions, Session};
 use zookeeper_recipes_interop::Report;
+use zookeeper_recipes_suite::{LONG, server_with};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 use crate::process::{Contenders, Language, Referee, Task, all_done};
@@ -12,22 +12,10 @@ use crate::process::{Contenders, Language, Referee, Task, all_done};
 /// The contenders of one language: how many of each mode.
 pub(crate) type Group<'a> = (Language, &'a [(&'a str, usize)]);
 
-/// Where the expiry of sessions is not the point, none may expire on a busy machine.
-pub(crate) const LONG_SESSION: Duration = Duration::from_secs(20);
-
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
 pub(crate) async fn server() -> Server {
-    Server::start(ServerOptions::new().tick_time(TICK))
-        .await
-        .expect("a server starts")
-}
-
-pub(crate) async fn session(server: &Server) -> Session {
-    let options = ConnectOptions::new().session_timeout(LONG_SESSION);
-    Session::connect_with(&server.connect_string(), options)
-        .await
-        .expect("a session opens")
+    server_with(ServerOptions::new().tick_time(TICK)).await
 }
 
 /// Lets all groups contend at once, each contender for so many turns, and checks that they have
@@ -40,7 +28,7 @@ pub(crate) async fn contend(groups: &[Group<'_>], turns: usize) -> Report {
     let task = Task {
         connect_string: server.connect_string(),
         path: "/shared",
-        session_timeout: LONG_SESSION,
+        session_timeout: LONG,
         turns,
         // Longer than a wrong handover takes, so that it would be seen.
         stay: Duration::from_millis(2),
