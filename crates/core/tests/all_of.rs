@@ -6,19 +6,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use zookeeper_recipes_core::{AllOf, ConnectOptions, Error, LossReason, Queue, Recipe, Session};
+use zookeeper_recipes_suite::{PATIENCE, server};
+use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::simulation::{Fault, FaultKind, Simulation, SimulationOptions};
-use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 use support::First;
-
-/// Longer than anything here may take: a test that gets there has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-async fn server() -> Server {
-    Server::start(ServerOptions::new())
-        .await
-        .expect("a server starts")
-}
 
 async fn session(server: &Server) -> Session {
     Session::connect(&server.connect_string())
