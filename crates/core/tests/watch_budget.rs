@@ -13,6 +13,7 @@ use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, Error, Hold, HoldState, InvalidInput, LossReason, Queue, QueueView,
     Recipe, Rule, Session, SingleNode, Verdict,
 };
+use zookeeper_recipes_suite::simulated_session as open;
 use zookeeper_recipes_testkit::simulation::{RequestKind, Simulation, SimulationOptions};
 
 use support::First;
@@ -53,12 +54,6 @@ fn simulation() -> Simulation {
         trace_limit: 0,
         ..SimulationOptions::default()
     })
-}
-
-async fn open(simulation: &Simulation, process: &str) -> Session {
-    Session::open(simulation.ensemble(process), ConnectOptions::new())
-        .await
-        .expect("a session opens")
 }
 
 fn lock(session: &Session, path: &str) -> Queue {

@@ -4,32 +4,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::join_all;
 use tokio::task::JoinSet;
 use zookeeper_recipes_core::ensemble::CreateMode;
 use zookeeper_recipes_core::{Identity, NodePath};
 use zookeeper_recipes_rwlock::{
-    ConnectOptions, Error, Hold, LossReason, QueueOptions, Recipe, RwLock, Session, WaitStrategy,
+    Error, Hold, LossReason, QueueOptions, Recipe, RwLock, Session, WaitStrategy,
 };
 use zookeeper_recipes_suite::{
-    Judge, PATIENCE, RWLOCK, WRITER, assert_nothing_left, eventually, in_time, notifications,
+    Judge, QUIET, RWLOCK, WRITER, assert_nothing_left, eventually, in_time, notifications, proxy,
     queue_length, server, session, watchers,
 };
 use zookeeper_recipes_testkit::Server;
-use zookeeper_recipes_testkit::proxy::Proxy;
 
 const PATH: &str = "/locks/catalogue";
 
 type Fallible = Result<(), Box<dyn std::error::Error + Send + Sync>>;
-
-/// A session that does not speak up by itself as long as a test runs.
-async fn quiet_session(server: &Server) -> Result<Session, Error> {
-    Ok(session(server, PATIENCE).await)
-}
-
-async fn until_queue_has(lock: &RwLock, contenders: usize) {
-    queue_length(lock.read(), contenders).await;
-}
 
 /// So many clients, each in a session of its own, one operation in ten a write.
 async fn work(server: &Server, clients: usize, each: usize, options: &QueueOptions) -> Arc<Judge> {
@@ -88,7 +78,7 @@ async fn other_ways_to_wait_exclude_as_well() {
 #[tokio::test(flavor = "multi_thread")]
 async fn writer_gets_in_when_the_last_reader_before_it_has_gone_though_more_come() -> Fallible {
     let server = server().await;
-    let sessions = try_join_all((0..5).map(|_| quiet_session(&server))).await?;
+    let sessions = join_all((0..5).map(|_| session(&server, QUIET))).await;
     let mut readers = Vec::new();
     for place in 0..50 {
         let lock = RwLock::new(&sessions[place % 5], PATH)?;
@@ -97,7 +87,7 @@ async fn writer_gets_in_when_the_last_reader_before_it_has_gone_though_more_come
     let before = Arc::new(AtomicUsize::new(readers.len()));
     let after = Arc::new(AtomicUsize::new(0));
 
-    let lock = RwLock::new(&quiet_session(&server).await?, PATH)?;
+    let lock = RwLock::new(&session(&server, QUIET).await, PATH)?;
     let writer = tokio::spawn({
         let (lock, before, after) = (lock.clone(), before.clone(), after.clone());
         async move {
@@ -107,7 +97,7 @@ async fn writer_gets_in_when_the_last_reader_before_it_has_gone_though_more_come
             Ok::<_, Error>(hold)
         }
     });
-    until_queue_has(&lock, 51).await;
+    queue_length(lock.read(), 51).await;
 
     let mut newcomers: JoinSet<Result<(), Error>> = JoinSet::new();
     for (gone, hold) in readers.into_iter().enumerate() {
@@ -118,7 +108,7 @@ async fn writer_gets_in_when_the_last_reader_before_it_has_gone_though_more_come
             hold.release().await
         });
         // One has come for the one that went last.
-        until_queue_has(&lock, 52).await;
+        queue_length(lock.read(), 52).await;
         before.fetch_sub(1, Ordering::SeqCst);
         hold.release().await?;
     }
@@ -138,10 +128,10 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
 {
     const READERS: usize = 50;
     let server = server().await;
-    let first = quiet_session(&server).await?;
+    let first = session(&server, QUIET).await;
     let writing = RwLock::new(&first, PATH)?.write().acquire().await?;
 
-    let sessions = try_join_all((0..READERS).map(|_| quiet_session(&server))).await?;
+    let sessions = join_all((0..READERS).map(|_| session(&server, QUIET))).await;
     let mut readers = JoinSet::new();
     for session in &sessions {
         let lock = RwLock::new(session, PATH)?;
@@ -161,13 +151,13 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
     assert_eq!(notifications(&server).await - fired_before, READERS as u64);
 
     // A writer, and readers behind it, so that there is somebody to be woken in vain.
-    let second = quiet_session(&server).await?;
+    let second = session(&server, QUIET).await;
     let lock = RwLock::new(&second, PATH)?;
     let writer = tokio::spawn({
         let lock = lock.clone();
         async move { lock.write().acquire().await }
     });
-    until_queue_has(&lock, READERS + 1).await;
+    queue_length(lock.read(), READERS + 1).await;
     let mut waiting = JoinSet::new();
     for session in &sessions[..5] {
         let lock = RwLock::new(session, PATH)?;
@@ -180,7 +170,7 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
         watchers(&server, &last_reader).await.len() == 2
     })
     .await;
-    until_queue_has(&lock, READERS + 6).await;
+    queue_length(lock.read(), READERS + 6).await;
 
     let (last, others): (Vec<Hold>, Vec<Hold>) = holds
         .into_iter()
@@ -211,14 +201,12 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
 async fn readers_behind_a_writer_are_told_once_each_and_ask_nothing() -> Fallible {
     const READERS: usize = 5;
     let server = server().await;
-    let options = ConnectOptions::new().session_timeout(Duration::from_secs(6));
-    let first = Session::connect_with(&server.connect_string(), options).await?;
+    let first = session(&server, Duration::from_secs(6)).await;
     let writing = RwLock::new(&first, PATH)?.write().acquire().await?;
-    let proxy = Proxy::start(&server.connect_string()).await?;
+    let proxy = proxy(&server).await;
     let mut readers = JoinSet::new();
     for _ in 0..READERS {
-        let options = ConnectOptions::new().session_timeout(Duration::from_secs(60));
-        let session = Session::connect_with(&proxy.connect_string(), options).await?;
+        let session = session(&proxy, QUIET).await;
         let lock = RwLock::new(&session, PATH)?;
         readers.spawn(async move { (lock.read().acquire().await, session) });
     }
@@ -253,7 +241,7 @@ impl Queued {
     ) -> tokio::task::JoinHandle<Result<Hold, Error>> {
         let task = tokio::spawn(acquire);
         self.length += 1;
-        until_queue_has(&self.lock, self.length).await;
+        queue_length(self.lock.read(), self.length).await;
         task
     }
 
@@ -438,7 +426,7 @@ async fn failed_tries_and_elapsed_deadlines_leave_nothing() -> Fallible {
     assert!(lock.write().try_acquire().await?.is_none());
     let error = lock.write().acquire_timeout(soon).await.unwrap_err();
     assert!(matches!(error, Error::DeadlineElapsed { .. }), "{error}");
-    until_queue_has(&lock, 1).await;
+    queue_length(lock.read(), 1).await;
     // Nobody who gave up stands in the way.
     lock.read()
         .try_acquire()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 use tokio::task::{JoinHandle, JoinSet};
 use zookeeper_recipes_core::ensemble::CreateMode;
 use zookeeper_recipes_core::{Identity, NodePath};
@@ -11,7 +11,7 @@ use zookeeper_recipes_semaphore::{
     Error, Hold, QueueOptions, Recipe, Semaphore, Session, WaitStrategy,
 };
 use zookeeper_recipes_suite::{
-    Judge, PATIENCE, SEMAPHORE, assert_nothing_left, eventually, in_time, queue_length, server,
+    Judge, QUIET, SEMAPHORE, assert_nothing_left, eventually, in_time, queue_length, server,
     session,
 };
 use zookeeper_recipes_testkit::Server;
@@ -20,29 +20,20 @@ const PATH: &str = "/limits/exports";
 
 type Fallible = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
-/// A session that does not speak up by itself as long as a test runs.
-async fn quiet_session(server: &Server) -> Result<Session, Error> {
-    Ok(session(server, PATIENCE).await)
-}
-
-async fn until_queue_has(semaphore: &Semaphore, contenders: usize) {
-    queue_length(semaphore, contenders).await;
-}
-
 /// Somebody who waits, in a session of its own, once its znode is in the queue.
 async fn waiter(
     server: &Server,
     permits: u32,
     weight: u32,
 ) -> Result<JoinHandle<Result<Hold, Error>>, Error> {
-    let session = quiet_session(server).await?;
+    let session = session(server, QUIET).await;
     let semaphore = Semaphore::new(&session, PATH, permits)?;
     let before = semaphore.contenders().await?.len();
     let task = tokio::spawn({
         let semaphore = semaphore.clone();
         async move { semaphore.acquire_many(weight).await }
     });
-    until_queue_has(&semaphore, before + 1).await;
+    queue_length(&semaphore, before + 1).await;
     Ok(task)
 }
 
@@ -66,7 +57,7 @@ async fn until_last_watches(server: &Server, semaphore: &Semaphore, others: usiz
 
 /// A hundred waiters with weights from 1 to 5 on a semaphore of 5.
 async fn hundred_waiters(server: &Server, options: &QueueOptions) -> Fallible {
-    let sessions = try_join_all((0..5).map(|_| quiet_session(server))).await?;
+    let sessions = join_all((0..5).map(|_| session(server, QUIET))).await;
     let semaphores: Vec<Semaphore> = sessions
         .iter()
         .map(|session| Semaphore::with_options(session, PATH, 5, options.clone()))
@@ -86,7 +77,7 @@ async fn hundred_waiters(server: &Server, options: &QueueOptions) -> Fallible {
             judge_of_waiter.letting_go(granted);
             hold.release().await
         });
-        until_queue_has(&semaphores[0], place + 2).await;
+        queue_length(&semaphores[0], place + 2).await;
         let queue = semaphores[0].contenders().await?;
         judge.came(queue[place + 1].fencing_token, weight as u64);
     }
@@ -120,7 +111,7 @@ async fn other_ways_to_wait_serve_in_order_as_well() -> Fallible {
 async fn any_holders_release_wakes_the_waiter() -> Fallible {
     let server = server().await;
     for releasing in 0..3 {
-        let holding = Semaphore::new(&quiet_session(&server).await?, PATH, 3)?;
+        let holding = Semaphore::new(&session(&server, QUIET).await, PATH, 3)?;
         let mut holds = Vec::new();
         for _ in 0..3 {
             holds.push(holding.acquire().await?);
@@ -141,9 +132,9 @@ async fn any_holders_release_wakes_the_waiter() -> Fallible {
 #[tokio::test(flavor = "multi_thread")]
 async fn waiter_sends_six_requests_to_wait_and_three_when_it_is_woken() -> Fallible {
     let server = server().await;
-    let holding = Semaphore::new(&quiet_session(&server).await?, PATH, 1)?;
+    let holding = Semaphore::new(&session(&server, QUIET).await, PATH, 1)?;
     let hold = holding.acquire().await?;
-    let waiting = Semaphore::new(&quiet_session(&server).await?, PATH, 1)?;
+    let waiting = Semaphore::new(&session(&server, QUIET).await, PATH, 1)?;
     // What is asked of the server here are packets, too.
     let mut looks = 0;
     let mut until_watched = async |znodes| {
@@ -180,7 +171,7 @@ async fn waiter_sends_six_requests_to_wait_and_three_when_it_is_woken() -> Falli
 #[tokio::test(flavor = "multi_thread")]
 async fn heavy_waiter_watches_its_window_and_gets_in_when_enough_has_gone() -> Fallible {
     let server = server().await;
-    let holding = Semaphore::new(&quiet_session(&server).await?, PATH, 6)?;
+    let holding = Semaphore::new(&session(&server, QUIET).await, PATH, 6)?;
     let mut holds = Vec::new();
     for weight in [1, 2, 1, 1] {
         holds.push(holding.acquire_many(weight).await?);
@@ -253,7 +244,7 @@ async fn what_can_never_be_held_is_refused_and_leaves_nothing() -> Fallible {
         refused(6).await;
         refused(u32::MAX).await;
         semaphore.acquire_many(5).await?.release().await?;
-        until_queue_has(&semaphore, 0).await;
+        queue_length(&semaphore, 0).await;
     }
     assert_nothing_left(&server).await;
     Ok(())
@@ -280,7 +271,7 @@ async fn another_number_of_permits_is_refused_with_both_numbers() -> Fallible {
             "{text}"
         );
     }
-    until_queue_has(&Semaphore::new(&session, PATH, 5)?, 1).await;
+    queue_length(&Semaphore::new(&session, PATH, 5)?, 1).await;
     hold.release().await?;
     assert_nothing_left(&server).await;
     Ok(())
@@ -289,7 +280,7 @@ async fn another_number_of_permits_is_refused_with_both_numbers() -> Fallible {
 #[tokio::test(flavor = "multi_thread")]
 async fn resize_up_wakes_those_who_may_hold_now() -> Fallible {
     let server = server().await;
-    let holding = Semaphore::new(&quiet_session(&server).await?, PATH, 2)?;
+    let holding = Semaphore::new(&session(&server, QUIET).await, PATH, 2)?;
     let hold = holding.acquire_many(2).await?;
     let first = waiter(&server, 2, 1).await?;
     let second = waiter(&server, 2, 2).await?;
@@ -304,7 +295,7 @@ async fn resize_up_wakes_those_who_may_hold_now() -> Fallible {
     let third = in_time("the third", third).await??;
     // All three go by the new number; whoever comes now must come with it.
     assert_eq!(holding.available().await?, 0);
-    let session = quiet_session(&server).await?;
+    let session = session(&server, QUIET).await;
     assert!(Semaphore::new(&session, PATH, 2)?.acquire().await.is_err());
     for hold in [hold, second, third] {
         hold.release().await?;
@@ -318,8 +309,8 @@ async fn resize_up_wakes_those_who_may_hold_now() -> Fallible {
 #[tokio::test(flavor = "multi_thread")]
 async fn resize_down_revokes_nobody_and_lets_nobody_in_until_it_fits() -> Fallible {
     let server = server().await;
-    let holding = Semaphore::new(&quiet_session(&server).await?, PATH, 5)?;
-    let waiting = Semaphore::new(&quiet_session(&server).await?, PATH, 5)?;
+    let holding = Semaphore::new(&session(&server, QUIET).await, PATH, 5)?;
+    let waiting = Semaphore::new(&session(&server, QUIET).await, PATH, 5)?;
     let large = holding.acquire_many(3).await?;
     let small = holding.acquire().await?;
     waiting.acquire().await?.release().await?;
@@ -331,7 +322,7 @@ async fn resize_down_revokes_nobody_and_lets_nobody_in_until_it_fits() -> Fallib
     let error = in_time("the one too heavy", too_heavy).await?.unwrap_err();
     let text = error.to_string();
     assert!(text.contains('4') && text.contains('3'), "{text}");
-    until_queue_has(&waiting, 3).await;
+    queue_length(&waiting, 3).await;
     assert!(large.is_held() && small.is_held());
     assert_eq!(holding.available().await?, 0);
     // Whatever one of them held before, it fits no more.
@@ -387,7 +378,7 @@ async fn resizes_at_once_leave_all_with_the_same_number() -> Fallible {
     let server = server().await;
     let mut semaphores = Vec::new();
     for _ in 0..4 {
-        let semaphore = Semaphore::new(&quiet_session(&server).await?, PATH, 4)?;
+        let semaphore = Semaphore::new(&session(&server, QUIET).await, PATH, 4)?;
         semaphore.acquire().await?.release().await?;
         semaphores.push(semaphore);
     }
@@ -459,8 +450,8 @@ async fn foreign_znodes_with_absurd_weights_stand_in_nobodys_way() -> Fallible {
 #[tokio::test(flavor = "multi_thread")]
 async fn waiter_that_gives_up_lets_those_behind_in() -> Fallible {
     let server = server().await;
-    let holding = Semaphore::new(&quiet_session(&server).await?, PATH, 5)?;
-    let waiting = Semaphore::new(&quiet_session(&server).await?, PATH, 5)?;
+    let holding = Semaphore::new(&session(&server, QUIET).await, PATH, 5)?;
+    let waiting = Semaphore::new(&session(&server, QUIET).await, PATH, 5)?;
     let hold = holding.acquire_many(3).await?;
     let heavy = waiter(&server, 5, 5).await?;
     let light = waiter(&server, 5, 2).await?;

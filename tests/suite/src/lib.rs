@@ -20,9 +20,9 @@ pub use recipe::{
     SEMAPHORE, TestedRecipe, WRITER, candidate, downgrade, resize,
 };
 pub use server::{
-    Address, LATE, LONG, SHORT, TICK, administrator, assert_directory_empty, assert_no_watch_left,
-    assert_nothing_left, assert_nothing_left_in, children, create, notifications, proxy,
-    queue_length, server, server_with, session, session_told, watchers,
+    Address, LATE, LONG, QUIET, SHORT, TICK, administrator, assert_directory_empty,
+    assert_no_watch_left, assert_nothing_left, assert_nothing_left_in, children, create,
+    notifications, proxy, queue_length, server, server_with, session, session_told, watchers,
 };
 pub use simulated::simulated_session;
 pub use waiting::{PATIENCE, dropped_after, eventually, in_time, number};

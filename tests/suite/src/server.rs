@@ -15,6 +15,9 @@ pub const TICK: Duration = Duration::from_millis(500);
 pub const SHORT: Duration = Duration::from_secs(3);
 /// A session timeout for tests in which no session may expire, however busy the machine.
 pub const LONG: Duration = Duration::from_secs(20);
+/// A session timeout for tests that count what a session sends: it says nothing by itself as long
+/// as a test runs.
+pub const QUIET: Duration = Duration::from_secs(60);
 /// How much later than it should something may come on a busy machine.
 pub const LATE: Duration = Duration::from_secs(15);
 

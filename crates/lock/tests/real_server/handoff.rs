@@ -1,7 +1,6 @@
 //! Holding without a read: only where it is certain that nobody else does.
 
 use std::future::Future;
-use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use zookeeper_client::{Acl, Acls, AuthId, Client, Permission};
@@ -10,7 +9,8 @@ use zookeeper_recipes_lock::{
     ConnectOptions, Error, ExclusiveLock, Hold, QueueOptions, Recipe, Session,
 };
 use zookeeper_recipes_suite::{
-    administrator, children, eventually, in_time, proxy, queue_length, server, server_with, session,
+    QUIET, administrator, children, eventually, in_time, proxy, queue_length, server, server_with,
+    session,
 };
 use zookeeper_recipes_testkit::proxy::{Counters, Operation, Proxy};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -18,9 +18,6 @@ use zookeeper_recipes_testkit::{Server, ServerOptions};
 use crate::support::{SESSION_TIMEOUT, assert_nothing_left};
 
 const PATH: &str = "/locks/handoff";
-
-/// Long, so that sessions say nothing by themselves as long as a test runs.
-const QUIET: Duration = Duration::from_secs(60);
 
 /// What ZooKeeper's documentation gives as the digest of "super:admin".
 const SUPER_DIGEST: &str = "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=";

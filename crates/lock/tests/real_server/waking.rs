@@ -7,7 +7,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use zookeeper_recipes_lock::Session;
 use zookeeper_recipes_suite::{
-    LOCK, LOCK_BY_PARENT, LOCK_BY_POLLING, LOCK_OF_ONE_ZNODE, PATIENCE, POLL, TestedRecipe,
+    LOCK, LOCK_BY_PARENT, LOCK_BY_POLLING, LOCK_OF_ONE_ZNODE, PATIENCE, POLL, QUIET, TestedRecipe,
     eventually, notifications, proxy, queue_length, server, session,
 };
 use zookeeper_recipes_testkit::Server;
@@ -200,7 +200,6 @@ async fn polling_sets_no_watch() {
 /// long as the test runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn next_holder_is_told_once_and_asks_nothing() {
-    const QUIET: Duration = Duration::from_secs(60);
     let server = server().await;
     let first = session(&server, SESSION_TIMEOUT).await;
     let proxy = proxy(&server).await;
