@@ -8,10 +8,6 @@ use crate::recipe::{TestedRecipe, WRITER};
 use crate::server::server;
 
 /// Holds the contenders of this weight to all that every recipe promises, on a server of their own.
-///
-/// # Panics
-///
-/// If a promise is not kept.
 pub async fn conforms(recipe: TestedRecipe, weight: u64) {
     let kind = Kind::new(recipe.name, recipe, weight);
     let server = server().await;

@@ -1,5 +1,6 @@
 //! The judge of the contenders of one test.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,8 +19,8 @@ pub struct Judge(Mutex<Seen>);
 #[derive(Debug)]
 struct Seen {
     history: History,
-    /// Of each grant, in the order of the grants.
-    tokens: Vec<FencingToken>,
+    /// Of each grant.
+    tokens: BTreeSet<FencingToken>,
     most: usize,
 }
 
@@ -37,7 +38,7 @@ impl Judge {
     fn by(history: History) -> Judge {
         Judge(Mutex::new(Seen {
             history,
-            tokens: Vec::new(),
+            tokens: BTreeSet::new(),
             most: 0,
         }))
     }
@@ -53,17 +54,12 @@ impl Judge {
     }
 
     /// Somebody has come to a hold, this very moment. Gives the hold a number.
-    ///
-    /// # Panics
-    ///
-    /// If a promise is broken.
     pub fn granted(&self, who: impl Debug, weight: u64, hold: &HoldView) -> u64 {
         assert!(hold.is_held(), "{who:?} comes to {:?}", hold.state());
         let token = hold.fencing_token();
         let mut seen = self.seen();
         let (number, violations) = seen.history.granted(&format!("{who:?}"), weight, hold);
-        let is_new = !seen.tokens.contains(&token);
-        seen.tokens.push(token);
+        let is_new = seen.tokens.insert(token);
         seen.most = seen.most.max(seen.history.held().count());
         drop(seen);
         assert!(violations.is_empty(), "{violations:?}");
@@ -72,10 +68,6 @@ impl Judge {
     }
 
     /// The owner of a hold is about to let go of it.
-    ///
-    /// # Panics
-    ///
-    /// If the hold is lost already.
     pub fn letting_go(&self, number: u64) {
         let mut seen = self.seen();
         let held = seen.history.letting_go(number).expect("it is held");
@@ -90,10 +82,6 @@ impl Judge {
     }
 
     /// Somebody holds for a while.
-    ///
-    /// # Panics
-    ///
-    /// If a promise is broken.
     pub async fn turn(&self, who: impl Debug, weight: u64, hold: &HoldView, stay: Duration) {
         let number = self.granted(who, weight, hold);
         tokio::time::sleep(stay).await;
@@ -103,11 +91,6 @@ impl Judge {
     /// How many holds have been granted.
     pub fn grants(&self) -> usize {
         self.seen().tokens.len()
-    }
-
-    /// The token of each grant, in the order of the grants.
-    pub fn tokens(&self) -> Vec<FencingToken> {
-        self.seen().tokens.clone()
     }
 
     /// How many have held at a time, at the most.

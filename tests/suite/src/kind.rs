@@ -52,10 +52,6 @@ impl Kind {
     }
 
     /// Makes the contender's recipe at a path.
-    ///
-    /// # Panics
-    ///
-    /// If the recipe refuses the path.
     pub fn at(self, session: &Session, path: &str) -> Box<dyn Recipe> {
         self.recipe.at(session, path, self.weight)
     }

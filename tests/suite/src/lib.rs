@@ -3,6 +3,9 @@
 //! A [`TestedRecipe`] says how a recipe is made and what a judge must know of it. A [`Kind`] is a
 //! kind of contender for it, with the rival that cannot hold beside it. A [`Judge`] fails the test
 //! when holders break a promise. The rest starts servers, opens sessions and waits for conditions.
+//!
+//! All of it fails the test, by a panic, if something is not as it must be or takes longer than
+//! [`PATIENCE`].
 
 mod conformance;
 mod judge;

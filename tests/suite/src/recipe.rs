@@ -120,10 +120,6 @@ impl TestedRecipe {
     }
 
     /// Makes it at a path, for a contender of this weight, with the default options.
-    ///
-    /// # Panics
-    ///
-    /// If the recipe refuses the path.
     pub fn at(&self, session: &Session, path: &str, weight: u64) -> Box<dyn Recipe> {
         let made = self.make(session, path, weight, QueueOptions::new());
         made.expect("a good path")

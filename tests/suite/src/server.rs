@@ -58,28 +58,16 @@ impl Address for Proxy {
 }
 
 /// Starts a server.
-///
-/// # Panics
-///
-/// If no server starts.
 pub async fn server() -> Server {
     server_with(ServerOptions::new().tick_time(TICK)).await
 }
 
 /// Starts a server with these options.
-///
-/// # Panics
-///
-/// If no server starts.
 pub async fn server_with(options: ServerOptions) -> Server {
     Server::start(options).await.expect("a server starts")
 }
 
 /// Starts a proxy before a server.
-///
-/// # Panics
-///
-/// If no proxy starts.
 pub async fn proxy(server: &Server) -> Proxy {
     Proxy::start(server.connect_string())
         .await
@@ -87,19 +75,11 @@ pub async fn proxy(server: &Server) -> Proxy {
 }
 
 /// A session with this timeout.
-///
-/// # Panics
-///
-/// If no session opens.
 pub async fn session(at: &(impl Address + ?Sized), timeout: Duration) -> Session {
     session_told(at, timeout, TICK).await
 }
 
 /// A session that is told of this tick.
-///
-/// # Panics
-///
-/// If no session opens.
 pub async fn session_told(
     at: &(impl Address + ?Sized),
     timeout: Duration,
@@ -115,10 +95,6 @@ pub async fn session_told(
 }
 
 /// A client beside the sessions under test, for what administrators and others do.
-///
-/// # Panics
-///
-/// If the client does not connect.
 pub async fn administrator(at: &(impl Address + ?Sized)) -> Client {
     Client::connector()
         .with_session_timeout(LONG)
@@ -128,10 +104,6 @@ pub async fn administrator(at: &(impl Address + ?Sized)) -> Client {
 }
 
 /// Creates a persistent znode without data.
-///
-/// # Panics
-///
-/// If that is refused.
 pub async fn create(client: &Client, path: &str) {
     let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
     client
@@ -141,10 +113,6 @@ pub async fn create(client: &Client, path: &str) {
 }
 
 /// The names of a znode's children; none if there is no such znode.
-///
-/// # Panics
-///
-/// If the server does not answer.
 pub async fn children(client: &Client, path: &str) -> Vec<String> {
     match client.list_children(path).await {
         Err(zookeeper_client::Error::NoNode) => Vec::new(),
@@ -153,10 +121,6 @@ pub async fn children(client: &Client, path: &str) -> Vec<String> {
 }
 
 /// How many watches have fired so far.
-///
-/// # Panics
-///
-/// If the server does not answer, or is older than 3.6.
 pub async fn notifications(server: &Server) -> u64 {
     let monitor = server.monitor().await.expect("the server answers");
     let notifications = monitor.notifications();
@@ -164,20 +128,12 @@ pub async fn notifications(server: &Server) -> u64 {
 }
 
 /// The sessions that watch a znode.
-///
-/// # Panics
-///
-/// If the server does not answer.
 pub async fn watchers(server: &Server, path: &str) -> Vec<i64> {
     let watches = server.watches().await.expect("the server answers");
     watches.get(path).into_iter().flatten().copied().collect()
 }
 
 /// Waits until so many contenders stand in the queue, by the view of this recipe's session.
-///
-/// # Panics
-///
-/// If that takes too long.
 pub async fn queue_length(recipe: &dyn Recipe, length: usize) {
     eventually("the contenders have queued", async || {
         let contenders = recipe.contenders().await.expect("the queue can be read");
@@ -187,10 +143,6 @@ pub async fn queue_length(recipe: &dyn Recipe, length: usize) {
 }
 
 /// Waits until no ephemeral znode and no watch is left on the server.
-///
-/// # Panics
-///
-/// If that takes too long.
 pub async fn assert_nothing_left(server: &Server) {
     eventually("no ephemeral znode is left", async || {
         let ephemerals = server.ephemerals().await;
@@ -201,30 +153,18 @@ pub async fn assert_nothing_left(server: &Server) {
 }
 
 /// Waits until a directory is empty and no watch is left on the server.
-///
-/// # Panics
-///
-/// If that takes too long.
 pub async fn assert_nothing_left_in(server: &Server, client: &Client, directory: &str) {
     assert_directory_empty(client, directory).await;
     assert_no_watch_left(server).await;
 }
 
 /// Waits until no contender is left in a directory.
-///
-/// # Panics
-///
-/// If that takes too long.
 pub async fn assert_directory_empty(client: &Client, directory: &str) {
     let what = format!("{directory} is empty");
     eventually(&what, async || children(client, directory).await.is_empty()).await;
 }
 
 /// Waits until no watch is left on the server.
-///
-/// # Panics
-///
-/// If that takes too long.
 pub async fn assert_no_watch_left(server: &Server) {
     eventually("no watch is left", async || {
         server.monitor().await.expect("the server answers").watches == 0

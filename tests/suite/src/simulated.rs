@@ -4,10 +4,6 @@ use zookeeper_recipes_core::{ConnectOptions, Session};
 use zookeeper_recipes_testkit::simulation::Simulation;
 
 /// A session of a simulated process, with the default options.
-///
-/// # Panics
-///
-/// If the session does not open.
 pub async fn simulated_session(simulation: &Simulation, process: &str) -> Session {
     Session::open(simulation.ensemble(process), ConnectOptions::new())
         .await

@@ -10,10 +10,6 @@ use tokio::time::{sleep, timeout};
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits for something that must not hang.
-///
-/// # Panics
-///
-/// If it takes longer than [`PATIENCE`].
 pub async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
     match timeout(PATIENCE, work).await {
         Ok(done) => done,
@@ -22,10 +18,6 @@ pub async fn in_time<T>(what: &str, work: impl Future<Output = T>) -> T {
 }
 
 /// Waits until a condition holds.
-///
-/// # Panics
-///
-/// If that takes longer than [`PATIENCE`].
 pub async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let met = async {
         while !condition().await {
@@ -36,10 +28,6 @@ pub async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
 }
 
 /// A number that the environment may give.
-///
-/// # Panics
-///
-/// If the environment gives something else.
 pub fn number(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;
     let number = value.parse();

@@ -51,7 +51,7 @@ struct Waiter {
 impl Waiter {
     /// Waits for the owner of the znode at this path, which nobody else does.
     async fn behind(path: &str, server: &Server, options: QueueOptions) -> Waiter {
-        let proxy = proxy(&server).await;
+        let proxy = proxy(server).await;
         let session = session(&proxy, QUIET).await;
         let lock = ExclusiveLock::with_options(&session, PATH, options).expect("a good path");
         let waiting = tokio::spawn(async move { lock.acquire().await });
