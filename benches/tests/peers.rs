@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use zookeeper_recipes_fleet::{Program, ProgramError, can_run};
+use zookeeper_recipes_interop::{Program, ProgramError, can_run};
 
 /// Whether the libraries of other languages are installed. Fails if one is, and does not work.
 fn available() -> bool {

@@ -17,7 +17,7 @@ const VERSION: &str = "from importlib.metadata import version; print('kazoo==' +
 
 /// The one dependency, with its version.
 fn requirements() -> PathBuf {
-    root().join("fleet/python/requirements.txt")
+    root().join("tests/interop/python/requirements.txt")
 }
 
 /// Installs kazoo in the version that the project pins, unless that is installed.

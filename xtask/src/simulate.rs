@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::cargo::{InBackground, cargo, line, root, run as run_command};
 
-const PACKAGE: &str = "zookeeper-recipes-simulate";
+const PACKAGE: &str = "zookeeper-recipes-schedules";
 
 /// A test that runs longer than this, once it is built, has failed.
 const LONGEST_TEST: Duration = Duration::from_secs(300);
@@ -121,7 +121,7 @@ fn run_mutants(named: &str, seeds: u64) -> anyhow::Result<()> {
 }
 
 fn mutants() -> anyhow::Result<Vec<Mutant>> {
-    let directory = root().join("simulate/mutants");
+    let directory = root().join("tests/schedules/mutants");
     let mut mutants = Vec::new();
     for entry in fs::read_dir(&directory)? {
         let patch = entry?.path();
@@ -289,7 +289,7 @@ mod tests {
         };
         assert_eq!(
             line(&command(&arguments)),
-            "cargo run --quiet --release --package zookeeper-recipes-simulate -- \
+            "cargo run --quiet --release --package zookeeper-recipes-schedules -- \
              --recipe lock --seed 7"
         );
     }

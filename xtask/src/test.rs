@@ -24,8 +24,8 @@ const BENCHES: &str = "zookeeper-recipes-benches";
 
 /// The packages whose tests need the programs that [`install::run_peers`] installs.
 const NEED_MORE: [&str; 3] = [
-    "zookeeper-recipes-fleet",
-    "zookeeper-recipes-bad-days",
+    "zookeeper-recipes-interop",
+    "zookeeper-recipes-faults",
     BENCHES,
 ];
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const PAGE: &str = include_str!("../../crates/core/src/docs/failures.md");
 
 /// The place of a test if the page names none.
-const USUAL_PLACE: &str = "bad-days";
+const USUAL_PLACE: &str = "tests/faults";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -9,7 +9,7 @@ use zookeeper_recipes_benches::progress::Progress;
 use zookeeper_recipes_benches::report::Machine;
 use zookeeper_recipes_benches::wire::Wire;
 use zookeeper_recipes_benches::{Comparison, Overhead, Testbed};
-use zookeeper_recipes_fleet::ProgramError;
+use zookeeper_recipes_interop::ProgramError;
 
 use crate::driver::{Done, Driver, PATIENCE};
 use crate::figures::Figures;

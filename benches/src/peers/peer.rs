@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use zookeeper_recipes_fleet::{Program, ProgramError};
+use zookeeper_recipes_interop::{Program, ProgramError};
 
 use crate::row::Row;
 use zookeeper_recipes_benches::report::target;

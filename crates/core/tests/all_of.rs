@@ -7,18 +7,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use zookeeper_recipes_core::{AllOf, ConnectOptions, Error, LossReason, Queue, Recipe, Session};
 use zookeeper_recipes_simulation::{Fault, FaultKind, Simulation, SimulationOptions};
-use zookeeper_recipes_testkit::{Server, ServerOptions};
+use zookeeper_recipes_suite::{PATIENCE, server, simulated_session};
+use zookeeper_recipes_testkit::Server;
 
 use support::First;
-
-/// Longer than anything here may take: a test that gets there has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-async fn server() -> Server {
-    Server::start(ServerOptions::new())
-        .await
-        .expect("a server starts")
-}
 
 async fn session(server: &Server) -> Session {
     Session::connect(&server.connect_string())
@@ -132,12 +124,8 @@ async fn a_deadline_is_kept_where_what_is_held_cannot_be_given_back() {
 #[tokio::test(start_paused = true)]
 async fn a_try_in_the_course_of_which_one_is_lost_holds_none() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let ours = Session::open(simulation.ensemble("ours"), ConnectOptions::new())
-        .await
-        .expect("a session opens");
-    let theirs = Session::open(simulation.ensemble("theirs"), ConnectOptions::new())
-        .await
-        .expect("a session opens");
+    let ours = simulated_session(&simulation, "ours").await;
+    let theirs = simulated_session(&simulation, "theirs").await;
     let paths = ["/all/a", "/all/b", "/all/c"];
     assert_free(&theirs, paths).await;
     let late = Fault::new(FaultKind::RequestLate(Duration::from_secs(2)));

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zookeeper_recipes_core::{ConnectOptions, CreateMode, Hold, Queue, Session};
+use zookeeper_recipes_core::{ConnectOptions, CreateMode, Hold, Queue, Recipe, Session};
 use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
+use zookeeper_recipes_suite::simulated_session;
 
 use support::First;
 
@@ -27,8 +28,7 @@ async fn nothing_is_granted_in_a_session_that_expires_although_its_server_answer
         });
         let administrator = simulation.administrator();
         let session = loop {
-            let opened = Session::open(simulation.ensemble("a"), ConnectOptions::new()).await;
-            let session = opened.expect("a session opens");
+            let session = simulated_session(&simulation, "a").await;
             let server = administrator.server_of(session.id().expect("open"));
             if server != Some(administrator.leader()) {
                 break session;

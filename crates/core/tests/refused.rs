@@ -8,8 +8,9 @@ use tokio::time::sleep;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
-use zookeeper_recipes_core::{ConnectOptions, CreateMode, Error, Queue, Session};
+use zookeeper_recipes_core::{CreateMode, Error, Queue, Recipe};
 use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
 
 mod support;
 
@@ -46,8 +47,7 @@ async fn refused_acquisition_asks_for_nothing_more_and_warns_of_nothing() {
     let administrator = simulation.administrator();
     let created = administrator.create_with_acl("/closed", b"", CreateMode::Persistent, &closed);
     created.expect("an empty tree takes it");
-    let session = Session::open(simulation.ensemble("one"), ConnectOptions::new());
-    let session = session.await.expect("a session opens");
+    let session = simulated_session(&simulation, "one").await;
     let queue = Queue::new(&session, "/closed", support::First).expect("a good path");
 
     let warnings = Warnings::default();

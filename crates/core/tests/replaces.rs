@@ -7,9 +7,10 @@ use futures_util::FutureExt;
 use tokio::time::sleep;
 use zookeeper_recipes_core::{
     Acl, AuthId, ConnectOptions, Error, Hold, InvalidInput, LossReason, Permission, Queue,
-    QueueView, Rule, Session, Verdict,
+    QueueView, Recipe, Rule, Session, Verdict,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -34,8 +35,7 @@ impl Rule for First {
 async fn a_replacement_is_found_done_however_many_answers_are_lost() {
     for lost in [RequestKind::Sync, RequestKind::GetEach] {
         let simulation = Simulation::new(SimulationOptions::default());
-        let session = Session::open(simulation.ensemble("a"), ConnectOptions::new());
-        let session = session.await.expect("a session opens");
+        let session = simulated_session(&simulation, "a").await;
         let queue = Queue::new(&session, "/queue", First).expect("a good path");
         let hold = queue.acquire().await.expect("free");
         let faults = simulation.faults();
@@ -59,8 +59,7 @@ async fn a_replacement_is_found_done_however_many_answers_are_lost() {
 #[tokio::test(start_paused = true)]
 async fn a_replacement_where_even_the_directory_has_gone_says_that_the_hold_is_lost() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let session = Session::open(simulation.ensemble("a"), ConnectOptions::new());
-    let session = session.await.expect("a session opens");
+    let session = simulated_session(&simulation, "a").await;
     let queue = Queue::new(&session, "/queue", First).expect("a good path");
     let hold = queue.acquire().await.expect("free");
     let administrator = simulation.administrator();
@@ -126,8 +125,8 @@ async fn a_replacement_at_the_end_of_the_count_is_refused() {
     let counter = administrator.set_create_counter("/queue", i32::MAX);
     counter.expect("it is there");
     hold.release().await.expect("it is released");
-    let session = Session::open(simulation.ensemble("b"), ConnectOptions::new()).await;
-    let queue = Queue::new(&session.expect("a session opens"), "/queue", First);
+    let session = simulated_session(&simulation, "b").await;
+    let queue = Queue::new(&session, "/queue", First);
     let hold = queue.expect("a good path").acquire().await.expect("free");
     assert!(
         hold.node_path().ends_with("2147483647"),

@@ -5,10 +5,9 @@ mod support;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use zookeeper_recipes_core::{
-    ConnectOptions, Error, InvalidInput, Queue, QueueView, Rule, Session, Verdict,
-};
+use zookeeper_recipes_core::{Error, InvalidInput, Queue, QueueView, Recipe, Rule, Verdict};
 use zookeeper_recipes_simulation::Simulation;
+use zookeeper_recipes_suite::simulated_session;
 
 use support::First;
 
@@ -44,15 +43,10 @@ impl Rule for Uncounting {
     }
 }
 
-async fn open(simulation: &Simulation) -> Session {
-    let opened = Session::open(simulation.ensemble("a"), ConnectOptions::new()).await;
-    opened.expect("a session opens")
-}
-
 #[tokio::test(start_paused = true)]
 async fn rule_whose_contenders_no_queue_can_have_is_refused_at_once() {
     let simulation = Simulation::new(Default::default());
-    let session = open(&simulation).await;
+    let session = simulated_session(&simulation, "a").await;
     for label in ["a/b-", "/", "../lock-", "lo\0ck-", "lock\u{85}-"] {
         let refused = Queue::new(&session, "/locks/a", Labelled(label));
         let error = refused.expect_err(label).to_string();
@@ -67,7 +61,7 @@ async fn rule_whose_contenders_no_queue_can_have_is_refused_at_once() {
 #[tokio::test(start_paused = true)]
 async fn transaction_that_no_server_takes_is_refused_and_costs_no_connection() {
     let simulation = Simulation::new(Default::default());
-    let session = open(&simulation).await;
+    let session = simulated_session(&simulation, "a").await;
     let queue = Queue::new(&session, "/locks/a", First).expect("a good path");
     let hold = queue.acquire().await.expect("nobody is before it");
     let data = vec![0; 600_000];

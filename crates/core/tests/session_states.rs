@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use zookeeper_recipes_core::{ConnectOptions, ErrorKind, Session};
+use zookeeper_recipes_core::ErrorKind;
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
 
 #[tokio::test(start_paused = true)]
 async fn session_is_connected_again_when_a_server_answers_and_never_once_it_is_closed() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let session = Session::open(simulation.ensemble("one"), ConnectOptions::new());
-    let session = session.await.expect("a session opens");
+    let session = simulated_session(&simulation, "one").await;
     assert!(session.is_connected(), "{}", session.state());
     simulation.process("one").partition(Duration::from_secs(60));
     let mut states = session.states();

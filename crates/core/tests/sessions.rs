@@ -9,18 +9,10 @@ use zookeeper_recipes_core::{
     AfterSessionLoss, ConnectOptions, CreateMode, Error, HoldState, LossReason, Queue,
     QueueOptions, Session, SessionEnd, SessionState,
 };
-use zookeeper_recipes_testkit::{Server, ServerOptions};
+use zookeeper_recipes_suite::{PATIENCE, eventually, in_time, server};
+use zookeeper_recipes_testkit::Server;
 
 use support::First;
-
-/// Longer than anything here may take: a test that gets there has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-async fn server() -> Server {
-    Server::start(ServerOptions::new())
-        .await
-        .expect("a server starts")
-}
 
 async fn session(server: &Server) -> Session {
     Session::connect(&server.connect_string())
@@ -29,21 +21,12 @@ async fn session(server: &Server) -> Session {
 }
 
 async fn no_connection_left(server: &Server) {
-    let gone = async {
-        // The connection that asks is one.
-        while server
-            .monitor()
-            .await
-            .expect("the server answers")
-            .connections
-            > 1
-        {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, gone)
-        .await
-        .expect("the connections are closed");
+    // The connection that asks is one.
+    eventually("the connections are closed", async || {
+        let monitor = server.monitor().await.expect("the server answers");
+        monitor.connections <= 1
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,9 +49,7 @@ async fn a_session_that_expires_is_followed_by_a_new_one() {
             }
         }
     };
-    let second = tokio::time::timeout(PATIENCE, second)
-        .await
-        .expect("a new session opens");
+    let second = in_time("a new session opens", second).await;
     assert_eq!(session.id(), Some(second));
     session.close().await;
     while let Some(state) = states.next().await {
@@ -209,14 +190,11 @@ async fn those_who_queue_anew_let_a_new_session_be_opened() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, given_up)
-        .await
-        .expect("the session is given up");
+    in_time("the session is given up", given_up).await;
     server.resume().expect("the server goes on");
     for contender in contenders {
-        tokio::time::timeout(PATIENCE, contender)
+        in_time("it comes through", contender)
             .await
-            .expect("it comes through")
             .expect("no panic")
             .expect("it queues anew");
     }
@@ -240,9 +218,7 @@ async fn a_connected_client_becomes_a_session_for_as_long_as_it_lives() {
         .expire_session(id)
         .await
         .expect("a session can be expired");
-    tokio::time::timeout(PATIENCE, hold.lost())
-        .await
-        .expect("it is told");
+    in_time("it is told", hold.lost()).await;
     drop(hold);
     let error = tokio::time::timeout(PATIENCE, async {
         loop {
@@ -278,9 +254,7 @@ fn a_hold_may_be_dropped_outside_any_runtime() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, gone)
-            .await
-            .expect("released in the background");
+        in_time("released in the background", gone).await;
         drop(server);
     });
 }

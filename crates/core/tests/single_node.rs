@@ -4,16 +4,14 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::sleep;
-use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Error, Hold, HoldState, LossReason, Session, SingleNode,
-};
+use zookeeper_recipes_core::{CreateMode, Error, Hold, HoldState, LossReason, Recipe, SingleNode};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
 
 const PATH: &str = "/lock";
 
 async fn lock(simulation: &Simulation, process: &str) -> SingleNode {
-    let session = Session::open(simulation.ensemble(process), ConnectOptions::new());
-    let session = session.await.expect("a session opens");
+    let session = simulated_session(simulation, process).await;
     SingleNode::new(&session, PATH).expect("a good path")
 }
 

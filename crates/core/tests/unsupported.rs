@@ -6,19 +6,15 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{ConnectOptions, CreateMode, Error, Queue, Session};
+use zookeeper_recipes_core::{CreateMode, Error, Queue, Recipe, Session};
 use zookeeper_recipes_simulation::{
     Fault, FaultKind, Opcode, RequestKind, Simulation, SimulationOptions,
 };
+use zookeeper_recipes_suite::simulated_session;
 
 use support::First;
 
 const SECOND: Duration = Duration::from_secs(1);
-
-async fn open(simulation: &Simulation) -> Session {
-    let opened = Session::open(simulation.ensemble("p"), ConnectOptions::new()).await;
-    opened.expect("a session opens")
-}
 
 /// Acquires and releases the lock at the path, however many sessions that takes.
 async fn works(session: &Session, path: &str) {
@@ -39,7 +35,7 @@ async fn containers_that_each_end_the_session_are_given_up_by_all_its_recipes() 
         forgets_sessions: true,
         ..SimulationOptions::default()
     });
-    let session = open(&simulation).await;
+    let session = simulated_session(&simulation, "p").await;
     let paths = ["/locks/a", "/locks/b", "/other/locks/c", "/other/locks/d"];
     let all = join_all(paths.iter().map(|path| works(&session, path)));
     timeout(20 * SECOND, all).await.expect("they work in time");
@@ -50,7 +46,7 @@ async fn containers_that_each_end_the_session_are_given_up_by_all_its_recipes() 
 #[tokio::test(start_paused = true)]
 async fn containers_are_created_on_though_one_break_met_many_of_them() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let session = open(&simulation).await;
+    let session = simulated_session(&simulation, "p").await;
     let paths = ["/a", "/b", "/c", "/d", "/e"];
     // The contenders of all meet no directory, then five containers are asked for.
     let last = Fault::new(FaultKind::RequestLost)
@@ -72,9 +68,8 @@ async fn watches_are_kept_once_taking_them_off_has_broken_three_connections() {
             forgets_sessions,
             ..SimulationOptions::default()
         });
-        let rival = Session::open(simulation.ensemble("rival"), ConnectOptions::new()).await;
-        let rival = rival.expect("a session opens");
-        let session = open(&simulation).await;
+        let rival = simulated_session(&simulation, "rival").await;
+        let session = simulated_session(&simulation, "p").await;
         let held = Queue::new(&rival, "/held", First).expect("a good path");
         let hold = held.acquire().await.expect("it is free");
         let queue = Queue::new(&session, "/held", First).expect("a good path");
@@ -109,7 +104,7 @@ async fn create_that_is_applied_late_in_another_session_ends_that_session() {
         .expect("an empty tree takes it");
     let counter = administrator.set_create_counter("/queue", i32::MAX);
     counter.expect("it is there");
-    let session = open(&simulation).await;
+    let session = simulated_session(&simulation, "p").await;
     let queue = Queue::new(&session, "/queue", First).expect("a good path");
     for (nth, late) in [(1, 800), (2, 1_600)] {
         let late = FaultKind::RequestLate(Duration::from_millis(late));
@@ -135,7 +130,7 @@ async fn create_that_is_applied_late_in_another_session_ends_that_session() {
 async fn creates_that_are_lost_with_slow_connections_are_created_again() {
     const LOST: usize = 10;
     let simulation = Simulation::new(SimulationOptions::default());
-    let session = open(&simulation).await;
+    let session = simulated_session(&simulation, "p").await;
     let queue = Queue::new(&session, "/queue", First).expect("a good path");
     let faults = simulation.faults();
     for nth in 1..=LOST as u64 {

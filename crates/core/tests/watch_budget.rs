@@ -14,6 +14,7 @@ use zookeeper_recipes_core::{
     Recipe, Rule, Session, SingleNode, Verdict,
 };
 use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session as open;
 
 use support::First;
 use throttled::{Throttle, Throttled};
@@ -53,12 +54,6 @@ fn simulation() -> Simulation {
         trace_limit: 0,
         ..SimulationOptions::default()
     })
-}
-
-async fn open(simulation: &Simulation, process: &str) -> Session {
-    Session::open(simulation.ensemble(process), ConnectOptions::new())
-        .await
-        .expect("a session opens")
 }
 
 fn lock(session: &Session, path: &str) -> Queue {

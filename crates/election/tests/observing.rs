@@ -4,13 +4,9 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_election::{ConnectOptions, Error, Leader, LeaderElection, Session};
+use zookeeper_recipes_election::{Error, Leader, LeaderElection, Session};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
-
-async fn session(simulation: &Simulation, process: &str) -> Session {
-    let session = Session::open(simulation.ensemble(process), ConnectOptions::new()).await;
-    session.expect("a session opens")
-}
+use zookeeper_recipes_suite::simulated_session;
 
 fn election(session: &Session, id: &str) -> LeaderElection {
     LeaderElection::new(session, "/leader", id).expect("a good path")
@@ -39,11 +35,11 @@ async fn observer_is_told_of_no_leader_that_was_replaced_before_it_began() {
             follower_lag: Duration::from_millis(100)..=Duration::from_millis(1_500),
             ..SimulationOptions::default()
         });
-        let watching = session(&simulation, "observer").await;
-        let first = election(&session(&simulation, "first").await, "first");
+        let watching = simulated_session(&simulation, "observer").await;
+        let first = election(&simulated_session(&simulation, "first").await, "first");
         let first = first.acquire().await.expect("nobody else wants it");
         first.release().await.expect("it leads");
-        let second = election(&session(&simulation, "second").await, "second");
+        let second = election(&simulated_session(&simulation, "second").await, "second");
         let second = second.acquire().await.expect("nobody else wants it");
         let told = election(&watching, "nobody").observe().next().await;
         let told = told.expect("the stream begins").expect("it may look");
@@ -59,11 +55,11 @@ async fn observer_that_looks_as_a_candidate_comes_is_told_of_it() {
             seed: step,
             ..SimulationOptions::default()
         });
-        let candidate = election(&session(&simulation, "candidate").await, "one");
+        let candidate = election(&simulated_session(&simulation, "candidate").await, "one");
         let before = candidate.acquire().await.expect("nobody else wants it");
         before.release().await.expect("it leads");
 
-        let watching = session(&simulation, "observer").await;
+        let watching = simulated_session(&simulation, "observer").await;
         let observing = tokio::spawn(async move {
             let mut observer = election(&watching, "nobody").observe();
             until_leader(&mut observer, "one").await;

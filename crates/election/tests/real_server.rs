@@ -5,7 +5,6 @@ mod link;
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::{Stream, StreamExt};
@@ -17,6 +16,7 @@ use zookeeper_recipes_election::{
     ConnectOptions, Error, FencingToken, HoldState, Leader, LeaderElection, RunError, Session,
     SessionId, StopWork,
 };
+use zookeeper_recipes_suite::{ELECTION, Judge, assert_no_watch_left, queue_length, server_with};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 use crate::link::Link;
@@ -29,7 +29,7 @@ const TICK: Duration = Duration::from_millis(200);
 const SHORT_SESSION: Duration = Duration::from_millis(1500);
 
 async fn server() -> Result<Server> {
-    Ok(Server::start(ServerOptions::new().tick_time(TICK)).await?)
+    Ok(server_with(ServerOptions::new().tick_time(TICK)).await)
 }
 
 async fn session(server: &Server) -> Result<Session> {
@@ -69,19 +69,9 @@ async fn until_leader(
 
 /// Waits until no candidate is left, and no watch.
 async fn nothing_is_left(server: &Server, election: &LeaderElection) -> Result {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let participants = election.participants().await?;
-        // The list of watched paths leaves out watches on children; this figure does not.
-        let watches = server.monitor().await?.watches;
-        if participants.is_empty() && watches == 0 {
-            return Ok(());
-        }
-        if Instant::now() > deadline {
-            return Err(format!("left: {participants:?}, and {watches} watches").into());
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    queue_length(election, 0).await;
+    assert_no_watch_left(server).await;
+    Ok(())
 }
 
 /// A candidate that runs in a task of its own, and says what becomes of it.
@@ -172,27 +162,23 @@ async fn each_of_ten_candidates_leads_once_and_observers_see_every_change_in_ord
             told
         }));
     }
-    let leading = Arc::new(AtomicUsize::new(0));
+    let judge = Arc::new(Judge::of(ELECTION));
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
     let mut candidates = Vec::new();
     for number in 0..10 {
         let session = session(&server).await?;
         let election = LeaderElection::new(&session, DIRECTORY, format!("node-{number}"))?;
-        let (leading, order) = (leading.clone(), order.clone());
+        let (judge, order) = (judge.clone(), order.clone());
         let mut seen = seen.subscribe();
         candidates.push(tokio::spawn(async move {
             let leadership = election.acquire().await?;
-            assert_eq!(
-                leading.fetch_add(1, Ordering::SeqCst),
-                0,
-                "two lead at once"
-            );
+            let granted = judge.granted(number, 1, &leadership);
             let token = leadership.fencing_token().get();
             let entry = (leadership.id().to_owned(), token);
             order.lock().expect("nobody panicked").push(entry);
             // A leadership that is over before anyone looks would be skipped.
             let _ = seen.wait_for(|seen| *seen == [token; 2]).await;
-            leading.fetch_sub(1, Ordering::SeqCst);
+            judge.letting_go(granted);
             leadership.release().await
         }));
     }
@@ -330,11 +316,7 @@ async fn resigning_hands_over_at_once() -> Result {
     let leadership = first.acquire().await?;
     let next = LeaderElection::new(&other, DIRECTORY, "next")?;
     let campaign = tokio::spawn(async move { next.acquire().await });
-    soon(async {
-        while first.participants().await?.len() < 2 {}
-        Ok::<_, Error>(())
-    })
-    .await??;
+    queue_length(&first, 2).await;
     let resigned = Instant::now();
     leadership.release().await?;
     let leadership = soon(campaign).await???;
@@ -378,11 +360,7 @@ async fn work_that_fails_or_panics_or_is_shut_down_has_resigned() -> Result {
     let mut leader = Running::start(election.clone());
     let term = leader.next_term().await?;
     let waiting = Running::start(election.clone());
-    soon(async {
-        while election.participants().await?.len() < 2 {}
-        Ok::<_, Error>(())
-    })
-    .await??;
+    queue_length(&election, 2).await;
     // Shut down while it campaigns, and while it leads.
     waiting.shut_down().await?;
     // It has resigned when the server says so, and not before.
@@ -589,17 +567,9 @@ async fn observer_has_one_watch_and_candidates_behind_the_leader_do_not_wake_it(
     assert_eq!(watched_by_observer().await?, [leadership.node_path()]);
     for _ in 0..3 {
         let waiting = Running::start(election.clone());
-        soon(async {
-            while election.participants().await?.len() < 2 {}
-            Ok::<_, Error>(())
-        })
-        .await??;
+        queue_length(&election, 2).await;
         waiting.shut_down().await?;
-        soon(async {
-            while election.participants().await?.len() > 1 {}
-            Ok::<_, Error>(())
-        })
-        .await??;
+        queue_length(&election, 1).await;
     }
     assert_eq!(watched_by_observer().await?, [leadership.node_path()]);
     leadership.release().await?;
@@ -677,11 +647,7 @@ async fn foreign_children_are_no_candidates_and_foreign_ids_are_readable() -> Re
 
     let campaigning = election.clone();
     let campaign = tokio::spawn(async move { campaigning.acquire().await });
-    soon(async {
-        while election.participants().await?.len() < 2 {}
-        Ok::<_, Error>(())
-    })
-    .await??;
+    queue_length(&election, 2).await;
     client.delete(&format!("{path}{sequence}"), None).await?;
     let leadership = soon(campaign).await???;
     assert_eq!(

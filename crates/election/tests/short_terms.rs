@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
-use zookeeper_recipes_election::{ConnectOptions, LeaderElection, Session};
+use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
 
 async fn election(simulation: &Simulation) -> LeaderElection {
-    let session = Session::open(simulation.ensemble("p"), ConnectOptions::new()).await;
-    let session = session.expect("a session opens");
+    let session = simulated_session(simulation, "p").await;
     LeaderElection::new(&session, "/leader", "one").expect("a good path")
 }
 

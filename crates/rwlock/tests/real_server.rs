@@ -1,130 +1,32 @@
 //! What the read/write lock promises, on a real server.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::join_all;
 use tokio::task::JoinSet;
 use zookeeper_recipes_core::ensemble::CreateMode;
 use zookeeper_recipes_core::{Identity, NodePath, QueueOptions};
 use zookeeper_recipes_rwlock::{
-    ConnectOptions, Error, Hold, LossReason, RwLock, RwLockOptions, Session, WaitStrategy,
+    Error, Hold, LossReason, Recipe, RwLock, RwLockOptions, Session, WaitStrategy,
 };
-use zookeeper_recipes_testkit::proxy::Proxy;
-use zookeeper_recipes_testkit::{Server, ServerOptions};
+use zookeeper_recipes_suite::{
+    Judge, QUIET, RWLOCK, WRITER, assert_nothing_left, eventually, in_time, notifications, proxy,
+    queue_length, server, session, watchers,
+};
+use zookeeper_recipes_testkit::Server;
 
 const PATH: &str = "/locks/catalogue";
 
-/// Long enough for everything that is waited for, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 type Fallible = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
-async fn server() -> Server {
-    Server::start(ServerOptions::new()).await.expect("a server")
-}
-
-/// A session that does not speak up by itself as long as a test runs.
-async fn quiet_session(server: &Server) -> Result<Session, Error> {
-    let options = ConnectOptions::new().session_timeout(Duration::from_secs(60));
-    Session::connect_with(&server.connect_string(), options).await
-}
-
-async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, work).await {
-        Ok(done) => done,
-        Err(_) => panic!("not within {PATIENCE:?}: {what}"),
-    }
-}
-
-async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    within(what, async {
-        while !condition().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-}
-
-async fn until_queue_has(lock: &RwLock, contenders: usize) {
-    eventually("the queue has so many", async || {
-        let now = lock.read().contenders().await.expect("a look");
-        now.len() == contenders
-    })
-    .await;
-}
-
-/// The sessions that watch a znode.
-async fn watchers(server: &Server, path: &str) -> Vec<i64> {
-    let watches = server.watches().await.expect("wchp");
-    watches.get(path).into_iter().flatten().copied().collect()
-}
-
-async fn assert_nothing_is_left(server: &Server) {
-    eventually("no znode and no watch is left", async || {
-        let ephemerals = server.ephemerals().await.expect("dump");
-        let watches = server.watches().await.expect("wchp");
-        ephemerals.is_empty() && watches.is_empty()
-    })
-    .await;
-}
-
-/// How many watches have fired so far.
-async fn fired(server: &Server) -> u64 {
-    let monitor = server.monitor().await.expect("mntr");
-    let fired = monitor.notifications();
-    fired.expect("a server of 3.6 or newer counts them")
-}
-
-/// Who is in, as those who are in have noted.
-#[derive(Default)]
-struct Inside {
-    readers: AtomicI64,
-    writers: AtomicI64,
-    most_readers: AtomicI64,
-    newest_writer: AtomicI64,
-    operations: AtomicUsize,
-}
-
-impl Inside {
-    async fn read(&self, hold: &Hold) {
-        let readers = self.readers.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most_readers.fetch_max(readers, Ordering::SeqCst);
-        assert_eq!(self.writers.load(Ordering::SeqCst), 0, "beside a writer");
-        let newest_writer = self.newest_writer.load(Ordering::SeqCst);
-        assert!(hold.fencing_token().get() > newest_writer, "a stale token");
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        assert_eq!(self.writers.load(Ordering::SeqCst), 0, "beside a writer");
-        self.readers.fetch_sub(1, Ordering::SeqCst);
-        self.operations.fetch_add(1, Ordering::SeqCst);
-    }
-
-    async fn write(&self, hold: &Hold) {
-        let writers = self.writers.fetch_add(1, Ordering::SeqCst) + 1;
-        assert_eq!(writers, 1, "beside a writer");
-        assert_eq!(self.readers.load(Ordering::SeqCst), 0, "beside a reader");
-        let token = hold.fencing_token().get();
-        let older = self.newest_writer.swap(token, Ordering::SeqCst);
-        assert!(older < token, "a stale token");
-        tokio::task::yield_now().await;
-        assert_eq!(self.readers.load(Ordering::SeqCst), 0, "beside a reader");
-        self.writers.fetch_sub(1, Ordering::SeqCst);
-        self.operations.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
 /// So many clients, each in a session of its own, one operation in ten a write.
-async fn work(
-    server: &Server,
-    clients: usize,
-    each: usize,
-    options: &RwLockOptions,
-) -> Arc<Inside> {
-    let inside = Arc::new(Inside::default());
+async fn work(server: &Server, clients: usize, each: usize, options: &RwLockOptions) -> Arc<Judge> {
+    let judge = Arc::new(Judge::of(RWLOCK));
     let mut tasks: JoinSet<Fallible> = JoinSet::new();
     for client in 0..clients {
-        let (inside, options) = (inside.clone(), options.clone());
+        let (judge, options) = (judge.clone(), options.clone());
         let session = Session::connect(&server.connect_string())
             .await
             .expect("a session");
@@ -133,35 +35,32 @@ async fn work(
             for operation in 0..each {
                 if (client * each + operation) % 10 == 0 {
                     let hold = lock.write().acquire().await?;
-                    inside.write(&hold).await;
+                    judge.turn(client, WRITER, &hold, Duration::ZERO).await;
                     hold.release().await?;
                 } else {
                     let hold = lock.read().acquire().await?;
-                    inside.read(&hold).await;
+                    judge.turn(client, 1, &hold, Duration::from_millis(1)).await;
                     hold.release().await?;
                 }
             }
             Ok(())
         });
     }
-    let finished = within("all operations", tasks.join_all()).await;
+    let finished = in_time("all operations", tasks.join_all()).await;
     finished
         .into_iter()
         .collect::<Fallible>()
         .expect("no error");
-    inside
+    judge
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn writers_are_alone_and_readers_together() {
     let server = server().await;
-    let inside = work(&server, 8, 125, &RwLockOptions::new()).await;
-    assert_eq!(inside.operations.load(Ordering::SeqCst), 1_000);
-    assert!(
-        inside.most_readers.load(Ordering::SeqCst) > 1,
-        "never two readers"
-    );
-    assert_nothing_is_left(&server).await;
+    let judge = work(&server, 8, 125, &RwLockOptions::new()).await;
+    assert_eq!(judge.grants(), 1_000);
+    assert!(judge.most_at_a_time() > 1, "never two readers");
+    assert_nothing_left(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,16 +69,16 @@ async fn other_ways_to_wait_exclude_as_well() {
     let poll = WaitStrategy::Poll(Duration::from_millis(5));
     for strategy in [WaitStrategy::Parent, poll] {
         let options = RwLockOptions::new().strategy(strategy);
-        let inside = work(&server, 4, 25, &options).await;
-        assert_eq!(inside.operations.load(Ordering::SeqCst), 100);
+        let judge = work(&server, 4, 25, &options).await;
+        assert_eq!(judge.grants(), 100);
     }
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn writer_gets_in_when_the_last_reader_before_it_has_gone_though_more_come() -> Fallible {
     let server = server().await;
-    let sessions = try_join_all((0..5).map(|_| quiet_session(&server))).await?;
+    let sessions = join_all((0..5).map(|_| session(&server, QUIET))).await;
     let mut readers = Vec::new();
     for place in 0..50 {
         let lock = RwLock::new(&sessions[place % 5], PATH)?;
@@ -188,7 +87,7 @@ async fn writer_gets_in_when_the_last_reader_before_it_has_gone_though_more_come
     let before = Arc::new(AtomicUsize::new(readers.len()));
     let after = Arc::new(AtomicUsize::new(0));
 
-    let lock = RwLock::new(&quiet_session(&server).await?, PATH)?;
+    let lock = RwLock::new(&session(&server, QUIET).await, PATH)?;
     let writer = tokio::spawn({
         let (lock, before, after) = (lock.clone(), before.clone(), after.clone());
         async move {
@@ -198,7 +97,7 @@ async fn writer_gets_in_when_the_last_reader_before_it_has_gone_though_more_come
             Ok::<_, Error>(hold)
         }
     });
-    until_queue_has(&lock, 51).await;
+    queue_length(lock.read(), 51).await;
 
     let mut newcomers: JoinSet<Result<(), Error>> = JoinSet::new();
     for (gone, hold) in readers.into_iter().enumerate() {
@@ -209,18 +108,18 @@ async fn writer_gets_in_when_the_last_reader_before_it_has_gone_though_more_come
             hold.release().await
         });
         // One has come for the one that went last.
-        until_queue_has(&lock, 52).await;
+        queue_length(lock.read(), 52).await;
         before.fetch_sub(1, Ordering::SeqCst);
         hold.release().await?;
     }
-    let hold = within("the writer", writer).await??;
+    let hold = in_time("the writer", writer).await??;
     assert_eq!(after.load(Ordering::SeqCst), 0, "beside a reader");
     hold.release().await?;
-    for newcomer in within("the newcomers", newcomers.join_all()).await {
+    for newcomer in in_time("the newcomers", newcomers.join_all()).await {
         newcomer?;
     }
     assert_eq!(after.load(Ordering::SeqCst), 50);
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
@@ -229,10 +128,10 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
 {
     const READERS: usize = 50;
     let server = server().await;
-    let first = quiet_session(&server).await?;
+    let first = session(&server, QUIET).await;
     let writing = RwLock::new(&first, PATH)?.write().acquire().await?;
 
-    let sessions = try_join_all((0..READERS).map(|_| quiet_session(&server))).await?;
+    let sessions = join_all((0..READERS).map(|_| session(&server, QUIET))).await;
     let mut readers = JoinSet::new();
     for session in &sessions {
         let lock = RwLock::new(session, PATH)?;
@@ -243,22 +142,22 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
         watchers(&server, &writers_znode).await.len() == READERS
     })
     .await;
-    let fired_before = fired(&server).await;
+    let fired_before = notifications(&server).await;
     writing.release().await?;
-    let holds: Vec<Hold> = within("the readers", readers.join_all())
+    let holds: Vec<Hold> = in_time("the readers", readers.join_all())
         .await
         .into_iter()
         .collect::<Result<_, _>>()?;
-    assert_eq!(fired(&server).await - fired_before, READERS as u64);
+    assert_eq!(notifications(&server).await - fired_before, READERS as u64);
 
     // A writer, and readers behind it, so that there is somebody to be woken in vain.
-    let second = quiet_session(&server).await?;
+    let second = session(&server, QUIET).await;
     let lock = RwLock::new(&second, PATH)?;
     let writer = tokio::spawn({
         let lock = lock.clone();
         async move { lock.write().acquire().await }
     });
-    until_queue_has(&lock, READERS + 1).await;
+    queue_length(lock.read(), READERS + 1).await;
     let mut waiting = JoinSet::new();
     for session in &sessions[..5] {
         let lock = RwLock::new(session, PATH)?;
@@ -271,7 +170,7 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
         watchers(&server, &last_reader).await.len() == 2
     })
     .await;
-    until_queue_has(&lock, READERS + 6).await;
+    queue_length(lock.read(), READERS + 6).await;
 
     let (last, others): (Vec<Hold>, Vec<Hold>) = holds
         .into_iter()
@@ -279,20 +178,20 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
     for hold in others {
         let own = hold.session_id().0;
         assert_eq!(watchers(&server, hold.node_path()).await, [own]);
-        let fired_before = fired(&server).await;
+        let fired_before = notifications(&server).await;
         hold.release().await?;
         // The one is the watch of the reader itself.
-        assert_eq!(fired(&server).await - fired_before, 1);
+        assert_eq!(notifications(&server).await - fired_before, 1);
     }
     assert!(!writer.is_finished());
     for hold in last {
         hold.release().await?;
     }
-    within("the writer", writer).await??.release().await?;
-    for hold in within("the readers behind it", waiting.join_all()).await {
+    in_time("the writer", writer).await??.release().await?;
+    for hold in in_time("the readers behind it", waiting.join_all()).await {
         hold?.release().await?;
     }
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
@@ -302,14 +201,12 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
 async fn readers_behind_a_writer_are_told_once_each_and_ask_nothing() -> Fallible {
     const READERS: usize = 5;
     let server = server().await;
-    let options = ConnectOptions::new().session_timeout(Duration::from_secs(6));
-    let first = Session::connect_with(&server.connect_string(), options).await?;
+    let first = session(&server, Duration::from_secs(6)).await;
     let writing = RwLock::new(&first, PATH)?.write().acquire().await?;
-    let proxy = Proxy::start(&server.connect_string()).await?;
+    let proxy = proxy(&server).await;
     let mut readers = JoinSet::new();
     for _ in 0..READERS {
-        let options = ConnectOptions::new().session_timeout(Duration::from_secs(60));
-        let session = Session::connect_with(&proxy.connect_string(), options).await?;
+        let session = session(&proxy, QUIET).await;
         let lock = RwLock::new(&session, PATH)?;
         readers.spawn(async move { (lock.read().acquire().await, session) });
     }
@@ -320,14 +217,14 @@ async fn readers_behind_a_writer_are_told_once_each_and_ask_nothing() -> Fallibl
     .await;
     let before = proxy.counters();
     writing.release().await?;
-    let holds = within("the readers", readers.join_all()).await;
+    let holds = in_time("the readers", readers.join_all()).await;
     let counted = proxy.counters().since(&before);
     assert_eq!(counted.requests(), 0, "{counted:?}");
     assert_eq!(counted.notifications(), READERS as u64, "{counted:?}");
     for (hold, _session) in holds {
         hold?.release().await?;
     }
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
@@ -344,7 +241,7 @@ impl Queued {
     ) -> tokio::task::JoinHandle<Result<Hold, Error>> {
         let task = tokio::spawn(acquire);
         self.length += 1;
-        until_queue_has(&self.lock, self.length).await;
+        queue_length(self.lock.read(), self.length).await;
         task
     }
 
@@ -373,11 +270,11 @@ async fn downgrade_lets_the_readers_behind_in_and_no_writer() -> Fallible {
     let writer = queued.writer().await;
     let reader_behind = queued.reader().await;
 
-    let reading = within("the downgrade", writing.downgrade()).await?;
+    let reading = in_time("the downgrade", writing.downgrade()).await?;
     assert!(reading.is_held());
     assert_eq!(reading.fencing_token(), token);
     let mut holds = vec![reading];
-    for reader in within("the readers", join_all(readers)).await {
+    for reader in in_time("the readers", join_all(readers)).await {
         holds.push(reader??);
     }
     let names = queued.lock.read().contenders().await?;
@@ -393,15 +290,15 @@ async fn downgrade_lets_the_readers_behind_in_and_no_writer() -> Fallible {
         assert!(hold.is_held());
         hold.release().await?;
     }
-    let writing = within("the writer", writer).await??;
+    let writing = in_time("the writer", writer).await??;
     assert!(writing.fencing_token() > token);
     assert!(!reader_behind.is_finished());
     writing.release().await?;
-    within("the last reader", reader_behind)
+    in_time("the last reader", reader_behind)
         .await??
         .release()
         .await?;
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
@@ -424,15 +321,15 @@ async fn writer_right_behind_a_downgrade_waits_for_the_reader_that_it_became() -
     assert!(!writer.is_finished() && !reader.is_finished());
     let tokens = [reading.fencing_token().get(), {
         reading.release().await?;
-        let writing = within("the writer", writer).await??;
+        let writing = in_time("the writer", writer).await??;
         assert!(!reader.is_finished());
         let token = writing.fencing_token().get();
         writing.release().await?;
         token
     }];
     assert!(tokens.is_sorted(), "{tokens:?}");
-    within("the reader", reader).await??.release().await?;
-    assert_nothing_is_left(&server).await;
+    in_time("the reader", reader).await??.release().await?;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
@@ -451,7 +348,7 @@ async fn downgrade_of_a_lost_hold_says_how_it_was_lost_and_leaves_nothing() -> F
         "{error}"
     );
     drop(raw);
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
@@ -465,13 +362,13 @@ async fn waiters_get_in_when_the_writer_is_killed() -> Fallible {
     let mut queued = Queued { lock, length: 1 };
     let readers = [queued.reader().await, queued.reader().await];
     server.expire_session(writing.session_id().0).await?;
-    for reader in within("the readers", join_all(readers)).await {
+    for reader in in_time("the readers", join_all(readers)).await {
         reader??.release().await?;
     }
-    let reason = within("the loss", writing.lost()).await;
+    let reason = in_time("the loss", writing.lost()).await;
     assert!(matches!(reason, LossReason::Session(_)), "{reason}");
     drop(writing);
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
@@ -497,14 +394,14 @@ async fn curators_downgrade_and_kazoos_names_are_honoured() -> Fallible {
     let reading = create(&reading, CreateMode::Ephemeral).await?;
     let writer = queued.writer().await;
     raw.delete(&curators.path).await?;
-    within("the reader", reader).await??.release().await?;
+    in_time("the reader", reader).await??.release().await?;
     eventually("the writer watches Curator's reader", async || {
         !watchers(&server, &reading.path).await.is_empty()
     })
     .await;
     assert!(!writer.is_finished());
     raw.delete(&reading.path).await?;
-    within("the writer", writer).await??.release().await?;
+    in_time("the writer", writer).await??.release().await?;
 
     for (kazoos, lets_readers_in) in [("__rlock__", true), ("__lock__", false)] {
         let name = format!("{}{kazoos}", "0123456789abcdef".repeat(2));
@@ -515,7 +412,7 @@ async fn curators_downgrade_and_kazoos_names_are_honoured() -> Fallible {
         raw.delete(&kazoos.path).await?;
     }
     drop(raw);
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
@@ -529,7 +426,7 @@ async fn failed_tries_and_elapsed_deadlines_leave_nothing() -> Fallible {
     assert!(lock.write().try_acquire().await?.is_none());
     let error = lock.write().acquire_timeout(soon).await.unwrap_err();
     assert!(matches!(error, Error::DeadlineElapsed { .. }), "{error}");
-    until_queue_has(&lock, 1).await;
+    queue_length(lock.read(), 1).await;
     // Nobody who gave up stands in the way.
     lock.read()
         .try_acquire()
@@ -546,6 +443,6 @@ async fn failed_tries_and_elapsed_deadlines_leave_nothing() -> Fallible {
     for path in ["", "locks", "/"] {
         assert!(RwLock::new(&session, path).is_err(), "{path:?}");
     }
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }

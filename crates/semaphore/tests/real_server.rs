@@ -1,66 +1,24 @@
 //! What the semaphore promises, on a real server.
 
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 use tokio::task::{JoinHandle, JoinSet};
 use zookeeper_recipes_core::ensemble::CreateMode;
 use zookeeper_recipes_core::{Identity, NodePath, QueueOptions};
 use zookeeper_recipes_semaphore::{
-    ConnectOptions, Error, Hold, Semaphore, SemaphoreOptions, Session, WaitStrategy,
+    Error, Hold, Recipe, Semaphore, SemaphoreOptions, Session, WaitStrategy,
 };
-use zookeeper_recipes_testkit::{Server, ServerOptions};
+use zookeeper_recipes_suite::{
+    Judge, QUIET, SEMAPHORE, assert_nothing_left, eventually, in_time, queue_length, server,
+    session,
+};
+use zookeeper_recipes_testkit::Server;
 
 const PATH: &str = "/limits/exports";
 
-/// Long enough for everything that is waited for, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 type Fallible = Result<(), Box<dyn std::error::Error + Send + Sync>>;
-
-async fn server() -> Server {
-    Server::start(ServerOptions::new()).await.expect("a server")
-}
-
-/// A session that does not speak up by itself as long as a test runs.
-async fn quiet_session(server: &Server) -> Result<Session, Error> {
-    let options = ConnectOptions::new().session_timeout(Duration::from_secs(60));
-    Session::connect_with(&server.connect_string(), options).await
-}
-
-async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, work).await {
-        Ok(done) => done,
-        Err(_) => panic!("not within {PATIENCE:?}: {what}"),
-    }
-}
-
-async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    within(what, async {
-        while !condition().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-}
-
-async fn until_queue_has(semaphore: &Semaphore, contenders: usize) {
-    eventually("the queue has so many", async || {
-        semaphore.contenders().await.expect("a look").len() == contenders
-    })
-    .await;
-}
-
-async fn assert_nothing_is_left(server: &Server) {
-    eventually("no znode and no watch is left", async || {
-        let ephemerals = server.ephemerals().await.expect("dump");
-        let watches = server.watches().await.expect("wchp");
-        ephemerals.is_empty() && watches.is_empty()
-    })
-    .await;
-}
 
 /// Somebody who waits, in a session of its own, once its znode is in the queue.
 async fn waiter(
@@ -68,14 +26,14 @@ async fn waiter(
     permits: u32,
     weight: u32,
 ) -> Result<JoinHandle<Result<Hold, Error>>, Error> {
-    let session = quiet_session(server).await?;
+    let session = session(server, QUIET).await;
     let semaphore = Semaphore::new(&session, PATH, permits)?;
     let before = semaphore.contenders().await?.len();
     let task = tokio::spawn({
         let semaphore = semaphore.clone();
         async move { semaphore.acquire_many(weight).await }
     });
-    until_queue_has(&semaphore, before + 1).await;
+    queue_length(&semaphore, before + 1).await;
     Ok(task)
 }
 
@@ -97,78 +55,40 @@ async fn until_last_watches(server: &Server, semaphore: &Semaphore, others: usiz
     .await;
 }
 
-/// What those who hold have noted: the weight of each in the order of the queue, and who has gone.
-struct Ledger {
-    permits: u32,
-    weights: Vec<u32>,
-    places: Mutex<Vec<Noted>>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Noted {
-    Waits,
-    Holds,
-    Gone,
-}
-
-impl Ledger {
-    fn holds(&self, place: usize) {
-        let mut places = self.places.lock().unwrap();
-        places[place] = Noted::Holds;
-        let weigh = |keep: &dyn Fn(usize) -> bool| -> u32 {
-            let kept = (0..self.weights.len()).filter(|&place| keep(place));
-            kept.map(|place| self.weights[place]).sum()
-        };
-        let held = weigh(&|place| places[place] == Noted::Holds);
-        assert!(held <= self.permits, "{held} held");
-        // Whoever came before and is not in yet could be as well: nobody was overtaken.
-        let up_to_here = weigh(&|other| other <= place && places[other] != Noted::Gone);
-        assert!(
-            up_to_here <= self.permits,
-            "place {place} overtook somebody"
-        );
-    }
-
-    fn goes(&self, place: usize) {
-        self.places.lock().unwrap()[place] = Noted::Gone;
-    }
-}
-
 /// A hundred waiters with weights from 1 to 5 on a semaphore of 5.
 async fn hundred_waiters(server: &Server, options: &SemaphoreOptions) -> Fallible {
-    let sessions = try_join_all((0..5).map(|_| quiet_session(server))).await?;
+    let sessions = join_all((0..5).map(|_| session(server, QUIET))).await;
     let semaphores: Vec<Semaphore> = sessions
         .iter()
         .map(|session| Semaphore::with_options(session, PATH, 5, options.clone()))
         .collect::<Result<_, _>>()?;
+    let judge = Arc::new(Judge::of_order(SEMAPHORE));
     let door = semaphores[0].acquire_many(5).await?;
-    let weights: Vec<u32> = (0..100)
-        .map(|place| (place * 7 + place / 3) % 5 + 1)
-        .collect();
-    let ledger = Arc::new(Ledger {
-        permits: 5,
-        places: Mutex::new(vec![Noted::Waits; weights.len()]),
-        weights,
-    });
+    judge.came(door.fencing_token(), 5);
+    let at_the_door = judge.granted("door", 5, &door);
     let mut waiters: JoinSet<Result<(), Error>> = JoinSet::new();
-    for (place, &weight) in ledger.weights.iter().enumerate() {
-        let (semaphore, ledger) = (semaphores[place % 5].clone(), ledger.clone());
+    for place in 0..100 {
+        let weight = (place * 7 + place / 3) % 5 + 1;
+        let (semaphore, judge_of_waiter) = (semaphores[place % 5].clone(), judge.clone());
         waiters.spawn(async move {
-            let hold = semaphore.acquire_many(weight).await?;
-            ledger.holds(place);
+            let hold = semaphore.acquire_many(weight as u32).await?;
+            let granted = judge_of_waiter.granted(place, weight as u64, &hold);
             tokio::task::yield_now().await;
-            ledger.goes(place);
+            judge_of_waiter.letting_go(granted);
             hold.release().await
         });
-        until_queue_has(&semaphores[0], place + 2).await;
+        queue_length(&semaphores[0], place + 2).await;
+        let queue = semaphores[0].contenders().await?;
+        judge.came(queue[place + 1].fencing_token, weight as u64);
     }
     assert_eq!(semaphores[1].unclaimed().await?, 0);
+    judge.letting_go(at_the_door);
     door.release().await?;
-    for finished in within("all the waiters", waiters.join_all()).await {
+    for finished in in_time("all the waiters", waiters.join_all()).await {
         finished?;
     }
     assert_eq!(semaphores[1].unclaimed().await?, 5);
-    assert_nothing_is_left(server).await;
+    assert_nothing_left(server).await;
     Ok(())
 }
 
@@ -191,7 +111,7 @@ async fn other_ways_to_wait_serve_in_order_as_well() -> Fallible {
 async fn any_holders_release_wakes_the_waiter() -> Fallible {
     let server = server().await;
     for releasing in 0..3 {
-        let holding = Semaphore::new(&quiet_session(&server).await?, PATH, 3)?;
+        let holding = Semaphore::new(&session(&server, QUIET).await, PATH, 3)?;
         let mut holds = Vec::new();
         for _ in 0..3 {
             holds.push(holding.acquire().await?);
@@ -199,12 +119,12 @@ async fn any_holders_release_wakes_the_waiter() -> Fallible {
         let waiter = waiter(&server, 3, 1).await?;
         until_last_watches(&server, &holding, 3).await;
         holds.remove(releasing).release().await?;
-        let hold = within("the waiter", waiter).await??;
+        let hold = in_time("the waiter", waiter).await??;
         assert_eq!(holding.unclaimed().await?, 0);
         for hold in holds.into_iter().chain([hold]) {
             hold.release().await?;
         }
-        assert_nothing_is_left(&server).await;
+        assert_nothing_left(&server).await;
     }
     Ok(())
 }
@@ -212,9 +132,9 @@ async fn any_holders_release_wakes_the_waiter() -> Fallible {
 #[tokio::test(flavor = "multi_thread")]
 async fn waiter_sends_six_requests_to_wait_and_three_when_it_is_woken() -> Fallible {
     let server = server().await;
-    let holding = Semaphore::new(&quiet_session(&server).await?, PATH, 1)?;
+    let holding = Semaphore::new(&session(&server, QUIET).await, PATH, 1)?;
     let hold = holding.acquire().await?;
-    let waiting = Semaphore::new(&quiet_session(&server).await?, PATH, 1)?;
+    let waiting = Semaphore::new(&session(&server, QUIET).await, PATH, 1)?;
     // What is asked of the server here are packets, too.
     let mut looks = 0;
     let mut until_watched = async |znodes| {
@@ -236,7 +156,7 @@ async fn waiter_sends_six_requests_to_wait_and_three_when_it_is_woken() -> Falli
     let waiter = tokio::spawn(async move { waiting.acquire().await });
     until_watched(3).await;
     hold.release().await?;
-    let hold = within("the waiter", waiter).await??;
+    let hold = in_time("the waiter", waiter).await??;
     // Its own znode's.
     until_watched(1).await;
     let received = server.monitor().await?.packets_received - before - 1 - looks;
@@ -244,14 +164,14 @@ async fn waiter_sends_six_requests_to_wait_and_three_when_it_is_woken() -> Falli
     // holder; the holder's delete; a list and a read of the number; a watch taken off.
     assert_eq!(received, 6 + 1 + 3);
     hold.release().await?;
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn heavy_waiter_watches_its_window_and_gets_in_when_enough_has_gone() -> Fallible {
     let server = server().await;
-    let holding = Semaphore::new(&quiet_session(&server).await?, PATH, 6)?;
+    let holding = Semaphore::new(&session(&server, QUIET).await, PATH, 6)?;
     let mut holds = Vec::new();
     for weight in [1, 2, 1, 1] {
         holds.push(holding.acquire_many(weight).await?);
@@ -267,12 +187,12 @@ async fn heavy_waiter_watches_its_window_and_gets_in_when_enough_has_gone() -> F
     until_last_watches(&server, &holding, 2).await;
     assert!(!heavy.is_finished());
     holds.remove(0).release().await?;
-    let hold = within("the heavy one", heavy).await??;
+    let hold = in_time("the heavy one", heavy).await??;
     assert_eq!(holding.unclaimed().await?, 1);
     for hold in holds.into_iter().chain([hold]) {
         hold.release().await?;
     }
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
@@ -283,11 +203,11 @@ async fn killed_holders_permits_come_back() -> Fallible {
     let lost = Semaphore::new(&killed, PATH, 5)?.acquire_many(4).await?;
     let waiter = waiter(&server, 5, 5).await?;
     server.expire_session(lost.session_id().0).await?;
-    let hold = within("the waiter", waiter).await??;
-    within("the loss", lost.lost()).await;
+    let hold = in_time("the waiter", waiter).await??;
+    in_time("the loss", lost.lost()).await;
     drop(lost);
     hold.release().await?;
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
@@ -322,9 +242,9 @@ async fn what_can_never_be_held_is_refused_and_leaves_nothing() -> Fallible {
         refused(6).await;
         refused(u32::MAX).await;
         semaphore.acquire_many(5).await?.release().await?;
-        until_queue_has(&semaphore, 0).await;
+        queue_length(&semaphore, 0).await;
     }
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
@@ -350,46 +270,46 @@ async fn another_number_of_permits_is_refused_with_both_numbers() -> Fallible {
             "{text}"
         );
     }
-    until_queue_has(&Semaphore::new(&session, PATH, 5)?, 1).await;
+    queue_length(&Semaphore::new(&session, PATH, 5)?, 1).await;
     hold.release().await?;
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn resize_up_wakes_those_who_may_hold_now() -> Fallible {
     let server = server().await;
-    let holding = Semaphore::new(&quiet_session(&server).await?, PATH, 2)?;
+    let holding = Semaphore::new(&session(&server, QUIET).await, PATH, 2)?;
     let hold = holding.acquire_many(2).await?;
     let first = waiter(&server, 2, 1).await?;
     let second = waiter(&server, 2, 2).await?;
     let third = waiter(&server, 2, 1).await?;
     until_last_watches(&server, &holding, 1).await;
     holding.resize(5).await?;
-    let first = within("the first", first).await??;
-    let second = within("the second", second).await??;
+    let first = in_time("the first", first).await??;
+    let second = in_time("the second", second).await??;
     assert!(!third.is_finished());
     assert_eq!(holding.unclaimed().await?, 0);
     first.release().await?;
-    let third = within("the third", third).await??;
+    let third = in_time("the third", third).await??;
     // All three go by the new number; whoever comes now must come with it.
     assert_eq!(holding.unclaimed().await?, 0);
-    let session = quiet_session(&server).await?;
+    let session = session(&server, QUIET).await;
     assert!(Semaphore::new(&session, PATH, 2)?.acquire().await.is_err());
     for hold in [hold, second, third] {
         hold.release().await?;
     }
     let newcomer = Semaphore::new(&session, PATH, 5)?;
     newcomer.acquire_many(5).await?.release().await?;
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn resize_down_revokes_nobody_and_lets_nobody_in_until_it_fits() -> Fallible {
     let server = server().await;
-    let holding = Semaphore::new(&quiet_session(&server).await?, PATH, 5)?;
-    let waiting = Semaphore::new(&quiet_session(&server).await?, PATH, 5)?;
+    let holding = Semaphore::new(&session(&server, QUIET).await, PATH, 5)?;
+    let waiting = Semaphore::new(&session(&server, QUIET).await, PATH, 5)?;
     let large = holding.acquire_many(3).await?;
     let small = holding.acquire().await?;
     waiting.acquire().await?.release().await?;
@@ -398,10 +318,10 @@ async fn resize_down_revokes_nobody_and_lets_nobody_in_until_it_fits() -> Fallib
     until_last_watches(&server, &holding, 1).await;
 
     waiting.resize(3).await?;
-    let error = within("the one too heavy", too_heavy).await?.unwrap_err();
+    let error = in_time("the one too heavy", too_heavy).await?.unwrap_err();
     let text = error.to_string();
     assert!(text.contains('4') && text.contains('3'), "{text}");
-    until_queue_has(&waiting, 3).await;
+    queue_length(&waiting, 3).await;
     assert!(large.is_held() && small.is_held());
     assert_eq!(holding.unclaimed().await?, 0);
     // Whatever one of them held before, it fits no more.
@@ -412,11 +332,11 @@ async fn resize_down_revokes_nobody_and_lets_nobody_in_until_it_fits() -> Fallib
     until_last_watches(&server, &holding, 1).await;
     assert!(!fits.is_finished());
     large.release().await?;
-    let fits = within("the one that fits", fits).await??;
+    let fits = in_time("the one that fits", fits).await??;
     assert_eq!(holding.unclaimed().await?, 1);
     assert!(holding.acquire_many(4).await.is_err());
     fits.release().await?;
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
@@ -448,7 +368,7 @@ async fn resize_records_the_number_where_there_is_none() -> Fallible {
     assert_eq!(raw.get(by_hand.as_str()).await?.0, b"5");
     semaphore.acquire_many(5).await?.release().await?;
     drop(raw);
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
@@ -457,7 +377,7 @@ async fn resizes_at_once_leave_all_with_the_same_number() -> Fallible {
     let server = server().await;
     let mut semaphores = Vec::new();
     for _ in 0..4 {
-        let semaphore = Semaphore::new(&quiet_session(&server).await?, PATH, 4)?;
+        let semaphore = Semaphore::new(&session(&server, QUIET).await, PATH, 4)?;
         semaphore.acquire().await?.release().await?;
         semaphores.push(semaphore);
     }
@@ -475,7 +395,7 @@ async fn resizes_at_once_leave_all_with_the_same_number() -> Fallible {
         available.iter().all(|number| *number == available[0]),
         "{available:?}"
     );
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
@@ -517,31 +437,31 @@ async fn foreign_znodes_with_absurd_weights_stand_in_nobodys_way() -> Fallible {
     let waiter = waiter(&server, 5, 1).await?;
     until_last_watches(&server, &semaphore, 1).await;
     raw.delete(&heavy).await?;
-    within("the waiter", waiter).await??.release().await?;
+    in_time("the waiter", waiter).await??.release().await?;
     for path in foreign {
         raw.delete(&path).await?;
     }
     drop(raw);
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waiter_that_gives_up_lets_those_behind_in() -> Fallible {
     let server = server().await;
-    let holding = Semaphore::new(&quiet_session(&server).await?, PATH, 5)?;
-    let waiting = Semaphore::new(&quiet_session(&server).await?, PATH, 5)?;
+    let holding = Semaphore::new(&session(&server, QUIET).await, PATH, 5)?;
+    let waiting = Semaphore::new(&session(&server, QUIET).await, PATH, 5)?;
     let hold = holding.acquire_many(3).await?;
     let heavy = waiter(&server, 5, 5).await?;
     let light = waiter(&server, 5, 2).await?;
     until_last_watches(&server, &holding, 1).await;
     heavy.abort();
-    let light = within("the light one", light).await??;
+    let light = in_time("the light one", light).await??;
     let soon = Duration::from_millis(50);
     let error = waiting.acquire_many_timeout(1, soon).await.unwrap_err();
     assert!(matches!(error, Error::DeadlineElapsed { .. }), "{error}");
     hold.release().await?;
     light.release().await?;
-    assert_nothing_is_left(&server).await;
+    assert_nothing_left(&server).await;
     Ok(())
 }

@@ -3,20 +3,13 @@
 use std::time::Duration;
 
 use zookeeper_recipes_core::CreateMode;
-use zookeeper_recipes_semaphore::{
-    ConnectOptions, Semaphore, SemaphoreOptions, Session, WaitStrategy,
-};
+use zookeeper_recipes_semaphore::{Semaphore, SemaphoreOptions, WaitStrategy};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
 
 const PATH: &str = "/limits/exports";
 
 const SECOND: Duration = Duration::from_secs(1);
-
-async fn session(simulation: &Simulation, process: &str) -> Session {
-    Session::open(simulation.ensemble(process), ConnectOptions::new())
-        .await
-        .expect("a session opens")
-}
 
 /// A waiter's first `slow` request (or the one after) is under way while one of two holders goes and
 /// the number is lowered, so that there is still no room for it.
@@ -34,12 +27,12 @@ async fn lowered_number_counts(
         .and_then(|_| administrator.set_create_counter(PATH, first_number));
     made.expect("an empty tree takes it");
 
-    let holding = session(&simulation, "holding").await;
+    let holding = simulated_session(&simulation, "holding").await;
     let semaphore = Semaphore::new(&holding, PATH, 5).expect("a good path");
     let large = semaphore.acquire_many(4).await.expect("all are free");
     let small = semaphore.acquire_many(1).await.expect("one is free");
 
-    let waiting = session(&simulation, "waiting").await;
+    let waiting = simulated_session(&simulation, "waiting").await;
     let options = SemaphoreOptions::new().strategy(strategy);
     let waiter = Semaphore::with_options(&waiting, PATH, 5, options).expect("a good path");
     // From here on the waiter goes by the recorded number, however it changes.
@@ -47,6 +40,9 @@ async fn lowered_number_counts(
     assert_eq!(unclaimed, 0);
     let late = Fault::new(FaultKind::RequestLate(SECOND)).of_process("waiting");
     simulation.faults().inject(late.on(slow).nth(nth));
+    let waiting = simulated_session(&simulation, "waiting").await;
+    let options = SemaphoreOptions::new().strategy(strategy);
+    let waiter = Semaphore::with_options(&waiting, PATH, 5, options).expect("a good path");
     let acquiring = tokio::spawn(async move { waiter.acquire_many(2).await });
     while simulation.faults().waiting() > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -79,7 +75,7 @@ async fn number_that_is_lowered_while_the_directory_is_listed_counts() {
 async fn release_wakes_at_most_as_many_waiters_as_there_are_permits() {
     const PERMITS: u32 = 5;
     let simulation = Simulation::new(SimulationOptions::default());
-    let holding = session(&simulation, "holding").await;
+    let holding = simulated_session(&simulation, "holding").await;
     let semaphore = Semaphore::new(&holding, PATH, PERMITS).expect("a good path");
     let mut held = Vec::new();
     for _ in 0..PERMITS {
@@ -88,7 +84,7 @@ async fn release_wakes_at_most_as_many_waiters_as_there_are_permits() {
     let processes: Vec<String> = (0..30).map(|number| format!("waiting {number}")).collect();
     let mut waiting = Vec::new();
     for process in &processes {
-        let session = session(&simulation, process).await;
+        let session = simulated_session(&simulation, process).await;
         let waiter = Semaphore::new(&session, PATH, PERMITS).expect("a good path");
         waiting.push(tokio::spawn(async move { waiter.acquire_many(1).await }));
         tokio::time::sleep(SECOND / 10).await;
@@ -120,13 +116,13 @@ async fn release_wakes_at_most_as_many_waiters_as_there_are_permits() {
 async fn number_that_is_raised_is_noticed_where_there_is_no_room_to_watch() {
     const PERMITS: u32 = 1_500;
     let simulation = Simulation::new(SimulationOptions::default());
-    let holding = session(&simulation, "holding").await;
+    let holding = simulated_session(&simulation, "holding").await;
     let semaphore = Semaphore::new(&holding, PATH, PERMITS).expect("a good path");
     let mut held = Vec::new();
     for _ in 0..PERMITS {
         held.push(semaphore.acquire_many(1).await.expect("one is free"));
     }
-    let session = session(&simulation, "waiting").await;
+    let session = simulated_session(&simulation, "waiting").await;
     let waiter = Semaphore::new(&session, PATH, PERMITS).expect("a good path");
     let waiting = tokio::spawn(async move { waiter.acquire_many(1).await });
     tokio::time::sleep(10 * SECOND).await;

@@ -8,6 +8,9 @@
 //! exclusive lock each weighs all there is; of a semaphore, the permits that it holds; of a
 //! read/write lock a writer weighs all there is, and a reader one.
 //!
+//! A history that is [told of the queue](History::ordered) judges the order too: first come, first
+//! served.
+//!
 //! ```
 //! use zookeeper_recipes_core::{ConnectOptions, Recipe, Session, SingleNode};
 //! use zookeeper_recipes_testkit::history::History;
@@ -71,6 +74,14 @@ struct Granted {
     path: String,
 }
 
+/// A contender in the queue.
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    weight: u64,
+    /// The most that could be held in all at a moment when there was room for this contender.
+    room: Option<u64>,
+}
+
 /// All who have held one recipe, and what a store has accepted from them.
 ///
 /// Not shared by itself: where contenders run on several threads, put it behind a mutex. It keeps a
@@ -78,6 +89,10 @@ struct Granted {
 #[derive(Debug)]
 pub struct History {
     capacity: u64,
+    /// How much of it can be held now.
+    in_force: u64,
+    /// The contenders by their tokens, which is the order in which they came.
+    queue: Option<BTreeMap<FencingToken, Queued>>,
     held: BTreeMap<u64, Held>,
     next: u64,
     /// Of each weight, the grant with the newest token.
@@ -95,6 +110,8 @@ impl History {
     pub fn new(capacity: u64) -> History {
         History {
             capacity,
+            in_force: capacity,
+            queue: None,
             held: BTreeMap::new(),
             next: 0,
             newest: BTreeMap::new(),
@@ -102,6 +119,63 @@ impl History {
             disregarded_sessions: BTreeSet::new(),
             store: None,
             guarded: None,
+        }
+    }
+
+    /// The same history, which judges the order of the grants too.
+    ///
+    /// It has to be told of every contender that [comes](Self::came) and [goes](Self::went).
+    #[must_use]
+    pub fn ordered(mut self) -> History {
+        self.queue = Some(BTreeMap::new());
+        self
+    }
+
+    /// A contender of this weight has come to the end of the queue. Its token is that of its znode.
+    pub fn came(&mut self, token: FencingToken, weight: u64) {
+        if let Some(queue) = &mut self.queue {
+            queue.insert(token, Queued { weight, room: None });
+        }
+        self.note_room();
+    }
+
+    /// A contender has left the queue, or is about to.
+    pub fn went(&mut self, token: FencingToken) {
+        if let Some(queue) = &mut self.queue {
+            queue.remove(&token);
+        }
+        self.note_room();
+    }
+
+    /// A contender that has come just now stands in the place of an earlier one, which has gone.
+    pub fn replaced(&mut self, earlier: FencingToken, by: FencingToken) {
+        if let Some(queue) = &mut self.queue {
+            if let Some(successor) = queue.remove(&by) {
+                queue.insert(earlier, successor);
+            }
+        }
+        self.note_room();
+    }
+
+    /// From here on so much can be held at a time, which is never more than at first.
+    pub fn resized(&mut self, capacity: u64) {
+        self.in_force = capacity;
+        self.note_room();
+    }
+
+    /// Notes for which contenders there is room.
+    ///
+    /// A contender judges by the contenders before it and by a capacity that it has read *after* it
+    /// came. At some moment since, that capacity was in force. The contenders before it can only
+    /// have become fewer. So there has been a moment at which they and it fitted in.
+    fn note_room(&mut self) {
+        let mut weight = 0;
+        for contender in self.queue.iter_mut().flat_map(BTreeMap::values_mut) {
+            weight += contender.weight;
+            if weight > self.in_force {
+                return;
+            }
+            contender.room = contender.room.max(Some(self.in_force));
         }
     }
 
@@ -120,12 +194,25 @@ impl History {
         self.held.iter().map(|(number, held)| (*number, held))
     }
 
+    /// The hold of this number, unless its owner has let go of it.
+    pub fn holder(&self, number: u64) -> Option<&Held> {
+        self.held.get(&number)
+    }
+
     /// Whether the hold is certainly held now, by its own account. Never where it is to be
     /// [disregarded](Self::disregard_znode).
     pub fn is_certain(&self, hold: &HoldView) -> bool {
-        hold.is_held()
-            && !self.disregarded_znodes.contains(hold.node_path())
-            && !self.disregarded_sessions.contains(&hold.session_id())
+        hold.is_held() && !self.is_disregarded(hold)
+    }
+
+    /// Whether what is said of this hold is not judged.
+    pub fn is_disregarded(&self, hold: &HoldView) -> bool {
+        self.disregards(hold.node_path()) || self.disregarded_sessions.contains(&hold.session_id())
+    }
+
+    /// Whether what is said of holds of this znode is not judged.
+    pub fn disregards(&self, path: &str) -> bool {
+        self.disregarded_znodes.contains(path)
     }
 
     /// From here on, what is said of holds of this znode is not judged: somebody deletes it by
@@ -144,8 +231,8 @@ impl History {
     ///
     /// Judged against all who hold: an account never goes from "lost" back to "held", so two
     /// certain holds overlap just when the earlier one still lasts as the later one begins, and
-    /// looking then is looking always. And its token is newer than that of every earlier holder
-    /// whom it excludes.
+    /// looking then is looking always. Its token is newer than that of every earlier holder whom it
+    /// excludes. And there has been room for it in the queue, if the history is told of that.
     pub fn granted(&mut self, who: &str, weight: u64, hold: &HoldView) -> (u64, Vec<Violation>) {
         let new = Held {
             who: who.to_owned(),
@@ -155,6 +242,7 @@ impl History {
         let mut violations = Vec::new();
         if self.is_certain(hold) {
             violations.extend(self.overlap_with(&new));
+            violations.extend(self.overtaking_by(&new));
             violations.extend(self.newer_than(&new));
             self.remember(&new);
         }
@@ -171,7 +259,7 @@ impl History {
             .filter(|other| self.is_certain(&other.hold))
             .collect();
         let weight: u64 = others.iter().map(|other| other.weight).sum();
-        if weight + new.weight <= self.capacity {
+        if weight + new.weight <= self.capacity_for(&others, new) {
             return None;
         }
         let others: Vec<String> = others
@@ -186,6 +274,32 @@ impl History {
                 new.hold,
                 others.join(" and "),
             ),
+        })
+    }
+
+    /// How much could be held when the last of them in the queue was let in. It came after all the
+    /// others, so that they were counted. Later contenders are judged by later capacities.
+    fn capacity_for(&self, others: &[&Held], new: &Held) -> u64 {
+        let holders = others.iter().copied().chain([new]);
+        let tokens = holders.map(|held| held.hold.fencing_token());
+        let last = self.queue.as_ref().and_then(|queue| {
+            let places = tokens.filter_map(|token| queue.get_key_value(&token));
+            places.max_by_key(|(token, _)| **token)
+        });
+        last.and_then(|(_, last)| last.room)
+            .unwrap_or(self.capacity)
+    }
+
+    fn overtaking_by(&self, new: &Held) -> Option<Violation> {
+        let queue = self.queue.as_ref()?;
+        let token = new.hold.fencing_token();
+        if queue.get(&token).is_some_and(|own| own.room.is_some()) {
+            return None;
+        }
+        let before: Vec<_> = queue.range(..token).collect();
+        Some(Violation {
+            promise: "first come, first served",
+            text: format!("{} came to hold {:?} before {before:?}", new.who, new.hold),
         })
     }
 

@@ -100,6 +100,54 @@ async fn a_token_that_is_older_than_that_of_an_excluded_one_before_is_found() {
     }
 }
 
+const TOO_EARLY: &str = "first come, first served";
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_before_the_turn_of_a_contender_that_came_earlier_is_found() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let [first, second, third] = holds(&session(&simulation, "node-7").await).await;
+    let mut history = History::new(5).ordered();
+    history.came(first.fencing_token(), 3);
+    history.came(second.fencing_token(), 3);
+    history.came(third.fencing_token(), 2);
+    // There is room for the third beside the first, but not before the second.
+    let (number, violations) = history.granted("third", 2, &third);
+    assert_eq!(promises(violations), [TOO_EARLY]);
+    history.letting_go(number);
+    let (number, violations) = history.granted("first", 3, &first);
+    assert!(violations.is_empty(), "{violations:?}");
+    history.letting_go(number);
+    history.went(first.fencing_token());
+    let (_, violations) = history.granted("second", 3, &second);
+    assert!(violations.is_empty(), "{violations:?}");
+    // Once it has left the queue, it holds no place.
+    history.went(third.fencing_token());
+    let (_, violations) = history.granted("third", 2, &third);
+    assert_eq!(promises(violations), [TOO_EARLY]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_capacity_counts_for_those_whom_it_let_in() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let [first, second, third] = holds(&session(&simulation, "node-7").await).await;
+    let mut history = History::new(5).ordered();
+    history.came(first.fencing_token(), 3);
+    history.came(second.fencing_token(), 2);
+    history.resized(4);
+    // The capacity was lowered after they had room, and before the third came.
+    assert!(history.granted("first", 3, &first).1.is_empty());
+    let (number, violations) = history.granted("second", 2, &second);
+    assert!(violations.is_empty(), "{violations:?}");
+    // Its place goes to a contender that weighs less.
+    history.came(third.fencing_token(), 1);
+    history.letting_go(number);
+    history.replaced(second.fencing_token(), third.fencing_token());
+    let (_, violations) = history.granted("second", 1, &second);
+    assert!(violations.is_empty(), "{violations:?}");
+    let (_, violations) = history.granted("third", 1, &third);
+    assert!(promises(violations).contains(&TOO_EARLY));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_store_refuses_old_tokens_and_no_holder() {
     let simulation = Simulation::new(SimulationOptions::default());

@@ -9,13 +9,14 @@ use zookeeper_recipes_lock::{
     ConnectOptions, Error, ExclusiveLock, LockOptions, Recipe, Session, SingleNodeLock,
     WaitStrategy,
 };
+use zookeeper_recipes_suite::{administrator, children, create, server, session};
 
-use crate::support::{administrator, children, create, server, session};
+use crate::support::SESSION_TIMEOUT;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_path_that_cannot_be_a_recipes_is_refused_and_quoted() {
     let server = server().await;
-    let session = session(&server).await;
+    let session = session(&server, SESSION_TIMEOUT).await;
     for path in [
         "",
         "/",
@@ -42,7 +43,7 @@ async fn a_path_that_cannot_be_a_recipes_is_refused_and_quoted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn options_that_make_no_sense_are_refused() {
     let server = server().await;
-    let session = session(&server).await;
+    let session = session(&server, SESSION_TIMEOUT).await;
     for options in [
         LockOptions::new().acl([]),
         LockOptions::new().strategy(WaitStrategy::Poll(Duration::ZERO)),
@@ -67,7 +68,7 @@ async fn an_ephemeral_directory_is_refused() {
         .create("/ephemeral", b"", &ephemeral)
         .await
         .expect("it can be created");
-    let session = session(&server).await;
+    let session = session(&server, SESSION_TIMEOUT).await;
     for path in ["/ephemeral", "/ephemeral/below"] {
         let lock = ExclusiveLock::new(&session, path).expect("a good path");
         let error = lock.acquire().await.expect_err("no place for a queue");
@@ -96,7 +97,7 @@ async fn a_directory_without_permission_is_refused() {
         .create("/guarded", b"", &options)
         .await
         .expect("it can be created");
-    let session = session(&server).await;
+    let session = session(&server, SESSION_TIMEOUT).await;
     for lock in [
         Box::new(ExclusiveLock::new(&session, "/guarded").expect("a good path")) as Box<dyn Recipe>,
         Box::new(SingleNodeLock::new(&session, "/guarded/lock").expect("a good path")),
@@ -247,7 +248,7 @@ async fn a_port_that_speaks_no_zookeeper_is_an_error_within_the_connection_timeo
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_session_says_so() {
     let server = server().await;
-    let session = session(&server).await;
+    let session = session(&server, SESSION_TIMEOUT).await;
     let lock = ExclusiveLock::new(&session, "/locks/closed").expect("a good path");
     session.close().await;
     let error = lock.acquire().await.expect_err("there is no session");

@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use zookeeper_recipes_lock::ExclusiveLock;
-
-use crate::support::{eventually, server, session_of};
+use zookeeper_recipes_lock::{ExclusiveLock, Recipe};
+use zookeeper_recipes_suite::{eventually, server, session};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn five_thousand_waiters_of_one_session_survive_a_reconnect() {
     const LOCKS: usize = 250;
     const WAITERS: usize = 20;
     let mut server = server().await;
-    let session = session_of(&server, Duration::from_secs(30)).await;
+    let session = session(&server, Duration::from_secs(30)).await;
     let id = session.id();
     let path = |number: usize| format!("/locks/crowd/{number}");
     let lock = |number| ExclusiveLock::new(&session, path(number)).expect("a good path");

@@ -1,24 +1,23 @@
 //! Holding without a read: only where it is certain that nobody else does.
 
 use std::future::Future;
-use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use zookeeper_client::{Acl, AuthId, Client, Permission};
+use zookeeper_client::{Acl, Acls, AuthId, Client, Permission};
 use zookeeper_recipes_lock::common::{self, LossReason};
-use zookeeper_recipes_lock::{ConnectOptions, Error, ExclusiveLock, Hold, LockOptions, Session};
+use zookeeper_recipes_lock::{
+    ConnectOptions, Error, ExclusiveLock, Hold, LockOptions, Recipe, Session,
+};
+use zookeeper_recipes_suite::{
+    QUIET, administrator, children, eventually, in_time, proxy, queue_length, server, server_with,
+    session,
+};
 use zookeeper_recipes_testkit::proxy::{Counters, Operation, Proxy};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
-use crate::support::{
-    PATIENCE, administrator, assert_nothing_left, children, eventually, queue_length, server,
-    session, session_at,
-};
+use crate::support::{SESSION_TIMEOUT, assert_nothing_left};
 
 const PATH: &str = "/locks/handoff";
-
-/// Long, so that sessions say nothing by themselves as long as a test runs.
-const QUIET: Duration = Duration::from_secs(60);
 
 /// What ZooKeeper's documentation gives as the digest of "super:admin".
 const SUPER_DIGEST: &str = "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=";
@@ -28,13 +27,7 @@ fn lock(session: &Session) -> ExclusiveLock {
 }
 
 async fn server_told(name: &str, value: &str) -> Server {
-    Server::start(ServerOptions::new().system_property(name, value))
-        .await
-        .expect("a server starts")
-}
-
-async fn in_time<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, work).await.expect("in time")
+    server_with(ServerOptions::new().system_property(name, value)).await
 }
 
 /// Waits until the owner of a znode watches it, as one does who waits or holds for a while, and so
@@ -58,10 +51,8 @@ struct Waiter {
 impl Waiter {
     /// Waits for the owner of the znode at this path, which nobody else does.
     async fn behind(path: &str, server: &Server, options: LockOptions) -> Waiter {
-        let proxy = Proxy::start(&server.connect_string())
-            .await
-            .expect("a proxy");
-        let session = session_at(&proxy.connect_string(), QUIET).await;
+        let proxy = proxy(server).await;
+        let session = session(&proxy, QUIET).await;
         let lock = ExclusiveLock::with_options(&session, PATH, options).expect("a good path");
         let waiting = tokio::spawn(async move { lock.acquire().await });
         watched(server, path).await;
@@ -72,7 +63,7 @@ impl Waiter {
     async fn let_in_by(&mut self, release: impl Future<Output = ()>) -> (Hold, Counters) {
         let before = self.proxy.counters();
         release.await;
-        let hold = in_time(&mut self.waiting)
+        let hold = in_time("in the end", &mut self.waiting)
             .await
             .expect("no panic")
             .expect("it is acquired");
@@ -82,7 +73,7 @@ impl Waiter {
 
 /// How often one that came third lists the queue when it is its turn.
 async fn lists_at_a_handoff(server: &Server, options: LockOptions) -> u64 {
-    let session = session(server).await;
+    let session = session(server, SESSION_TIMEOUT).await;
     let lock = ExclusiveLock::with_options(&session, PATH, options.clone()).expect("a good path");
     let first = lock.acquire().await.expect("it is acquired");
     let mut second = Waiter::behind(first.node_path(), server, options.clone()).await;
@@ -112,7 +103,7 @@ async fn handoff_needs_a_list_only_where_no_release_is_marked() {
 async fn handoff_from_the_only_one_before_needs_no_list_though_nothing_is_marked() {
     let server = server().await;
     let plain = LockOptions::new().mark_release(false);
-    let session = session(&server).await;
+    let session = session(&server, SESSION_TIMEOUT).await;
     let lock = ExclusiveLock::with_options(&session, PATH, plain.clone()).expect("a good path");
     let hold = lock.acquire().await.expect("it is acquired");
     let mut waiter = Waiter::behind(hold.node_path(), &server, plain).await;
@@ -125,10 +116,8 @@ async fn handoff_from_the_only_one_before_needs_no_list_though_nothing_is_marked
 #[tokio::test(flavor = "multi_thread")]
 async fn one_who_comes_back_to_a_lock_that_nobody_wanted_asks_nothing() {
     let server = server().await;
-    let proxy = Proxy::start(&server.connect_string())
-        .await
-        .expect("a proxy");
-    let lock = lock(&session_at(&proxy.connect_string(), QUIET).await);
+    let proxy = proxy(&server).await;
+    let lock = lock(&session(&proxy, QUIET).await);
     let turn = async || {
         let before = proxy.counters();
         let hold = lock.acquire().await.expect("it is acquired");
@@ -145,7 +134,7 @@ async fn one_who_comes_back_to_a_lock_that_nobody_wanted_asks_nothing() {
         assert_eq!(counted.of(Operation::GetChildren).requests, 0);
     }
     // Somebody else has come meanwhile.
-    let other = session(&server).await;
+    let other = session(&server, SESSION_TIMEOUT).await;
     let hold = ExclusiveLock::new(&other, PATH).expect("a good path");
     let hold = hold.acquire().await.expect("it is acquired");
     let before = proxy.counters();
@@ -158,7 +147,7 @@ async fn one_who_comes_back_to_a_lock_that_nobody_wanted_asks_nothing() {
     let counted = proxy.counters().since(&before);
     assert_eq!(counted.of(Operation::GetChildren).requests, 1);
     hold.release().await.expect("it is released");
-    in_time(waiting)
+    in_time("in the end", waiting)
         .await
         .expect("no panic")
         .expect("its turn")
@@ -172,10 +161,8 @@ async fn one_who_comes_back_to_a_lock_that_nobody_wanted_asks_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn brief_hold_that_nobody_waited_for_is_released_by_a_deletion() {
     let server = server().await;
-    let proxy = Proxy::start(&server.connect_string())
-        .await
-        .expect("a proxy");
-    let session = session_at(&proxy.connect_string(), QUIET).await;
+    let proxy = proxy(&server).await;
+    let session = session(&proxy, QUIET).await;
     let lock = lock(&session);
     let hold = lock.acquire().await.expect("it is acquired");
     let before = proxy.counters();
@@ -188,7 +175,10 @@ async fn brief_hold_that_nobody_waited_for_is_released_by_a_deletion() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_but_its_owner_can_write_to_a_contender() {
     let server = server().await;
-    let (first, stranger) = (session(&server).await, administrator(&server).await);
+    let (first, stranger) = (
+        session(&server, SESSION_TIMEOUT).await,
+        administrator(&server).await,
+    );
     let hold = lock(&first).acquire().await.expect("it is acquired");
     let written = stranger.set_data(hold.node_path(), b"revoked", None).await;
     assert!(
@@ -205,7 +195,10 @@ async fn nobody_but_its_owner_can_write_to_a_contender() {
         .delete(hold.node_path(), None)
         .await
         .expect("it is deleted");
-    assert_eq!(in_time(hold.lost()).await, LossReason::Deleted);
+    assert_eq!(
+        in_time("in the end", hold.lost()).await,
+        LossReason::Deleted
+    );
 }
 
 /// The one in the middle is deleted: the last one has then moved up to the holder, and the one that
@@ -216,9 +209,9 @@ async fn waiter_that_was_deleted_is_not_let_in_by_the_next_release() {
     let client = administrator(&server).await;
     for _ in 0..10 {
         let (first, second, third) = (
-            session(&server).await,
-            session(&server).await,
-            session(&server).await,
+            session(&server, SESSION_TIMEOUT).await,
+            session(&server, SESSION_TIMEOUT).await,
+            session(&server, SESSION_TIMEOUT).await,
         );
         let hold = lock(&first).acquire().await.expect("it is acquired");
         let middle = tokio::spawn({
@@ -238,12 +231,18 @@ async fn waiter_that_was_deleted_is_not_let_in_by_the_next_release() {
         let (deleted, released) = tokio::join!(client.delete(&path, None), hold.release());
         deleted.expect("it is deleted");
         released.expect("it is released");
-        let middle = in_time(middle).await.expect("no panic");
-        let last = in_time(last).await.expect("no panic").expect("it holds");
+        let middle = in_time("in the end", middle).await.expect("no panic");
+        let last = in_time("in the end", last)
+            .await
+            .expect("no panic")
+            .expect("it holds");
         match middle {
             Err(Error::ContenderDeleted { .. }) => {}
             // It was let in before it was deleted.
-            Ok(hold) => assert_eq!(in_time(hold.lost()).await, LossReason::Deleted),
+            Ok(hold) => assert_eq!(
+                in_time("in the end", hold.lost()).await,
+                LossReason::Deleted
+            ),
             Err(error) => panic!("{error}"),
         }
         last.release().await.expect("it is released");
@@ -258,7 +257,10 @@ async fn waiter_that_was_deleted_is_not_let_in_by_the_next_release() {
 async fn server_that_checks_no_access_is_found_out_and_nobody_takes_a_strangers_write_for_a_release()
  {
     let server = server_told("zookeeper.skipACL", "yes").await;
-    let (first, client) = (session(&server).await, administrator(&server).await);
+    let (first, client) = (
+        session(&server, SESSION_TIMEOUT).await,
+        administrator(&server).await,
+    );
     let hold = lock(&first).acquire().await.expect("it is acquired");
     let mut waiter = Waiter::behind(hold.node_path(), &server, LockOptions::new()).await;
     client
@@ -302,16 +304,22 @@ async fn holder_to_whose_znode_the_super_user_writes_is_lost_and_bars_nobody() {
         .connect(&server.connect_string())
         .await
         .expect("a client connects");
-    let (first, second) = (session(&server).await, session(&server).await);
+    let (first, second) = (
+        session(&server, SESSION_TIMEOUT).await,
+        session(&server, SESSION_TIMEOUT).await,
+    );
     let hold = lock(&first).acquire().await.expect("it is acquired");
     root.set_data(hold.node_path(), b"", None)
         .await
         .expect("it is written");
     // It learns of it also without having waited, when its session looks.
-    assert_eq!(in_time(hold.lost()).await, LossReason::Written);
+    assert_eq!(
+        in_time("in the end", hold.lost()).await,
+        LossReason::Written
+    );
     let refused = hold.release().await.expect_err("it was lost");
     assert!(matches!(refused, Error::Lost { .. }), "{refused}");
-    let next = in_time(lock(&second).acquire())
+    let next = in_time("in the end", lock(&second).acquire())
         .await
         .expect("it is acquired");
     next.release().await.expect("it is released");
@@ -325,7 +333,7 @@ async fn creators_list_without_credentials_is_refused_and_with_them_marks() {
     let server = server().await;
     let creator = common::AuthId::authed();
     let options = LockOptions::new().acl([common::Acl::new(common::Permission::ALL, creator)]);
-    let anonymous = session(&server).await;
+    let anonymous = session(&server, SESSION_TIMEOUT).await;
     let refused = ExclusiveLock::with_options(&anonymous, PATH, options.clone())
         .expect("a good path")
         .acquire()
@@ -361,7 +369,7 @@ async fn creators_list_without_credentials_is_refused_and_with_them_marks() {
     });
     watched(&server, hold.node_path()).await;
     hold.release().await.expect("it is released");
-    let next = in_time(waiting).await.expect("no panic");
+    let next = in_time("in the end", waiting).await.expect("no panic");
     next.expect("it is acquired")
         .release()
         .await

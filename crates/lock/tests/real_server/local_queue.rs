@@ -5,26 +5,26 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
-
-use crate::support::{
-    CriticalSection, PATIENCE, administrator, assert_nothing_left, children, eventually, server,
-    session,
+use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, Recipe};
+use zookeeper_recipes_suite::{
+    Judge, LOCK, PATIENCE, administrator, children, eventually, server, session,
 };
+
+use crate::support::{SESSION_TIMEOUT, assert_nothing_left};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_of_one_process_queue_behind_one_znode_in_the_order_of_their_calls() {
     const TASKS: usize = 20;
     let server = server().await;
     let client = administrator(&server).await;
-    let session = session(&server).await;
+    let session = session(&server, SESSION_TIMEOUT).await;
     let lock = ExclusiveLock::new(&session, "/locks/local").expect("a good path");
-    let section = Arc::new(CriticalSection::default());
+    let judge = Arc::new(Judge::of(LOCK));
     let (sender, mut order) = mpsc::unbounded_channel();
     let hold = lock.acquire().await.expect("nobody is before it");
     let mut tasks = JoinSet::new();
     for number in 0..TASKS {
-        let (lock, section, sender) = (lock.clone(), section.clone(), sender.clone());
+        let (lock, judge, sender) = (lock.clone(), judge.clone(), sender.clone());
         let (polled, entered) = tokio::sync::oneshot::channel();
         tasks.spawn(async move {
             let mut acquire = std::pin::pin!(lock.acquire());
@@ -33,7 +33,7 @@ async fn tasks_of_one_process_queue_behind_one_znode_in_the_order_of_their_calls
             polled.send(()).expect("the test waits");
             let hold = acquire.await.expect("the lock is acquired");
             sender.send(number).expect("the test listens");
-            section.attempt(&hold, Duration::ZERO).await;
+            judge.turn(number, 1, &hold, Duration::ZERO).await;
             hold.release().await.expect("the lock is released");
         });
         entered.await.expect("no panic");
@@ -61,11 +61,7 @@ async fn tasks_of_one_process_queue_behind_one_znode_in_the_order_of_their_calls
         (0..TASKS).collect::<Vec<_>>(),
         "first in, first out"
     );
-    let tokens = section.tokens();
-    assert!(
-        tokens.is_sorted_by(|earlier, later| earlier < later),
-        "each by the server: {tokens:?}"
-    );
+    assert_eq!(judge.grants(), TASKS, "each by the server");
     drop(tasks);
     assert_nothing_left(&server, "/locks/local").await;
 }
@@ -74,7 +70,10 @@ async fn tasks_of_one_process_queue_behind_one_znode_in_the_order_of_their_calls
 async fn local_handovers_end_after_as_many_as_were_allowed() {
     const HANDOVERS: u32 = 3;
     let server = server().await;
-    let (ours, theirs) = (session(&server).await, session(&server).await);
+    let (ours, theirs) = (
+        session(&server, SESSION_TIMEOUT).await,
+        session(&server, SESSION_TIMEOUT).await,
+    );
     let options = LockOptions::new().local(HANDOVERS);
     let lock = ExclusiveLock::with_options(&ours, "/locks/local", options).expect("good");
     let other = ExclusiveLock::new(&theirs, "/locks/local").expect("a good path");
@@ -140,7 +139,7 @@ async fn local_handovers_end_after_as_many_as_were_allowed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn local_waiters_that_give_up_pass_the_turn_on() {
     let server = server().await;
-    let session = session(&server).await;
+    let session = session(&server, SESSION_TIMEOUT).await;
     let lock = ExclusiveLock::new(&session, "/locks/local").expect("a good path");
     let hold = lock.acquire().await.expect("nobody is before it");
     let mut quitters = JoinSet::new();

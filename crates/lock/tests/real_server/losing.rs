@@ -3,12 +3,14 @@
 use std::time::{Duration, Instant};
 
 use zookeeper_recipes_lock::common::{AfterSessionLoss, SessionEnd};
-use zookeeper_recipes_lock::{Error, ExclusiveLock, HoldState, LockOptions, LossReason, Session};
-
-use crate::support::{
-    PATIENCE, SESSION_TIMEOUT, TICK, administrator, assert_nothing_left, create, eventually,
-    queue_length, server, session, session_of,
+use zookeeper_recipes_lock::{
+    Error, ExclusiveLock, HoldState, LockOptions, LossReason, Recipe, Session,
 };
+use zookeeper_recipes_suite::{
+    PATIENCE, TICK, administrator, create, eventually, queue_length, server, session,
+};
+
+use crate::support::{SESSION_TIMEOUT, assert_nothing_left};
 
 /// Set for the child process that is to hold the lock until it is killed.
 const HOLDER: &str = "ZOOKEEPER_RECIPES_TEST_HOLDER";
@@ -39,7 +41,7 @@ async fn waiter_gets_the_lock_when_the_holders_process_is_killed() {
         .kill_on_drop(true)
         .spawn()
         .expect("the holder starts");
-    let session = session(&server).await;
+    let session = session(&server, SESSION_TIMEOUT).await;
     let lock = lock(&session);
     queue_length(&lock, 1).await;
     let waiter = tokio::spawn({
@@ -65,7 +67,10 @@ async fn waiter_gets_the_lock_when_the_holders_process_is_killed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn waiter_gets_the_lock_at_once_when_the_holders_session_is_closed() {
     let server = server().await;
-    let (holder, other) = (session(&server).await, session(&server).await);
+    let (holder, other) = (
+        session(&server, SESSION_TIMEOUT).await,
+        session(&server, SESSION_TIMEOUT).await,
+    );
     let hold = lock(&holder).acquire().await.expect("nobody is before it");
     let waiter = tokio::spawn({
         let lock = lock(&other);
@@ -104,9 +109,9 @@ async fn a_waiter_in_the_middle_that_goes_lets_nobody_in_and_forgets_nobody() {
         Going::DeletedByHand,
     ] {
         let (first, middle, last) = (
-            session(&server).await,
-            session(&server).await,
-            session(&server).await,
+            session(&server, SESSION_TIMEOUT).await,
+            session(&server, SESSION_TIMEOUT).await,
+            session(&server, SESSION_TIMEOUT).await,
         );
         let hold = lock(&first).acquire().await.expect("nobody is before it");
         let middle_lock = lock(&middle);
@@ -184,7 +189,10 @@ async fn a_hold_whose_znode_is_deleted_by_hand_learns_it() {
     let server = server().await;
     let client = administrator(&server).await;
     create(&client, "/stored").await;
-    let (first, second) = (session(&server).await, session(&server).await);
+    let (first, second) = (
+        session(&server, SESSION_TIMEOUT).await,
+        session(&server, SESSION_TIMEOUT).await,
+    );
     let uncontended = lock(&first).acquire().await.expect("nobody is before it");
     let waiter = tokio::spawn({
         let lock = lock(&second);
@@ -231,7 +239,7 @@ async fn a_guarded_write_passes_while_the_lock_is_held() {
     let server = server().await;
     let client = administrator(&server).await;
     create(&client, "/stored").await;
-    let session = session(&server).await;
+    let session = session(&server, SESSION_TIMEOUT).await;
     let hold = lock(&session).acquire().await.expect("nobody is before it");
     hold.transaction()
         .set_data("/stored", b"fresh")
@@ -250,7 +258,7 @@ async fn a_guarded_write_passes_while_the_lock_is_held() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hold_is_lost_with_its_session_and_the_lock_works_in_the_next_one() {
     let server = server().await;
-    let session = session(&server).await;
+    let session = session(&server, SESSION_TIMEOUT).await;
     let lock = lock(&session);
     let hold = lock.acquire().await.expect("nobody is before it");
     let first = session.id().expect("it is open");
@@ -279,7 +287,10 @@ async fn a_hold_is_lost_with_its_session_and_the_lock_works_in_the_next_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiter_that_wants_to_queues_anew_after_the_loss_of_its_session() {
     let server = server().await;
-    let (first, second) = (session(&server).await, session(&server).await);
+    let (first, second) = (
+        session(&server, SESSION_TIMEOUT).await,
+        session(&server, SESSION_TIMEOUT).await,
+    );
     let hold = lock(&first).acquire().await.expect("nobody is before it");
     let options = LockOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
     let patient = ExclusiveLock::with_options(&second, "/locks/lost", options).expect("good");
@@ -312,9 +323,9 @@ async fn all_finish_and_none_twice_when_the_server_is_restarted() {
     // Long enough that starting a server on a busy machine does not outlast the lease.
     let timeout = Duration::from_secs(30);
     let (first, second, third) = (
-        session_of(&server, timeout).await,
-        session_of(&server, timeout).await,
-        session_of(&server, timeout).await,
+        session(&server, timeout).await,
+        session(&server, timeout).await,
+        session(&server, timeout).await,
     );
     let hold = lock(&first).acquire().await.expect("nobody is before it");
     let waiters = [&second, &third].map(|session| {
@@ -349,7 +360,7 @@ async fn all_finish_and_none_twice_when_the_server_is_restarted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hold_is_suspended_while_the_server_is_paused_and_lost_before_the_session_can_expire() {
     let server = server().await;
-    let session = session(&server).await;
+    let session = session(&server, SESSION_TIMEOUT).await;
     let hold = lock(&session).acquire().await.expect("nobody is before it");
     assert_eq!(hold.state(), HoldState::Held);
     assert!(hold.remaining() > Duration::ZERO && hold.remaining() <= SESSION_TIMEOUT);

@@ -1,8 +1,8 @@
 //! The promises of the lock, on real servers.
 
 mod bad_input;
-mod cancelling;
 mod crowds;
+mod deadline;
 mod exclusion;
 mod handoff;
 mod local_queue;

@@ -6,12 +6,13 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use zookeeper_recipes_lock::Session;
-use zookeeper_recipes_testkit::Server;
-use zookeeper_recipes_testkit::proxy::Proxy;
-
-use crate::support::{
-    PATIENCE, Way, eventually, notifications, queue_length, server, session, session_at, session_of,
+use zookeeper_recipes_suite::{
+    LOCK, LOCK_BY_PARENT, LOCK_BY_POLLING, LOCK_OF_ONE_ZNODE, PATIENCE, POLL, QUIET, TestedRecipe,
+    eventually, notifications, proxy, queue_length, server, session,
 };
+use zookeeper_recipes_testkit::Server;
+
+use crate::support::SESSION_TIMEOUT;
 
 const WAITERS: usize = 10;
 
@@ -36,7 +37,7 @@ struct Holder {
     session: i64,
 }
 
-async fn crowd(way: Way) -> Crowd {
+async fn crowd(way: TestedRecipe) -> Crowd {
     let server = server().await;
     let (sender, mut entered) = mpsc::unbounded_channel();
     let go = Arc::new(Notify::new());
@@ -44,8 +45,8 @@ async fn crowd(way: Way) -> Crowd {
     let mut sessions = Vec::new();
     let mut holder = None;
     for number in 0..=WAITERS {
-        let session = session_of(&server, STEADY).await;
-        let lock = way.lock(&session, "/locks/waking");
+        let session = session(&server, STEADY).await;
+        let lock = way.at(&session, "/locks/waking", 1);
         let (sender, go) = (sender.clone(), go.clone());
         tasks.spawn(async move {
             let hold = lock.acquire().await.expect("the lock is acquired");
@@ -59,8 +60,8 @@ async fn crowd(way: Way) -> Crowd {
         });
         if number == 0 {
             holder = entered.recv().await;
-        } else if way.keeps_order() {
-            queue_length(&*way.lock(&session, "/locks/waking"), number + 1).await;
+        } else if way.queues {
+            queue_length(&*way.at(&session, "/locks/waking", 1), number + 1).await;
         }
         sessions.push(session);
     }
@@ -124,7 +125,7 @@ impl Crowd {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn watching_the_predecessor_a_release_wakes_one() {
-    let mut crowd = crowd(Way::Predecessor).await;
+    let mut crowd = crowd(LOCK).await;
     for _ in 0..3 {
         let path = crowd.holder.path.clone();
         crowd.watched_by(&path, 1).await;
@@ -143,7 +144,7 @@ async fn watching_the_predecessor_a_release_wakes_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn watching_the_parent_a_release_wakes_all() {
-    let mut crowd = crowd(Way::Parent).await;
+    let mut crowd = crowd(LOCK_BY_PARENT).await;
     // The server lists no watches on children, but it counts them.
     eventually("the holder watches its own znode", || {
         crowd.watches_its_own()
@@ -172,7 +173,7 @@ async fn watching_the_parent_a_release_wakes_all() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_a_single_node_a_release_wakes_all() {
-    let mut crowd = crowd(Way::SingleNode).await;
+    let mut crowd = crowd(LOCK_OF_ONE_ZNODE).await;
     crowd.watched_by("/locks/waking", WAITERS).await;
     eventually("the holder watches its own znode", || {
         crowd.watches_its_own()
@@ -187,7 +188,7 @@ async fn with_a_single_node_a_release_wakes_all() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn polling_sets_no_watch() {
-    let mut crowd = crowd(Way::Poll).await;
+    let mut crowd = crowd(LOCK_BY_POLLING.waiting(POLL)).await;
     let children_before = notifications(&crowd.server).await;
     assert_eq!(crowd.other_watchers(&crowd.holder.path).await, 0);
     crowd.release_one().await;
@@ -199,15 +200,12 @@ async fn polling_sets_no_watch() {
 /// long as the test runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn next_holder_is_told_once_and_asks_nothing() {
-    const QUIET: Duration = Duration::from_secs(60);
     let server = server().await;
-    let first = session(&server).await;
-    let proxy = Proxy::start(&server.connect_string())
-        .await
-        .expect("a proxy");
-    let second = session_at(&proxy.connect_string(), QUIET).await;
-    let lock = Way::Predecessor.lock(&first, "/locks/waking");
-    let next_lock = Way::Predecessor.lock(&second, "/locks/waking");
+    let first = session(&server, SESSION_TIMEOUT).await;
+    let proxy = proxy(&server).await;
+    let second = session(&proxy, QUIET).await;
+    let lock = LOCK.at(&first, "/locks/waking", 1);
+    let next_lock = LOCK.at(&second, "/locks/waking", 1);
     for _ in 0..3 {
         let hold = lock.acquire().await.expect("it is acquired");
         let mut waiting = Box::pin(next_lock.acquire());

@@ -2,8 +2,8 @@
 //!
 //! A [`Proxy`] stands between clients and one server, on a port of its own. It reads ZooKeeper's
 //! frames, so it can break a connection at a chosen request, before or after the server has
-//! applied it; and it counts what passes. What your service does on a bad day can be tested with
-//! it, whatever client it uses:
+//! applied it; and it counts what passes. It tests what your service does when connections fail,
+//! whatever client the service uses:
 //!
 //! ```
 //! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {

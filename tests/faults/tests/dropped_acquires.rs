@@ -1,0 +1,236 @@
+//! Acquires by the thousand, each dropped at a random moment: nothing of them is left.
+//!
+//! A test binary of its own, since memory is counted for the whole process.
+
+use std::alloc::System;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use fastrand::Rng;
+use futures_util::future::join_all;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+use zookeeper_client::Client;
+use zookeeper_recipes_core::{Error, Hold, NodePath, Recipe, Session};
+use zookeeper_recipes_suite::{
+    KINDS, LONG, administrator, children, eventually, in_time, server, session,
+};
+use zookeeper_recipes_testkit::Server;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// How many acquires there are before the first count, so that buffers have grown and directories
+/// been made.
+const WARM_UP: usize = 3_000;
+const ACQUIRES: usize = 10_000;
+const AT_A_TIME: usize = 16;
+const SESSIONS: usize = 2;
+/// How many paths that were watched the client keeps, to use their memory again.
+const PATHS_KEPT: usize = 1_000;
+/// A little, for buffers whose size depends on the moment, and far less than one of an acquire.
+const BLOCKS: isize = ACQUIRES as isize / 100;
+const BYTES: isize = 128 << 10;
+
+/// Whoever waits in earnest is not polled any more.
+const LONGEST: Duration = Duration::from_millis(16);
+
+/// Held by somebody else all the while.
+const HELD: &str = "held";
+/// Fought for by all.
+const BUSY: &str = "busy";
+
+/// Polls a future until a random moment and drops it then; `None` where it was not finished.
+async fn dropped_at_random<T>(work: impl Future<Output = T>, dice: &mut Rng) -> Option<T> {
+    let mut work = pin!(work);
+    // Either decides: as many short times as long ones, or so many polls.
+    let (mut polls, time) = match dice.bool() {
+        true => (u32::MAX, Duration::from_micros(1 << dice.u32(..15))),
+        false => (dice.u32(1..12), LONGEST),
+    };
+    let polled = std::future::poll_fn(|context| {
+        polls -= 1;
+        match work.as_mut().poll(context) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending if polls == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    });
+    tokio::time::timeout(time, polled).await.ok().flatten()
+}
+
+/// One acquire of one way, dropped. Says whether it was under way then.
+async fn acquire_and_drop(recipe: &dyn Recipe, dice: &mut Rng) -> bool {
+    let way = dice.u8(..4);
+    let timeout = Duration::from_millis(dice.u64(1..16));
+    let acquiring = async {
+        match way {
+            0 => recipe.try_acquire().await,
+            1 => match recipe.acquire_timeout(timeout).await {
+                Err(Error::DeadlineElapsed { .. }) => Ok(None),
+                acquired => acquired.map(Some),
+            },
+            _ => recipe.acquire().await.map(Some),
+        }
+    };
+    let Some(acquired) = dropped_at_random(acquiring, dice).await else {
+        return true;
+    };
+    if let Some(hold) = acquired.expect("no attempt fails") {
+        // Released, or dropped half-way through that, or just dropped.
+        if dice.bool() {
+            let released = dropped_at_random(hold.release(), dice).await;
+            released.unwrap_or(Ok(())).expect("it is released");
+        }
+    }
+    false
+}
+
+/// What there is of everything.
+#[derive(Debug)]
+struct Count {
+    tasks: usize,
+    blocks: isize,
+    bytes: isize,
+}
+
+impl Count {
+    fn take() -> Count {
+        let stats = ALLOCATOR.stats();
+        Count {
+            tasks: Handle::current().metrics().num_alive_tasks(),
+            blocks: stats.allocations as isize - stats.deallocations as isize,
+            bytes: stats.bytes_allocated as isize - stats.bytes_deallocated as isize,
+        }
+    }
+}
+
+struct Place {
+    server: Server,
+    administrator: Client,
+    sessions: Vec<Session>,
+    holds: Vec<Hold>,
+}
+
+impl Place {
+    async fn new() -> Place {
+        let server = server().await;
+        let connect_string = server.connect_string();
+        let holder = session(&connect_string, LONG).await;
+        let mut holds = Vec::new();
+        for kind in KINDS {
+            let hold = kind.rival_on(&holder, HELD).acquire().await;
+            holds.push(hold.expect("it is free"));
+        }
+        Place {
+            administrator: administrator(&server).await,
+            sessions: join_all((0..SESSIONS).map(|_| session(&connect_string, LONG))).await,
+            server,
+            holds,
+        }
+    }
+
+    /// Has the client's memory of watched paths filled, which would grow for a long time else.
+    async fn warm_up(&self) {
+        for session in &self.sessions {
+            let root = NodePath::new("/warm-up").expect("a path");
+            let server = session.server(&root).await.expect("a session");
+            let paths: Vec<String> = (0..2 * PATHS_KEPT)
+                .map(|number| format!("{root}/_c_{number:032}-lock-{number:010}"))
+                .collect();
+            let watches = paths.iter().map(|path| server.exists_and_watch(path));
+            for watch in join_all(watches).await {
+                drop(watch.expect("a watch"));
+            }
+        }
+        self.acquire_and_drop(WARM_UP, 0).await;
+    }
+
+    /// Has so many acquires dropped, and says how many of them were under way then.
+    async fn acquire_and_drop(&self, acquires: usize, seed: u64) -> usize {
+        let left = Arc::new(AtomicUsize::new(acquires));
+        let mut workers = JoinSet::new();
+        for worker in 0..AT_A_TIME {
+            let left = left.clone();
+            let session = self.sessions[worker % SESSIONS].clone();
+            let mut dice = Rng::with_seed(seed + worker as u64);
+            workers.spawn(async move {
+                let mut under_way = 0;
+                let one_less = |left: usize| left.checked_sub(1);
+                while left
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+                    .is_ok()
+                {
+                    let kind = dice.choice(KINDS).expect("there are some");
+                    let alone = format!("alone-{worker}");
+                    let scenario = match dice.u8(..3) {
+                        0 => HELD,
+                        1 => BUSY,
+                        _ => &alone,
+                    };
+                    let recipe = kind.on(&session, scenario);
+                    let attempt = acquire_and_drop(&*recipe, &mut dice);
+                    under_way += usize::from(in_time(scenario, attempt).await);
+                }
+                under_way
+            });
+        }
+        workers.join_all().await.into_iter().sum()
+    }
+
+    /// Waits until nothing is left of them on the server.
+    async fn nothing_is_left(&self) {
+        let scenarios = (0..AT_A_TIME).map(|worker| format!("alone-{worker}"));
+        let scenarios: Vec<String> = scenarios
+            .chain([BUSY.to_owned(), HELD.to_owned()])
+            .collect();
+        for kind in KINDS {
+            for scenario in &scenarios {
+                let holders = usize::from(scenario == HELD && !self.holds.is_empty());
+                eventually(scenario, || async {
+                    let contenders = children(&self.administrator, &kind.directory(scenario)).await;
+                    contenders.len() == holders
+                })
+                .await;
+            }
+        }
+        // One for each session; that of the holder ends with its holds.
+        let guards = SESSIONS as u64 + u64::from(!self.holds.is_empty());
+        eventually("no znode and no watch is left but the holders'", || async {
+            let monitor = self.server.monitor().await.expect("the server answers");
+            let holders = self.holds.len() as u64;
+            monitor.ephemerals == holders + guards && monitor.watches == holders
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_acquires_dropped_at_random_moments_leave_nothing() {
+    let mut place = Place::new().await;
+    place.warm_up().await;
+    place.nothing_is_left().await;
+    let before = Count::take();
+    let under_way = place.acquire_and_drop(ACQUIRES, 1_000).await;
+    assert!(
+        under_way > ACQUIRES / 3,
+        "{under_way} were dropped half-way"
+    );
+    place.nothing_is_left().await;
+    eventually("no task is left", || async {
+        Count::take().tasks <= before.tasks
+    })
+    .await;
+    let after = Count::take();
+    let fits = after.blocks <= before.blocks + BLOCKS && after.bytes <= before.bytes + BYTES;
+    println!("{under_way} were dropped half-way; {before:?} before, {after:?} after");
+    assert!(fits, "{before:?} before, {after:?} after");
+    for hold in place.holds.drain(..) {
+        hold.release().await.expect("it is released");
+    }
+    place.nothing_is_left().await;
+}

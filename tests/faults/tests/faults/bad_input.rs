@@ -1,0 +1,89 @@
+//! Input that makes no sense to a server, or to the client.
+
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinError;
+use zookeeper_recipes_core::{ConnectOptions, Error, HoldState, Recipe, Session};
+use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, SingleNodeLock, SingleNodeOptions};
+use zookeeper_recipes_suite::{LONG, SHORT, proxy, server, session};
+use zookeeper_recipes_testkit::Server;
+use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Opens a session in a task of its own, so that a panic is its own.
+async fn opened(server: &Server, timeout: Duration) -> Result<Result<Session, Error>, JoinError> {
+    let connect_string = server.connect_string();
+    let options = ConnectOptions::new().session_timeout(timeout);
+    tokio::spawn(async move { Session::connect_with(&connect_string, options).await }).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn session_timeout_that_the_protocol_cannot_carry_is_refused_at_once() {
+    let server = server().await;
+    for timeout in [30 * DAY, Duration::MAX] {
+        let began = Instant::now();
+        let opened = opened(&server, timeout).await;
+        assert!(
+            matches!(opened, Ok(Err(Error::InvalidInput(_)))),
+            "{timeout:?}: {opened:?}"
+        );
+        assert!(began.elapsed() < SHORT, "after {:?}", began.elapsed());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn longest_session_timeout_that_the_protocol_can_carry_is_cut_to_the_servers() {
+    let server = server().await;
+    let longest = Duration::from_millis(i32::MAX.unsigned_abs().into());
+    let opened = opened(&server, longest).await.expect("no panic");
+    let session = opened.expect("it opens");
+    assert_eq!(session.timeout(), Some(Duration::from_secs(60)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_may_stand_apart_from_their_comma() {
+    let server = server().await;
+    let at = server.connect_string();
+    for hosts in [
+        format!("127.0.0.1:1, {at}"),
+        format!("{at} ,127.0.0.1:1"),
+        format!(" {at} "),
+    ] {
+        let opened = session(&hosts, LONG).await;
+        opened.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_that_no_server_takes_is_refused_before_anything_is_sent() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    let session = session(&proxy, LONG).await;
+    let other = ExclusiveLock::new(&session, "/locks/other").expect("a good path");
+    let other = other.acquire().await.expect("it is free");
+    let data = vec![b'x'; 1_200_000];
+    let queue = LockOptions::new().data(data.clone());
+    let single_node = SingleNodeOptions::new().data(data);
+    let locks = [
+        ExclusiveLock::with_options(&session, "/locks/big", queue)
+            .map(|lock| Box::new(lock) as Box<dyn Recipe>),
+        SingleNodeLock::with_options(&session, "/big", single_node)
+            .map(|lock| Box::new(lock) as Box<dyn Recipe>),
+    ];
+    let creates = |proxy: &Proxy| proxy.counters().of(Operation::Create).requests;
+    let before = creates(&proxy);
+    for lock in locks {
+        let outcome = match lock {
+            Ok(lock) => lock.acquire_timeout(SHORT).await,
+            Err(error) => Err(error.into()),
+        };
+        assert!(
+            matches!(outcome, Err(Error::InvalidInput(_))),
+            "{outcome:?}"
+        );
+    }
+    assert_eq!(creates(&proxy), before);
+    assert_eq!(proxy.counters().connections(), 1);
+    assert_eq!(other.state(), HoldState::Held);
+}

@@ -1,0 +1,336 @@
+//! Connections that break, for a moment or for longer than the session lives.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use zookeeper_recipes_core::{Error, HoldState, Session, SessionEnd, SessionState};
+use zookeeper_recipes_suite::{
+    KINDS, LATE, LONG, SHORT, TICK, administrator, assert_no_watch_left, eventually, in_time,
+    proxy, server, session,
+};
+use zookeeper_recipes_testkit::proxy::{Breakage, Direction, Fault, Operation, Proxy};
+
+use crate::support::{
+    acquire, acquired, assert_no_contender_left, assert_nothing_left, creates, queue_length,
+    waits_in_earnest,
+};
+
+/// Breaks what is connected now.
+type Break = fn(&Proxy);
+
+const BREAKS: &[(&str, Break)] = &[
+    ("cut", Proxy::cut),
+    ("reset", Proxy::reset),
+    ("half-closed-to-server", |proxy| {
+        proxy.half_close(Direction::ToServer)
+    }),
+    ("half-closed-to-client", |proxy| {
+        proxy.half_close(Direction::ToClient)
+    }),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwhile() {
+    let server = server().await;
+    let administrator = administrator(&server).await;
+    let rival = session(&server, LONG).await;
+    // Each with connections of its own, side by side.
+    let kinds = KINDS.iter().map(async |&kind| {
+        let proxy = proxy(&server).await;
+        let victim = session(&proxy, LONG).await;
+        for (break_name, break_now) in BREAKS {
+            for released_meanwhile in [false, true] {
+                let scenario = format!("{}-{break_name}-{released_meanwhile}", kind.name);
+                let first = kind.rival_on(&rival, &scenario).acquire().await;
+                let first = first.expect("it is free");
+                let waiter = acquire(kind.on(&victim, &scenario));
+                queue_length(kind, &*kind.on(&rival, &scenario), 2).await;
+                waits_in_earnest(kind, &server, &proxy, first.node_path()).await;
+                let connections = proxy.counters().connections();
+                if released_meanwhile {
+                    // Whoever connects now is not heard.
+                    proxy.freeze();
+                }
+                break_now(&proxy);
+                if released_meanwhile {
+                    // Half-closing is held back by the freeze as well.
+                    proxy.cut();
+                    first.release().await.expect("it is released");
+                    proxy.thaw();
+                } else {
+                    eventually("it is connected again", || async {
+                        let again = proxy.counters().connections() > connections;
+                        again && kind.on(&victim, &scenario).contenders().await.is_ok()
+                    })
+                    .await;
+                    assert!(!waiter.is_finished(), "{scenario}: held twice");
+                    first.release().await.expect("it is released");
+                }
+                let hold = acquired(&scenario, waiter).await;
+                hold.release().await.expect("it is released");
+                assert_no_contender_left(&administrator, kind, &scenario).await;
+                assert_eq!(
+                    creates(&administrator, kind, &scenario).await,
+                    2,
+                    "{scenario}"
+                );
+            }
+        }
+    });
+    join_all(kinds).await;
+    assert_no_watch_left(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn holder_comes_through_a_break_and_nobody_else_gets_in() {
+    let server = server().await;
+    let administrator = administrator(&server).await;
+    let rival = session(&server, LONG).await;
+    let kinds = KINDS.iter().map(async |&kind| {
+        let proxy = proxy(&server).await;
+        let victim = session(&proxy, LONG).await;
+        for (break_name, break_now) in BREAKS {
+            let scenario = format!("{}-{break_name}", kind.name);
+            let hold = kind
+                .on(&victim, &scenario)
+                .acquire()
+                .await
+                .expect("it is free");
+            let next = acquire(kind.rival_on(&rival, &scenario));
+            queue_length(kind, &*kind.on(&rival, &scenario), 2).await;
+            let connections = proxy.counters().connections();
+            break_now(&proxy);
+            eventually("it is connected again, and held", || async {
+                assert!(hold.is_held(), "{scenario}: {:?}", hold.state());
+                proxy.counters().connections() > connections && hold.state() == HoldState::Held
+            })
+            .await;
+            assert!(!next.is_finished(), "{scenario}: held twice");
+            hold.release().await.expect("it is released");
+            let next = acquired(&scenario, next).await;
+            next.release().await.expect("it is released");
+            assert_no_contender_left(&administrator, kind, &scenario).await;
+        }
+    });
+    join_all(kinds).await;
+    assert_no_watch_left(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn frozen_holder_knows_its_loss_before_the_next_one_holds() {
+    let server = server().await;
+    let administrator = administrator(&server).await;
+    let proxy = proxy(&server).await;
+    let victim = session(&proxy, SHORT).await;
+    let rival = session(&server, LONG).await;
+    let scenario = "frozen";
+    let mut losses = Vec::new();
+    let mut successions = Vec::new();
+    for &kind in KINDS {
+        let hold = kind
+            .on(&victim, scenario)
+            .acquire()
+            .await
+            .expect("it is free");
+        let next = acquire(kind.rival_on(&rival, scenario));
+        queue_length(kind, &*kind.on(&rival, scenario), 2).await;
+        losses.push(tokio::spawn(async move {
+            let reason = hold.lost().await;
+            (Instant::now(), reason, hold)
+        }));
+        successions.push(tokio::spawn(async move {
+            let next = next.await.expect("no panic").expect("it is acquired");
+            (Instant::now(), next)
+        }));
+    }
+    proxy.freeze();
+    let frozen = Instant::now();
+    for ((kind, loss), succession) in KINDS.iter().zip(losses).zip(successions) {
+        let (lost_at, reason, hold) = in_time("the loss", loss).await.expect("no panic");
+        let (granted_at, next) = in_time("the next", succession).await.expect("no panic");
+        assert!(
+            lost_at < granted_at,
+            "{kind:?}: {reason} {:?} too late",
+            lost_at - granted_at
+        );
+        let free = granted_at - frozen;
+        let most = SHORT + TICK + LATE;
+        assert!(free < most, "{kind:?}: free for {free:?}");
+        assert!(hold.fencing_token() < next.fencing_token(), "{kind:?}");
+        proxy.thaw();
+        eventually("a new session is open", || async {
+            victim.id().is_some_and(|id| id != hold.session_id())
+        })
+        .await;
+        let again = acquire(kind.on(&victim, scenario));
+        queue_length(*kind, &*kind.on(&rival, scenario), 2).await;
+        assert!(!hold.is_held(), "{kind:?}: what is lost stays lost");
+        drop(hold);
+        assert!(next.is_held(), "{kind:?}: {:?}", next.state());
+        next.release().await.expect("it is released");
+        let again = acquired("the victim, in a new session", again).await;
+        again.release().await.expect("it is released");
+    }
+    for &kind in KINDS {
+        assert_nothing_left(&server, &administrator, kind, scenario).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn frozen_contender_is_forgotten_with_its_session_and_told_so() {
+    let server = server().await;
+    let administrator = administrator(&server).await;
+    let rival = session(&server, LONG).await;
+    // One waits when nothing passes any more; the other does not even know that it has queued.
+    let waiting_proxy = proxy(&server).await;
+    let waiting = session(&waiting_proxy, SHORT).await;
+    let entering_proxy = proxy(&server).await;
+    let entering = session(&entering_proxy, SHORT).await;
+    let mut contenders = Vec::new();
+    let mut holds = Vec::new();
+    for &kind in KINDS {
+        let first = kind
+            .rival_on(&rival, "waiting")
+            .acquire()
+            .await
+            .expect("it is free");
+        contenders.push((kind, acquire(kind.on(&waiting, "waiting"))));
+        holds.push((kind, "waiting", first));
+        queue_length(kind, &*kind.on(&rival, "waiting"), 2).await;
+
+        let first = kind
+            .rival_on(&rival, "entering")
+            .acquire()
+            .await
+            .expect("it is free");
+        first.release().await.expect("it is released");
+    }
+    // The connection that the fault strikes is frozen by it, and any later one by the proxy.
+    let strikes = entering_proxy.fault(Fault::on(Operation::Create).at_reply(Breakage::Freeze));
+    for &kind in KINDS {
+        contenders.push((kind, acquire(kind.on(&entering, "entering"))));
+    }
+    in_time("the fault", strikes.first()).await;
+    entering_proxy.freeze();
+    waiting_proxy.freeze();
+    for (kind, contender) in contenders {
+        let outcome = in_time("the contender is told", contender)
+            .await
+            .expect("no panic");
+        assert!(
+            matches!(
+                outcome,
+                Err(Error::SessionOver {
+                    reason: SessionEnd::Expired,
+                    ..
+                })
+            ),
+            "{kind:?}: {outcome:?}"
+        );
+    }
+    for &kind in KINDS {
+        let next = acquire(kind.rival_on(&rival, "entering"));
+        let next = acquired("the queue is free again", next).await;
+        holds.push((kind, "entering", next));
+    }
+    entering_proxy.thaw();
+    waiting_proxy.thaw();
+    for (kind, scenario, hold) in holds {
+        let again = match scenario {
+            "waiting" => kind.on(&waiting, scenario),
+            _ => kind.on(&entering, scenario),
+        };
+        let again = acquire(again);
+        queue_length(kind, &*kind.on(&rival, scenario), 2).await;
+        hold.release().await.expect("it is released");
+        let again = acquired("in a new session", again).await;
+        again.release().await.expect("it is released");
+    }
+    for &kind in KINDS {
+        for scenario in ["waiting", "entering"] {
+            assert_nothing_left(&server, &administrator, kind, scenario).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_the_session() {
+    let server = server().await;
+    let administrator = administrator(&server).await;
+    let suspend = async |proxy: &Proxy, session: &Session| {
+        // Whoever connects now is not heard.
+        proxy.freeze();
+        proxy.cut();
+        eventually("it is suspended", || async {
+            matches!(session.state(), SessionState::Suspended(_))
+        })
+        .await;
+    };
+
+    let mended = proxy(&server).await;
+    let patient = session(&mended, LONG).await;
+    for &kind in KINDS {
+        suspend(&mended, &patient).await;
+        let acquiring = acquire(kind.on(&patient, "suspended"));
+        let outcome = kind
+            .on(&patient, "suspended-with-a-deadline")
+            .acquire_timeout(Duration::from_millis(200))
+            .await;
+        assert!(
+            matches!(outcome, Err(Error::DeadlineElapsed { .. })),
+            "{kind:?}: {outcome:?}"
+        );
+        assert!(!acquiring.is_finished(), "{kind:?}");
+        mended.thaw();
+        let hold = acquired("there is a connection again", acquiring).await;
+        assert!(hold.is_held(), "{kind:?}: {:?}", hold.state());
+        assert_eq!(creates(&administrator, kind, "suspended").await, 1);
+        hold.release().await.expect("it is released");
+        for scenario in ["suspended", "suspended-with-a-deadline"] {
+            assert_nothing_left(&server, &administrator, kind, scenario).await;
+        }
+    }
+
+    let silent = proxy(&server).await;
+    let expiring = session(&silent, SHORT).await;
+    suspend(&silent, &expiring).await;
+    let acquiring: Vec<_> = KINDS
+        .iter()
+        .map(|kind| (kind, acquire(kind.on(&expiring, "expiring"))))
+        .collect();
+    for (kind, acquiring) in acquiring {
+        let outcome = in_time("it is told", acquiring).await.expect("no panic");
+        assert!(
+            matches!(
+                outcome,
+                Err(Error::SessionOver {
+                    reason: SessionEnd::Expired,
+                    ..
+                })
+            ),
+            "{kind:?}: {outcome:?}"
+        );
+    }
+    silent.thaw();
+    for &kind in KINDS {
+        let hold = acquired("in the next one", acquire(kind.on(&expiring, "expiring"))).await;
+        hold.release().await.expect("it is released");
+        assert_nothing_left(&server, &administrator, kind, "expiring").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handshake_whose_reply_is_lost_is_made_again() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    for reply in [false, true] {
+        let occasion = Fault::on(Operation::Connect);
+        let strikes = proxy.fault(match reply {
+            true => occasion.reply_lost(),
+            false => occasion.request_lost(),
+        });
+        let session = session(&proxy, LONG).await;
+        assert_eq!(strikes.count(), 1);
+        session.close().await;
+    }
+}

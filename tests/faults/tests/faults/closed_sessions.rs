@@ -1,0 +1,48 @@
+//! Sessions that are closed while somebody still waits in them.
+
+use std::time::Instant;
+
+use futures_util::FutureExt;
+use zookeeper_recipes_core::{LossReason, SessionEnd};
+use zookeeper_recipes_suite::{KINDS, LONG, SHORT, in_time, server, session};
+
+use crate::support::{queue_length, works_with_each_kind};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn close_does_not_wait_for_attempts_that_nobody_polls() {
+    let server = server().await;
+    let closing = session(&server, LONG).await;
+    let rival = session(&server, LONG).await;
+    let mut firsts = Vec::new();
+    let mut holds = Vec::new();
+    let mut parked = Vec::new();
+    for &kind in KINDS {
+        let first = kind.rival_on(&rival, "awaited").acquire().await;
+        firsts.push(first.expect("it is free"));
+        let hold = kind.on(&closing, "held").acquire().await;
+        holds.push(hold.expect("it is free"));
+        let (recipe, seen) = (
+            kind.on(&closing, "awaited"),
+            kind.rival_on(&rival, "awaited"),
+        );
+        let mut attempt = async move { recipe.acquire().await }.boxed();
+        tokio::select! {
+            _ = &mut attempt => panic!("{kind:?}: held twice"),
+            () = queue_length(kind, &*seen, 2) => {}
+        }
+        parked.push((kind, attempt));
+    }
+    let began = Instant::now();
+    in_time("the close", closing.close()).await;
+    let took = began.elapsed();
+    for hold in &holds {
+        let reason = hold.lost().await;
+        assert_eq!(reason, LossReason::Session(SessionEnd::Closed));
+    }
+    assert!(took < SHORT, "closed after {took:?}");
+    works_with_each_kind(&rival, "held", SHORT).await;
+    for (kind, attempt) in parked {
+        let outcome = in_time(kind.name, attempt).await;
+        assert!(outcome.is_err(), "{kind:?}: held twice");
+    }
+}

@@ -1,0 +1,238 @@
+//! Peers that speak almost-ZooKeeper.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fastrand::Rng;
+use futures_util::future::join_all;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_suite::{KINDS, LONG, administrator, in_time, server, session};
+use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
+
+use crate::support::{acquire, acquired, assert_nothing_left};
+
+const SEEDS: u64 = 60;
+const SESSION: Duration = Duration::from_secs(2);
+const DEADLINE: Duration = Duration::from_secs(1);
+/// The number that a sign of life has instead of one of its own.
+const PING: [u8; 4] = (-2_i32).to_be_bytes();
+/// The kind of request that credentials are, which belong to the handshake.
+const AUTH: [u8; 4] = 100_i32.to_be_bytes();
+/// What a client may send, connections included, in the few seconds that it tries.
+const REQUESTS: u64 = 1500;
+
+/// Answers a handshake, and signs of life, as it should, unless the dice want otherwise; and all
+/// else with garbage.
+async fn speak(mut stream: TcpStream, mut dice: Rng, heard: Arc<AtomicU64>) -> std::io::Result<()> {
+    let mut first = true;
+    loop {
+        let length = stream.read_u32().await? as usize;
+        let mut request = vec![0; length.min(1 << 20)];
+        stream.read_exact(&mut request).await?;
+        heard.fetch_add(1, Ordering::Relaxed);
+        if std::mem::take(&mut first) && dice.u8(..) >= 30 {
+            // Protocol, timeout, session, password, not read-only.
+            let mut body = Vec::from([0; 4]);
+            body.extend((SESSION.as_millis() as u32).to_be_bytes());
+            body.extend(0x77_i64.to_be_bytes());
+            body.extend(16_u32.to_be_bytes());
+            body.extend([7; 16]);
+            body.push(0);
+            stream.write_u32(body.len() as u32).await?;
+            stream.write_all(&body).await?;
+            continue;
+        }
+        let xid = request.get(..4).unwrap_or(&[0; 4]).to_vec();
+        let greets = xid == PING || request.get(4..8) == Some(&AUTH);
+        if greets && dice.u8(..) >= 60 {
+            let answer = [&xid[..], &[0; 12]].concat();
+            stream.write_u32(answer.len() as u32).await?;
+            stream.write_all(&answer).await?;
+            continue;
+        }
+        let random = |dice: &mut Rng, most: usize| -> Vec<u8> {
+            (0..dice.usize(..most)).map(|_| dice.u8(..)).collect()
+        };
+        let mut body = match dice.u8(..9) {
+            // A good header and garbage after it.
+            0 | 1 => [
+                &xid[..],
+                &9_i64.to_be_bytes(),
+                &[0; 4],
+                &random(&mut dice, 80),
+            ]
+            .concat(),
+            // Any error code.
+            2 => [&xid[..], &9_i64.to_be_bytes(), &random(&mut dice, 5)].concat(),
+            // Another's number.
+            3 => [
+                &dice.i32(..).to_be_bytes()[..],
+                &[0; 12],
+                &random(&mut dice, 40),
+            ]
+            .concat(),
+            // A notification of nonsense.
+            4 => [
+                &(-1_i32).to_be_bytes()[..],
+                &[0; 12],
+                &random(&mut dice, 40),
+            ]
+            .concat(),
+            5 => random(&mut dice, 200),
+            // A huge or a negative length.
+            6 => {
+                stream.write_u32(dice.u32(1 << 24..)).await?;
+                stream.write_all(&random(&mut dice, 100)).await?;
+                continue;
+            }
+            // A frame that is cut short.
+            7 => {
+                stream.write_u32(100).await?;
+                stream.write_all(&random(&mut dice, 100)).await?;
+                return Ok(());
+            }
+            // A long silence.
+            _ => continue,
+        };
+        spare_memory(&mut body);
+        stream.write_u32(body.len() as u32).await?;
+        stream.write_all(&body).await?;
+    }
+}
+
+/// Lets no reply say that it lists more than 65,535 names.
+///
+/// `zookeeper-client` 0.11.2 makes room for as many as are marked before it reads the first,
+/// up to 51 GB, and a process that does not get so much memory is aborted.
+fn spare_memory(reply: &mut [u8]) {
+    const HEADER: usize = 16;
+    if let Some(count) = reply.get_mut(HEADER..HEADER + 2) {
+        if count[0] < 0x80 {
+            count.fill(0);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_after_a_good_handshake_is_an_error_in_time_and_no_spin() {
+    let attempts = (0..SEEDS).map(|seed| async move {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let heard = Arc::new(AtomicU64::new(0));
+        let counter = heard.clone();
+        let peer = tokio::spawn(async move {
+            let mut dice = Rng::with_seed(seed);
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                counter.fetch_add(1, Ordering::Relaxed);
+                connections.spawn(speak(stream, dice.fork(), counter.clone()));
+            }
+        });
+        let options = ConnectOptions::new()
+            .session_timeout(SESSION)
+            .connection_timeout(LONG);
+        let opening = Session::connect_with(&address, options);
+        let opened = in_time("the handshake", opening).await;
+        let was_opened = opened.is_ok();
+        if let Ok(session) = opened {
+            let attempts = KINDS.iter().map(async |kind| {
+                let recipe = kind.on(&session, "garbage");
+                // Whatever comes of it: it comes in time.
+                let acquiring = recipe.acquire_timeout(DEADLINE);
+                if let Ok(hold) = in_time(kind.name, acquiring).await {
+                    let _ = tokio::time::timeout(DEADLINE, hold.release()).await;
+                }
+                let _ = tokio::time::timeout(DEADLINE, recipe.try_acquire()).await;
+                let _ = tokio::time::timeout(DEADLINE, recipe.contenders()).await;
+            });
+            join_all(attempts).await;
+            in_time("the close", session.close()).await;
+        }
+        let heard = heard.load(Ordering::Relaxed);
+        assert!(heard < REQUESTS, "seed {seed}: {heard} requests");
+        peer.abort();
+        was_opened
+    });
+    // In tasks of their own, so that a panic is theirs and found.
+    let attempts = join_all(attempts.map(tokio::spawn)).await;
+    let opened = attempts
+        .into_iter()
+        .filter(|attempt| *attempt.as_ref().expect("no panic"));
+    assert!(
+        opened.count() as u64 > SEEDS / 2,
+        "most handshakes are good in the end"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbled_replies_of_a_true_server_are_errors_in_time_and_bar_nobody_else() {
+    let server = server().await;
+    let administrator = administrator(&server).await;
+    let rival = session(&server, LONG).await;
+    let attempts = (0..SEEDS / 2).map(|seed| {
+        let connect_string = server.connect_string();
+        async move {
+            let proxy = Proxy::start(&connect_string).await.expect("a proxy");
+            let victim = session(&proxy, SESSION).await;
+            let dice = Arc::new(Mutex::new(Rng::with_seed(seed)));
+            for operation in [
+                Operation::Create,
+                Operation::Delete,
+                Operation::GetChildren,
+                Operation::GetData,
+                Operation::Sync,
+            ] {
+                let dice = dice.clone();
+                let occasion = Fault::on(operation).repeatedly();
+                proxy.fault(occasion.reply_replaced(move |reply| {
+                    garbled(reply, &mut dice.lock().expect("no panic within"))
+                }));
+            }
+            let attempts = KINDS.iter().map(async |kind| {
+                let recipe = kind.on(&victim, &format!("garbled-{seed}"));
+                if let Ok(hold) = recipe.acquire_timeout(DEADLINE).await {
+                    let _ = tokio::time::timeout(DEADLINE, hold.release()).await;
+                }
+            });
+            join_all(attempts).await;
+            let sent = proxy.counters().requests();
+            assert!(sent < REQUESTS, "seed {seed}: {sent} requests");
+        }
+    });
+    for attempt in join_all(attempts.map(tokio::spawn)).await {
+        attempt.expect("no panic");
+    }
+    for &kind in KINDS {
+        for seed in 0..SEEDS / 2 {
+            let scenario = format!("garbled-{seed}");
+            let hold = acquired(&scenario, acquire(kind.rival_on(&rival, &scenario))).await;
+            hold.release().await.expect("it is released");
+            assert_nothing_left(&server, &administrator, kind, &scenario).await;
+        }
+    }
+}
+
+/// Most often the reply as it is. The length stays true: what is in the frame does not.
+fn garbled(reply: &[u8], dice: &mut Rng) -> Vec<u8> {
+    let mut reply = reply.to_vec();
+    match dice.u8(..8) {
+        0 => reply[4..].iter_mut().for_each(|byte| *byte = dice.u8(..)),
+        1 if reply.len() > 20 => {
+            reply.truncate(dice.usize(20..reply.len()));
+            let length = (reply.len() - 4) as u32;
+            reply[..4].copy_from_slice(&length.to_be_bytes());
+        }
+        2 => reply[4..8].fill(dice.u8(..)),
+        3 if reply.len() > 20 => {
+            let place = dice.usize(20..reply.len());
+            reply[place] ^= 1 << dice.u8(..8);
+        }
+        _ => {}
+    }
+    spare_memory(&mut reply[4..]);
+    reply
+}

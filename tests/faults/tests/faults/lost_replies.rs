@@ -1,0 +1,344 @@
+//! Requests and replies that are lost on the way.
+
+use futures_util::future::join_all;
+use zookeeper_client::Client;
+use zookeeper_recipes_core::{Recipe, Session, WaitStrategy};
+use zookeeper_recipes_suite::{
+    KINDS, Kind, LONG, administrator, assert_no_watch_left, in_time, proxy, server, session,
+};
+use zookeeper_recipes_testkit::Server;
+use zookeeper_recipes_testkit::proxy::{Breakage, Direction, Fault, Operation, Proxy, Strikes};
+
+use crate::support::{
+    acquire, acquired, assert_no_contender_left, creates, queue_length, waits_in_earnest,
+};
+
+/// Loses a request, or its reply, of an operation on what begins with a path.
+type Loss = fn(Operation, &str) -> Fault;
+
+const LOSSES: &[(&str, Loss)] = &[
+    ("request-lost", |operation, under| {
+        Fault::on(operation).under(under).request_lost()
+    }),
+    ("reply-lost", |operation, under| {
+        Fault::on(operation).under(under).reply_lost()
+    }),
+    ("request-reset", |operation, under| {
+        Fault::on(operation)
+            .under(under)
+            .at_request(Breakage::Reset)
+    }),
+    ("reply-reset", |operation, under| {
+        Fault::on(operation).under(under).at_reply(Breakage::Reset)
+    }),
+    ("reply-half-closed", |operation, under| {
+        let breakage = Breakage::HalfClose(Direction::ToClient);
+        Fault::on(operation).under(under).at_reply(breakage)
+    }),
+    ("request-lost-three-times", |operation, under| {
+        Fault::on(operation).under(under).request_lost()
+    }),
+];
+
+/// What all kinds share.
+struct Shared {
+    server: Server,
+    administrator: Client,
+    rival: Session,
+}
+
+/// One kind, with a way to the server of its own, so that the kinds can meet their faults side by
+/// side.
+struct Place<'a> {
+    shared: &'a Shared,
+    kind: Kind,
+    proxy: Proxy,
+    victim: Session,
+}
+
+/// One who meets the faults and one who does not, at the same recipe.
+struct Scenario<'a> {
+    place: &'a Place<'a>,
+    name: String,
+    victim: Box<dyn Recipe>,
+    rival: Box<dyn Recipe>,
+}
+
+impl Shared {
+    async fn new() -> Shared {
+        let server = server().await;
+        Shared {
+            administrator: administrator(&server).await,
+            rival: session(&server, LONG).await,
+            server,
+        }
+    }
+
+    /// Has all kinds do the same, and sees that none has left a watch.
+    async fn each_kind(&self, work: impl AsyncFn(&Place<'_>)) {
+        let kinds = KINDS.iter().map(async |&kind| {
+            let proxy = proxy(&self.server).await;
+            let place = Place {
+                shared: self,
+                kind,
+                victim: session(&proxy, LONG).await,
+                proxy,
+            };
+            work(&place).await;
+        });
+        join_all(kinds).await;
+        assert_no_watch_left(&self.server).await;
+    }
+}
+
+impl Place<'_> {
+    /// The directory is there when this returns, so that creates are those of contenders.
+    async fn scenario(&self, name: String) -> Scenario<'_> {
+        // So that every message names the kind.
+        let name = format!("{}-{name}", self.kind.name);
+        let scenario = Scenario {
+            place: self,
+            victim: self.kind.on(&self.victim, &name),
+            rival: self.kind.rival_on(&self.shared.rival, &name),
+            name,
+        };
+        let hold = in_time("the first", scenario.rival.acquire())
+            .await
+            .expect("nobody is before it");
+        hold.release().await.expect("it is released");
+        scenario
+    }
+
+    /// What whoever comes first sends.
+    fn operations(&self) -> &'static [Operation] {
+        match self.kind.recipe.queues {
+            true => &[Operation::Create, Operation::GetChildren],
+            false => &[Operation::Create],
+        }
+    }
+
+    /// What whoever has to wait sends besides.
+    fn operations_of_waiter(&self) -> &'static [Operation] {
+        match self.kind.strategy() {
+            WaitStrategy::Predecessor => &[Operation::GetData],
+            _ => &[],
+        }
+    }
+}
+
+impl Scenario<'_> {
+    /// Makes a fault strike the victim, and twice more where the name says so.
+    fn strike(&self, operation: Operation, loss: Loss) -> Vec<Strikes> {
+        let directory = self.place.kind.directory(&self.name);
+        let times = if self.name.ends_with("three-times") {
+            3
+        } else {
+            1
+        };
+        (0..times)
+            .map(|_| self.place.proxy.fault(loss(operation, &directory)))
+            .collect()
+    }
+
+    async fn all_have_struck(&self, strikes: &[Strikes]) {
+        let all = strikes.iter().map(Strikes::first);
+        in_time(&self.name, join_all(all)).await;
+    }
+
+    async fn queue_length(&self, length: usize) {
+        queue_length(self.place.kind, &*self.rival, length).await;
+    }
+
+    /// Waits until the victim waits for the znode of this path to go.
+    async fn waits_in_earnest(&self, path: &str) {
+        let Place {
+            shared,
+            kind,
+            proxy,
+            ..
+        } = self.place;
+        waits_in_earnest(*kind, &shared.server, proxy, path).await;
+    }
+
+    async fn assert_all_well(&self, strikes: &[Strikes], acquisitions: i32) {
+        for strikes in strikes {
+            assert_eq!(strikes.count(), 1, "{}: the fault has struck", self.name);
+        }
+        let Place { shared, kind, .. } = self.place;
+        assert_no_contender_left(&shared.administrator, *kind, &self.name).await;
+        let creates = creates(&shared.administrator, *kind, &self.name).await;
+        assert_eq!(
+            creates, acquisitions,
+            "{}: one znode for each acquisition, never two",
+            self.name
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn first_comer_holds_with_one_znode_whatever_is_lost_on_the_way_in() {
+    let first_comer = async |place: &Place<'_>| {
+        for &operation in place.operations() {
+            for (loss_name, loss) in LOSSES {
+                let scenario = place
+                    .scenario(format!("first-{operation}-{loss_name}"))
+                    .await;
+                let strikes = scenario.strike(operation, *loss);
+                let hold = in_time(&scenario.name, scenario.victim.acquire())
+                    .await
+                    .unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
+                assert!(hold.is_held(), "{}", scenario.name);
+                scenario.queue_length(1).await;
+                let second = scenario.rival.try_acquire().await.expect("an answer");
+                assert!(second.is_none(), "{}: held twice", scenario.name);
+                hold.release().await.expect("it is released");
+                scenario.assert_all_well(&strikes, 2).await;
+            }
+        }
+    };
+    Shared::new().await.each_kind(first_comer).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiter_gets_its_turn_and_not_sooner_whatever_is_lost_on_the_way_in() {
+    let waiter = async |place: &Place<'_>| {
+        let operations = place.operations().iter();
+        for &operation in operations.chain(place.operations_of_waiter()) {
+            for (loss_name, loss) in LOSSES {
+                let scenario = place
+                    .scenario(format!("second-{operation}-{loss_name}"))
+                    .await;
+                let first = scenario.rival.acquire().await.expect("nobody is before it");
+                let strikes = scenario.strike(operation, *loss);
+                let waiter = acquire(place.kind.on(&place.victim, &scenario.name));
+                scenario.queue_length(2).await;
+                if place.kind.recipe.queues {
+                    // Which creates again only when the first one has gone.
+                    scenario.all_have_struck(&strikes).await;
+                }
+                scenario.waits_in_earnest(first.node_path()).await;
+                assert!(!waiter.is_finished(), "{}: held twice", scenario.name);
+                first.release().await.expect("it is released");
+                let hold = acquired(&scenario.name, waiter).await;
+                scenario.queue_length(1).await;
+                hold.release().await.expect("it is released");
+                scenario.assert_all_well(&strikes, 3).await;
+            }
+        }
+    };
+    Shared::new().await.each_kind(waiter).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiter_keeps_its_place_whatever_is_lost_when_it_looks_again() {
+    let waiter = async |place: &Place<'_>| {
+        if !place.kind.recipe.queues {
+            // Has no queue to look at.
+            return;
+        }
+        for (loss_name, loss) in LOSSES {
+            let scenario = place.scenario(format!("third-{loss_name}")).await;
+            let first = scenario.rival.acquire().await.expect("nobody is before it");
+            let second = acquire(place.kind.rival_on(&place.shared.rival, &scenario.name));
+            scenario.queue_length(2).await;
+            let contenders = scenario.rival.contenders().await.expect("an answer");
+            let path = format!("{}/{}", place.kind.path(&scenario.name), contenders[1].name);
+            let waiter = acquire(place.kind.on(&place.victim, &scenario.name));
+            scenario.queue_length(3).await;
+            scenario.waits_in_earnest(&path).await;
+
+            // Who goes without having held lets nobody in, so whoever waited has to look.
+            let strikes = scenario.strike(Operation::GetChildren, *loss);
+            second.abort();
+            scenario.queue_length(2).await;
+            scenario.all_have_struck(&strikes).await;
+            scenario.waits_in_earnest(first.node_path()).await;
+            assert!(!waiter.is_finished(), "{}: held twice", scenario.name);
+            first.release().await.expect("it is released");
+            let hold = acquired(&scenario.name, waiter).await;
+            scenario.queue_length(1).await;
+            hold.release().await.expect("it is released");
+            scenario.assert_all_well(&strikes, 4).await;
+        }
+    };
+    Shared::new().await.each_kind(waiter).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn release_is_done_once_whatever_is_lost_and_takes_nothing_from_the_next_holder() {
+    let release = async |place: &Place<'_>| {
+        for (loss_name, loss) in LOSSES {
+            let scenario = place.scenario(format!("release-{loss_name}")).await;
+            let hold = in_time(&scenario.name, scenario.victim.acquire())
+                .await
+                .unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
+            let next = acquire(place.kind.rival_on(&place.shared.rival, &scenario.name));
+            scenario.queue_length(2).await;
+            // Released by a deletion, or by a transaction that says so to the next one.
+            let deletions = scenario.strike(Operation::Delete, *loss);
+            let transactions = scenario.strike(Operation::Multi, *loss);
+            in_time(&scenario.name, hold.release())
+                .await
+                .unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
+            place.proxy.clear_faults();
+            let struck = deletions.iter().chain(&transactions).map(Strikes::count);
+            let struck = struck.sum::<u64>() as usize;
+            assert!(
+                struck >= deletions.len(),
+                "{}: struck {struck}",
+                scenario.name
+            );
+            let next = acquired(&scenario.name, next).await;
+            // What the victim still has under way has been answered when this has.
+            scenario.victim.contenders().await.expect("an answer");
+            assert!(next.is_held(), "{}: {:?}", scenario.name, next.state());
+            scenario.queue_length(1).await;
+            next.release().await.expect("it is released");
+            scenario.assert_all_well(&[], 3).await;
+        }
+    };
+    Shared::new().await.each_kind(release).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parents_are_made_and_the_recipe_held_whichever_create_is_lost() {
+    let first_comer = async |place: &Place<'_>| {
+        let Place {
+            shared,
+            kind,
+            proxy,
+            ..
+        } = place;
+        for applied in [false, true] {
+            // The contender's znode, its missing parents, and the contender's znode again.
+            let scenario = place.scenario("parents".to_owned()).await;
+            // A session's first acquisition of a single znode creates its guard.
+            let first = scenario.victim.acquire().await.expect("it is free");
+            first.release().await.expect("it is released");
+            let before = proxy.counters();
+            let undisturbed = kind.on(&place.victim, &format!("parents-0/{applied}"));
+            let hold = undisturbed.acquire().await.expect("it is free");
+            hold.release().await.expect("it is released");
+            let creates_sent = proxy.counters().since(&before).of(Operation::Create);
+            assert!(creates_sent.requests >= 3, "{creates_sent:?}");
+            for nth in 1..=creates_sent.requests {
+                let name = format!("{}-parents-{nth}/{applied}", kind.name);
+                let occasion = Fault::on(Operation::Create).nth(nth);
+                let strikes = proxy.fault(match applied {
+                    true => occasion.reply_lost(),
+                    false => occasion.request_lost(),
+                });
+                let recipe = kind.on(&place.victim, &name);
+                let hold = in_time(&name, recipe.acquire())
+                    .await
+                    .unwrap_or_else(|error| panic!("{name}: {error}"));
+                hold.release().await.expect("it is released");
+                assert_no_contender_left(&shared.administrator, *kind, &name).await;
+                let creates = creates(&shared.administrator, *kind, &name).await;
+                assert_eq!(creates, 1, "{name}");
+                assert_eq!(strikes.count(), 1, "{name}");
+            }
+        }
+    };
+    Shared::new().await.each_kind(first_comer).await;
+}

@@ -1,0 +1,18 @@
+//! Fault tests: what the recipes promise while connections, servers and processes fail.
+
+mod bad_input;
+mod blocked_runtimes;
+mod broken_connections;
+mod changed_servers;
+mod closed_sessions;
+mod cut_off_follower;
+mod dropped_holds;
+mod hostile_peers;
+mod isolated_leader;
+mod lost_replies;
+mod many_watches;
+mod other_servers;
+mod refusals;
+mod sequence_overflow;
+mod stopped_process;
+mod support;

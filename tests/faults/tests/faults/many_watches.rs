@@ -1,0 +1,144 @@
+//! More to watch in one session than its client can tell a server again.
+
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use tokio::sync::mpsc;
+use zookeeper_recipes_core::{Hold, HoldState, Session};
+use zookeeper_recipes_election::LeaderElection;
+use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
+use zookeeper_recipes_suite::{LONG, eventually, in_time, proxy, server, session};
+use zookeeper_recipes_testkit::Server;
+use zookeeper_recipes_testkit::proxy::Proxy;
+
+const MANY: usize = 3_500;
+
+/// Long enough for so many of them to be more than 128 KiB.
+fn path(shard: usize) -> String {
+    format!("/app/some/longer/path/of/shards/{shard:06}/lock")
+}
+
+/// A session through a proxy, with a hold that has nothing to do with what is watched.
+struct Watching {
+    server: Server,
+    proxy: Proxy,
+    others: Session,
+    session: Session,
+    hold: Hold,
+}
+
+impl Watching {
+    async fn begin() -> Watching {
+        let server = server().await;
+        let proxy = proxy(&server).await;
+        let others = session(&server, LONG).await;
+        let session = session(&proxy, LONG).await;
+        let lock = ExclusiveLock::new(&session, "/locks/mine").expect("a good path");
+        let hold = lock.acquire().await.expect("it is free");
+        Watching {
+            server,
+            proxy,
+            others,
+            session,
+            hold,
+        }
+    }
+
+    /// Waits until the server has so many watches at least, and gets no more.
+    async fn watch_all_they_may(&self) {
+        let last = std::sync::atomic::AtomicU64::new(0);
+        eventually("they watch", || async {
+            let now = self.server.monitor().await.expect("an answer").watches;
+            let before = last.swap(now, std::sync::atomic::Ordering::Relaxed);
+            now > 300 && now == before
+        })
+        .await;
+    }
+
+    async fn break_the_connection(&self) {
+        let id = self.session.id();
+        for _ in 0..3 {
+            let connections = self.proxy.counters().connections();
+            self.proxy.reset();
+            eventually("it is connected again", || async {
+                self.proxy.counters().connections() > connections
+                    && self.hold.state() == HoldState::Held
+            })
+            .await;
+            // Answered in this session, after whatever the client has told the server anew.
+            let lock = ExclusiveLock::new(&self.session, "/locks/other").expect("a good path");
+            let hold = lock.acquire().await.expect("it is free");
+            hold.release().await.expect("it is released");
+        }
+        assert_eq!(self.session.id(), id, "one session from beginning to end");
+        assert!(self.hold.is_held());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn session_of_thousands_of_observers_survives_a_broken_connection() {
+    let watching = Watching::begin().await;
+    let election = |session: &Session, shard| {
+        LeaderElection::new(session, path(shard), "node").expect("a good path")
+    };
+    let campaigns = (0..MANY).map(async |shard| {
+        let election = election(&watching.others, shard);
+        election.acquire().await.expect("nobody else campaigns")
+    });
+    let mut leaders = in_time("they lead", join_all(campaigns)).await;
+    let (tell, mut told) = mpsc::unbounded_channel();
+    for shard in 0..MANY {
+        let mut observer = election(&watching.session, shard).observe();
+        let tell = tell.clone();
+        tokio::spawn(async move {
+            while let Some(news) = observer.next().await {
+                let leads = news.expect("nothing is refused").is_some();
+                // Nobody listens at the end.
+                let _ = tell.send((shard, leads));
+            }
+        });
+    }
+    for _ in 0..MANY {
+        let (_, leads) = in_time("each is told", told.recv()).await.expect("news");
+        assert!(leads);
+    }
+    watching.watch_all_they_may().await;
+    watching.break_the_connection().await;
+    // One that is watched most likely, and one that is not.
+    for shard in [0, MANY - 1] {
+        let leader = leaders.remove(shard.min(leaders.len() - 1));
+        leader.release().await.expect("it resigns");
+        let news = in_time("the observer is told", told.recv()).await;
+        assert_eq!(news, Some((shard, false)));
+    }
+    watching.hold.release().await.expect("it is released");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn session_of_thousands_of_single_node_waiters_survives_a_broken_connection() {
+    let watching = Watching::begin().await;
+    let lock =
+        |session: &Session, shard| SingleNodeLock::new(session, path(shard)).expect("a good path");
+    let acquired = (0..MANY).map(async |shard| {
+        let lock = lock(&watching.others, shard);
+        lock.acquire().await.expect("it is free")
+    });
+    let held = in_time("they hold", join_all(acquired)).await;
+    let waiters: Vec<_> = (0..MANY)
+        .map(|shard| {
+            let lock = lock(&watching.session, shard);
+            tokio::spawn(async move { lock.acquire().await })
+        })
+        .collect();
+    watching.watch_all_they_may().await;
+    watching.break_the_connection().await;
+    assert!(!waiters.iter().any(|waiter| waiter.is_finished()));
+    let released = held.into_iter().map(Hold::release);
+    for released in in_time("all are released", join_all(released)).await {
+        released.expect("it is released");
+    }
+    for waiter in in_time("each gets its turn", join_all(waiters)).await {
+        let hold = waiter.expect("no panic").expect("its turn");
+        assert!(hold.is_held());
+    }
+    watching.hold.release().await.expect("it is released");
+}

@@ -1,0 +1,232 @@
+//! Servers that speak ZooKeeper's protocol and are not Apache's.
+//!
+//! Some answer a reconnect with a new session, and some close the connection at a request that they
+//! do not know. A proxy makes a real server do the same.
+
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
+use zookeeper_recipes_core::{Error, HoldState, Session, SessionState, WaitStrategy};
+use zookeeper_recipes_suite::{
+    KINDS, Kind, LATE, LONG, SHORT, TICK, administrator, eventually, in_time, proxy, server,
+    session,
+};
+use zookeeper_recipes_testkit::Server;
+use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
+
+use crate::support::{
+    Succession, acquire, assert_no_contender_left, queue_length, waits_in_earnest,
+    works_with_each_kind,
+};
+
+const CREATE: i32 = 15;
+const REMOVE_WATCHES: i32 = 18;
+const CREATE_CONTAINER: i32 = 19;
+const SET_WATCHES: [i32; 2] = [101, 105];
+
+/// The connections that a client may make because of a request that closes each of them. A client
+/// that makes the request again and again makes hundreds.
+const CONNECTIONS: u64 = 20;
+
+/// A server that closes the connection at requests with these operation codes.
+async fn proxy_closing_at(server: &Server, codes: &[i32]) -> Proxy {
+    let proxy = proxy(server).await;
+    for code in codes {
+        proxy.fault(Fault::on_code(*code).repeatedly().request_lost());
+    }
+    proxy
+}
+
+/// A server that answers each reconnect with a new session.
+async fn proxy_forgetting_sessions(server: &Server) -> Proxy {
+    let proxy = proxy(server).await;
+    let each = Fault::on(Operation::Connect).repeatedly();
+    proxy.fault(each.session_forgotten());
+    proxy
+}
+
+/// Has each kind held in one session and waited for in another.
+async fn held_and_awaited(
+    victim: &Session,
+    rival: &Session,
+    scenario: &str,
+) -> Vec<(Kind, Succession)> {
+    let mut successions = Vec::new();
+    for &kind in KINDS {
+        let hold = kind
+            .on(victim, scenario)
+            .acquire()
+            .await
+            .expect("it is free");
+        let next = acquire(kind.rival_on(rival, scenario));
+        queue_length(kind, &*kind.rival_on(rival, scenario), 2).await;
+        successions.push((kind, Succession::begin(kind.name, hold, next)));
+    }
+    successions
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_next_one_holds() {
+    let server = server().await;
+    let proxy = proxy_forgetting_sessions(&server).await;
+    let victim = session(&proxy, SHORT).await;
+    let rival = session(&server, LONG).await;
+    let successions = held_and_awaited(&victim, &rival, "forgotten").await;
+    let forgotten = victim.id();
+    proxy.cut();
+    for (kind, succession) in successions {
+        let succeeded = succession.in_order().await;
+        assert_eq!(Some(succeeded.lost.session_id()), forgotten, "{kind:?}");
+        succeeded.next.release().await.expect("it is released");
+    }
+    works_with_each_kind(&victim, "forgotten", SHORT + TICK + LATE).await;
+    assert_ne!(victim.id(), forgotten);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiter_and_newcomer_whose_reconnect_gets_a_new_session_get_their_turn_or_an_error() {
+    let server = server().await;
+    let administrator = administrator(&server).await;
+    let waiting_proxy = proxy_forgetting_sessions(&server).await;
+    let waiting = session(&waiting_proxy, SHORT).await;
+    let idle_proxy = proxy_forgetting_sessions(&server).await;
+    let idle = session(&idle_proxy, SHORT).await;
+    let rival = session(&server, LONG).await;
+    let mut attempts = Vec::new();
+    for &kind in KINDS {
+        let first = kind.rival_on(&rival, "waiting").acquire().await;
+        let attempt = acquire(kind.on(&waiting, "waiting"));
+        queue_length(kind, &*kind.rival_on(&rival, "waiting"), 2).await;
+        attempts.push((kind, first.expect("it is free"), attempt));
+    }
+    for proxy in [&waiting_proxy, &idle_proxy] {
+        proxy.cut();
+        eventually("it is connected again", || async {
+            proxy.counters().of(Operation::Connect).replies > 1
+        })
+        .await;
+    }
+    works_with_each_kind(&idle, "idle", SHORT + TICK + LATE).await;
+    for (kind, first, attempt) in attempts {
+        assert!(first.is_held(), "{kind:?}: {:?}", first.state());
+        first.release().await.expect("it is released");
+        match in_time(kind.name, attempt).await.expect("no panic") {
+            Ok(hold) => hold.release().await.expect("it is released"),
+            Err(Error::SessionOver { .. }) => {}
+            Err(error) => panic!("{kind:?}: {error}"),
+        }
+        assert_no_contender_left(&administrator, kind, "waiting").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_that_closes_at_containers_gets_persistent_directories() {
+    let server = server().await;
+    let proxy = proxy_closing_at(&server, &[CREATE_CONTAINER]).await;
+    let session = session(&proxy, SHORT).await;
+    works_with_each_kind(&session, "no-containers", 3 * SHORT).await;
+    let connections = proxy.counters().connections();
+    assert!(connections < CONNECTIONS, "{connections} connections");
+    assert!(proxy.counters().of(Operation::Create).requests > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_that_closes_at_every_create_is_one_clear_error() {
+    let server = server().await;
+    let attempts = KINDS.iter().map(async |kind| {
+        let proxy = proxy_closing_at(&server, &[CREATE, CREATE_CONTAINER]).await;
+        let session = session(&proxy, SHORT).await;
+        let recipe = kind.on(&session, "unknown");
+        let outcome = timeout(3 * SHORT, recipe.acquire()).await;
+        let (name, connections) = (kind.name, proxy.counters().connections());
+        match outcome {
+            Ok(Err(error @ Error::Refused { .. })) => {
+                assert!(error.to_string().contains("create"), "{name}: {error}");
+            }
+            other => panic!("{name}: {other:?} after {connections} connections"),
+        }
+        assert!(
+            connections < CONNECTIONS,
+            "{name}: {connections} connections"
+        );
+    });
+    join_all(attempts).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_that_closes_at_a_removed_watch_costs_a_connection_and_no_hold() {
+    let server = server().await;
+    let rival = session(&server, LONG).await;
+    for &kind in KINDS {
+        let proxy = proxy_closing_at(&server, &[REMOVE_WATCHES]).await;
+        let session = session(&proxy, SHORT).await;
+        let hold = kind.on(&session, "held").acquire().await;
+        let hold = hold.expect("it is free");
+        let first = kind.rival_on(&rival, "dropped").acquire().await;
+        let first = first.expect("it is free");
+        let waiter = acquire(kind.on(&session, "dropped"));
+        queue_length(kind, &*kind.rival_on(&rival, "dropped"), 2).await;
+        waits_in_earnest(kind, &server, &proxy, first.node_path()).await;
+        waiter.abort();
+        queue_length(kind, &*kind.rival_on(&rival, "dropped"), 1).await;
+        eventually("it goes on", || async {
+            assert!(hold.is_held(), "{kind:?}: {:?}", hold.state());
+            let again = kind.on(&session, "again").acquire().await;
+            let again = again.expect("the session lives");
+            again.release().await.expect("it is released");
+            hold.state() == HoldState::Held
+        })
+        .await;
+        assert_eq!(session.id(), Some(hold.session_id()), "{kind:?}");
+        hold.release().await.expect("it is released");
+        first.release().await.expect("it is released");
+        let connections = proxy.counters().connections();
+        assert!(connections < 5, "{kind:?}: {connections} connections");
+        let removed = proxy.counters().of(Operation::RemoveWatches).requests;
+        let watches = !matches!(kind.strategy(), WaitStrategy::Poll(_));
+        assert_eq!(removed > 0, watches, "{kind:?}: {removed} removed");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_that_closes_at_watches_told_again_gets_a_new_session_and_no_loop() {
+    let server = server().await;
+    let proxy = proxy_closing_at(&server, &SET_WATCHES).await;
+    let victim = session(&proxy, SHORT).await;
+    let rival = session(&server, LONG).await;
+    let first = KINDS[0].on(&rival, "awaited").acquire().await;
+    let first = first.expect("it is free");
+    let waiter = acquire(KINDS[0].on(&victim, "awaited"));
+    waits_in_earnest(KINDS[0], &server, &proxy, first.node_path()).await;
+    let successions = held_and_awaited(&victim, &rival, "held").await;
+    let old = victim.id();
+    proxy.cut();
+    let cut = Instant::now();
+    eventually("a new session is open", || async {
+        matches!(victim.state(), SessionState::Connected(id) if Some(id) != old)
+    })
+    .await;
+    let took = cut.elapsed();
+    assert!(took < 2 * SHORT + TICK, "given up after {took:?}");
+    let outcome = in_time("the waiter is told", waiter).await;
+    let outcome = outcome.expect("no panic");
+    assert!(
+        matches!(outcome, Err(Error::SessionOver { .. })),
+        "{outcome:?}"
+    );
+    for (kind, succession) in successions {
+        let succeeded = succession.in_order().await;
+        let free = succeeded.granted_at - cut;
+        // The server keeps the old session for T after the last reconnect.
+        let most = 3 * SHORT + TICK + LATE;
+        assert!(free < most, "{kind:?}: free for {free:?}");
+        succeeded.next.release().await.expect("it is released");
+    }
+    works_with_each_kind(&victim, "held", LATE).await;
+    let told = proxy.counters().of(Operation::SetWatches).requests;
+    assert!(told > 0, "it proves nothing");
+    let connections = proxy.counters().connections();
+    assert!(connections < CONNECTIONS, "{connections} connections");
+    first.release().await.expect("it is released");
+}

@@ -1,0 +1,203 @@
+//! A server that answers with every error code it has.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt};
+use tokio::time::timeout;
+use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_suite::{
+    KINDS, Kind, LONG, administrator, create, in_time, proxy, server, session,
+};
+use zookeeper_recipes_testkit::Server;
+use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
+
+use crate::support::{acquire, acquired};
+
+/// Those of `org.apache.zookeeper.KeeperException.Code`, none, and one that nobody has.
+const CODES: &[i32] = &[
+    0, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -12, -13, -14, -100, -101, -102, -103, -108, -110,
+    -111, -112, -113, -114, -115, -118, -119, -120, -121, -122, -123, -124, -125, -127, 77,
+];
+
+const OPERATIONS: &[Operation] = &[
+    Operation::Create,
+    Operation::Delete,
+    Operation::GetChildren,
+    Operation::GetData,
+    Operation::Sync,
+    Operation::RemoveWatches,
+    Operation::Multi,
+];
+
+/// How long an attempt may take while the server refuses.
+const DEADLINE: Duration = Duration::from_millis(400);
+
+/// How many attempts there are: to acquire, write, release, try, release, look.
+const ATTEMPTS: u32 = 6;
+
+/// What one attempt may send in that time. One that tries again at once sends hundreds; one that
+/// waits ever longer in between, about a dozen, what it cleans up included.
+const REQUESTS: u32 = 12;
+
+/// How long a session lives in which znodes stay that could not be deleted.
+const SESSION: Duration = Duration::from_secs(6);
+
+/// What a holder writes to.
+const STORED: &str = "/stored";
+
+/// How many are refused at a time. More would wait for the machine, and those who hold meanwhile
+/// might lose what they hold.
+const VICTIMS: usize = 24;
+
+/// One who is refused all operations of a kind with the same code.
+struct Victim {
+    proxy: Proxy,
+    session: Session,
+    operation: Operation,
+    code: i32,
+}
+
+impl Victim {
+    async fn new(server: &Server, operation: Operation, code: i32) -> Victim {
+        let proxy = proxy(server).await;
+        let session = session(&proxy, SESSION).await;
+        Victim {
+            proxy,
+            session,
+            operation,
+            code,
+        }
+    }
+
+    fn scenario(&self, contended: bool) -> String {
+        format!("refused-{}{}-{contended}", self.operation, self.code)
+    }
+
+    /// Tries all there is to try with a recipe.
+    async fn try_all(&self, kind: Kind, contended: bool) {
+        let scenario = self.scenario(contended);
+        let recipe = kind.on(&self.session, &scenario);
+        let acquiring = recipe.acquire_timeout(DEADLINE);
+        if let Ok(hold) = in_time(&scenario, acquiring).await {
+            assert!(!contended, "{kind:?} {scenario}: held twice");
+            let write = hold.transaction().set_data(STORED, b"");
+            let _ = timeout(DEADLINE, write.commit()).await;
+            let _ = timeout(DEADLINE, hold.release()).await;
+        }
+        if let Ok(Ok(Some(hold))) = timeout(DEADLINE, recipe.try_acquire()).await {
+            assert!(!contended, "{kind:?} {scenario}: held twice");
+            let _ = timeout(DEADLINE, hold.release()).await;
+        }
+        let _ = timeout(DEADLINE, recipe.contenders()).await;
+    }
+
+    /// Has all of `cases` tried at the same time, and then sees that others can go on.
+    async fn live_through_refusals(self, rival: &Session, cases: &[(Kind, bool)]) {
+        let mut firsts = Vec::new();
+        for (kind, _) in cases.iter().filter(|(_, contended)| *contended) {
+            let recipe = kind.rival_on(rival, &self.scenario(true));
+            firsts.push(recipe.acquire().await.expect("it is free"));
+        }
+        let fault = Fault::on(self.operation).repeatedly().refused(self.code);
+        self.proxy.fault(fault);
+        let before = self.proxy.counters();
+        let started = Instant::now();
+        let attempts = cases
+            .iter()
+            .map(|(kind, contended)| self.try_all(*kind, *contended));
+        join_all(attempts).await;
+        let took = started.elapsed();
+        let counters = self.proxy.counters().since(&before);
+        // On a busy machine attempts last longer, and those given up are cleaned up for longer.
+        let attempts = took.div_duration_f64(DEADLINE).max(f64::from(ATTEMPTS));
+        let most = cases.len() as f64 * attempts * f64::from(REQUESTS);
+        assert!(
+            counters.requests() as f64 <= most,
+            "{} {}: {counters:?} in {took:?}",
+            self.operation,
+            self.code
+        );
+        // What could not be deleted goes with the session at the latest.
+        self.proxy.clear_faults();
+        let scenarios = [false, true].map(|contended| self.scenario(contended));
+        in_time("the close", self.session.close()).await;
+        for first in firsts {
+            first.release().await.expect("it is released");
+        }
+        for (kind, contended) in cases {
+            let scenario = &scenarios[usize::from(*contended)];
+            let hold = acquired(scenario, acquire(kind.rival_on(rival, scenario))).await;
+            hold.release().await.expect("it is released");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_error_code_ends_in_an_error_or_a_deadline_and_bars_nobody_else() {
+    let server = server().await;
+    create(&administrator(&server).await, STORED).await;
+    let rival = session(&server, LONG).await;
+    let cases: Vec<(Kind, bool)> = KINDS
+        .iter()
+        .flat_map(|kind| [(*kind, false), (*kind, true)])
+        .collect();
+    let all = OPERATIONS
+        .iter()
+        .flat_map(|operation| CODES.iter().map(|code| (*operation, *code)));
+    stream::iter(all)
+        .for_each_concurrent(VICTIMS, async |(operation, code)| {
+            let victim = Victim::new(&server, operation, code).await;
+            victim.live_through_refusals(&rival, &cases).await;
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answer_that_never_changes_is_asked_for_ever_more_rarely() {
+    const MARSHALLING_ERROR: i32 = -5;
+    const NO_NODE: i32 = -101;
+    const NODE_EXISTS: i32 = -110;
+    let server = server().await;
+    create(&administrator(&server).await, STORED).await;
+    let rival = session(&server, LONG).await;
+    let answers = [
+        (Operation::Create, MARSHALLING_ERROR),
+        (Operation::Create, NODE_EXISTS),
+        (Operation::GetData, MARSHALLING_ERROR),
+        (Operation::GetData, NO_NODE),
+    ];
+    let attempts = answers.map(async |(operation, code)| {
+        for &kind in KINDS {
+            for contended in [false, true] {
+                // One after the other, so that one that spins has the time for it.
+                let victim = Victim::new(&server, operation, code).await;
+                victim
+                    .live_through_refusals(&rival, &[(kind, contended)])
+                    .await;
+            }
+        }
+    });
+    join_all(attempts).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handshake_that_is_garbled_is_no_session_and_no_spin() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    proxy.fault(
+        Fault::on(Operation::Connect)
+            .repeatedly()
+            .reply_replaced(|_| vec![0, 0, 0, 3, 1, 2, 3]),
+    );
+    let options = ConnectOptions::new()
+        .session_timeout(LONG)
+        .connection_timeout(Duration::from_secs(1));
+    let opened = Session::connect_with(&proxy.connect_string(), options).await;
+    assert!(opened.is_err(), "{opened:?}");
+    assert!(
+        proxy.counters().connections() < 20,
+        "{:?}",
+        proxy.counters()
+    );
+}

@@ -1,0 +1,181 @@
+//! What the tests share.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinHandle;
+use zookeeper_client::Client;
+use zookeeper_recipes_core::{Error, Hold, LossReason, Recipe, Session, WaitStrategy};
+use zookeeper_recipes_suite::{self as suite, KINDS, Kind, eventually, in_time};
+use zookeeper_recipes_testkit::Server;
+use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
+
+/// Does work in a thread with a runtime of its own, which it may block.
+pub(crate) fn in_own_runtime<T: Send + 'static>(
+    work: impl AsyncFnOnce() -> T + Send + 'static,
+) -> std::thread::JoinHandle<T> {
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(work())
+    })
+}
+
+/// Waits until so many contenders stand in the queue, by the view of this recipe's session. A
+/// recipe without a queue shows its holder only.
+pub(crate) async fn queue_length(kind: Kind, recipe: &dyn Recipe, length: usize) {
+    let most = if kind.recipe.queues { length } else { 1 };
+    suite::queue_length(recipe, length.min(most)).await;
+}
+
+pub(crate) type Acquiring = JoinHandle<Result<Hold, Error>>;
+
+pub(crate) fn acquire(recipe: Box<dyn Recipe>) -> Acquiring {
+    tokio::spawn(async move { recipe.acquire().await })
+}
+
+pub(crate) async fn acquired(what: &str, acquiring: Acquiring) -> Hold {
+    in_time(what, acquiring)
+        .await
+        .expect("no panic")
+        .unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+/// Each kind can be acquired and released within this time, though the session may have to be
+/// opened anew for that.
+pub(crate) async fn works_with_each_kind(session: &Session, scenario: &str, most: Duration) {
+    for &kind in KINDS {
+        let acquiring = async {
+            loop {
+                match kind.on(session, scenario).acquire().await {
+                    Err(Error::SessionOver { .. }) => {}
+                    acquired => return acquired,
+                }
+            }
+        };
+        let Ok(acquired) = tokio::time::timeout(most, acquiring).await else {
+            panic!("{} {scenario}: not acquired within {most:?}", kind.name);
+        };
+        let hold = acquired.unwrap_or_else(|error| panic!("{} {scenario}: {error}", kind.name));
+        assert!(
+            hold.is_held(),
+            "{} {scenario}: {:?}",
+            kind.name,
+            hold.state()
+        );
+        hold.release().await.expect("it is released");
+    }
+}
+
+/// A hold that is to be lost, and an attempt that waits for its end.
+pub(crate) struct Succession {
+    what: String,
+    loss: JoinHandle<(Instant, LossReason, Arc<Hold>)>,
+    grant: JoinHandle<(Instant, Hold)>,
+}
+
+/// A hold that was lost, and the next one, which came later.
+pub(crate) struct Succeeded {
+    pub(crate) granted_at: Instant,
+    pub(crate) lost: Arc<Hold>,
+    pub(crate) next: Hold,
+}
+
+impl Succession {
+    /// Waits for the loss and for the grant in the runtime that this is called in.
+    pub(crate) fn begin(
+        what: impl Into<String>,
+        hold: impl Into<Arc<Hold>>,
+        next: Acquiring,
+    ) -> Succession {
+        let hold = hold.into();
+        Succession {
+            what: what.into(),
+            loss: tokio::spawn(async move {
+                let reason = hold.lost().await;
+                (Instant::now(), reason, hold)
+            }),
+            grant: tokio::spawn(async move {
+                let next = next.await.expect("no panic").expect("it is acquired");
+                (Instant::now(), next)
+            }),
+        }
+    }
+
+    /// Waits until the next one holds.
+    pub(crate) async fn granted(&self) {
+        let what = format!("{}: the next one", self.what);
+        eventually(&what, || async { self.grant.is_finished() }).await;
+    }
+
+    /// The loss must be told before the next one holds.
+    pub(crate) async fn in_order(self) -> Succeeded {
+        let what = self.what;
+        let grant = in_time(&format!("{what}: the next one"), self.grant).await;
+        let (granted_at, next) = grant.expect("no panic");
+        let loss = in_time(&format!("{what}: the loss"), self.loss).await;
+        let (lost_at, reason, lost) = loss.expect("no panic");
+        assert!(
+            lost_at < granted_at,
+            "{what}: the loss ({reason}) is told {:?} after the next one holds",
+            lost_at - granted_at
+        );
+        assert!(!lost.is_held(), "{what}: what is lost stays lost");
+        assert!(next.is_held(), "{what}: {:?}", next.state());
+        assert!(lost.fencing_token() < next.fencing_token(), "{what}");
+        Succeeded {
+            granted_at,
+            lost,
+            next,
+        }
+    }
+}
+
+/// How many contenders were ever created.
+pub(crate) async fn creates(client: &Client, kind: Kind, scenario: &str) -> i32 {
+    let stat = client
+        .check_stat(&kind.directory(scenario))
+        .await
+        .expect("an answer")
+        .expect("the directory is there");
+    // The server counts creates and deletes, and shows twice the former less the children.
+    (stat.cversion + stat.num_children) / 2
+}
+
+/// Waits until whoever is connected through a proxy has seen that it is not its turn, and waits
+/// for the znode of this path to go.
+pub(crate) async fn waits_in_earnest(kind: Kind, server: &Server, proxy: &Proxy, path: &str) {
+    let lists = || proxy.counters().of(Operation::GetChildren).replies;
+    let before = lists();
+    eventually("it waits in earnest", || async {
+        let watches = server.watches().await.expect("an answer");
+        match kind.strategy() {
+            WaitStrategy::Predecessor => watches.contains_key(path),
+            WaitStrategy::Parent => {
+                // Those on children are counted, and not listed.
+                let listed: usize = watches.values().map(BTreeSet::len).sum();
+                let monitor = server.monitor().await.expect("an answer");
+                monitor.watches > listed as u64
+            }
+            _ => lists() > before + 1,
+        }
+    })
+    .await;
+}
+
+/// Waits until no contender and no watch is left on the server.
+pub(crate) async fn assert_nothing_left(
+    server: &Server,
+    client: &Client,
+    kind: Kind,
+    scenario: &str,
+) {
+    suite::assert_nothing_left_in(server, client, &kind.directory(scenario)).await;
+}
+
+pub(crate) async fn assert_no_contender_left(client: &Client, kind: Kind, scenario: &str) {
+    suite::assert_directory_empty(client, &kind.directory(scenario)).await;
+}

@@ -1,0 +1,92 @@
+//! Holders that are killed (SIGKILL): the next one, of another language, holds within the session
+//! timeout and two ticks.
+
+use std::time::{Duration, Instant};
+
+use zookeeper_recipes_core::Recipe;
+use zookeeper_recipes_election::LeaderElection;
+use zookeeper_recipes_lock::ExclusiveLock;
+use zookeeper_recipes_suite::{LONG, queue_length, session};
+
+use crate::peers::{Peer, available};
+use crate::process::{Contenders, Language, PATIENCE, Referee, Task, until};
+use crate::support::{TICK, server};
+
+const PATH: &str = "/shared";
+
+const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Each of these holds, and is killed while the next one waits.
+async fn kill_one_after_the_other(languages: &[Language], mode: &str) {
+    let server = server().await;
+    let observer = session(&server, LONG).await;
+    let recipe: &dyn Recipe = match mode {
+        "latch" => &LeaderElection::new(&observer, PATH, "observer").expect("a good path"),
+        _ => &ExclusiveLock::new(&observer, PATH).expect("a good path"),
+    };
+    let referee = Referee::start(1);
+    let task = Task {
+        connect_string: server.connect_string(),
+        path: PATH,
+        session_timeout: SESSION_TIMEOUT,
+        turns: 1,
+        stay: PATIENCE,
+    };
+    let start = |language| Contenders::start(language, &task, &referee, &[(mode, 1)]);
+    let inside = |language: Language| {
+        until("the next one holds", &referee, move |report| {
+            let mut inside = report.inside.iter();
+            inside.any(|entry| entry.name.starts_with(language.prefix()))
+        })
+    };
+
+    let mut holder = start(languages[0]);
+    inside(languages[0]).await;
+    for pair in languages.windows(2) {
+        let (current, next) = (pair[0], pair[1]);
+        let waiter = start(next);
+        queue_length(recipe, 2).await;
+        let queue = recipe.contenders().await.expect("the queue can be read");
+        let name = |language: Language| format!("{}{mode}-0", language.prefix()).into_bytes();
+        assert_eq!(
+            [&queue[0].data, &queue[1].data],
+            [&name(current), &name(next)]
+        );
+        let killed = Instant::now();
+        holder.kill();
+        let report = inside(next).await;
+        let took = killed.elapsed();
+        assert!(
+            took <= SESSION_TIMEOUT + 2 * TICK,
+            "{next:?} held after {took:?}"
+        );
+        assert_eq!(report.violations, [""; 0]);
+        holder = waiter;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_curator_is_followed_by_ours_and_ours_by_curator() {
+    if available("killed holders with Curator", &[Peer::Curator]) {
+        kill_one_after_the_other(
+            &[Language::Curator, Language::Ours, Language::Curator],
+            "lock",
+        )
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_kazoo_is_followed_by_ours_and_ours_by_kazoo() {
+    if available("killed holders with kazoo", &[Peer::Kazoo]) {
+        kill_one_after_the_other(&[Language::Kazoo, Language::Ours, Language::Kazoo], "lock").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_leader_of_curator_is_followed_by_ours_and_ours_by_curator() {
+    if available("killed leaders with Curator", &[Peer::Curator]) {
+        let languages = [Language::Curator, Language::Ours, Language::Curator];
+        kill_one_after_the_other(&languages, "latch").await;
+    }
+}

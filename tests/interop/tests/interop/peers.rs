@@ -1,0 +1,81 @@
+//! The libraries of other languages, where the machine has them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use zookeeper_recipes_interop::{Program, ProgramError, can_run};
+
+/// A library of another language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    Curator,
+    Kazoo,
+}
+
+impl Peer {
+    /// The program that runs its contenders, or why there is none.
+    fn program(self) -> &'static Result<Program, String> {
+        static CURATOR: OnceLock<Result<Program, String>> = OnceLock::new();
+        static KAZOO: OnceLock<Result<Program, String>> = OnceLock::new();
+        match self {
+            Peer::Curator => CURATOR.get_or_init(|| unless_missing(curator())),
+            Peer::Kazoo => KAZOO.get_or_init(|| unless_missing(kazoo())),
+        }
+    }
+
+    pub(crate) fn run(self) -> Command {
+        let program = self.program().as_ref();
+        program
+            .expect("only asked for where it is available")
+            .command()
+    }
+}
+
+/// Whether Curator's downgraded readers keep the writer's place, as from 5.5.0 on.
+pub(crate) fn curator_keeps_place_on_downgrade() -> bool {
+    let output = Peer::Curator.run().arg("keeps-place-on-downgrade").output();
+    let output = output.expect("Curator's contender runs");
+    match String::from_utf8_lossy(&output.stdout).trim() {
+        "true" => true,
+        "false" => false,
+        _ => panic!("no answer: {}", String::from_utf8_lossy(&output.stderr)),
+    }
+}
+
+/// Whether the suite can run. See [`can_run`].
+pub(crate) fn available(suite: &str, peers: &[Peer]) -> bool {
+    let missing: Vec<String> = peers
+        .iter()
+        .filter_map(|peer| peer.program().as_ref().err())
+        .cloned()
+        .collect();
+    can_run(&format!("mixed groups, {suite}"), &missing)
+}
+
+/// Fails the test that asks for a program which is there and does not work.
+fn unless_missing(program: Result<Program, ProgramError>) -> Result<Program, String> {
+    match program {
+        Err(ProgramError::Broken(why)) => panic!("{why}"),
+        program => program.map_err(|missing| missing.to_string()),
+    }
+}
+
+fn source(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// The directory that cargo builds into.
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("..")
+}
+
+fn curator() -> Result<Program, ProgramError> {
+    // Starts soonest, and takes the least of the processors.
+    let options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx192m"];
+    Program::with_curator(&source("java/Contender.java"), &target(), &options)
+}
+
+fn kazoo() -> Result<Program, ProgramError> {
+    Program::with_kazoo(&source("python/contender.py"), &target())
+}

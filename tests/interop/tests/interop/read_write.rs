@@ -1,0 +1,117 @@
+//! The read/write lock, shared with Curator's and kazoo's.
+
+use zookeeper_recipes_interop::Report;
+
+use crate::peers::{Peer, available, curator_keeps_place_on_downgrade};
+use crate::process::Language;
+use crate::support::{assert_mixed, contend};
+
+/// Of each contender.
+const TURNS: usize = 30;
+
+const WITH_DOWNGRADE: &[(&str, usize)] = &[("read", 6), ("write", 2), ("downgrade", 2)];
+
+const WITHOUT_DOWNGRADE: &[(&str, usize)] = &[("read", 6), ("write", 2)];
+
+/// Whether somebody whose name begins so has found somebody inside whose name begins so.
+fn were_together(report: &Report, came: &str, found: &str) -> bool {
+    report
+        .companions
+        .iter()
+        .filter(|(name, _)| name.starts_with(came))
+        .any(|(_, companions)| companions.iter().any(|name| name.starts_with(found)))
+}
+
+fn assert_readers_were_together(report: &Report, one: Language, other: Language) {
+    for (from, to) in [(one, other), (other, one)] {
+        let readers = |language: Language| format!("{}read", language.prefix());
+        assert!(
+            were_together(report, &readers(from), &readers(to)),
+            "no reader of {from:?} ever came in beside one of {to:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn curator_readers_and_writers_and_ours_share_while_ours_downgrade() {
+    if !available("read/write lock with Curator", &[Peer::Curator]) {
+        return;
+    }
+    let ours = (Language::Ours, WITH_DOWNGRADE);
+    let curator = (Language::Curator, WITHOUT_DOWNGRADE);
+    let report = contend(&[ours, curator], TURNS).await;
+    assert_eq!(report.violations, [""; 0]);
+    assert_mixed(&report, ours, curator);
+    assert_readers_were_together(&report, Language::Ours, Language::Curator);
+    assert_eq!(report.downgrades, 2 * TURNS);
+    assert!(
+        were_together(&report, "curator-read", "ours-downgrade"),
+        "no reader of Curator's came in beside one of our downgraded ones"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_readers_come_in_beside_a_downgraded_curator() {
+    if !available(
+        "read/write lock with a downgrading Curator",
+        &[Peer::Curator],
+    ) {
+        return;
+    }
+    // One writer alone, so that this holds for the versions that give up their place, too.
+    let ours = (Language::Ours, [("read", 6)].as_slice());
+    let curator = (
+        Language::Curator,
+        [("downgrade", 1), ("read", 2)].as_slice(),
+    );
+    let report = contend(&[ours, curator], TURNS).await;
+    assert_eq!(report.violations, [""; 0]);
+    assert_eq!(report.downgrades, TURNS);
+    assert!(
+        were_together(&report, "ours-read", "curator-downgrade"),
+        "no reader of ours came in beside Curator's downgraded one"
+    );
+}
+
+/// Before 5.5.0 Curator's downgraded reader goes to the end of the queue while it holds, and the
+/// writers in between come in beside it: Curator's own, and ours, which see the same queue.
+#[tokio::test(flavor = "multi_thread")]
+async fn curator_downgrades_among_our_writers_if_it_keeps_its_place() {
+    if !available(
+        "read/write lock with Curator downgrading among writers",
+        &[Peer::Curator],
+    ) {
+        return;
+    }
+    let keeps_place = curator_keeps_place_on_downgrade();
+    let ours = (Language::Ours, WITH_DOWNGRADE);
+    let curator = (Language::Curator, WITH_DOWNGRADE);
+    let report = contend(&[ours, curator], TURNS).await;
+    assert_eq!(report.downgrades, 4 * TURNS);
+    assert_eq!(
+        report.violations.is_empty(),
+        keeps_place,
+        "{:#?}",
+        report.violations
+    );
+    for violation in &report.violations {
+        let (_, beside) = violation.split_once("came in beside").unwrap_or_default();
+        assert!(
+            beside.contains("curator-downgrade"),
+            "not Curator's doing: {violation}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kazoo_readers_and_writers_told_of_our_names_and_ours_share() {
+    if !available("read/write lock with kazoo", &[Peer::Kazoo]) {
+        return;
+    }
+    let ours = (Language::Ours, WITH_DOWNGRADE);
+    let kazoo = (Language::Kazoo, WITHOUT_DOWNGRADE);
+    let report = contend(&[ours, kazoo], TURNS).await;
+    assert_eq!(report.violations, [""; 0]);
+    assert_mixed(&report, ours, kazoo);
+    assert_readers_were_together(&report, Language::Ours, Language::Kazoo);
+}

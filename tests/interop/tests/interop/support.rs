@@ -1,0 +1,88 @@
+//! What the tests share.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use zookeeper_recipes_interop::Report;
+use zookeeper_recipes_suite::{LONG, server_with};
+use zookeeper_recipes_testkit::{Server, ServerOptions};
+
+use crate::process::{Contenders, Language, Referee, Task, all_done};
+
+/// The contenders of one language: how many of each mode.
+pub(crate) type Group<'a> = (Language, &'a [(&'a str, usize)]);
+
+pub(crate) const TICK: Duration = Duration::from_secs(1);
+
+pub(crate) async fn server() -> Server {
+    server_with(ServerOptions::new().tick_time(TICK)).await
+}
+
+/// Lets all groups contend at once, each contender for so many turns, and checks that they have
+/// had them all.
+pub(crate) async fn contend(groups: &[Group<'_>], turns: usize) -> Report {
+    let count = |(_, modes): &Group<'_>| modes.iter().map(|(_, count)| count).sum::<usize>();
+    let contenders: usize = groups.iter().map(count).sum();
+    let server = server().await;
+    let referee = Referee::start(contenders);
+    let task = Task {
+        connect_string: server.connect_string(),
+        path: "/shared",
+        session_timeout: LONG,
+        turns,
+        // Longer than a wrong handover takes, so that it would be seen.
+        stay: Duration::from_millis(2),
+    };
+    let mut running: Vec<Contenders> = groups
+        .iter()
+        .map(|&(language, modes)| Contenders::start(language, &task, &referee, modes))
+        .collect();
+    all_done(&mut running, &referee).await;
+    let report = referee.report();
+    assert_eq!(report.entries.len(), contenders * turns);
+    report
+}
+
+/// The names of the contenders of one language.
+fn names(language: Language, modes: &[(&str, usize)]) -> BTreeSet<String> {
+    let name = |mode: &str, number| format!("{}{mode}-{number}", language.prefix());
+    modes
+        .iter()
+        .flat_map(|&(mode, count)| (0..count).map(move |number| name(mode, number)))
+        .collect()
+}
+
+/// Everybody that the contenders of one language have listed.
+fn seen_by(report: &Report, language: Language) -> BTreeSet<String> {
+    report
+        .seen
+        .iter()
+        .filter(|(observer, _)| observer.starts_with(language.prefix()))
+        .flat_map(|(_, seen)| seen.iter().cloned())
+        .collect()
+}
+
+/// How often one of `to` came in right after one of `from`.
+fn handovers(report: &Report, from: Language, to: Language) -> usize {
+    let is_of = |name: &str, language: Language| name.starts_with(language.prefix());
+    report
+        .entries
+        .windows(2)
+        .filter(|pair| is_of(&pair[0].name, from) && is_of(&pair[1].name, to))
+        .count()
+}
+
+/// That each of the two groups has come in right after the other many times, and has listed all of
+/// its contenders.
+pub(crate) fn assert_mixed(report: &Report, one: Group<'_>, other: Group<'_>) {
+    for ((from, _), (to, modes)) in [(one, other), (other, one)] {
+        let handovers = handovers(report, from, to);
+        assert!(
+            handovers > 20,
+            "from {from:?} to {to:?}: {handovers} handovers only"
+        );
+        let seen = seen_by(report, from);
+        let unseen: Vec<_> = names(to, modes).difference(&seen).cloned().collect();
+        assert!(unseen.is_empty(), "{from:?} has never listed {unseen:?}");
+    }
+}

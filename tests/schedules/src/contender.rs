@@ -1,0 +1,434 @@
+//! A contender: asks, holds, works and lets go, each in every way there is.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use tokio::time::{Instant, timeout};
+use zookeeper_recipes_core::{
+    AfterSessionLoss, Error, GuardedTransaction, HoldState, HoldView, Recipe, Session, WaitStrategy,
+};
+use zookeeper_recipes_suite::{RecipeOptions, TestedRecipe, downgrade};
+
+use crate::crowd::Crowd;
+use crate::holding::Holding;
+use crate::invariants::errors::Asked;
+use crate::ledger::Ledger;
+use crate::place::{Place, UNDER_TEST};
+
+/// How late a timer may be: tokio's count whole milliseconds.
+const TIMERS: Duration = Duration::from_millis(2);
+
+/// What a contender knows of the run.
+#[derive(Clone)]
+pub(crate) struct Setting {
+    pub(crate) recipe: TestedRecipe,
+    pub(crate) ledger: Arc<Ledger>,
+    /// The account of the lock that is acquired together with the recipe.
+    pub(crate) beside: Arc<Ledger>,
+    /// When things cease to go wrong, and everybody comes to an end.
+    pub(crate) quiet_from: Instant,
+    pub(crate) handovers: Option<u32>,
+    /// Whether it is changed how much can be held.
+    pub(crate) resizes: bool,
+    /// Whether processes fall asleep, and then are late.
+    pub(crate) sleeps: bool,
+    pub(crate) longest_stay: Duration,
+    /// What the processes are told of the servers' tick.
+    pub(crate) tick: Duration,
+    /// How many there are beside.
+    pub(crate) crowd: Crowd,
+    /// Whether most who hold go on for about as long as a session lasts.
+    pub(crate) stays_long: bool,
+}
+
+impl Setting {
+    fn is_quiet(&self) -> bool {
+        Instant::now() >= self.quiet_from
+    }
+
+    /// Sleeps, but not into the quiet.
+    pub(crate) async fn pause(&self, duration: Duration) {
+        let until = (Instant::now() + duration).min(self.quiet_from);
+        tokio::time::sleep_until(until).await;
+    }
+}
+
+/// The recipes that the contenders of a process share, by their weights.
+pub(crate) type Shared = BTreeMap<u64, SharedRecipe>;
+
+/// A recipe of a process.
+pub(crate) struct SharedRecipe {
+    recipe: Arc<dyn Recipe>,
+    /// Whether it has been found to know how much can be held, and learns of changes since.
+    has_agreed: Cell<bool>,
+}
+
+impl SharedRecipe {
+    pub(crate) fn new(
+        setting: &Setting,
+        session: &Session,
+        weight: u64,
+        rng: &mut Rng,
+    ) -> SharedRecipe {
+        let capacity = setting.recipe.capacity;
+        SharedRecipe {
+            recipe: Arc::from(make(setting, session, weight, capacity, rng)),
+            has_agreed: Cell::new(false),
+        }
+    }
+}
+
+/// One contender.
+pub(crate) struct Contender<'a> {
+    pub(crate) who: String,
+    pub(crate) setting: &'a Setting,
+    pub(crate) session: &'a Session,
+    pub(crate) shared: &'a Shared,
+    pub(crate) rng: Rng,
+    /// Writes that were made up under a hold that has gone since.
+    pub(crate) leftover: Vec<(GuardedTransaction, u64)>,
+}
+
+/// What a contender has chosen to acquire.
+struct Choice<'a> {
+    recipe: Arc<dyn Recipe>,
+    weight: u64,
+    given: Option<u64>,
+    shared: Option<&'a SharedRecipe>,
+}
+
+impl<'a> Contender<'a> {
+    /// Contends again and again while things go wrong, and once more when they have ceased to.
+    pub(crate) async fn run(mut self) {
+        while !self.setting.is_quiet() {
+            let pause = self.rng.u64(0..=600);
+            self.setting.pause(Duration::from_millis(pause)).await;
+            self.round().await;
+        }
+        for (write, number) in std::mem::take(&mut self.leftover) {
+            self.write(write, number).await;
+        }
+        // A session may still turn out to be over, but then the next attempt comes through.
+        while !self.once_more().await {}
+    }
+
+    async fn once_more(&mut self) -> bool {
+        let choice = self.choose();
+        let asked = self.asked(&choice, false);
+        match choice.recipe.acquire().await {
+            Ok(hold) => {
+                let holding = Holding::new(&self.setting.ledger, &self.who, choice.weight, hold);
+                let Some(hold) = holding.let_go() else {
+                    return false;
+                };
+                hold.release().await.is_ok()
+            }
+            Err(error) => {
+                self.setting.ledger.failed(&self.who, Some(&asked), &error);
+                false
+            }
+        }
+    }
+
+    fn choose(&mut self) -> Choice<'a> {
+        let capacity = self.setting.ledger.capacity();
+        let weight = draw_weight(&self.setting.recipe, capacity, &mut self.rng);
+        if self.rng.bool() {
+            if let Some(shared) = self.shared.get(&weight) {
+                return Choice {
+                    recipe: shared.recipe.clone(),
+                    weight,
+                    given: (!shared.has_agreed.get()).then_some(self.setting.recipe.capacity),
+                    shared: Some(shared),
+                };
+            }
+        }
+        let (setting, session) = (self.setting, self.session);
+        Choice {
+            recipe: Arc::from(make(setting, session, weight, capacity, &mut self.rng)),
+            weight,
+            given: Some(capacity),
+            shared: None,
+        }
+    }
+
+    fn asked(&self, choice: &Choice<'_>, looks_first: bool) -> Asked {
+        Asked {
+            since: self.setting.ledger.now(),
+            weight: choice.weight,
+            given: choice.given,
+            looks_first,
+        }
+    }
+
+    async fn round(&mut self) {
+        match self.rng.u8(..8) {
+            0 => self.together().await,
+            1..=3 if self.setting.recipe.elects => self.lead().await,
+            1 if self.setting.resizes => self.resize().await,
+            _ => self.alone().await,
+        }
+    }
+
+    pub(crate) fn draw_patience(&mut self) -> Duration {
+        Duration::from_millis(match self.rng.u8(..4) {
+            0 => self.rng.u64(0..=30),
+            1 => self.rng.u64(0..=500),
+            _ => self.rng.u64(0..=8_000),
+        })
+    }
+
+    /// Acquires the recipe, in one of the ways that every recipe has.
+    async fn alone(&mut self) {
+        let choice = self.choose();
+        let (started, patience) = (Instant::now(), self.draw_patience());
+        let way = self.rng.u8(..8);
+        let asked = self.asked(&choice, way == 5);
+        let recipe = &choice.recipe;
+        let result = match way {
+            0..=2 => recipe.acquire().await.map(Some),
+            3 | 4 => {
+                let result = recipe.acquire_timeout(patience).await;
+                self.check_deadline(&result, started, patience);
+                result.map(Some)
+            }
+            5 => recipe.try_acquire().await,
+            _ => match tokio::time::timeout(patience, recipe.acquire()).await {
+                Ok(result) => result.map(Some),
+                Err(_) => {
+                    self.setting.ledger.count(|figures| figures.aborted += 1);
+                    Ok(None)
+                }
+            },
+        };
+        match result {
+            Ok(Some(hold)) => {
+                if let Some(shared) = choice.shared {
+                    shared.has_agreed.set(true);
+                }
+                let setting = self.setting;
+                let holding = Holding::new(&setting.ledger, &self.who, choice.weight, hold);
+                self.hold(holding).await;
+            }
+            Ok(None) => {}
+            Err(error) => self.setting.ledger.failed(&self.who, Some(&asked), &error),
+        }
+    }
+
+    pub(crate) fn check_deadline<T>(
+        &self,
+        result: &Result<T, Error>,
+        started: Instant,
+        patience: Duration,
+    ) {
+        let took = started.elapsed();
+        let early = matches!(result, Err(Error::DeadlineElapsed { .. })) && took < patience;
+        let late = !self.setting.sleeps && took > patience + Duration::from_millis(2);
+        if early || late {
+            let text = format!("{}: given {patience:?}, came back after {took:?}", self.who);
+            self.setting.ledger.violated("a deadline is kept", text);
+        }
+    }
+
+    /// Asks for another capacity.
+    async fn resize(&mut self) {
+        let to = self.rng.u64(1..=self.setting.recipe.capacity);
+        crate::resizing::resize(&self.setting.ledger, &self.who, self.session, to).await;
+    }
+
+    /// Holds for a while, writing under guard and to a store, then lets go in some way.
+    async fn hold(&mut self, holding: Holding<'_>) {
+        let longest = self.setting.longest_stay.as_millis() as u64;
+        let stay = Duration::from_millis(match self.rng.u8(..8) {
+            0 => self.rng.u64(0..=longest),
+            1..=5 if self.setting.stays_long => self.rng.u64(longest / 4..=longest),
+            1 => 0,
+            _ => self.rng.u64(0..=300),
+        });
+        let until = (Instant::now() + stay).min(self.setting.quiet_from);
+        let Some(hold) = holding.view() else {
+            return;
+        };
+        loop {
+            let step = Duration::from_millis(self.rng.u64(1..=150));
+            let detained = self.setting.ledger.detains();
+            let until = if detained {
+                self.setting.quiet_from
+            } else {
+                until
+            };
+            let next = (Instant::now() + step).min(until);
+            let lost = tokio::select! {
+                biased;
+                reason = hold.lost() => Some(reason),
+                () = tokio::time::sleep_until(next) => None,
+            };
+            let is_lost = lost.is_none() && matches!(hold.state(), HoldState::Lost(_));
+            if is_lost && timeout(TIMERS, hold.lost()).await.is_err() {
+                let text = format!("{}: {hold:?}", self.who);
+                let promise = "who waits for the loss of a hold is told in time";
+                self.setting.ledger.violated(promise, text);
+            }
+            if lost.is_some() {
+                self.setting.ledger.count(|figures| figures.losses += 1);
+                if hold.is_held() {
+                    let text = format!("{}: {hold:?}", self.who);
+                    self.setting
+                        .ledger
+                        .violated("what is lost is not held", text);
+                }
+                break;
+            }
+            if Instant::now() >= until {
+                break;
+            }
+            self.work(&hold, &holding).await;
+        }
+        let path = hold.node_path().to_owned();
+        if self.rng.u8(..3) == 0 {
+            // To be sent when it may be too late for it.
+            let write = guarded(UNDER_TEST, &hold, holding.weight());
+            self.leftover.push((write, holding.number()));
+        }
+        drop(hold);
+        self.let_go(holding, path).await;
+    }
+
+    async fn work(&mut self, hold: &HoldView, holding: &Holding<'_>) {
+        let (number, weight) = (holding.number(), holding.weight());
+        match self.rng.u8(..6) {
+            0 => {
+                let write = guarded(UNDER_TEST, hold, weight);
+                self.write(write, number).await;
+            }
+            1 if hold.is_held() => {
+                let ledger = self.setting.ledger.clone();
+                let token = hold.fencing_token();
+                let way = Duration::from_millis(self.rng.u64(0..=3_000));
+                tokio::spawn(async move {
+                    tokio::time::sleep(way).await;
+                    ledger.store(weight, token, number);
+                });
+            }
+            2 => {
+                if let Some((write, number)) = self.leftover.pop() {
+                    self.write(write, number).await;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    async fn write(&self, write: GuardedTransaction, number: u64) {
+        commit(&self.setting.ledger, &self.who, write, number).await;
+    }
+
+    async fn let_go(&mut self, mut holding: Holding<'_>, path: String) {
+        let ledger = &*self.setting.ledger;
+        if let Some(how) = self.setting.recipe.downgrade {
+            let whole = self.setting.recipe.capacity;
+            if holding.weight() == whole && self.rng.bool() {
+                let Some(hold) = holding.let_go() else { return };
+                match downgrade(hold, how).await {
+                    Ok(hold) => {
+                        holding = Holding::new(ledger, &self.who, how.weight, hold);
+                        let stay = self.rng.u64(0..=300);
+                        self.setting.pause(Duration::from_millis(stay)).await;
+                    }
+                    // At the end of the count a place cannot be kept.
+                    Err(Error::InvalidInput(_)) if path.contains("-2147483") => return,
+                    Err(Error::InvalidInput(_)) if path.ends_with("2147483647") => return,
+                    Err(error) => return ledger.failed(&self.who, None, &error),
+                }
+            }
+        }
+        let way = self.rng.u8(..6);
+        // Still held as far as the ledger knows: what is released is lost before anything is sent.
+        let kept = if way == 5 { holding.take() } else { None };
+        let mut holding = Some(holding);
+        let hold = match kept {
+            Some(hold) => Some(hold),
+            None => holding.take().and_then(Holding::let_go),
+        };
+        let Some(hold) = hold else { return };
+        let (view, path) = (hold.view(), hold.node_path().to_owned());
+        match way {
+            0 => drop(hold),
+            1 => {
+                let patience = Duration::from_millis(self.rng.u64(0..=20));
+                // Let go of half-way, it is released all the same.
+                let _ = tokio::time::timeout(patience, hold.release()).await;
+            }
+            _ => match hold.release().await {
+                Ok(()) if self.setting.handovers.unwrap_or(0) == 0 => {
+                    if self.setting.recipe.queues {
+                        ledger.released(&self.who, &path);
+                    }
+                }
+                Ok(()) => {}
+                Err(error) => ledger.failed(&self.who, None, &error),
+            },
+        }
+        ledger.let_go_of(&self.who, &view);
+    }
+}
+
+/// A write of what a checker has to know, under guard of a hold.
+pub(crate) fn guarded(place: Place, hold: &HoldView, weight: u64) -> GuardedTransaction {
+    let data = format!("{} {weight} {}", hold.fencing_token(), hold.node_path());
+    hold.transaction().set_data(place.guarded, data.as_bytes())
+}
+
+/// Sends a guarded write, of the hold that the ledger knows by this number.
+pub(crate) async fn commit(ledger: &Ledger, who: &str, write: GuardedTransaction, number: u64) {
+    match write.commit().await {
+        Ok(_) => {}
+        Err(Error::Lost { .. }) => ledger.refused(number),
+        Err(Error::SessionOver { .. } | Error::OutcomeUnknown { .. }) => {}
+        Err(Error::Refused { refusal, .. }) if ledger.is_said(&refusal) => {}
+        Err(error) => {
+            let text = format!("{who}: {error}");
+            ledger.violated("a guarded write fails only for a reason", text);
+        }
+    }
+}
+
+/// One of the recipe's weights, of those that fit into the capacity.
+pub(crate) fn draw_weight(recipe: &TestedRecipe, capacity: u64, rng: &mut Rng) -> u64 {
+    let fits = |weight: &&u64| **weight <= capacity;
+    let weights: Vec<u64> = recipe.weights.iter().filter(fits).copied().collect();
+    *rng.choice(&weights).unwrap_or(&1)
+}
+
+/// Makes the recipe, with options by chance, given how much can be held.
+pub(crate) fn make(
+    setting: &Setting,
+    session: &Session,
+    weight: u64,
+    capacity: u64,
+    rng: &mut Rng,
+) -> Box<dyn Recipe> {
+    let recipe = setting.recipe.of(capacity);
+    recipe
+        .make(session, UNDER_TEST.path, weight, options(setting, rng))
+        .expect("the options are good")
+}
+
+/// Options by chance.
+pub(crate) fn options(setting: &Setting, rng: &mut Rng) -> RecipeOptions {
+    let mut options = RecipeOptions::new();
+    if let Some(handovers) = setting.handovers {
+        options = options.local(handovers);
+    }
+    if rng.bool() {
+        options = options.after_session_loss(AfterSessionLoss::QueueAnew);
+    }
+    if setting.resizes && rng.bool() {
+        // It is read in another way how much can be held.
+        options = options.strategy(WaitStrategy::Parent);
+    }
+    options
+}

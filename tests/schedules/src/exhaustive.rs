@@ -1,0 +1,284 @@
+//! Every request that an acquisition and a release send × every fault × every await dropped.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout_at};
+use zookeeper_recipes_core::{Recipe, Session};
+use zookeeper_recipes_simulation::{Fault, FaultKind, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::{RecipeOptions, TestedRecipe, dropped_after, simulated_session};
+
+use crate::invariants::remains;
+use crate::ledger::Ledger;
+use crate::place::UNDER_TEST;
+use crate::run::{Report, begin_guarded, in_a_world, observed, report, settles};
+
+const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
+const TICK: Duration = Duration::from_secs(2);
+
+/// What came of all the runs.
+#[derive(Clone, Debug, Default)]
+pub struct Exhausted {
+    /// How many there were.
+    pub runs: u64,
+    /// How many requests an acquisition and a release sent, all situations together.
+    pub requests: u64,
+    /// The first run in which a promise was not kept.
+    pub broken: Option<(Case, Report)>,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// How many servers there are.
+    pub servers: usize,
+    /// Whether somebody else holds as the acquisition begins.
+    pub waits: bool,
+    /// What goes wrong with which of the requests, counted from one; and which server the client
+    /// finds afterwards.
+    pub fault: Option<(u64, FaultKind, usize)>,
+    /// After how many polls the acquisition is dropped.
+    pub acquire_dropped: Option<usize>,
+    /// After how many polls the release is dropped.
+    pub release_dropped: Option<usize>,
+}
+
+/// How far a run got.
+#[derive(Clone, Copy, Debug, Default)]
+struct Steps {
+    requests: u64,
+    acquire_polls: usize,
+    release_polls: usize,
+}
+
+/// Runs all cases of a recipe, until one breaks a promise.
+pub fn exhaust(recipe: TestedRecipe) -> Exhausted {
+    let mut exhausted = Exhausted::default();
+    for servers in [1, 3] {
+        for waits in [false, true] {
+            let undisturbed = Case {
+                servers,
+                waits,
+                fault: None,
+                acquire_dropped: None,
+                release_dropped: None,
+            };
+            let Some(steps) = exhaust_drops(recipe, &undisturbed, &mut exhausted) else {
+                return exhausted;
+            };
+            exhausted.requests += steps.requests;
+            for request in 1..=steps.requests {
+                for kind in faults() {
+                    // Where the connection breaks, any of them may be the next.
+                    let breaks = matches!(kind, FaultKind::RequestLost | FaultKind::ReplyLost);
+                    for server in 0..if breaks { servers } else { 1 } {
+                        let case = Case {
+                            fault: Some((request, kind, server)),
+                            ..undisturbed.clone()
+                        };
+                        if exhaust_drops(recipe, &case, &mut exhausted).is_none() {
+                            return exhausted;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    exhausted
+}
+
+fn faults() -> [FaultKind; 8] {
+    [
+        FaultKind::RequestLost,
+        FaultKind::ReplyLost,
+        // Shorter, and longer, than a client waits for an answer.
+        FaultKind::RequestLate(SESSION_TIMEOUT / 6),
+        FaultKind::RequestLate(SESSION_TIMEOUT / 2),
+        FaultKind::ReplyLate(SESSION_TIMEOUT / 2),
+        FaultKind::SessionExpired,
+        // Not long enough, and long enough, for the session to expire.
+        FaultKind::Asleep(SESSION_TIMEOUT * 9 / 10),
+        FaultKind::Asleep(SESSION_TIMEOUT * 2),
+    ]
+}
+
+/// Runs a case, and then again with each of its awaits dropped. Nothing once a promise was broken.
+fn exhaust_drops(recipe: TestedRecipe, case: &Case, exhausted: &mut Exhausted) -> Option<Steps> {
+    let steps = take(recipe, case.clone(), exhausted)?;
+    for polls in 0..steps.acquire_polls {
+        let case = Case {
+            acquire_dropped: Some(polls),
+            ..case.clone()
+        };
+        take(recipe, case, exhausted)?;
+    }
+    for polls in 0..steps.release_polls {
+        let case = Case {
+            release_dropped: Some(polls),
+            ..case.clone()
+        };
+        take(recipe, case, exhausted)?;
+    }
+    Some(steps)
+}
+
+fn take(recipe: TestedRecipe, case: Case, exhausted: &mut Exhausted) -> Option<Steps> {
+    exhausted.runs += 1;
+    let (found, steps) = run(recipe, &case, 0);
+    if found.violations.is_empty() {
+        return Some(steps);
+    }
+    let (found, _) = run(recipe, &case, 10_000);
+    exhausted.broken = Some((case, found));
+    None
+}
+
+fn run(recipe: TestedRecipe, case: &Case, trace_limit: usize) -> (Report, Steps) {
+    let mut steps = Steps::default();
+    let found = in_a_world(|| scenario(recipe, case, trace_limit, &mut steps));
+    (found, steps)
+}
+
+async fn scenario(
+    recipe: TestedRecipe,
+    case: &Case,
+    trace_limit: usize,
+    steps: &mut Steps,
+) -> Report {
+    let simulation = Simulation::new(SimulationOptions {
+        seed: 1,
+        servers: case.servers,
+        session_timeout: SESSION_TIMEOUT,
+        tick: TICK,
+        // So that a server that lags behind has not seen what was done just before.
+        follower_lag: Duration::from_millis(50)..=Duration::from_millis(50),
+        trace_limit,
+        ..SimulationOptions::default()
+    });
+    let ledgers = observed(&simulation, &[(recipe, UNDER_TEST)]);
+    let ledger = ledgers[0].clone();
+    begin_guarded(&simulation, UNDER_TEST);
+    let begun = Instant::now();
+    let last = begun + SESSION_TIMEOUT * 10;
+    match timeout_at(last, contend(recipe, case, &simulation, &ledger, steps)).await {
+        Ok(sessions) => {
+            let patience = SESSION_TIMEOUT * 4;
+            settles(&ledger, patience, || {
+                remains::of_contenders(&simulation, &[&ledger], true)
+            })
+            .await;
+            for session in sessions {
+                session.close().await;
+            }
+            settles(&ledger, patience, || remains::of_sessions(&simulation)).await;
+        }
+        Err(_) => {
+            let contenders = ledger.contenders();
+            let text = format!("some still wait; the queue is {contenders:?}");
+            ledger.violated("all come through once things have ceased to go wrong", text);
+        }
+    }
+    report(&simulation, &ledgers)
+}
+
+/// One holds, the one that is disturbed comes, another comes behind, the first one goes.
+async fn contend(
+    recipe: TestedRecipe,
+    case: &Case,
+    simulation: &Simulation,
+    ledger: &Ledger,
+    steps: &mut Steps,
+) -> Vec<Session> {
+    let weight = recipe.capacity;
+    let before = simulated_session(simulation, "before").await;
+    let disturbed = simulated_session(simulation, "disturbed").await;
+    let behind = simulated_session(simulation, "behind").await;
+    if let (Some((_, FaultKind::SessionExpired, _)), Some(session)) = (case.fault, disturbed.id()) {
+        ledger.end_by_hand(session);
+    }
+
+    let first = async {
+        if !case.waits {
+            return;
+        }
+        let recipe = make(recipe, &before);
+        if let Ok(hold) = recipe.acquire().await {
+            let number = ledger.granted("before", weight, &hold);
+            sleep(SESSION_TIMEOUT / 4).await;
+            ledger.letting_go(number);
+            let _ = hold.release().await;
+        }
+    };
+    let process = simulation.process("disturbed");
+    let second = async {
+        sleep(Duration::from_millis(200)).await;
+        let asked = requests(simulation);
+        if let Some((nth, kind, server)) = case.fault {
+            let fault = Fault::new(kind).of_process("disturbed").nth(nth);
+            simulation.faults().inject(fault.reconnecting_to(server));
+        }
+        let work = async {
+            let recipe = make(recipe, &disturbed);
+            let acquired = dropped_after(
+                case.acquire_dropped,
+                recipe.acquire(),
+                &mut steps.acquire_polls,
+            );
+            let Some(acquired) = acquired.await else {
+                return;
+            };
+            match acquired {
+                Ok(hold) => {
+                    let number = ledger.granted("disturbed", weight, &hold);
+                    sleep(Duration::from_millis(100)).await;
+                    ledger.letting_go(number);
+                    let released = dropped_after(
+                        case.release_dropped,
+                        hold.release(),
+                        &mut steps.release_polls,
+                    );
+                    released.await;
+                }
+                Err(error) => ledger.failed("disturbed", None, &error),
+            }
+        };
+        process.while_awake(work).await;
+        steps.requests = requests(simulation) - asked;
+    };
+    let third = async {
+        sleep(SESSION_TIMEOUT / 8).await;
+        let recipe = make(recipe, &behind);
+        match recipe.acquire().await {
+            Ok(hold) => {
+                let number = ledger.granted("behind", weight, &hold);
+                ledger.letting_go(number);
+                if let Err(error) = hold.release().await {
+                    let text = error.to_string();
+                    ledger.violated("what nobody disturbs goes well", text);
+                }
+            }
+            Err(error) => {
+                let text = error.to_string();
+                ledger.violated("what nobody disturbs goes well", text);
+            }
+        }
+    };
+    tokio::join!(biased; first, second, third);
+    simulation.faults().stop();
+    vec![before, disturbed, behind]
+}
+
+fn make(recipe: TestedRecipe, session: &Session) -> Box<dyn Recipe> {
+    recipe
+        .make(
+            session,
+            UNDER_TEST.path,
+            recipe.capacity,
+            RecipeOptions::default(),
+        )
+        .expect("the options are good")
+}
+
+/// How many requests the disturbed process has sent.
+fn requests(simulation: &Simulation) -> u64 {
+    simulation.counters().requests_of("disturbed")
+}

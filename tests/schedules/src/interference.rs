@@ -1,0 +1,187 @@
+//! What others do meanwhile: operators with a shell, and contenders of other libraries.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+use tokio::time::{sleep, sleep_until, timeout};
+use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Permission, SessionId};
+use zookeeper_recipes_simulation::{Administrator, Simulation};
+
+use crate::contender::Setting;
+use crate::place::UNDER_TEST;
+use crate::schedule::Interference;
+
+/// Children that are no contenders, though some look a little like one.
+const OTHER_CHILDREN: [&str; 6] = [
+    "0",
+    "config",
+    "lock-0000000000",
+    "_c_not-a-uuid-lock-0000000000",
+    "_c_0123456789abcdef0123456789abcdef-lock-00000",
+    "permit-0000000000",
+];
+
+/// Meddles until the quiet begins.
+pub(crate) async fn run(
+    simulation: &Simulation,
+    setting: &Setting,
+    interference: Interference,
+    mut rng: Rng,
+) {
+    let operator = operate(simulation, setting, interference, rng.fork());
+    let contender = async {
+        if interference.contends {
+            contend(simulation, setting, rng.fork()).await;
+        }
+    };
+    let both = async {
+        tokio::join!(biased; operator, contender);
+    };
+    tokio::select! {
+        biased;
+        () = sleep_until(setting.quiet_from) => {}
+        () = both => {}
+    }
+}
+
+async fn operate(
+    simulation: &Simulation,
+    setting: &Setting,
+    interference: Interference,
+    mut rng: Rng,
+) {
+    let administrator = simulation.administrator();
+    let kinds = [
+        interference.deletes_contenders,
+        interference.ends_sessions,
+        interference.writes_to_contenders,
+        interference.makes_other_children,
+        interference.reaps_directories,
+        interference.changes_acls,
+    ];
+    let total: u32 = kinds.iter().sum();
+    if total == 0 {
+        return;
+    }
+    loop {
+        sleep(Duration::from_millis(rng.u64(20..=2_000))).await;
+        let contenders = setting.ledger.contenders();
+        let some = rng.choice(&contenders).cloned();
+        let mut drawn = rng.u32(..total);
+        let kind = kinds.iter().position(|weight| {
+            let found = drawn < *weight;
+            drawn = drawn.saturating_sub(*weight);
+            found
+        });
+        match (kind, some) {
+            (Some(0), Some((path, _))) => {
+                setting.ledger.delete_by_hand(&path);
+                setting.ledger.remark(format!("somebody deletes {path}"));
+                // It may be gone by now.
+                let _ = administrator.delete(&path);
+            }
+            (Some(1), Some((_, Some(session)))) => end(simulation, setting, session),
+            (Some(2), Some((path, _))) => {
+                setting.ledger.remark(format!("somebody writes to {path}"));
+                // Whoever marks keeps others from it.
+                let _ = administrator.set_data_as_anyone(&path, b"somebody was here");
+            }
+            (Some(3), _) => {
+                let name = rng.choice(OTHER_CHILDREN).unwrap_or("0");
+                let path = format!("{}/{name}", UNDER_TEST.path);
+                if administrator
+                    .create(&path, b"", CreateMode::Persistent)
+                    .is_err()
+                {
+                    let _ = administrator.delete(&path);
+                }
+            }
+            (Some(4), _) => {
+                administrator.reap_containers();
+            }
+            (Some(5), Some((path, _))) => {
+                let longest = setting.longest_stay.as_millis() as u64 / 4;
+                let lasts = Duration::from_millis(rng.u64(0..=longest));
+                if let Some(withheld) = Withheld::from(simulation, setting, path) {
+                    sleep(lasts).await;
+                    drop(withheld);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A znode that everybody may read, and nothing else, until this is dropped.
+struct Withheld<'a> {
+    setting: &'a Setting,
+    administrator: Administrator,
+    path: String,
+    earlier: Vec<Acl>,
+}
+
+impl<'a> Withheld<'a> {
+    fn from(simulation: &Simulation, setting: &'a Setting, path: String) -> Option<Withheld<'a>> {
+        let administrator = simulation.administrator();
+        let reads = [Acl::new(Permission::READ, AuthId::anyone())];
+        let earlier = administrator.set_acl(&path, &reads).ok()?;
+        setting.ledger.withholds();
+        setting.ledger.remark(format!(
+            "somebody takes away all rights to {path} but to read it"
+        ));
+        Some(Withheld {
+            setting,
+            administrator,
+            path,
+            earlier,
+        })
+    }
+}
+
+impl Drop for Withheld<'_> {
+    fn drop(&mut self) {
+        let path = &self.path;
+        self.setting
+            .ledger
+            .remark(format!("somebody gives back the rights to {path}"));
+        // It may be gone by now.
+        let _ = self.administrator.set_acl(path, &self.earlier);
+    }
+}
+
+pub(crate) fn end(simulation: &Simulation, setting: &Setting, session: SessionId) {
+    setting.ledger.end_by_hand(session);
+    setting.beside.end_by_hand(session);
+    setting
+        .ledger
+        .remark(format!("somebody ends session {session}"));
+    simulation.administrator().expire(session);
+}
+
+/// Contends as another library would: creates a contender, and some time deletes it.
+async fn contend(simulation: &Simulation, setting: &Setting, mut rng: Rng) {
+    let ensemble = simulation.ensemble("foreign");
+    let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
+    loop {
+        sleep(Duration::from_millis(rng.u64(100..=3_000))).await;
+        let Ok(Ok(session)) = timeout(Duration::from_secs(3), ensemble.connect()).await else {
+            continue;
+        };
+        for _ in 0..rng.u8(1..=3) {
+            let Some(name) = setting.recipe.foreign_contender(&mut rng) else {
+                return;
+            };
+            let path = format!("{}/{name}", UNDER_TEST.path);
+            let mode = CreateMode::EphemeralSequential;
+            let create = session.create(&path, b"", mode, &everyone);
+            let Ok(Ok(created)) = timeout(Duration::from_secs(3), create).await else {
+                break;
+            };
+            sleep(Duration::from_millis(rng.u64(0..=2_000))).await;
+            if rng.bool() {
+                // Without an answer the session's end deletes it.
+                let _ = timeout(Duration::from_secs(3), session.delete(&created.path)).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! An attempt fails only for a reason.
+
+use std::time::Duration;
+
+use zookeeper_recipes_core::{Error, Refusal, SessionEnd};
+
+use crate::ledger::{Findings, State};
+
+/// What an attempt has asked for, and since when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) since: Duration,
+    pub(crate) weight: u64,
+    /// What it was told of how much can be held, unless that has been found to be right since.
+    pub(crate) given: Option<u64>,
+    /// Whether it looks before it writes, and so may see what a server that lags behind has.
+    pub(crate) looks_first: bool,
+}
+
+impl Asked {
+    /// How much could be held in all, each that it may have read.
+    pub(crate) fn capacities<'a>(&self, state: &'a State) -> impl Iterator<Item = u64> + 'a {
+        let Asked {
+            since, looks_first, ..
+        } = *self;
+        let ends = state.capacities.iter().skip(1).map(|(at, _)| Some(*at));
+        state
+            .capacities
+            .iter()
+            .zip(ends.chain([None]))
+            .filter(move |(_, end)| looks_first || end.is_none_or(|end| end >= since))
+            .map(|((_, capacity), _)| *capacity)
+    }
+
+    /// Whether it had to be refused by a capacity that it may have read.
+    fn could_be_refused(&self, state: &State) -> bool {
+        self.capacities(state).any(|capacity| {
+            self.weight > capacity || self.given.is_some_and(|given| given != capacity)
+        })
+    }
+}
+
+/// Whether there was the reason that the error tells of.
+pub(crate) fn at_failure(
+    state: &State,
+    who: &str,
+    asked: Option<&Asked>,
+    error: &Error,
+) -> Findings {
+    let justified = match error {
+        Error::ContenderDeleted { path, session } => {
+            state.history.disregards(path) || state.ended.contains_key(session)
+        }
+        // A client that was cut off for too long knows better than the server.
+        Error::SessionOver { reason, .. } => {
+            matches!(reason, SessionEnd::Expired | SessionEnd::Closed)
+        }
+        Error::DeadlineElapsed { .. } | Error::Lost { .. } | Error::NoSession { .. } => true,
+        Error::Connect { .. } => true,
+        Error::Refused { refusal, .. } => is_said(state, refusal),
+        Error::InvalidInput(_) if state.recipe.resizes => {
+            asked.is_some_and(|asked| asked.could_be_refused(state))
+        }
+        _ => false,
+    };
+    found(justified, "an attempt fails only for a reason", who, error)
+}
+
+/// As [`at_failure`], for a change of how much can be held.
+pub(crate) fn at_resize(state: &State, who: &str, asked: &Asked, error: &Error) -> Findings {
+    let justified = match error {
+        // No answer came, and nobody waits for one that long.
+        Error::OutcomeUnknown { .. } => true,
+        // It acquires and releases where there is nothing yet.
+        Error::ContenderDeleted { .. } | Error::Lost { .. } => true,
+        Error::SessionOver { reason, .. } => *reason == SessionEnd::Expired,
+        Error::InvalidInput(_) => asked.could_be_refused(state),
+        Error::Refused { refusal, .. } => is_said(state, refusal),
+        _ => false,
+    };
+    found(justified, "a resize fails only for a reason", who, error)
+}
+
+/// Whether a server may have said so.
+pub(crate) fn is_said(state: &State, refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::Throttled => true,
+        Refusal::NoAuth => state.withholds,
+        _ => false,
+    }
+}
+
+fn found(justified: bool, promise: &'static str, who: &str, error: &Error) -> Findings {
+    match justified {
+        true => Findings::new(),
+        false => vec![(promise, format!("{who}: {error:?}"))],
+    }
+}

@@ -1,0 +1,38 @@
+//! What is written under guard is written by a holder, in the order of the tokens.
+
+use zookeeper_recipes_core::{FencingToken, SessionId};
+
+use crate::ledger::{Findings, State, found};
+
+/// A guarded write was committed: `data` says the token and the znode of its writer.
+///
+/// The writer's znode stands at that moment, and nobody who excludes it has written before with a
+/// newer token.
+pub(crate) fn at_commit(state: &mut State, data: &[u8], writer: Option<SessionId>) -> Findings {
+    let text = String::from_utf8_lossy(data).into_owned();
+    let mut words = text.split(' ');
+    let (Some(token), Some(weight), Some(path)) = (
+        words.next().and_then(|word| word.parse::<i64>().ok()),
+        words.next().and_then(|word| word.parse::<u64>().ok()),
+        words.next(),
+    ) else {
+        return vec![("a guarded write is whole", text)];
+    };
+    state.count_guarded_write();
+    let mut findings = Findings::new();
+    let place = state.standing.get(path).map(|node| node.place);
+    // All holders of a lock of one znode have the same path; by hand it can be taken from one and
+    // given to another unnoticed, and by a server that puts a client into another session, as its
+    // documentation says.
+    let owner = state.owners.get(&token).copied().flatten();
+    let is_unnoticed = state.history.disregards(path) || owner != writer;
+    let excused = !state.recipe.queues && is_unnoticed;
+    if place != Some(token) && !excused {
+        let text = format!("token {token}, while {path} stands for {place:?}");
+        findings.push(("a guarded write from the past is refused", text));
+    }
+    let token = FencingToken::from(token);
+    let violation = state.history.guarded_write_committed(weight, token);
+    findings.extend(found(violation.filter(|_| !excused)));
+    findings
+}

@@ -1,0 +1,13 @@
+//! The promises, each with how it is checked.
+
+pub(crate) mod calm;
+pub(crate) mod errors;
+pub(crate) mod guarded;
+pub(crate) mod loss;
+pub(crate) mod observers;
+pub(crate) mod release;
+pub(crate) mod remains;
+pub(crate) mod room;
+pub(crate) mod turn;
+pub(crate) mod work;
+pub(crate) mod znode;

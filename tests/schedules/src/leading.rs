@@ -1,0 +1,113 @@
+//! Running for leader: campaign, work while leading, stop in time, campaign again.
+
+use std::cell::{Cell, RefCell};
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, sleep_until};
+use zookeeper_recipes_core::{HoldState, HoldView, LossReason};
+use zookeeper_recipes_election::{RunError, StopWork, Term};
+use zookeeper_recipes_suite::candidate;
+
+use crate::contender::{Contender, Setting, commit, guarded, options};
+use crate::holding::Holding;
+use crate::place::UNDER_TEST;
+
+/// What a leader's work fails with.
+#[derive(Debug)]
+struct Failed;
+
+impl Contender<'_> {
+    /// Runs for leader until told to end, or dropped.
+    pub(crate) async fn lead(&mut self) {
+        let setting = self.setting;
+        let stop = match self.rng.bool() {
+            true => StopWork::WhenSuspended,
+            false => StopWork::WhenLost,
+        };
+        let options = options(setting, &mut self.rng);
+        let candidate = candidate(self.session, UNDER_TEST.path, options)
+            .expect("the options are good")
+            .stop_work(stop);
+        let lasts = Duration::from_millis(self.rng.u64(0..=10_000));
+        let until = (Instant::now() + lasts).min(setting.quiet_from);
+        let dropped = self.rng.u8(..4) == 0;
+        let patience = self.draw_patience();
+        let who = self.who.as_str();
+
+        let was_told = Cell::new(false);
+        let shutdown = async {
+            sleep_until(until).await;
+            was_told.set(true);
+        };
+        let led: RefCell<Vec<HoldView>> = RefCell::default();
+        let rng = &mut self.rng;
+        let work = async |term: Term| {
+            led.borrow_mut().push((*term).clone());
+            setting.ledger.count(|figures| figures.terms += 1);
+            let holding = Holding::of_another(&setting.ledger, who, 1, &term);
+            let number = holding.number();
+            let lasts = Duration::from_millis(rng.u64(0..=1_500));
+            let steps = rng.u32(1..=6);
+            let ending = rng.u8(..4);
+            let writes = rng.bool();
+            let steps = async {
+                for _ in 0..steps {
+                    sleep(lasts / steps).await;
+                    if writes {
+                        write(setting, who, &term, number).await;
+                    }
+                }
+                match ending {
+                    0 => Ok(()),
+                    1 => Err(Failed),
+                    _ => std::future::pending().await,
+                }
+            };
+            watched(setting, number, stop, steps).await
+        };
+        let run = candidate.run(shutdown, work);
+        let result = match dropped {
+            true => tokio::time::timeout(patience, run).await.ok(),
+            false => Some(run.await),
+        };
+        match result {
+            // It resigns in the background.
+            None => return setting.ledger.count(|figures| figures.aborted += 1),
+            Some(Ok(())) if was_told.get() => {}
+            Some(Err(RunError::Work(Failed))) => {}
+            Some(other) => {
+                let text = format!("{who}: {other:?}");
+                let promise = "who runs for leader ends only when told to, or as the work fails";
+                setting.ledger.violated(promise, text);
+            }
+        }
+        // What was lost is given up in the background.
+        let resigned = |hold: &HoldView| hold.state() == HoldState::Lost(LossReason::Released);
+        let led = led.into_inner().into_iter().filter(resigned);
+        let led = led.map(|hold| (hold.node_path().to_owned(), hold.session_id()));
+        let remaining = setting.ledger.remaining(led.collect());
+        if !remaining.is_empty() {
+            // Until the session knows that it is over, where it is.
+            sleep(Duration::from_millis(1)).await;
+            for hold in remaining {
+                setting.ledger.remains(who, self.session, &hold);
+            }
+        }
+    }
+}
+
+async fn write(setting: &Setting, who: &str, hold: &HoldView, number: u64) {
+    let write = guarded(UNDER_TEST, hold, 1);
+    commit(&setting.ledger, who, write, number).await;
+}
+
+/// Has the ledger look at each step that the work takes.
+async fn watched<F: Future>(setting: &Setting, number: u64, stop: StopWork, work: F) -> F::Output {
+    let mut work = pin!(work);
+    std::future::poll_fn(|context| {
+        setting.ledger.works(number, stop);
+        work.as_mut().poll(context)
+    })
+    .await
+}

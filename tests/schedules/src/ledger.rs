@@ -1,0 +1,579 @@
+//! What everybody says they hold, beside what the ensemble has committed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use zookeeper_recipes_core::{
+    Error, FencingToken, HoldView, Refusal, Session, SessionEnd, SessionId,
+};
+use zookeeper_recipes_election::StopWork;
+use zookeeper_recipes_simulation::{Change, Committed, SimulatedProcess, Simulation};
+use zookeeper_recipes_suite::TestedRecipe;
+use zookeeper_recipes_testkit::history::{self, History};
+
+use crate::invariants::errors::Asked;
+use crate::invariants::observers::{self, Observers};
+use crate::invariants::{calm, errors, guarded, loss, release, room, turn, work, znode};
+use crate::place::Place;
+
+/// A promise that was not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// When, by the simulation's clock.
+    pub at: Duration,
+    /// Which promise.
+    pub promise: &'static str,
+    /// What happened instead.
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.at.as_secs_f64();
+        write!(formatter, "at {at:.3}s: {}: {}", self.promise, self.text)
+    }
+}
+
+/// What has happened in a run, counted: a run in which nothing happens proves nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Holds that were granted.
+    pub grants: u64,
+    /// Attempts that ended with an error.
+    pub errors: u64,
+    /// Attempts that were dropped half-way.
+    pub aborted: u64,
+    /// Holds that were lost.
+    pub losses: u64,
+    /// Guarded writes that were committed.
+    pub guarded_writes: u64,
+    /// Guarded writes that were refused.
+    pub refused_writes: u64,
+    /// Writes that a store refused for their token.
+    pub stale_tokens: u64,
+    /// Contenders' znodes that were deleted by hand.
+    pub deleted_by_hand: u64,
+    /// Sessions that came to their end by expiry.
+    pub expired: u64,
+    /// How often two recipes were held together.
+    pub together: u64,
+    /// How often it was changed how much can be held.
+    pub resized: u64,
+    /// Terms that leaders have worked for.
+    pub terms: u64,
+    /// What observers were told of who leads.
+    pub news: u64,
+}
+
+impl std::ops::AddAssign for Figures {
+    fn add_assign(&mut self, other: Figures) {
+        self.grants += other.grants;
+        self.errors += other.errors;
+        self.aborted += other.aborted;
+        self.losses += other.losses;
+        self.guarded_writes += other.guarded_writes;
+        self.refused_writes += other.refused_writes;
+        self.stale_tokens += other.stale_tokens;
+        self.deleted_by_hand += other.deleted_by_hand;
+        self.expired += other.expired;
+        self.together += other.together;
+        self.resized += other.resized;
+        self.terms += other.terms;
+        self.news += other.news;
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{} grants, {} lost; {} attempts failed, {} dropped; {} guarded writes, {} refused; \
+             {} stale tokens refused; {} sessions expired, {} znodes deleted by hand; {} held \
+             together; {} resized; {} terms, {} news of leaders",
+            self.grants,
+            self.losses,
+            self.errors,
+            self.aborted,
+            self.guarded_writes,
+            self.refused_writes,
+            self.stale_tokens,
+            self.expired,
+            self.deleted_by_hand,
+            self.together,
+            self.resized,
+            self.terms,
+            self.news,
+        )
+    }
+}
+
+/// A znode that has been committed.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    pub(crate) owner: Option<SessionId>,
+    /// The transaction that created it or, where it took another's place, that one.
+    pub(crate) place: i64,
+}
+
+pub(crate) struct State {
+    pub(crate) recipe: TestedRecipe,
+    pub(crate) place: Place,
+    /// The judge of exclusion, order and tokens.
+    pub(crate) history: History,
+    /// How much can be held in all, and since when: the last one now.
+    pub(crate) capacities: Vec<(Duration, u64)>,
+    /// The znodes that have ever been held.
+    pub(crate) granted: BTreeSet<String>,
+    pub(crate) standing: BTreeMap<String, Standing>,
+    /// Who has owned the one znode that is the lock, by the transaction that created it.
+    pub(crate) owners: BTreeMap<i64, Option<SessionId>>,
+    pub(crate) ended: BTreeMap<SessionId, SessionEnd>,
+    last_end: i64,
+    last_created: (i64, String),
+    /// Whether rights have been taken away at some time.
+    pub(crate) withholds: bool,
+    /// Until when nobody lets go of what is held.
+    detained_until: Duration,
+    pub(crate) observers: Observers,
+    violations: Vec<Violation>,
+    figures: Figures,
+}
+
+impl State {
+    pub(crate) fn count_guarded_write(&mut self) {
+        self.figures.guarded_writes += 1;
+    }
+
+    /// How much can be held in all, now.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacities
+            .last()
+            .map_or(self.recipe.capacity, |(_, capacity)| *capacity)
+    }
+
+    /// The contenders whose znodes stand now, in the order of their places, with their weights.
+    pub(crate) fn queue(&self) -> Vec<(i64, &String, u64)> {
+        let mut queue: Vec<(i64, &String, u64)> = self
+            .standing
+            .range(children_of(self.place.path))
+            .filter_map(|(path, node)| Some((node.place, path, self.weight_at(path)?)))
+            .collect();
+        queue.sort_unstable();
+        queue
+    }
+
+    /// What the contender weighs whose znode is at this path.
+    fn weight_at(&self, path: &str) -> Option<u64> {
+        let name = path.strip_prefix(self.place.path)?.strip_prefix('/')?;
+        self.recipe.weight_of(name)
+    }
+
+    /// A znode was created, perhaps a contender's.
+    fn created(&mut self, path: &str, owner: Option<SessionId>, place: i64) {
+        self.standing
+            .insert(path.to_owned(), Standing { owner, place });
+        if path == self.place.path {
+            self.owners.insert(place, owner);
+        }
+        if let Some(weight) = self.weight_at(path) {
+            self.history.came(FencingToken::from(place), weight);
+        }
+        self.last_created = (place, path.to_owned());
+    }
+
+    /// A znode was deleted. If another was created in the same transaction, that one has taken its
+    /// place.
+    fn deleted(&mut self, path: &str, zxid: i64) {
+        let Some(gone) = self.standing.remove(path) else {
+            return;
+        };
+        let (created, successor) = &self.last_created;
+        let successor = self.standing.get_mut(successor);
+        match successor.filter(|_| *created == zxid) {
+            Some(successor) => {
+                let (earlier, by) = (gone.place.into(), successor.place.into());
+                self.history.replaced(earlier, by);
+                successor.place = gone.place;
+            }
+            None => self.history.went(gone.place.into()),
+        }
+    }
+}
+
+/// Where the children of a znode are among all paths.
+fn children_of(path: &str) -> std::ops::Range<String> {
+    format!("{path}/")..format!("{path}0")
+}
+
+/// The broken promises that a look has found.
+pub(crate) type Findings = Vec<(&'static str, String)>;
+
+/// What the judge has found.
+pub(crate) fn found(violations: impl IntoIterator<Item = history::Violation>) -> Findings {
+    let violations = violations.into_iter();
+    violations.map(|it| (it.promise, it.text)).collect()
+}
+
+/// The account of one run.
+pub(crate) struct Ledger {
+    simulation: Simulation,
+    state: Mutex<State>,
+}
+
+impl Ledger {
+    pub(crate) fn new(simulation: Simulation, recipe: TestedRecipe, place: Place) -> Ledger {
+        let history = History::new(recipe.capacity);
+        Ledger {
+            simulation,
+            state: Mutex::new(State {
+                recipe,
+                place,
+                history: match recipe.queues {
+                    true => history.ordered(),
+                    false => history,
+                },
+                capacities: vec![(Duration::ZERO, recipe.capacity)],
+                granted: BTreeSet::new(),
+                standing: BTreeMap::new(),
+                owners: BTreeMap::new(),
+                ended: BTreeMap::new(),
+                last_end: 0,
+                last_created: (0, String::new()),
+                withholds: false,
+                detained_until: Duration::ZERO,
+                observers: Observers::default(),
+                violations: Vec::new(),
+                figures: Figures::default(),
+            }),
+        }
+    }
+
+    /// What it is the account of.
+    pub(crate) fn recipe(&self) -> TestedRecipe {
+        self.state().recipe
+    }
+
+    /// Where that stands.
+    pub(crate) fn place(&self) -> Place {
+        self.state().place
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn report(&self, findings: Findings) {
+        for (promise, text) in findings {
+            self.violated(promise, text);
+        }
+    }
+
+    pub(crate) fn violated(&self, promise: &'static str, text: String) {
+        let at = self.simulation.now();
+        self.simulation
+            .remark(format!("VIOLATION: {promise}: {text}"));
+        self.state()
+            .violations
+            .push(Violation { at, promise, text });
+    }
+
+    pub(crate) fn remark(&self, text: impl Into<String>) {
+        self.simulation.remark(text);
+    }
+
+    pub(crate) fn is_clean(&self) -> bool {
+        self.state().violations.is_empty()
+    }
+
+    pub(crate) fn finish(&self) -> (Vec<Violation>, Figures) {
+        let mut state = self.state();
+        let history = std::mem::replace(&mut state.history, History::new(0));
+        let observers = std::mem::take(&mut state.observers);
+        let result = (std::mem::take(&mut state.violations), state.figures);
+        drop(state);
+        drop((history, observers));
+        result
+    }
+
+    pub(crate) fn count(&self, count: impl FnOnce(&mut Figures)) {
+        count(&mut self.state().figures);
+    }
+
+    /// Somebody has come to a hold, this very moment.
+    pub(crate) fn granted(&self, who: &str, weight: u64, hold: &HoldView) -> u64 {
+        self.remark(format!(
+            "{who} is granted {} with token {} and weight {weight}: {:?}",
+            hold.node_path(),
+            hold.fencing_token(),
+            hold.state(),
+        ));
+        let mut state = self.state();
+        state.figures.grants += 1;
+        state.granted.insert(hold.node_path().to_owned());
+        let (number, violations) = state.history.granted(who, weight, hold);
+        let mut findings = found(violations);
+        if state.history.is_certain(hold) {
+            findings.extend(znode::at_grant(&state, who, hold));
+        }
+        drop(state);
+        self.report(findings);
+        number
+    }
+
+    /// The owner of a hold lets go of it: from here on it does not say that it holds.
+    pub(crate) fn letting_go(&self, number: u64) {
+        let held = self.state().history.letting_go(number);
+        if let Some(held) = held {
+            let state = held.hold.state();
+            self.remark(format!(
+                "{} lets go of {}: {state:?}",
+                held.who,
+                held.hold.node_path()
+            ));
+        }
+    }
+
+    /// A write arrives at a store that refuses old tokens.
+    pub(crate) fn store(&self, weight: u64, token: FencingToken, number: u64) {
+        let mut state = self.state();
+        let (accepted, violation) = state.history.stored(number, weight, token);
+        if !accepted {
+            state.figures.stale_tokens += 1;
+        }
+        drop(state);
+        self.report(found(violation));
+    }
+
+    /// A guarded write was refused since the holder's znode was gone.
+    pub(crate) fn refused(&self, number: u64) {
+        let mut state = self.state();
+        state.figures.refused_writes += 1;
+        let violation = state.history.guarded_write_refused(number);
+        drop(state);
+        self.report(found(violation));
+    }
+
+    /// A release has come back with the server's word.
+    pub(crate) fn released(&self, who: &str, path: &str) {
+        let findings = release::at_word(&self.state(), who, path);
+        self.report(findings);
+    }
+
+    /// A hold was let go of, and left a view of it.
+    pub(crate) fn let_go_of(&self, who: &str, view: &HoldView) {
+        let findings = release::of_views(who, view);
+        self.report(findings);
+    }
+
+    /// A hold has come to its end in a time when nothing goes wrong.
+    pub(crate) fn undisturbed(&self, who: &str, hold: &HoldView) {
+        let findings = calm::at_end(who, hold);
+        self.report(findings);
+    }
+
+    /// An attempt has failed with this.
+    pub(crate) fn failed(&self, who: &str, asked: Option<&Asked>, error: &Error) {
+        self.remark(format!("{who} fails: {error}"));
+        let mut state = self.state();
+        state.figures.errors += 1;
+        let findings = errors::at_failure(&state, who, asked, error);
+        drop(state);
+        self.report(findings);
+    }
+
+    /// Somebody has asked for another capacity, and this came of it.
+    pub(crate) fn resized(&self, who: &str, asked: &Asked, to: u64, result: Result<(), Error>) {
+        self.remark(format!("{who} has resized to {to}: {result:?}"));
+        let mut state = self.state();
+        if result.is_ok() {
+            state.figures.resized += 1;
+        }
+        let findings = match &result {
+            Ok(()) => room::at_resize(&state, who, asked, to),
+            Err(error) => errors::at_resize(&state, who, asked, error),
+        };
+        drop(state);
+        self.report(findings);
+    }
+
+    /// How much can be held in all, now.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.state().capacity()
+    }
+
+    /// The time by the simulation's clock.
+    pub(crate) fn now(&self) -> Duration {
+        self.simulation.now()
+    }
+
+    /// A leader's work goes on, this very moment.
+    pub(crate) fn works(&self, number: u64, stop: StopWork) {
+        let findings = work::at_step(&self.state(), number, stop);
+        self.report(findings);
+    }
+
+    /// What of this still stands.
+    pub(crate) fn remaining(&self, mut led: Vec<(String, SessionId)>) -> Vec<(String, SessionId)> {
+        let state = self.state();
+        led.retain(|(path, _)| state.standing.contains_key(path));
+        led
+    }
+
+    /// What ran for leader in this session has come back, and what it has led with remains.
+    pub(crate) fn remains(&self, who: &str, session: &Session, led: &(String, SessionId)) {
+        self.report(work::at_end(who, session.id(), led));
+    }
+
+    /// Somebody begins to observe who leads, in this session.
+    pub(crate) fn observes(&self, who: &str, session: &Session) {
+        self.state().observers.begin(who, session.clone());
+    }
+
+    /// An observer was told who leads, by the token.
+    pub(crate) fn told(&self, who: &str, leader: Option<FencingToken>) {
+        self.remark(format!("{who} is told that {leader:?} leads"));
+        let mut state = self.state();
+        state.figures.news += 1;
+        let findings = observers::at_news(&mut state, who, leader);
+        drop(state);
+        self.report(findings);
+    }
+
+    /// The observers who do not know who leads, though it has been so for this long.
+    pub(crate) fn mistaken_observers(&self, patience: Duration) -> Findings {
+        observers::mistaken(&self.state(), self.simulation.now(), patience)
+    }
+
+    /// The sessions of those who observe.
+    pub(crate) fn observers(&self) -> Vec<String> {
+        self.state().observers.names()
+    }
+
+    /// Nobody observes any more.
+    pub(crate) fn end_observing(&self) {
+        self.state().observers.end();
+    }
+
+    /// Somebody is about to delete this znode by hand.
+    pub(crate) fn delete_by_hand(&self, path: &str) {
+        let mut state = self.state();
+        state.figures.deleted_by_hand += 1;
+        state.history.disregard_znode(path);
+    }
+
+    /// Whether a server may have refused something for this.
+    pub(crate) fn is_said(&self, refusal: &Refusal) -> bool {
+        errors::is_said(&self.state(), refusal)
+    }
+
+    /// Somebody takes rights away for a while.
+    pub(crate) fn withholds(&self) {
+        self.state().withholds = true;
+    }
+
+    /// Somebody is about to end this session, however alive it is.
+    pub(crate) fn end_by_hand(&self, session: SessionId) {
+        self.state().history.disregard_session(session);
+    }
+
+    /// The contenders' znodes that stand now, in the order of their places, with their owners.
+    pub(crate) fn contenders(&self) -> Vec<(String, Option<SessionId>)> {
+        let state = self.state();
+        if !state.recipe.queues {
+            let node = state.standing.get_key_value(state.place.path);
+            return node
+                .map(|(path, node)| (path.clone(), node.owner))
+                .into_iter()
+                .collect();
+        }
+        let owner = |path: &String| state.standing.get(path).and_then(|node| node.owner);
+        state
+            .queue()
+            .into_iter()
+            .map(|(_, path, _)| (path.clone(), owner(path)))
+            .collect()
+    }
+
+    /// The process of this name.
+    pub(crate) fn process(&self, name: &str) -> SimulatedProcess {
+        self.simulation.process(name)
+    }
+
+    /// Has all who hold go on for so long.
+    pub(crate) fn detain(&self, duration: Duration) {
+        let until = self.now() + duration;
+        let mut state = self.state();
+        state.detained_until = state.detained_until.max(until);
+    }
+
+    /// Whether all who hold are to go on.
+    pub(crate) fn detains(&self) -> bool {
+        self.now() < self.state().detained_until
+    }
+
+    /// Who holds now, in which session.
+    pub(crate) fn holders(&self) -> Vec<(String, SessionId)> {
+        let state = self.state();
+        let held = state.history.held();
+        held.map(|(_, held)| (held.who.clone(), held.hold.session_id()))
+            .collect()
+    }
+
+    /// Looks whether somebody sleeps through a turn.
+    pub(crate) fn look_at_turns(&self, patience: Duration, turns: &mut turn::Turns) {
+        let findings = turn::at(&self.state(), self.simulation.now(), patience, turns);
+        self.report(findings);
+    }
+
+    /// Looks whether an observer has not been told who leads.
+    pub(crate) fn look_at_observers(&self, patience: Duration) {
+        self.report(self.mistaken_observers(patience));
+    }
+
+    /// Takes in what the ensemble has just committed.
+    pub(crate) fn committed(&self, committed: &Committed) {
+        let mut state = self.state();
+        let mut findings = Findings::new();
+        match &committed.change {
+            Change::Created {
+                path,
+                ephemeral_owner,
+                data,
+            } => {
+                room::at_data(&mut state, committed.at, path, data);
+                state.created(path, *ephemeral_owner, committed.zxid);
+            }
+            Change::Deleted { path } => {
+                state.deleted(path, committed.zxid);
+                let by_session_end = state.last_end == committed.zxid;
+                findings.extend(loss::at_deletion(
+                    &state,
+                    path,
+                    committed.session,
+                    by_session_end,
+                ));
+            }
+            Change::SessionEnded { session, end } => {
+                state.last_end = committed.zxid;
+                state.ended.insert(*session, *end);
+                if *end == SessionEnd::Expired {
+                    state.figures.expired += 1;
+                }
+            }
+            Change::DataSet { path, data } if path == state.place.guarded => {
+                findings.extend(guarded::at_commit(&mut state, data, committed.session));
+            }
+            Change::DataSet { path, data } => {
+                room::at_data(&mut state, committed.at, path, data);
+            }
+            Change::SessionOpened { .. } => {}
+        }
+        if state.recipe.elects {
+            observers::at_change(&mut state, committed);
+        }
+        drop(state);
+        self.report(findings);
+    }
+}

@@ -1,0 +1,28 @@
+//! The recipes under random schedules of faults, on a simulated ensemble.
+//!
+//! A seed decides everything: how many servers and processes there are, who contends when and
+//! how, what breaks, who meddles. [`run`] runs one to its end, and tells which promises were not
+//! kept: each has a file under `invariants`. The same seed gives the same run again, to the last
+//! request.
+
+mod contender;
+mod crowd;
+mod exhaustive;
+mod holding;
+mod interference;
+mod invariants;
+mod leading;
+mod ledger;
+mod observer;
+mod pairs;
+mod place;
+mod process;
+mod resizing;
+mod run;
+mod schedule;
+mod together;
+
+pub use exhaustive::{Case, Exhausted, exhaust};
+pub use ledger::{Figures, Violation};
+pub use run::{Report, run, run_without};
+pub use schedule::Kind;

@@ -1,0 +1,48 @@
+//! Somebody who wants to know who leads.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fastrand::Rng;
+use futures_util::StreamExt;
+use tokio::time::{Instant, timeout};
+use zookeeper_recipes_core::Ensemble;
+use zookeeper_recipes_suite::{RecipeOptions, candidate};
+
+use crate::contender::Setting;
+use crate::place::UNDER_TEST;
+use crate::process;
+
+/// Observes who leads, for good; while things go wrong, it begins anew now and then.
+pub(crate) async fn run(
+    setting: &Setting,
+    who: &str,
+    ensemble: Arc<dyn Ensemble>,
+    mut rng: Rng,
+) -> Infallible {
+    let ledger = &*setting.ledger;
+    let session = process::open(setting, who, &ensemble).await;
+    let candidate = candidate(&session, UNDER_TEST.path, RecipeOptions::new());
+    let candidate = candidate.expect("the options are good");
+    loop {
+        let until = Instant::now() + Duration::from_millis(rng.u64(1_000..=20_000));
+        let is_last = until >= setting.quiet_from;
+        ledger.observes(who, &session);
+        let mut leaders = candidate.observe();
+        while is_last || Instant::now() < until {
+            let patience = Duration::from_millis(rng.u64(1..=3_000));
+            match timeout(patience, leaders.next()).await {
+                Ok(Some(Ok(leader))) => ledger.told(who, leader.map(|it| it.fencing_token)),
+                // Who waits for the next news misses nothing by waiting anew.
+                Err(_) => {}
+                Ok(other) => {
+                    let text = format!("{who}: {other:?}");
+                    ledger.violated("observing goes on as long as one wants", text);
+                    return pending().await;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! One seed, from its beginning to its end.
+
+use std::cell::RefCell;
+use std::future::pending;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use fastrand::Rng;
+use futures_util::future::join_all;
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use zookeeper_recipes_core::{CreateMode, Error, Session};
+use zookeeper_recipes_simulation::{Simulation, Trace};
+use zookeeper_recipes_suite::{LOCK, TestedRecipe};
+
+use crate::contender::{Setting, draw_weight, make};
+use crate::invariants::errors::Asked;
+use crate::invariants::remains;
+use crate::invariants::turn::Turns;
+use crate::ledger::{Figures, Findings, Ledger, Violation};
+use crate::place::{BESIDE, Place, UNDER_TEST};
+use crate::schedule::{Kind, Schedule};
+use crate::{interference, observer, pairs, process, resizing};
+
+/// What came of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// The promises that were not kept.
+    pub violations: Vec<Violation>,
+    /// What has happened, where it was to be recorded.
+    pub trace: Trace,
+    /// What has happened, counted.
+    pub figures: Figures,
+}
+
+/// Runs one seed. With a `trace_limit` that many of the newest lines of its trace are kept.
+///
+/// The same seed gives the same run.
+pub fn run(recipe: TestedRecipe, seed: u64, trace_limit: usize) -> Report {
+    run_without(recipe, seed, trace_limit, &[])
+}
+
+/// As [`run`], with some kinds of fault left out, to find what it takes to break a promise.
+pub fn run_without(
+    recipe: TestedRecipe,
+    seed: u64,
+    trace_limit: usize,
+    without: &[Kind],
+) -> Report {
+    in_a_world(|| async move {
+        let mut schedule = Schedule::draw(&recipe, seed, trace_limit);
+        for kind in without {
+            schedule.leave_out(*kind);
+        }
+        scenario(recipe, &schedule, Rng::with_seed(!seed)).await
+    })
+}
+
+/// Runs something on a runtime of its own with a paused clock. A panic in any of its tasks is a
+/// violation.
+pub(crate) fn in_a_world<F: Future<Output = Report>>(world: impl FnOnce() -> F) -> Report {
+    thread_local! {
+        static PANICS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+        static RUNNING: RefCell<bool> = const { RefCell::new(false) };
+    }
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if RUNNING.with_borrow(|running| *running) {
+                PANICS.with_borrow_mut(|panics| panics.push(panic.to_string()));
+            } else {
+                usual(panic);
+            }
+        }));
+    });
+    RUNNING.set(true);
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime without input and output can be had");
+        runtime.block_on(world())
+    }));
+    RUNNING.set(false);
+    let mut report = result.unwrap_or_default();
+    for text in PANICS.take() {
+        report.violations.push(Violation {
+            at: Duration::ZERO,
+            promise: "nothing panics",
+            text,
+        });
+    }
+    report
+}
+
+async fn scenario(recipe: TestedRecipe, schedule: &Schedule, mut rng: Rng) -> Report {
+    let simulation = Simulation::new(schedule.options.clone());
+    let ledgers = observed(&simulation, &[(recipe, UNDER_TEST), (LOCK, BESIDE)]);
+    begin(&simulation, recipe, schedule);
+    let setting = Setting {
+        recipe,
+        ledger: ledgers[0].clone(),
+        beside: ledgers[1].clone(),
+        quiet_from: Instant::now() + schedule.troubled,
+        handovers: schedule.handovers,
+        resizes: schedule.resizes,
+        sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),
+        longest_stay: schedule.options.session_timeout * 2,
+        tick: schedule.options.tick,
+        stays_long: schedule.stays_long,
+        crowd: schedule.crowd,
+    };
+    simulation.faults().set_rates(schedule.rates.clone());
+    let processes = join_all((0..schedule.processes).map(|number| {
+        let name = format!("p{number}");
+        let (simulation, setting, rng) = (&simulation, &setting, rng.fork());
+        async move {
+            let process = simulation.process(&name);
+            let ensemble = process.ensemble();
+            let run = process::run(setting, &name, ensemble, schedule.contenders, rng);
+            process.while_awake(run).await
+        }
+    }));
+    let observers = join_all((0..schedule.observers).map(|number| {
+        let name = format!("observer{number}");
+        let (simulation, setting, rng) = (&simulation, &setting, rng.fork());
+        async move {
+            let process = simulation.process(&name);
+            let run = observer::run(setting, &name, process.ensemble(), rng);
+            process.while_awake(run).await
+        }
+    }));
+    let meddling = async {
+        let others = interference::run(&simulation, &setting, schedule.interference, rng.fork());
+        let pairs = pairs::run(&simulation, &setting, schedule, rng.fork());
+        tokio::join!(biased; others, pairs);
+        simulation.faults().stop();
+        simulation.remark("from here on all is quiet");
+    };
+    let last = setting.quiet_from + schedule.mends_within() + schedule.waits_at_most();
+    let contending = async {
+        let all = async { tokio::join!(biased; meddling, processes).1 };
+        match timeout_at(last, all).await {
+            Ok(sessions) => {
+                quiet(&simulation, &setting, schedule, &sessions).await;
+                sessions
+            }
+            Err(_) => {
+                let contenders = setting.ledger.contenders();
+                let text = format!("some still wait; the queue is {contenders:?}");
+                let promise = "all come through once things have ceased to go wrong";
+                setting.ledger.violated(promise, text);
+                Vec::new()
+            }
+        }
+    };
+    let sessions = tokio::select! {
+        biased;
+        sessions = contending => sessions,
+        text = simulation.exceeds_its_limits() => {
+            setting.ledger.violated("nothing goes on without end", text);
+            Vec::new()
+        }
+        // Without any, there is nothing to wait for.
+        _ = observers, if schedule.observers > 0 => Vec::new(),
+    };
+    setting.ledger.end_observing();
+    if setting.ledger.is_clean() {
+        end(&simulation, &setting, schedule, sessions).await;
+    }
+    report(&simulation, &ledgers)
+}
+
+/// Ledgers that are told of all that the simulation commits.
+pub(crate) fn observed(
+    simulation: &Simulation,
+    recipes: &[(TestedRecipe, Place)],
+) -> Vec<Arc<Ledger>> {
+    let ledgers: Vec<_> = recipes
+        .iter()
+        .map(|(recipe, place)| Arc::new(Ledger::new(simulation.clone(), *recipe, *place)))
+        .collect();
+    let observers = ledgers.clone();
+    simulation.on_commit(move |committed| {
+        for observer in &observers {
+            observer.committed(committed);
+        }
+    });
+    ledgers
+}
+
+/// What was found, and the end of the ledgers.
+pub(crate) fn report(simulation: &Simulation, ledgers: &[Arc<Ledger>]) -> Report {
+    simulation.on_commit(|_| ());
+    let mut report = Report::default();
+    for ledger in ledgers {
+        let (violations, figures) = ledger.finish();
+        report.violations.extend(violations);
+        report.figures += figures;
+    }
+    report.trace = simulation.trace();
+    report
+}
+
+/// Creates what guarded writes are for.
+pub(crate) fn begin_guarded(simulation: &Simulation, place: Place) {
+    let made = simulation
+        .administrator()
+        .create(place.guarded, b"", CreateMode::Persistent);
+    assert!(made.is_ok(), "an empty tree takes it");
+}
+
+fn begin(simulation: &Simulation, recipe: TestedRecipe, schedule: &Schedule) {
+    begin_guarded(simulation, UNDER_TEST);
+    begin_guarded(simulation, BESIDE);
+    let administrator = simulation.administrator();
+    if schedule.first_number != 0 && recipe.queues {
+        let Place { path, .. } = UNDER_TEST;
+        let (parent, _) = path.rsplit_once('/').unwrap_or_default();
+        let data = if recipe.resizes {
+            recipe.capacity.to_string()
+        } else {
+            String::new()
+        };
+        let made = administrator
+            .create(parent, b"", CreateMode::Persistent)
+            .and_then(|_| administrator.create(path, data.as_bytes(), CreateMode::Persistent))
+            .and_then(|_| administrator.set_create_counter(path, schedule.first_number));
+        assert!(made.is_ok(), "an empty tree takes it");
+    }
+}
+
+/// All have come through: nothing may remain, and whoever observes knows that.
+async fn quiet(
+    simulation: &Simulation,
+    setting: &Setting,
+    schedule: &Schedule,
+    sessions: &[Session],
+) {
+    let ledger = &*setting.ledger;
+    let patience = schedule.waits_at_most();
+    let is_calm = !schedule.breaks_connections_at_watches();
+    // Until then a request may still be under way of somebody who has gone since.
+    sleep_until(setting.quiet_from + schedule.mends_within()).await;
+    settles(ledger, patience, || {
+        let mut findings = remains::of_contenders(simulation, &[ledger, &setting.beside], is_calm);
+        findings.extend(ledger.mistaken_observers(Duration::ZERO));
+        findings
+    })
+    .await;
+    if is_calm && setting.recipe.queues && ledger.is_clean() {
+        calm(setting, schedule, sessions).await;
+    }
+}
+
+/// Everything must be to be had, and in the end no session may remain.
+async fn end(
+    simulation: &Simulation,
+    setting: &Setting,
+    schedule: &Schedule,
+    sessions: Vec<Session>,
+) {
+    let ledger = &*setting.ledger;
+    for session in &sessions {
+        if !ledger.is_clean() {
+            break;
+        }
+        // A server that lags behind may still show the one before.
+        sleep(Duration::from_secs(1)).await;
+        let capacity = ledger.capacity();
+        let weights = setting.recipe.weights.iter();
+        let weight = weights.filter(|it| **it <= capacity).max().unwrap_or(&1);
+        let mut rng = Rng::with_seed(0);
+        let recipe = make(setting, session, *weight, capacity, &mut rng);
+        let mut tried = recipe.try_acquire().await;
+        // A session that has nothing at the server learns only now that the server gave it up.
+        if schedule.options.forgets_sessions && matches!(tried, Err(Error::SessionOver { .. })) {
+            tried = recipe.try_acquire().await;
+        }
+        match tried {
+            Ok(Some(hold)) => drop(hold.release().await),
+            other => {
+                let text = format!("{other:?}");
+                ledger.violated("what nobody holds can be had at once", text);
+            }
+        }
+    }
+    for session in sessions {
+        session.close().await;
+    }
+    let patience = schedule.waits_at_most();
+    settles(ledger, patience, || remains::of_sessions(simulation)).await;
+}
+
+/// While nothing goes wrong, some hold for long: the others hold as soon as they can beside them.
+async fn calm(setting: &Setting, schedule: &Schedule, sessions: &[Session]) {
+    let mut rng = Rng::with_seed(schedule.options.seed);
+    let ledger = &*setting.ledger;
+    let contenders = sessions.iter().flat_map(|session| [session, session]);
+    let all = join_all(contenders.enumerate().map(|(number, session)| {
+        let mut rng = rng.fork();
+        async move {
+            let who = format!("calm.{number}");
+            sleep(Duration::from_millis(rng.u64(0..=300))).await;
+            let capacity = ledger.capacity();
+            let weight = draw_weight(&setting.recipe, capacity, &mut rng);
+            let recipe = make(setting, session, weight, capacity, &mut rng);
+            let asked = Asked {
+                since: ledger.now(),
+                weight,
+                given: Some(capacity),
+                looks_first: false,
+            };
+            match recipe.acquire().await {
+                Ok(hold) => {
+                    let granted = ledger.granted(&who, weight, &hold);
+                    sleep(Duration::from_millis(rng.u64(0..=6_000))).await;
+                    ledger.undisturbed(&who, &hold);
+                    ledger.letting_go(granted);
+                    drop(hold.release().await);
+                }
+                Err(error) => ledger.failed(&who, Some(&asked), &error),
+            }
+        }
+    }));
+    let resizing = async {
+        if let (Some(session), true) = (sessions.first(), setting.resizes) {
+            resizing::run(setting, session, rng.fork()).await;
+        }
+        pending::<()>().await;
+    };
+    let watch = async {
+        let mut turns = Turns::new();
+        while ledger.is_clean() {
+            let patience = schedule.hands_on_within();
+            ledger.look_at_turns(patience, &mut turns);
+            ledger.look_at_observers(patience);
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = all => {}
+        () = resizing => {}
+        () = watch => {}
+    }
+}
+
+/// Waits until nothing is found any more, and reports what is found to the last.
+pub(crate) async fn settles(ledger: &Ledger, patience: Duration, look: impl Fn() -> Findings) {
+    let last = Instant::now() + patience;
+    loop {
+        let findings = look();
+        if findings.is_empty() {
+            return;
+        }
+        if Instant::now() >= last {
+            for (promise, text) in findings {
+                ledger.violated(promise, text);
+            }
+            return;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+}

@@ -1,0 +1,74 @@
+//! Random schedules of faults; `cargo xtask simulate` runs many more.
+
+use zookeeper_recipes_schedules::{Figures, run};
+use zookeeper_recipes_suite::TestedRecipe;
+
+const SEEDS: u64 = 60;
+
+fn promises_are_kept(name: &str) {
+    let recipe = TestedRecipe::named(name).expect("a recipe of that name");
+    let mut figures = Figures::default();
+    for seed in 0..SEEDS {
+        let report = run(recipe, seed, 0);
+        figures += report.figures;
+        assert!(
+            report.violations.is_empty(),
+            "cargo xtask simulate --recipe {name} --seed {seed}: {:#?}",
+            report.violations,
+        );
+    }
+    println!("{name}: {figures}");
+    let happened = [
+        figures.grants,
+        figures.losses,
+        figures.aborted,
+        figures.expired,
+    ];
+    assert!(happened.iter().all(|count| *count > 0), "{figures}");
+}
+
+#[test]
+fn the_lock_keeps_its_promises() {
+    promises_are_kept("lock");
+}
+
+#[test]
+fn the_lock_that_watches_its_parent_keeps_its_promises() {
+    promises_are_kept("lock-parent");
+}
+
+#[test]
+fn the_lock_that_polls_keeps_its_promises() {
+    promises_are_kept("lock-poll");
+}
+
+#[test]
+fn the_lock_of_one_znode_keeps_its_promises() {
+    promises_are_kept("lock-single-node");
+}
+
+#[test]
+fn the_read_write_lock_keeps_its_promises() {
+    promises_are_kept("rwlock");
+}
+
+#[test]
+fn the_semaphore_keeps_its_promises() {
+    promises_are_kept("semaphore");
+}
+
+#[test]
+fn the_election_keeps_its_promises() {
+    promises_are_kept("election");
+}
+
+#[test]
+fn a_seed_gives_the_same_run_again() {
+    for recipe in TestedRecipe::ALL {
+        for seed in 0..5 {
+            let (one, other) = (run(recipe, seed, 100_000), run(recipe, seed, 100_000));
+            assert!(one.trace == other.trace, "{recipe:?}, seed {seed}");
+            assert!(one.trace.entries().len() > 100, "{recipe:?}, seed {seed}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What every recipe promises, for the kinds of contenders.
+
+use zookeeper_recipes_core::{Recipe, Session};
+use zookeeper_recipes_testkit::conformance::Conformance;
+
+use crate::kind::Kind;
+use crate::recipe::{TestedRecipe, WRITER};
+use crate::server::server;
+
+/// Holds the contenders of this weight to all that every recipe promises, on a server of their own.
+pub async fn conforms(recipe: TestedRecipe, weight: u64) {
+    let kind = Kind::new(recipe.name, recipe, weight);
+    let server = server().await;
+    let made = move |session: &Session, path: &str| -> Box<dyn Recipe> { kind.at(session, path) };
+    let mut conformance = Conformance::new(&server, made);
+    if recipe.capacity < WRITER {
+        conformance = conformance.holders((recipe.capacity / weight) as usize);
+    } else if weight < recipe.capacity {
+        conformance = conformance.shared(move |session, path| kind.rival().at(session, path));
+    }
+    if !recipe.queues {
+        conformance = conformance.unordered();
+    }
+    conformance.check().await.expect("it conforms");
+}

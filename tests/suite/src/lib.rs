@@ -1,0 +1,33 @@
+//! What the tests share: one list of the recipes, one judge, one set of helpers.
+//!
+//! A [`TestedRecipe`] says how a recipe is made and what a judge must know of it. A [`Kind`] is a
+//! kind of contender for it, with the rival that cannot hold beside it. A [`Judge`] fails the test
+//! when holders break a promise. The rest starts servers, opens sessions and waits for conditions.
+//!
+//! All of it fails the test, by a panic, if something is not as it must be or takes longer than
+//! [`PATIENCE`].
+
+mod conformance;
+mod judge;
+mod kind;
+mod options;
+mod recipe;
+mod server;
+mod simulated;
+mod waiting;
+
+pub use conformance::conforms;
+pub use judge::Judge;
+pub use kind::{KINDS, Kind, POLL};
+pub use options::RecipeOptions;
+pub use recipe::{
+    Downgrade, ELECTION, LOCK, LOCK_BY_PARENT, LOCK_BY_POLLING, LOCK_OF_ONE_ZNODE, RWLOCK,
+    SEMAPHORE, TestedRecipe, WRITER, candidate, downgrade, resize,
+};
+pub use server::{
+    Address, LATE, LONG, QUIET, SHORT, TICK, administrator, assert_directory_empty,
+    assert_no_watch_left, assert_nothing_left, assert_nothing_left_in, children, create,
+    notifications, proxy, queue_length, server, server_with, session, session_told, watchers,
+};
+pub use simulated::simulated_session;
+pub use waiting::{PATIENCE, dropped_after, eventually, in_time, number};

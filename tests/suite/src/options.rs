@@ -1,0 +1,82 @@
+//! The options of any recipe.
+
+use zookeeper_recipes_core::{AfterSessionLoss, WaitStrategy};
+use zookeeper_recipes_election::ElectionOptions;
+use zookeeper_recipes_lock::LockOptions;
+use zookeeper_recipes_rwlock::RwLockOptions;
+use zookeeper_recipes_semaphore::SemaphoreOptions;
+
+/// What is chosen about a recipe, as far as the recipe has such an option.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct RecipeOptions {
+    strategy: WaitStrategy,
+    data: Vec<u8>,
+    after_session_loss: AfterSessionLoss,
+    handovers: Option<u32>,
+}
+
+impl RecipeOptions {
+    /// The defaults of the recipes.
+    pub fn new() -> RecipeOptions {
+        RecipeOptions::default()
+    }
+
+    /// How contenders wait.
+    pub fn strategy(mut self, strategy: WaitStrategy) -> RecipeOptions {
+        self.strategy = strategy;
+        self
+    }
+
+    /// The data of the contenders' znodes; the id of an election's candidate.
+    pub fn data(mut self, data: impl Into<Vec<u8>>) -> RecipeOptions {
+        self.data = data.into();
+        self
+    }
+
+    /// What a waiting attempt does when its session expires.
+    pub fn after_session_loss(mut self, then: AfterSessionLoss) -> RecipeOptions {
+        self.after_session_loss = then;
+        self
+    }
+
+    /// How often in a row an exclusive lock goes to the next task of its process.
+    pub fn local(mut self, handovers_in_a_row: u32) -> RecipeOptions {
+        self.handovers = Some(handovers_in_a_row);
+        self
+    }
+
+    pub(crate) fn lock(self) -> LockOptions {
+        let options = LockOptions::new()
+            .strategy(self.strategy)
+            .data(self.data)
+            .after_session_loss(self.after_session_loss);
+        match self.handovers {
+            Some(handovers) => options.local(handovers),
+            None => options,
+        }
+    }
+
+    pub(crate) fn rwlock(self) -> RwLockOptions {
+        RwLockOptions::new()
+            .strategy(self.strategy)
+            .data(self.data)
+            .after_session_loss(self.after_session_loss)
+    }
+
+    pub(crate) fn semaphore(self) -> SemaphoreOptions {
+        SemaphoreOptions::new()
+            .strategy(self.strategy)
+            .data(self.data)
+            .after_session_loss(self.after_session_loss)
+    }
+
+    /// The candidate's id, and the options.
+    pub(crate) fn election(self) -> (String, ElectionOptions) {
+        let id = String::from_utf8_lossy(&self.data).into_owned();
+        let options = ElectionOptions::new()
+            .strategy(self.strategy)
+            .after_session_loss(self.after_session_loss);
+        (id, options)
+    }
+}
