@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use tokio::task::JoinHandle;
-use zookeeper_client::{Acl, Acls, AuthId, Client, Permission};
+use zookeeper_client::{Acl, AuthId, Client, Permission};
 use zookeeper_recipes_lock::common::{self, LossReason};
 use zookeeper_recipes_lock::{
     ConnectOptions, Error, ExclusiveLock, Hold, LockOptions, Recipe, Session,
