@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use zookeeper_recipes_core::ensemble::CreateMode;
 use zookeeper_recipes_core::{Identity, NodePath, QueueOptions};
 use zookeeper_recipes_rwlock::{
-    Error, Hold, LossReason, Recipe, RwLock, RwLockOptions, Session, WaitStrategy,
+    Error, Hold, LossReason, RwLock, RwLockOptions, Session, WaitStrategy,
 };
 use zookeeper_recipes_suite::{
     Judge, QUIET, RWLOCK, WRITER, assert_nothing_left, eventually, in_time, notifications, proxy,
