@@ -1,4 +1,4 @@
-//! The seam to the servers: traits and types, and their implementation over `zookeeper-client`.
+//! The interface to the servers, and its implementation over the crate `zookeeper-client`.
 
 pub(crate) mod acl;
 pub(crate) mod checks;

@@ -1,35 +1,35 @@
-//! Access control lists: who may do what with a znode.
+//! Access control lists: the operations that each identity may do on a znode.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::{BitAnd, BitOr};
 
-/// What an entry of an access control list permits.
+/// The operations that an entry of an access control list permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Permission(i32);
 
 impl Permission {
-    /// To read the data, and list the children.
+    /// Permits to read the data and to list the children.
     pub const READ: Permission = Permission(1);
-    /// To set the data.
+    /// Permits to set the data.
     pub const WRITE: Permission = Permission(2);
-    /// To create a child.
+    /// Permits to create a child.
     pub const CREATE: Permission = Permission(4);
-    /// To delete a child.
+    /// Permits to delete a child.
     pub const DELETE: Permission = Permission(8);
-    /// To set the access control list.
+    /// Permits to set the access control list.
     pub const ADMIN: Permission = Permission(16);
-    /// All of these.
+    /// Permits all operations.
     pub const ALL: Permission = Permission(31);
-    /// None of these.
+    /// Permits no operation.
     pub const NONE: Permission = Permission(0);
 
-    /// True if this includes all of `other`.
+    /// True if this includes all permissions of `other`.
     pub fn has(self, other: Permission) -> bool {
         self & other == other
     }
 
-    /// Each permission with the name that ZooKeeper gives it.
+    /// Each permission with its name in ZooKeeper.
     const NAMES: [(Permission, &'static str); 5] = [
         (Permission::READ, "read"),
         (Permission::WRITE, "write"),
@@ -67,7 +67,7 @@ impl fmt::Display for Permission {
     }
 }
 
-/// An identity that a server knows a client by, such as a user and a password's digest.
+/// The identity of a client at a server, such as a user and a digest.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AuthId {
     scheme: Cow<'static, str>,
@@ -75,7 +75,7 @@ pub struct AuthId {
 }
 
 impl AuthId {
-    /// The identity `id` in an authentication scheme of the servers.
+    /// The identity `id` in the authentication scheme `scheme`.
     pub fn new(scheme: &str, id: &str) -> AuthId {
         AuthId {
             scheme: scheme.to_owned().into(),
@@ -83,7 +83,7 @@ impl AuthId {
         }
     }
 
-    /// Anyone.
+    /// The identity that all clients have.
     pub const fn anyone() -> AuthId {
         AuthId {
             scheme: Cow::Borrowed("world"),
@@ -99,18 +99,18 @@ impl AuthId {
         }
     }
 
-    /// The authentication scheme.
+    /// The authentication scheme of the identity.
     pub fn scheme(&self) -> &str {
         &self.scheme
     }
 
-    /// The identity in this scheme.
+    /// The name of the identity in its scheme.
     pub fn id(&self) -> &str {
         &self.id
     }
 }
 
-/// An entry of an access control list: one identity, and what it may do.
+/// An entry of an access control list: one identity and its permissions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Acl {
     permission: Permission,
@@ -118,7 +118,7 @@ pub struct Acl {
 }
 
 impl Acl {
-    /// Permits this to the clients of this identity.
+    /// An entry that gives `permission` to all clients with the identity `auth_id`.
     pub fn new(permission: Permission, auth_id: AuthId) -> Acl {
         Acl {
             permission,
@@ -126,28 +126,28 @@ impl Acl {
         }
     }
 
-    /// What is permitted.
+    /// The permissions of the entry.
     pub fn permission(&self) -> Permission {
         self.permission
     }
 
-    /// Whom it is permitted to.
+    /// The identity of the entry.
     pub fn auth_id(&self) -> &AuthId {
         &self.auth_id
     }
 
-    /// The authentication scheme of that identity.
+    /// The authentication scheme of the entry's identity.
     pub fn scheme(&self) -> &str {
         self.auth_id.scheme()
     }
 
-    /// That identity in its scheme.
+    /// The name of the entry's identity in its scheme.
     pub fn id(&self) -> &str {
         self.auth_id.id()
     }
 }
 
-/// Anyone may do anything: ZooKeeper's default.
+/// An access control list that permits everything to everyone, which is ZooKeeper's default.
 pub(crate) fn open_acl() -> Vec<Acl> {
     vec![Acl::new(Permission::ALL, AuthId::anyone())]
 }
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permissions_print_what_they_permit() {
+    fn permissions_print_their_names() {
         assert_eq!(Permission::NONE.to_string(), "nothing");
         let some = Permission::READ | Permission::ADMIN;
         assert_eq!(some.to_string(), "read, admin");

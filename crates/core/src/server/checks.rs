@@ -1,19 +1,22 @@
-//! What is refused before it is sent.
+//! Checks of arguments before a request is sent.
 
 use crate::invalid_input::InvalidInput;
 use crate::server::ensemble::Acl;
 
-/// How many bytes of data one request may carry: a server ends the connection that a longer
-/// request comes on (`jute.maxbuffer`, by default 1 MiB with all that is around the data).
+/// The largest number of data bytes in one request.
+///
+/// A server closes the connection if a request is longer than `jute.maxbuffer`, which is 1 MiB by
+/// default and counts the whole request.
 const MOST_DATA: usize = 1_000_000;
 
-/// Refuses data that no server takes by default.
+/// Refuses data that is longer than a server accepts by default.
 pub(crate) fn check_data(data: &[u8]) -> Result<(), InvalidInput> {
     check_size("data", data.len())
 }
 
+/// Refuses a number of data bytes that is larger than a server accepts by default.
 pub(crate) fn check_size(subject: &'static str, bytes: usize) -> Result<(), InvalidInput> {
-    let problem = "is longer than the 1,000,000 bytes that a server takes by default";
+    let problem = "is longer than the 1,000,000 bytes that a server accepts by default";
     match bytes {
         0..=MOST_DATA => Ok(()),
         _ => Err(InvalidInput::new(
@@ -24,13 +27,13 @@ pub(crate) fn check_size(subject: &'static str, bytes: usize) -> Result<(), Inva
     }
 }
 
-/// Refuses an access control list that lets nobody in.
+/// Refuses an access control list without an entry.
 pub(crate) fn check_acl(acl: &[Acl]) -> Result<(), InvalidInput> {
     match acl {
         [] => Err(InvalidInput::new(
             "access control list",
             "[]",
-            "lets nobody in",
+            "is empty, so nobody could use the znode",
         )),
         _ => Ok(()),
     }

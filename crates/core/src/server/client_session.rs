@@ -22,16 +22,19 @@ use crate::server::stat::Stat;
 /// A session of the crate `zookeeper-client`.
 pub(crate) struct ClientSession {
     pub(crate) client: client::Client,
-    /// `None` for a client that the user has connected: its session would end if the server refused
-    /// the identity.
+    /// `None` for a client that the user has connected.
+    ///
+    /// If the server refused an identity, it would end the user's session.
     pub(crate) own_identity: Option<AuthId>,
-    /// True if the session has no identity but its own, so that "its creator" means nobody.
+    /// True if the user gave the session no identity. Nobody can then match the scheme `auth`.
     pub(crate) is_anonymous: bool,
 }
 
 impl ClientSession {
-    /// Refuses, as the server would a session without an identity of its own, to keep a znode for
-    /// "whoever created it": nobody else could ever show that identity.
+    /// Refuses the scheme `auth` in the access control list of an anonymous session.
+    ///
+    /// A server refuses this, too, if the session has no identity. The library's own identity
+    /// would make the server accept it. But no later session can show that identity.
     fn check_acl(&self, acl: &[Acl]) -> Result<(), ServerError> {
         let by_creator = acl
             .iter()
@@ -86,7 +89,9 @@ fn outcome(result: client::MultiWriteResult) -> Result<Outcome, TransactionError
         client::MultiWriteResult::SetData { stat } => Ok(Outcome::DataSet(stat_of(stat))),
         other => Err(TransactionError {
             operation: None,
-            error: ServerError::outcome_unknown(format!("unheard-of: {other:?}")),
+            error: ServerError::outcome_unknown(format!(
+                "unexpected result in the reply: {other:?}"
+            )),
         }),
     }
 }
@@ -119,7 +124,7 @@ impl ServerSession for ClientSession {
                 Some(state) => state,
                 None => connection_state(watcher.changed().await),
             };
-            // After its end the watcher would wait for ever.
+            // After the end of the session, the watcher would wait for ever.
             let ended = matches!(state, ConnectionState::Ended(_));
             Some((state, (!ended).then_some((None, watcher))))
         })
@@ -263,7 +268,7 @@ impl ServerSession for ClientSession {
                         } => None,
                         client::MultiReadResult::Error { err } => return Err(classify(err)),
                         other => {
-                            let heard = format!("unheard-of: {other:?}");
+                            let heard = format!("unexpected result in the reply: {other:?}");
                             return Err(ServerError::outcome_unknown(heard));
                         }
                     });
@@ -287,11 +292,13 @@ fn answer<'a, T: 'a>(
         .boxed()
 }
 
-/// Splits what is to be read into requests that a server accepts, of which each is as long as its
-/// paths: it ends the connection that a longer one comes on (`jute.maxbuffer`, by default 1 MiB).
+/// Splits the paths of a read into requests that a server accepts.
+///
+/// A server closes the connection if a request is longer than `jute.maxbuffer`, which is 1 MiB by
+/// default.
 fn in_requests(mut paths: &[String]) -> impl Iterator<Item = &[String]> {
     const MOST_BYTES: usize = 512 * 1024;
-    /// What a request has besides each path: the path's length, and the head of the operation.
+    /// The bytes of a request beside each path: the path's length, and the operation's header.
     const HEAD: usize = 16;
     std::iter::from_fn(move || {
         let mut bytes = 0;
@@ -299,7 +306,7 @@ fn in_requests(mut paths: &[String]) -> impl Iterator<Item = &[String]> {
             bytes += path.len() + HEAD;
             bytes <= MOST_BYTES
         };
-        // At least one: no path is so long that the server would refuse it alone.
+        // No path is so long that the server would refuse it alone.
         let number = paths
             .iter()
             .take_while(fits)
@@ -312,14 +319,15 @@ fn in_requests(mut paths: &[String]) -> impl Iterator<Item = &[String]> {
     })
 }
 
-/// The client panics at replies that are shorter than they should be; whatever such a reply was to
-/// say, it is not known.
+/// Turns a panic of the client library into an error with an unknown outcome.
+///
+/// The client library panics if a reply is too short.
 async fn understood<T, E: From<client::Error>>(
     reply: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
     let reply = AssertUnwindSafe(reply).catch_unwind().await;
     reply.unwrap_or_else(|_| {
-        let problem = "a reply that makes no sense".to_owned();
+        let problem = "a reply that cannot be decoded".to_owned();
         Err(client::Error::UnexpectedError(problem).into())
     })
 }

@@ -1,4 +1,4 @@
-//! Values of the crate `zookeeper-client`, and what they are here.
+//! Conversions between the values of the crate `zookeeper-client` and those of this crate.
 
 use std::panic::AssertUnwindSafe;
 
@@ -42,7 +42,7 @@ pub(crate) fn client_mode(mode: CreateMode) -> client::CreateMode {
     }
 }
 
-/// The metadata that the client has read.
+/// The metadata that the client library has read.
 pub(crate) fn stat_of(stat: client::Stat) -> Stat {
     Stat {
         czxid: stat.czxid,
@@ -61,7 +61,7 @@ pub(crate) fn stat_of(stat: client::Stat) -> Stat {
 
 pub(crate) fn watch(watcher: client::OneshotWatcher) -> Watch {
     async move {
-        // The client panics here when the runtime that it was connected in has gone down.
+        // The client library panics here after its runtime has shut down.
         let changed = AssertUnwindSafe(watcher.changed()).catch_unwind();
         let Ok(event) = changed.await else {
             return Event::SessionEnded(SessionEnd::Closed);
@@ -95,7 +95,7 @@ pub(crate) fn connection_state(state: client::SessionState) -> ConnectionState {
     }
 }
 
-/// Sorts the client's errors: a definite no, a session that is over, or an unknown outcome.
+/// Classifies an error of the client: refused, session over, or outcome unknown.
 pub(crate) fn classify(error: client::Error) -> ServerError {
     use client::Error;
     let refusal = match error {

@@ -12,10 +12,10 @@ const SCHEMES: [&str; 2] = ["tcp", "tcp+tls"];
 /// A connect string that is well formed.
 #[derive(Debug)]
 pub(crate) struct ConnectString {
-    /// As the client reads it.
+    /// The connect string in the form that the client library reads.
     pub(crate) text: String,
     pub(crate) hosts: Vec<Host>,
-    /// The root, if there is none.
+    /// The chroot. `/` if the connect string has none.
     pub(crate) chroot: String,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Host {
 }
 
 impl ConnectString {
-    /// Reads `host:port,host:port/chroot`. Spaces around a host are left out.
+    /// Parses `host:port,host:port/chroot`. Spaces around a host are ignored.
     pub(crate) fn new(given: &str) -> Result<ConnectString, InvalidInput> {
         let refuse = |problem: String| InvalidInput::new("connect string", given, problem);
         let parts: Vec<&str> = given.split(',').map(str::trim).collect();
@@ -59,7 +59,9 @@ impl ConnectString {
 fn without_scheme(part: &str) -> Result<&str, String> {
     match part.split_once("://") {
         Some((scheme, host)) if SCHEMES.contains(&scheme) => Ok(host),
-        Some((scheme, _)) => Err(format!("begins with {scheme}://, which is not ZooKeeper's")),
+        Some((scheme, _)) => Err(format!(
+            "begins with {scheme}://, which is not a scheme of ZooKeeper"
+        )),
         None => Ok(part),
     }
 }
@@ -82,14 +84,15 @@ impl Host {
                 || (character == ':' && bracketed.is_none())
         };
         if name.contains(is_odd) {
-            let problem = "is no host: separate hosts by commas, put IPv6 addresses into brackets";
+            let problem =
+                "is not a host: separate hosts by commas, put IPv6 addresses into brackets";
             return Err(format!("has {name:?} in it, which {problem}"));
         }
         let port = match port {
             "" => PORT,
             port => match port.parse() {
                 Ok(port) if port > 0 => port,
-                _ => return Err(format!("has {port:?} in it, which is no port")),
+                _ => return Err(format!("has {port:?} in it, which is not a port")),
             },
         };
         let name = name.to_owned();
@@ -118,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn connect_string_that_is_none_is_refused_with_what_is_wrong() {
+    fn malformed_connect_string_is_refused_with_its_problem() {
         for (given, problem) in [
             ("", "an empty host"),
             ("/app", "an empty host"),
@@ -126,9 +129,9 @@ mod tests {
             ("zk1:1;zk2:2", "separate hosts by commas"),
             ("::1:2181", "into brackets"),
             ("zk1 zk2", "separate hosts by commas"),
-            ("zk1:port", "no port"),
-            ("zk1:0", "no port"),
-            ("zk1:70000", "no port"),
+            ("zk1:port", "not a port"),
+            ("zk1:0", "not a port"),
+            ("zk1:70000", "not a port"),
             ("zk://zk1:2181", "zk://"),
             ("zk1/app,zk2", "before its last host"),
             ("zk1/app/", "bad chroot"),

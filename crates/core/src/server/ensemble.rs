@@ -1,22 +1,23 @@
-//! The seam between the recipes and a ZooKeeper ensemble.
+//! The interface between the recipes and a ZooKeeper ensemble.
 //!
-//! Everything the recipes ask of ZooKeeper goes through two small, dyn-compatible traits:
-//! [`Ensemble`] opens sessions, [`ServerSession`] is one of them. The crate
-//! [`zookeeper-client`](zookeeper_client) implements them for real use
-//! ([`ZookeeperEnsemble`](crate::ZookeeperEnsemble)); a simulation implements them for tests.
+//! The recipes send all requests through two small, dyn-compatible traits. [`Ensemble`] opens
+//! sessions, and [`ServerSession`] is one session.
+//! [`ZookeeperEnsemble`](crate::ZookeeperEnsemble) implements them for real servers, with the crate
+//! [`zookeeper-client`](zookeeper_client). A simulation implements them for tests.
 //!
 //! # What an implementation promises
 //!
-//! * **Eager.** A request is sent when its method is *called*; the future only waits for the reply.
-//!   Dropping the future does not unsend the request.
-//! * **In order.** Requests reach the server in the order of the calls and are answered in that
-//!   order, also when nobody waits in between. A list called right after a create sees the node.
-//! * **Watches.** A [`Watch`] resolves with one event. Dropped before, it leaves nothing behind on
-//!   the server. Events that come over one connection become ready in the order of the
-//!   transactions that caused them, and before the reply to any read that sees those transactions.
-//!   A watch survives a reconnect: what happened meanwhile is told afterwards, in any order, and
-//!   not before [`disconnected`](ServerSession::disconnected) is ready.
-//! * **Never behind.** A session never reads a state older than one it has seen.
+//! * **Eager.** A method sends its request when it is *called*. The future only waits for the
+//!   reply. Dropping the future does not take the request back.
+//! * **In order.** The server gets the requests in the order of the calls, and answers them in that
+//!   order. The caller need not wait between two calls: a list that is called right after a create
+//!   sees the new znode.
+//! * **Watches.** A [`Watch`] resolves with one event. If it is dropped before, no watch stays on
+//!   the server. Events over one connection become ready in the order of their transactions. Each
+//!   event is ready before the reply to a read that sees its transaction. A watch survives a
+//!   reconnect. Events from the time between the connections become ready in any order, but not
+//!   before [`disconnected`](ServerSession::disconnected) is ready.
+//! * **Never behind.** A session does not read a state that is older than a state it has seen.
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,52 +40,56 @@ pub type Reply<'a, T> = BoxFuture<'a, Result<T, ServerError>>;
 pub trait Ensemble: fmt::Debug + Send + Sync {
     /// Opens a new session.
     ///
-    /// Resolves once a server has confirmed the session. May take for ever where no server
+    /// Resolves once a server has confirmed the session. Does not stop by itself if no server
     /// answers: the caller sets the deadline.
     ///
     /// # Cancel safety
     ///
-    /// A session that was opened on the server as the future was dropped ends by its timeout.
+    /// If the future is dropped while the server opens a session, that session ends by its timeout.
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>>;
 
-    /// Whether [`connect`](Self::connect) opens the session that it returns, as by default, so that
-    /// its server has heard of it since the call.
+    /// True if [`connect`](Self::connect) opens a new session, as it does by default.
+    ///
+    /// The lease of a new session counts from the call. Return false if the session was opened
+    /// earlier.
     fn opens_sessions(&self) -> bool {
         true
     }
 
     /// The time since some fixed moment.
     ///
-    /// Monotonic, never adjusted, and counting also the time that the machine or the process was
-    /// asleep. What it is worth is what [`HoldView::is_held`](crate::HoldView::is_held) is worth after a
-    /// pause.
+    /// The clock must be monotonic and must not be adjusted. It must also count the time when the
+    /// machine or the process sleeps. After such a pause,
+    /// [`HoldView::is_held`](crate::HoldView::is_held) is only as right as this clock.
     fn now(&self) -> Duration;
 
-    /// Where this ensemble is, for messages: the hosts, without credentials.
+    /// The hosts of the ensemble for messages, without credentials.
     fn address(&self) -> String;
 
-    /// The path that every other path is relative to on the server; `/` where there is none.
+    /// The chroot: the server path that all other paths are relative to. `/` if none is set.
     fn chroot(&self) -> &str {
         "/"
     }
 
-    /// What keeps this process from the servers, as far as the last [`connect`](Self::connect) has
-    /// seen; also if that was dropped.
+    /// Why the last [`connect`](Self::connect) could not reach the servers, if this is known.
+    ///
+    /// The obstacle is known also if the future of that call was dropped.
     fn obstacle(&self) -> Option<Arc<dyn std::error::Error + Send + Sync>> {
         None
     }
 
-    /// The identity of a contender that is about to be created, unlike any other.
+    /// A new and unique identity for a contender.
     ///
-    /// All the chance there is in a recipe: an ensemble that replays a seed draws it from there.
+    /// This is the only random value in a recipe. An ensemble that replays a seed draws the
+    /// identity from that seed.
     #[doc(hidden)]
     fn identity(&self) -> Identity {
         Identity::random()
     }
 
-    /// A task of the process, as it is to be spawned: everything that a [`Session`] does by itself.
+    /// Wraps a background task of a [`Session`] before it is spawned.
     ///
-    /// An ensemble that simulates processes, too, lets it rest while its process sleeps.
+    /// An ensemble that simulates processes pauses the task while its process sleeps.
     ///
     /// [`Session`]: crate::Session
     #[doc(hidden)]
@@ -95,36 +100,36 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
 
 /// One ZooKeeper session.
 ///
-/// Dropping the last reference closes the session; [`states`](Self::states) then ends with
+/// Dropping the last reference closes the session. [`states`](Self::states) then ends with
 /// [`ConnectionState::Ended`].
 pub trait ServerSession: fmt::Debug + Send + Sync {
-    /// The session's id, which is the `ephemeralOwner` of its ephemeral znodes.
+    /// The id of the session. It is the `ephemeralOwner` of the session's ephemeral znodes.
     fn id(&self) -> SessionId;
 
     /// The session timeout that was negotiated with the server.
     fn timeout(&self) -> Duration;
 
-    /// The state of the connection, as far as it is known now.
+    /// The last known state of the connection.
     fn state(&self) -> ConnectionState;
 
-    /// The state of the connection now, and then each later one.
+    /// A stream of the current state of the connection and each later state.
     ///
-    /// States that pass quickly may be skipped, but never the last one. Does not keep the session
-    /// open. Ends after [`ConnectionState::Ended`].
+    /// States that pass quickly may be skipped, but the last state is never skipped. Does not keep
+    /// the session open. The stream ends after [`ConnectionState::Ended`].
     fn states(&self) -> BoxStream<'static, ConnectionState>;
 
-    /// Resolves when the connection that stands at the call has broken; at once where none does.
+    /// Resolves when the current connection has broken. Resolves at once if no connection stands.
     ///
-    /// Ready before any event or reply that comes over a later connection. Does not keep the
-    /// session open.
+    /// This is ready before any event or reply that comes over a later connection. Does not keep
+    /// the session open.
     fn disconnected(&self) -> BoxFuture<'static, ()>;
 
-    /// An identity that the server knows this session by, and that nobody else can show.
+    /// An identity of this session that no other client can show to the server.
     ///
-    /// `None` where the session has none; then its releases mark nothing.
+    /// `None` if the session has no such identity. Its releases are then not marked.
     fn own_identity(&self) -> Option<AuthId>;
 
-    /// Creates a znode. A sequential mode appends ten digits to `path`.
+    /// Creates a znode. If the mode is sequential, the server appends ten digits to `path`.
     fn create<'a>(
         &'a self,
         path: &'a str,
@@ -133,43 +138,46 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
         acl: &[Acl],
     ) -> Reply<'a, Created>;
 
-    /// Deletes a znode, whatever the version of its data.
+    /// Deletes a znode with any version of its data.
     fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()>;
 
-    /// The names of a znode's children, in no order.
+    /// Reads the names of a znode's children, in no order.
     fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>>;
 
-    /// The names of a znode's children, and a watch on children that come or go.
+    /// Reads the names of a znode's children, and watches for created and deleted children.
     fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)>;
 
-    /// The data of a znode.
+    /// Reads the data and the metadata of a znode.
     fn get<'a>(&'a self, path: &'a str) -> Reply<'a, Node>;
 
-    /// The data of a znode, and a watch on its change and its deletion.
+    /// Reads a znode, and watches for a change of its data and for its deletion.
     ///
-    /// Sets no watch where there is no such znode.
+    /// Does not set a watch if the znode does not exist.
     fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)>;
 
-    /// Whether there is such a znode, and a watch on its creation, change and deletion.
+    /// Reads the metadata of a znode, and watches for its creation, change and deletion.
+    ///
+    /// `None` stands for a znode that does not exist. The watch is set also then.
     fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)>;
 
-    /// Writes all of `operations` in one transaction, or none of them.
+    /// Applies all of `operations` in one transaction, or none of them.
     fn transact<'a>(
         &'a self,
         operations: &[Operation],
     ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>>;
 
-    /// Reads several znodes, in one request or as few as the server accepts. `None` stands for a
-    /// znode that is not there.
+    /// Reads several znodes, in as few requests as the server accepts.
+    ///
+    /// `None` stands for a znode that does not exist.
     fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>>;
 
-    /// Makes the server this session is connected to catch up with the leader.
+    /// Makes the server of this session catch up with the leader.
     ///
-    /// The answer proves that, after this call, that server still had its leader.
+    /// The answer proves that the server had its leader after this call.
     fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, ()>;
 }
 
-/// The id of a ZooKeeper session, printed as ZooKeeper's own tools print it.
+/// The id of a ZooKeeper session. It prints as in ZooKeeper's own tools.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(pub i64);
 
@@ -185,29 +193,29 @@ impl fmt::Debug for SessionId {
     }
 }
 
-/// What is known of a session's connection.
+/// The state of a session's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConnectionState {
     /// A server answers.
     Connected,
-    /// No server answers; the session may live on.
+    /// No server answers. The session may still be alive.
     Disconnected,
     /// The session is over.
     Ended(SessionEnd),
 }
 
-/// What kind of znode is created.
+/// The kind of a znode to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CreateMode {
-    /// One that stays until it is deleted.
+    /// The znode stays until a client deletes it.
     Persistent,
-    /// One that stays, with a number that the server appends to its name.
+    /// A persistent znode. The server appends a number to its name.
     PersistentSequential,
-    /// One that goes with its session.
+    /// The server deletes the znode at the end of its session.
     Ephemeral,
-    /// One that goes with its session, with a number that the server appends to its name.
+    /// An ephemeral znode. The server appends a number to its name.
     EphemeralSequential,
-    /// One that the server deletes some time after its last child has gone.
+    /// The server deletes the znode some time after its last child was deleted.
     Container,
 }
 
@@ -221,22 +229,22 @@ impl CreateMode {
     }
 }
 
-/// What is read of a znode: its data and its metadata.
+/// The data and the metadata of a znode.
 pub type Node = (Vec<u8>, Stat);
 
 /// A znode that was just created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Created {
-    /// Its path, with the sequence number where there is one.
+    /// Its path, with the sequence number if the mode is sequential.
     pub path: String,
     /// Its metadata.
     pub stat: Stat,
 }
 
-/// One write, or one condition, of a transaction.
+/// One write or one condition of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// The znode must be there, at this version of its data where one is given.
+    /// The znode must exist, at this version of its data if one is given.
     Check {
         /// The znode's path.
         path: String,
@@ -272,12 +280,12 @@ pub enum Operation {
     },
 }
 
-/// What one operation of a transaction did.
+/// The result of one operation of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The condition was met.
     Checked,
-    /// The znode was created. Some servers leave the metadata out: [`Stat::is_invalid`].
+    /// The znode was created. Some servers do not send the metadata: [`Stat::is_invalid`].
     Created(Created),
     /// The data was replaced.
     DataSet(Stat),
@@ -285,16 +293,16 @@ pub enum Outcome {
     Deleted,
 }
 
-/// Why a transaction did not happen, or may have.
+/// The error of a transaction that was refused, or whose outcome is unknown.
 #[derive(Clone, Debug)]
 pub struct TransactionError {
-    /// Which operation the server refused, counted from zero.
+    /// The index of the operation that the server refused.
     pub operation: Option<usize>,
-    /// What the server said.
+    /// The error of the request.
     pub error: ServerError,
 }
 
-/// What a watch tells.
+/// The event of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The znode was created.
@@ -305,13 +313,14 @@ pub enum Event {
     DataChanged,
     /// A child of the znode was created or deleted.
     ChildrenChanged,
-    /// The session is over, and the watch with it.
+    /// The session of the watch is over.
     SessionEnded(SessionEnd),
 }
 
-/// A watch that has been set on the server: resolves once, with what it has seen.
+/// A watch on the server. It resolves once, with its event.
 ///
 /// # Cancel safety
 ///
-/// Dropped before it has resolved, it is taken off the server (one request, not waited for).
+/// If the watch is dropped before it resolves, the client removes it from the server. That is one
+/// request, and the drop does not wait for the answer.
 pub type Watch = BoxFuture<'static, Event>;

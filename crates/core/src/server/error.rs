@@ -1,4 +1,4 @@
-//! The outcome of one request, classified once: a definite no, a session that is over, or unknown.
+//! The error of one request: refused, session over, or outcome unknown.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SessionEnd {
-    /// The server has expired it, or must be thought to have.
+    /// The server has expired the session, or may have expired it.
     Expired,
     /// The server refused the credentials.
     AuthenticationFailed,
-    /// This process has closed it.
+    /// This process has closed the session.
     Closed,
 }
 
@@ -25,53 +25,53 @@ impl fmt::Display for SessionEnd {
     }
 }
 
-/// What became of one request to a server.
+/// The error of one request to a server.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The server refused; nothing was changed.
+    /// The server refused the request. Nothing was changed.
     #[error("{0}")]
     Refused(Refusal),
-    /// The session is over; the server does nothing more for it.
+    /// The session is over. The server accepts no further request of it.
     #[error("the session is over: {0}")]
     SessionOver(SessionEnd),
-    /// No answer came: the request may or may not have been applied.
+    /// No answer came. The server may or may not have applied the request.
     #[error("no answer came, so the outcome is unknown: {0}")]
     OutcomeUnknown(Arc<dyn std::error::Error + Send + Sync>),
 }
 
 impl ServerError {
-    /// An unknown outcome, for the reason given.
+    /// An unknown outcome with this cause.
     pub fn outcome_unknown(
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> ServerError {
         ServerError::OutcomeUnknown(Arc::from(cause.into()))
     }
 
-    /// Whether the server refused for just this reason.
+    /// True if the server refused the request for this reason.
     pub fn is(&self, refusal: Refusal) -> bool {
         matches!(self, ServerError::Refused(found) if *found == refusal)
     }
 }
 
-/// A definite no: why a server refused a request.
+/// Why a server refused a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The znode, or its parent, is not there.
+    /// The znode or its parent does not exist.
     NoNode,
-    /// The znode is there already.
+    /// The znode exists already.
     NodeExists,
     /// The data has another version.
     BadVersion,
     /// The znode has children.
     NotEmpty,
-    /// The access control list forbids it.
+    /// The access control list forbids the request.
     NoAuth,
-    /// The access control list given is empty or not valid here.
+    /// The access control list of the request is empty or not valid.
     InvalidAcl,
-    /// The request makes no sense to the server.
+    /// An argument of the request is not valid.
     BadArguments(String),
-    /// The parent is ephemeral, and so can have no children.
+    /// The parent is an ephemeral znode, which cannot have children.
     NoChildrenForEphemerals,
     /// A quota is used up.
     QuotaExceeded,
@@ -79,9 +79,9 @@ pub enum Refusal {
     Throttled,
     /// The server does not know this kind of request.
     Unimplemented,
-    /// The server is cut off from its quorum and only reads.
+    /// The server is cut off from its quorum, and answers only reads.
     ReadOnly,
-    /// The server refused for another reason, with this code.
+    /// The server refused the request for another reason.
     Other(String),
 }
 
@@ -98,7 +98,7 @@ impl fmt::Display for Refusal {
                 return write!(formatter, "bad arguments: {what}");
             }
             Refusal::NoChildrenForEphemerals => {
-                "the parent is an ephemeral znode, which can have no children"
+                "the parent is an ephemeral znode, which cannot have children"
             }
             Refusal::QuotaExceeded => "a quota is used up",
             Refusal::Throttled => "the server has too much to do and refused the request",

@@ -1,11 +1,11 @@
-//! How to connect.
+//! The options of a connection.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::invalid_input::InvalidInput;
 
-/// How a session is opened and kept.
+/// The options of a session: timeouts, the servers' tick and credentials.
 ///
 /// ```
 /// use std::time::Duration;
@@ -30,7 +30,7 @@ pub struct ConnectOptions {
 }
 
 impl ConnectOptions {
-    /// A session timeout of 10 seconds, a connection timeout of 10 seconds, no credentials.
+    /// The default: both timeouts are 10 seconds, and there are no credentials.
     pub fn new() -> ConnectOptions {
         ConnectOptions {
             session_timeout: Duration::from_secs(10),
@@ -44,39 +44,44 @@ impl ConnectOptions {
         }
     }
 
-    /// How long the server keeps the session of a process that has gone silent.
+    /// The time after which the server expires the session of a silent process.
     ///
-    /// The server has the last word: it keeps this within 2 and 20 of its ticks unless told
-    /// otherwise. Short means that a dead holder's lock is passed on soon, long that a slow
-    /// network or a busy machine loses nothing.
+    /// The server may change this value: by default, the server allows 2 to 20 of its ticks. If the
+    /// timeout is short, a dead holder's lock goes to the next contender soon. If the timeout is
+    /// long, a holder keeps its lock on a slow network or a busy machine.
     pub fn session_timeout(mut self, timeout: Duration) -> ConnectOptions {
         self.session_timeout = timeout;
         self
     }
 
-    /// How long [`Session::connect`](crate::Session::connect) may take to open the first session.
-    /// Until then it goes on trying, also if all servers refuse connections: they may be starting.
+    /// The time limit of [`Session::connect`](crate::Session::connect).
+    ///
+    /// Until then, it retries even if all servers refuse connections, because they may be starting.
     pub fn connection_timeout(mut self, timeout: Duration) -> ConnectOptions {
         self.connection_timeout = timeout;
         self
     }
 
-    /// The `tickTime` of the servers, if it is known.
+    /// The `tickTime` of the servers.
     ///
-    /// A hold is declared lost a margin before the server could expire its session; the longer the
-    /// tick, the longer that margin must be (see [`docs::lease`](crate::docs::lease)). Not told,
-    /// the tick is taken to be two seconds, or half of a session timeout shorter than four. Tell
-    /// it if the servers have a longer one, and if they have a shorter one and the session timeout
-    /// is below six seconds: holds then survive longer disturbances.
+    /// A hold is lost a margin before the server could expire its session. A longer tick needs a
+    /// longer margin: see [`docs::lease`](crate::docs::lease).
+    ///
+    /// If this is not set, the session assumes a tick of two seconds, or half of the session
+    /// timeout if that is shorter. Set it in these two cases:
+    ///
+    /// * The servers' tick is longer than two seconds. The default margin may not be long enough.
+    /// * The servers' tick is shorter, and the session timeout is below six seconds. Holds then
+    ///   survive longer disturbances.
     pub fn tick(mut self, tick: Duration) -> ConnectOptions {
         self.tick = Some(tick);
         self
     }
 
-    /// Credentials to present, for example `("digest", "user:password")`. May be given several
-    /// times.
+    /// Adds credentials, for example `("digest", "user:password")`.
     ///
-    /// Digest credentials without a colon are refused when the session is opened.
+    /// May be called several times. Digest credentials without a colon are refused when the session
+    /// is opened.
     pub fn auth(mut self, scheme: &str, credentials: impl AsRef<[u8]>) -> ConnectOptions {
         self.auth
             .push((scheme.to_owned(), credentials.as_ref().to_owned()));
@@ -91,8 +96,9 @@ impl ConnectOptions {
         self
     }
 
-    /// Authenticates through SASL: by DIGEST-MD5, or by GSSAPI where the client crate's feature for
-    /// it is enabled as well.
+    /// Authenticates through SASL, by DIGEST-MD5 or GSSAPI.
+    ///
+    /// GSSAPI needs the client crate's feature for it.
     #[cfg(feature = "sasl")]
     #[cfg_attr(docsrs, doc(cfg(feature = "sasl")))]
     pub fn sasl(mut self, options: impl Into<zookeeper_client::SaslOptions>) -> ConnectOptions {
@@ -100,7 +106,7 @@ impl ConnectOptions {
         self
     }
 
-    /// Refuses what makes no sense, before anything is sent.
+    /// Checks the options before a request is sent.
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
         const SHORTEST: Duration = Duration::from_millis(100);
         const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
@@ -110,7 +116,7 @@ impl ConnectOptions {
             return Err(InvalidInput::new("session timeout", given, problem));
         }
         if self.session_timeout > LONGEST {
-            let problem = format!("is longer than ZooKeeper can count, which is {LONGEST:?}");
+            let problem = format!("is too long for ZooKeeper's protocol: the most is {LONGEST:?}");
             return Err(InvalidInput::new("session timeout", given, problem));
         }
         let is_pair = |credentials: &Vec<u8>| credentials.contains(&b':');
@@ -125,7 +131,7 @@ impl ConnectOptions {
         Ok(())
     }
 
-    /// Whether the server is shown nothing that says who this is.
+    /// True if the user gives the server no identity.
     pub(crate) fn is_anonymous(&self) -> bool {
         let is_anonymous = self.auth.is_empty();
         #[cfg(feature = "tls")]

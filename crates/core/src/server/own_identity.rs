@@ -1,4 +1,4 @@
-//! An identity that nobody else can show to the server.
+//! An identity that no other client can show to the server.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,11 +7,12 @@ use uuid::Uuid;
 
 use crate::server::ensemble::AuthId;
 
-/// The scheme that every server knows.
+/// The authentication scheme of the identity. Every server knows it.
 pub(crate) const SCHEME: &str = "digest";
 
-/// Credentials made up for one [`ZookeeperEnsemble`](crate::ZookeeperEnsemble), and told to nobody
-/// but its servers.
+/// Random credentials of one [`ZookeeperEnsemble`](crate::ZookeeperEnsemble).
+///
+/// Only the servers of the ensemble get them.
 pub(crate) struct OwnIdentity {
     credentials: String,
 }
@@ -24,12 +25,14 @@ impl OwnIdentity {
         }
     }
 
-    /// What is shown to the server.
+    /// The credentials to send to the server.
     pub(crate) fn credentials(&self) -> &str {
         &self.credentials
     }
 
-    /// What stands for it in access control lists, by ZooKeeper's default algorithm
+    /// The identity for access control lists.
+    ///
+    /// It is computed by ZooKeeper's default algorithm
     /// (`DigestAuthenticationProvider.generateDigest`).
     pub(crate) fn auth_id(&self) -> AuthId {
         let user = self.credentials.split(':').next().unwrap_or_default();
@@ -42,9 +45,9 @@ impl OwnIdentity {
 mod tests {
     use super::*;
 
-    /// The example of ZooKeeper's documentation of its super user.
+    /// This example is from ZooKeeper's documentation of the super user.
     #[test]
-    fn digest_is_zookeepers() {
+    fn digest_is_the_same_as_zookeepers() {
         let own = OwnIdentity {
             credentials: "super:admin".to_owned(),
         };
@@ -55,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_are_alike() {
+    fn two_identities_differ() {
         assert_ne!(
             OwnIdentity::random().auth_id(),
             OwnIdentity::random().auth_id()

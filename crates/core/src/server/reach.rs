@@ -1,7 +1,7 @@
-//! What keeps a process from reaching the servers, looked at by the process itself.
+//! Finds out why this process cannot reach the servers.
 //!
-//! The client tells only that it has no session. So while a session is being opened, a thread
-//! looks up the names of the hosts and, once that takes longer than it should, tries their ports.
+//! The client library does not say why it has no session. So while a session is being opened, a
+//! thread looks up the host names. If the opening takes too long, the thread also tries the ports.
 
 use std::fmt;
 use std::io;
@@ -15,11 +15,12 @@ use tokio::sync::watch;
 
 use crate::server::connect_string::Host;
 
-/// How long a session may take to be opened before the ports are tried, and between two tries: a
-/// server logs each connection that says nothing.
+/// The pause before the first try of the ports, and between two tries.
+///
+/// A server logs each connection without a request, so the tries must be rare.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a port may take to answer.
+/// The time limit for a connection to a port.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why no host can be reached.
@@ -28,18 +29,19 @@ pub(crate) struct Unreachable {
     hosts: Vec<(Host, Obstacle)>,
 }
 
+/// Why one host cannot be reached.
 #[derive(Clone, Debug)]
 enum Obstacle {
-    /// The name has no address.
+    /// The host name has no address.
     Unknown(Arc<io::Error>),
-    /// Nobody listens, the network does not lead there, or the name has lost its address.
+    /// The connection failed, or the host name has no address any more.
     Closed(Arc<io::Error>),
-    /// Something listens, and has opened no session.
+    /// Something listens at the port, but has opened no session.
     Silent,
 }
 
 impl Unreachable {
-    /// True if no name of a host has an address: no server can answer.
+    /// True if no host name has an address, so that no server can answer.
     fn is_final(&self) -> bool {
         let unknown = |(_, obstacle): &(Host, Obstacle)| matches!(obstacle, Obstacle::Unknown(_));
         self.hosts.iter().all(unknown)
@@ -58,7 +60,7 @@ impl fmt::Display for Unreachable {
                 Obstacle::Closed(error) => write!(formatter, "{name}:{port}: {error}")?,
                 Obstacle::Silent => write!(
                     formatter,
-                    "{name}:{port}: something listens, and opened no session"
+                    "{name}:{port}: something listens, but it opened no session"
                 )?,
             }
         }
@@ -75,7 +77,9 @@ impl std::error::Error for Unreachable {
     }
 }
 
-/// Looks at the hosts, and notes what is found. Resolves once it is clear that none can be reached.
+/// Tries the hosts, and passes each result to `note`.
+///
+/// Resolves if no host name has an address.
 ///
 /// Cancel safe: the thread ends soon after this is dropped.
 pub(crate) async fn looked_at(hosts: &[Host], note: impl Fn(&Unreachable)) -> Unreachable {
@@ -84,8 +88,8 @@ pub(crate) async fn looked_at(hosts: &[Host], note: impl Fn(&Unreachable)) -> Un
     let hosts = hosts.to_vec();
     let builder = thread::Builder::new().name("zookeeper-recipes-connect".to_owned());
     if let Err(error) = builder.spawn(move || look(&hosts, &sender, &off)) {
-        // Then an error tells less of its cause.
-        tracing::debug!(%error, "no thread to look at the hosts with");
+        // Without the thread, the error of the session does not name the obstacle.
+        tracing::debug!(%error, "no thread could be started to try the hosts");
     }
     while found.changed().await.is_ok() {
         let Some(unreachable) = found.borrow_and_update().clone() else {
@@ -127,7 +131,7 @@ fn addresses(host: &Host) -> io::Result<Vec<SocketAddr>> {
 fn try_port(host: &Host) -> Obstacle {
     let addresses = match addresses(host) {
         Ok(addresses) => addresses,
-        // Known a moment ago, or beside a host that is: it may be known again.
+        // The host name, or another one, had an address before, so a retry may succeed.
         Err(error) => return Obstacle::Closed(Arc::new(error)),
     };
     let mut closed = io::Error::from(io::ErrorKind::AddrNotAvailable);

@@ -1,4 +1,4 @@
-//! The metadata of a znode.
+//! The metadata type of znodes.
 
 /// The metadata of a znode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -19,7 +19,7 @@ pub struct Stat {
     pub cversion: i32,
     /// How often its access control list was set.
     pub aversion: i32,
-    /// The session that an ephemeral znode belongs to. Zero for another znode.
+    /// The session of an ephemeral znode. Zero for all other znodes.
     pub ephemeral_owner: i64,
     /// The length of its data in bytes.
     pub data_length: i32,
@@ -28,7 +28,9 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// True if the server left the metadata out, as some do in the reply to a transaction
+    /// True if the server did not send the metadata.
+    ///
+    /// Some servers leave it out of the reply to a transaction
     /// ([ZOOKEEPER-4026](https://issues.apache.org/jira/browse/ZOOKEEPER-4026)).
     pub fn is_invalid(&self) -> bool {
         self.czxid == -1

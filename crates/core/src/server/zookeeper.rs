@@ -1,9 +1,11 @@
-//! The seam over the crate `zookeeper-client`.
+//! The ensemble over the crate `zookeeper-client`.
 //!
-//! The crate's facts that matter here: its methods send at the call; most broken connections
-//! arrive as errors of other kinds than connection loss, so that errors are matched by class and
-//! everything that is no definite answer counts as unknown; the session closes when the last
-//! `Client` is dropped.
+//! These facts of that crate matter here:
+//!
+//! * Its methods send the request when they are called.
+//! * It reports most broken connections by other errors than connection loss. So each error that
+//!   is not a definite answer counts as an unknown outcome.
+//! * The session closes when the last `Client` is dropped.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,24 +26,23 @@ use crate::server::own_identity::{self, OwnIdentity};
 use crate::server::reach::{Unreachable, looked_at};
 use crate::sync::lock;
 
-/// A real ensemble, reached over the network.
+/// A real ensemble, which is reached over the network.
 pub struct ZookeeperEnsemble {
     connect_string: ConnectString,
-    /// What was seen of the hosts while the last session was being opened.
+    /// Why no host could be reached when the last session was opened.
     found: Mutex<Option<Unreachable>>,
     options: ConnectOptions,
     own_identity: OwnIdentity,
-    /// Whether a server has refused the identity of one's own.
+    /// True if a server has refused the library's own identity.
     identity_refused: AtomicBool,
 }
 
 impl ZookeeperEnsemble {
-    /// Takes note of where the ensemble is; nothing is sent yet.
+    /// The ensemble at these hosts. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if the connect string has something in it that is no host, no port or no
-    /// chroot.
+    /// [`InvalidInput`] if a host, a port or the chroot of the connect string is not well formed.
     pub fn new(
         connect_string: &str,
         options: ConnectOptions,
@@ -55,11 +56,11 @@ impl ZookeeperEnsemble {
         })
     }
 
-    /// Opens a session, with an identity of its own if the server takes that.
+    /// Opens a session, with the library's own identity if the server accepts that.
     async fn open_as_possible(&self) -> Result<ClientSession, ServerError> {
         let identified = !self.identity_refused.load(Ordering::Relaxed);
         match self.open(identified).await {
-            // A server may be told not to know the scheme. It is no reason to do without it.
+            // A server may be configured not to know the scheme, and recipes work without it.
             Err(client::Error::AuthFailed) if identified => {
                 let session = self.open(false).await.map_err(classify)?;
                 self.identity_refused.store(true, Ordering::Relaxed);
@@ -69,7 +70,7 @@ impl ZookeeperEnsemble {
         }
     }
 
-    /// Opens a session, with the identity of one's own or without.
+    /// Opens a session, with or without the library's own identity.
     async fn open(&self, identified: bool) -> Result<ClientSession, client::Error> {
         let mut connector = self.options.connector();
         if identified {
@@ -127,7 +128,7 @@ impl Ensemble for ZookeeperEnsemble {
     }
 }
 
-/// A client that somebody else has connected: one session, and never another.
+/// A client that the user has connected. It has one session, and opens no other.
 pub(crate) struct ConnectedClient {
     client: Mutex<Option<client::Client>>,
     chroot: String,
@@ -176,7 +177,7 @@ impl Ensemble for ConnectedClient {
     }
 
     fn address(&self) -> String {
-        "a client that was connected elsewhere".to_owned()
+        "the client passed to Session::from_client".to_owned()
     }
 
     fn chroot(&self) -> &str {
@@ -184,7 +185,7 @@ impl Ensemble for ConnectedClient {
     }
 }
 
-/// `CLOCK_MONOTONIC` stands still while the machine sleeps; the server's clock does not.
+/// The time since boot. `CLOCK_MONOTONIC` would stop while the machine sleeps.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn now() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
