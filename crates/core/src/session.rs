@@ -1,4 +1,4 @@
-//! Sessions that outlive their sessions: the handle, its supervisor, and one ZooKeeper session.
+//! The session handle, its supervisor, and the ZooKeeper sessions that the supervisor opens.
 
 pub(crate) mod breaks;
 pub(crate) mod current;

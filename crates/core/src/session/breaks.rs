@@ -1,8 +1,8 @@
-//! Requests that the servers may not know, as far as broken connections show.
+//! Counts the connections that break at requests which the servers may not know.
 //!
-//! Older servers of another kind close the connection at a request that they do not know, and some
-//! of them give a new ZooKeeper session to each client that reconnects: then each such request
-//! ends the session that it was sent in. So what is learned here outlives the ZooKeeper session.
+//! Some servers that are not ZooKeeper close the connection if they do not know a request. Some of
+//! these servers also give a new ZooKeeper session to each client that reconnects. Each unknown
+//! request then ends its session. So the counts outlive the ZooKeeper session.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use crate::server::ensemble::{Ensemble, ServerSession};
 use crate::sync::lock;
 
-/// How many connections in a row may break at a kind of request before it is done without.
+/// After this many breaks in a row, the session stops sending a kind of request.
 const MOST: u32 = 3;
 
 /// Counts the connections in a row that broke at one kind of request.
@@ -24,9 +24,9 @@ pub(crate) struct Breaks {
 #[derive(Default)]
 struct Count {
     breaks: u32,
-    /// When the last of them was noticed.
+    /// When the last break was noticed.
     last: Duration,
-    /// How often the request was tried again after that.
+    /// The number of trials since the last answer.
     trials: u32,
 }
 
@@ -36,13 +36,15 @@ impl Breaks {
         Arc::new(Breaks { clock, count })
     }
 
-    /// True if the request is to be done without.
+    /// True if the session must not send the request.
     pub(crate) fn are_too_many(&self) -> bool {
         lock(&self.count).breaks >= MOST
     }
 
-    /// True if the request, done without until now, is to be tried once more: after `pause`, and
-    /// then ever more rarely. One more break is enough to do without it again.
+    /// True if the session may try a request again that it has stopped sending.
+    ///
+    /// The first trial comes `pause` after the last break. The pause before each further trial is
+    /// twice as long. If the connection breaks at the trial, the session stops again.
     pub(crate) fn may_try_again(&self, pause: Duration) -> bool {
         let now = self.clock.now();
         let mut count = lock(&self.count);
@@ -55,30 +57,30 @@ impl Breaks {
         may
     }
 
-    /// Notes that such a request is sent now, over the connection that stands.
+    /// Notes that such a request is sent now, over the current connection.
     pub(crate) fn asked(self: &Arc<Self>, server: &dyn ServerSession) -> Asked {
         let mut connection = Connection::of(server);
         Asked {
             breaks: self.clone(),
             sent: self.clock.now(),
-            // A request that waits for a connection teaches nothing.
+            // If no connection stands now, no later break was caused by this request.
             is_answered: !connection.stands(),
             connection,
         }
     }
 }
 
-/// What a session has learned of its servers, from one ZooKeeper session to the next.
+/// The requests that the servers may not support. Kept from one ZooKeeper session to the next.
 #[derive(Clone)]
 pub(crate) struct Unsupported {
     /// The connections that broke at the create of a container.
     pub(crate) containers: Arc<Breaks>,
-    /// The connections that broke when a watch was taken off.
+    /// The connections that broke when a watch was removed.
     pub(crate) unwatching: Arc<Breaks>,
 }
 
 impl Unsupported {
-    /// Nothing, yet.
+    /// No break is counted yet.
     pub(crate) fn new(clock: &Arc<dyn Ensemble>) -> Unsupported {
         Unsupported {
             containers: Breaks::new(clock.clone()),
@@ -87,8 +89,9 @@ impl Unsupported {
     }
 }
 
-/// A request that no answer has come to yet. If its connection has broken when this is dropped,
-/// the break is counted.
+/// A request without an answer yet.
+///
+/// If the connection of the request has broken when this is dropped, the break is counted.
 pub(crate) struct Asked {
     breaks: Arc<Breaks>,
     sent: Duration,
@@ -120,7 +123,7 @@ impl Asked {
     fn count(&self) {
         let now = self.breaks.clock.now();
         let mut count = lock(&self.breaks.count);
-        // Each connection counts once, however many requests break with it.
+        // One break of a connection counts once for all requests that it met.
         if self.sent > count.last {
             count.breaks += 1;
             count.last = now;
@@ -136,9 +139,9 @@ impl Drop for Asked {
     }
 }
 
-/// The connection that stood at one moment.
+/// The connection that was open when this value was made.
 pub(crate) struct Connection {
-    /// Ready when it has broken; `None` from then on.
+    /// Ready once the connection has broken. `None` after that.
     broken: Option<BoxFuture<'static, ()>>,
 }
 
@@ -148,7 +151,7 @@ impl Connection {
         Connection { broken }
     }
 
-    /// Whether every answer until now has come over this connection.
+    /// True if the connection has not broken. All answers until now then came over it.
     pub(crate) fn stands(&mut self) -> bool {
         let broken = &mut self.broken;
         if broken

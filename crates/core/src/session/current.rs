@@ -1,11 +1,11 @@
-//! The present ZooKeeper session of a handle.
+//! The current ZooKeeper session of a handle.
 
 use std::sync::Arc;
 
 use crate::server::error::SessionEnd;
 use crate::session::live::LiveSession;
 
-/// The present ZooKeeper session, if there is one.
+/// The current ZooKeeper session of a handle, if one is open.
 #[derive(Clone)]
 pub(crate) enum Current {
     Opening,

@@ -1,4 +1,4 @@
-//! Sessions that outlive their sessions.
+//! The session handle, which opens a new ZooKeeper session when the old one ends.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,20 +23,32 @@ use crate::session::opening::{check_chroot, open};
 use crate::session::state::SessionState;
 use crate::session::supervisor::Supervisor;
 
-/// What all recipes of a process stand on: a connection to an ensemble that is kept for good.
+/// A lasting connection to a ZooKeeper ensemble, which all recipes of a process share.
 ///
-/// A ZooKeeper session ends when its server has not heard of it for the session timeout; this
-/// `Session` then opens a new one, and goes on until it succeeds. What was held in the old one is
-/// lost, and its holds say so; a recipe built on this `Session` goes on working.
+/// The ensemble expires a ZooKeeper session if it does not hear from the client for the session
+/// timeout. This `Session` then opens a new ZooKeeper session, and retries until one is open. All
+/// holds of the old ZooKeeper session are lost, and each hold reports its loss. Recipes built on
+/// this `Session` go on working.
 ///
-/// Cheap to clone; the clones are one. The session is closed when the last clone has gone, holds
-/// included, or by [`close`](Self::close).
+/// Does not open a new ZooKeeper session if the servers refuse the credentials, or if the `Session`
+/// was made [from a client](Self::from_client).
 ///
-/// While it is connected, a session sends one `sync` in each tenth of its timeout, however many
-/// recipes use it, or more often if the servers' tick leaves little time for it. The answers are
-/// what [`HoldView::is_held`](crate::HoldView::is_held) stands on. After a reconnect it creates and deletes
-/// one ephemeral znode, at the root or beside one of its own, to make sure that the server still
-/// knows it.
+/// A clone is cheap and is the same session. The session is closed by [`close`](Self::close), or
+/// when its last clone and its last hold are dropped.
+///
+/// The session sends these requests by itself, for any number of recipes:
+///
+/// | | requests | round trips | watches |
+/// |---|---|---|---|
+/// | each tenth of the session timeout, or less if the servers' tick is long | 1 (`sync`) | 1 | 0 |
+/// | a reconnect, if the session owns znodes | 2 (create, delete) | 1 | 0 |
+/// | the same, for each directory that refuses the create | 2 more | 1 more | 0 |
+/// | each sixth of the timeout, 1,000 znodes beyond the watch budget | 1 or more | 1 or more | 0 |
+///
+/// The answers to `sync` renew the lease, on which
+/// [`HoldView::is_held`](crate::HoldView::is_held) depends. The create after a reconnect shows
+/// that the server still knows the session. The created znode is ephemeral. The session creates it
+/// at the root, or beside another of its znodes if the root refuses it.
 ///
 /// ```
 /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
@@ -65,38 +77,42 @@ struct Shared {
     ensemble: Arc<dyn Ensemble>,
     current: watch::Receiver<Current>,
     state: watch::Receiver<SessionState>,
-    /// Dropped with the last handle, which the supervisor takes as a wish to close.
+    /// Dropped with the last handle. The supervisor then closes the session.
     close: watch::Sender<bool>,
 }
 
 impl Session {
     /// Opens a session with the default [`ConnectOptions`].
     ///
-    /// The connect string is ZooKeeper's: `host:port,host:port/chroot`. A host without a port has
+    /// The connect string has ZooKeeper's form: `host:port,host:port/chroot`. The default port is
     /// 2181. The chroot must exist.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] at once if the connect string is not well formed.
-    /// [`Error::Connect`] at once if no name of a host has an address. [`Error::Connect`] after the
-    /// connection timeout if no server has opened a session until then: its source says which host
-    /// refuses connections, which cannot be reached, and at which something listens that opens no
-    /// session. [`Error::MissingChroot`] if the chroot is not there.
+    /// * [`Error::InvalidInput`] at once if the connect string is not well formed.
+    /// * [`Error::Connect`] at once if no host name has an address.
+    /// * [`Error::Connect`] after the connection timeout if no server has opened a session. The
+    ///   source of the error names each host, and says if the host refuses connections, cannot be
+    ///   reached, or accepts connections but opens no session.
+    /// * [`Error::MissingChroot`] if the chroot does not exist.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime: the session has a task of its own there. The runtime's time must
-    /// be enabled.
+    /// Outside a tokio runtime, because the session runs a task there. The time driver of the
+    /// runtime must be enabled.
     ///
     /// # Cancel safety
     ///
-    /// Dropped half-way, it leaves at most a session without a znode, which ends by its timeout.
+    /// If the future is dropped, it leaves at most a session without a znode. That session ends by
+    /// its timeout.
     pub async fn connect(connect_string: &str) -> Result<Session, Error> {
         Session::connect_with(connect_string, ConnectOptions::new()).await
     }
 
-    /// Opens a session. Errors, panics and cancel safety are those of
-    /// [`connect`](Self::connect).
+    /// Opens a session with these options.
+    ///
+    /// Errors, panics and cancel safety are as for [`connect`](Self::connect). An option that is
+    /// not well formed is [`Error::InvalidInput`], too.
     pub async fn connect_with(
         connect_string: &str,
         options: ConnectOptions,
@@ -105,13 +121,13 @@ impl Session {
         Session::open(Arc::new(ensemble), options).await
     }
 
-    /// Returns at once, and opens the session in the background, however long that takes.
+    /// Returns at once, and opens the session in the background.
     ///
-    /// For a service that starts before its ensemble does. Until the session is open, attempts wait
-    /// for it, and the [`state`](Self::state) is [`SessionState::Opening`];
-    /// [`wait_connected`](Self::wait_connected) waits for it. Each failure to connect is a warning
-    /// in the log, once in five seconds or less often. A chroot that does not exist is an error of
-    /// the first acquisition.
+    /// Use this for a service that starts before its ensemble. The session retries without a
+    /// limit. Until the session is open, attempts wait, and the [`state`](Self::state) is
+    /// [`SessionState::Opening`]. [`wait_connected`](Self::wait_connected) waits until the session
+    /// is open. Each failure to connect is logged as a warning. If the chroot does not exist, the
+    /// first acquisition fails.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -139,8 +155,9 @@ impl Session {
         Session::open_in_background(Arc::new(ensemble), options)
     }
 
-    /// Opens a session with any [`Ensemble`] in the background: see
-    /// [`connect_in_background`](Self::connect_in_background).
+    /// Returns at once, and opens a session with any [`Ensemble`] in the background.
+    ///
+    /// See [`connect_in_background`](Self::connect_in_background).
     ///
     /// # Errors
     ///
@@ -158,16 +175,17 @@ impl Session {
         Ok(Session::start(ensemble, options, unsupported, None))
     }
 
-    /// Goes on with a client that is already connected.
+    /// Uses the session of a client that is already connected.
     ///
-    /// Such a session cannot be reopened: once it is over, so is this. It is closed when all other
-    /// clones of the client have been dropped as well. Nothing is known of when its server last
-    /// heard of it, so the first hold comes once the leader has been told of it anew, after about a
-    /// third of the session timeout.
+    /// Does not open a new ZooKeeper session when the client's session is over. The session is
+    /// closed at the server when all other clones of the client are dropped as well.
+    ///
+    /// The time of the last contact with the server is not known. So the first hold is granted
+    /// after the lease is renewed, which takes about a third of the session timeout.
     ///
     /// # Errors
     ///
-    /// [`Error::Connect`] when the client's session is over.
+    /// [`Error::Connect`] if the client's session is over.
     ///
     /// # Panics
     ///
@@ -183,7 +201,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Error::Connect`] when no session could be opened within the connection timeout.
+    /// [`Error::Connect`] if no session was opened within the connection timeout.
     ///
     /// # Panics
     ///
@@ -237,12 +255,12 @@ impl Session {
         }
     }
 
-    /// The id of the present ZooKeeper session, or `None` while there is none.
+    /// The id of the current ZooKeeper session, or `None` if none is open.
     pub fn id(&self) -> Option<SessionId> {
         self.present().map(|live| live.id())
     }
 
-    /// The negotiated timeout of the present ZooKeeper session, or `None` while there is none.
+    /// The negotiated timeout of the current ZooKeeper session, or `None` if none is open.
     pub fn timeout(&self) -> Option<Duration> {
         self.present().map(|live| live.timeout())
     }
@@ -254,21 +272,21 @@ impl Session {
         }
     }
 
-    /// The state now.
+    /// The current state.
     pub fn state(&self) -> SessionState {
         *self.shared.state.borrow()
     }
 
-    /// Whether its server answers.
+    /// True if a ZooKeeper session is open and its server answers.
     pub fn is_connected(&self) -> bool {
         matches!(self.state(), SessionState::Connected(_))
     }
 
-    /// Waits until a server answers, in this ZooKeeper session or in the next one.
+    /// Waits until a server answers, in this ZooKeeper session or in a later one.
     ///
     /// # Errors
     ///
-    /// [`Error::NoSession`] when there will be none.
+    /// [`Error::NoSession`] if no further ZooKeeper session will be opened.
     ///
     /// # Cancel safety
     ///
@@ -289,10 +307,10 @@ impl Session {
         }
     }
 
-    /// The state now, and then each later one; states that pass quickly may be skipped, but never
-    /// the last.
+    /// A stream of the current state and each later state.
     ///
-    /// Ends after [`SessionState::Over`]. Does not keep the session open.
+    /// States that pass quickly may be skipped, but the last state is never skipped. The stream
+    /// ends after [`SessionState::Over`]. Does not keep the session open.
     pub fn states(&self) -> impl Stream<Item = SessionState> + Send + Unpin + 'static + use<> {
         let receiver = self.shared.state.clone();
         stream::unfold((receiver, true), |(mut receiver, first)| async move {
@@ -305,55 +323,56 @@ impl Session {
         .boxed()
     }
 
-    /// Closes the session and waits until the server has been told.
+    /// Closes the session, and waits until the server has been told.
     ///
-    /// All that is held or waited for in it is let go: holds are lost with
-    /// [`SessionEnd::Closed`], attempts fail. If an attempt is not polled, its znode and those of
-    /// the holds are deleted one by one, and the server keeps the session until the attempt is
-    /// polled or dropped. If no server answers, it waits for at most the session timeout, after
-    /// which the server ends the session by itself.
+    /// All holds of the session are lost with [`SessionEnd::Closed`], and all its attempts fail.
+    ///
+    /// If an attempt is not polled, the server keeps the session until the attempt is polled or
+    /// dropped. The znodes of the session are then deleted one by one.
+    ///
+    /// If no server answers, this waits for at most the session timeout. The server then ends the
+    /// session by itself.
     ///
     /// # Cancel safety
     ///
-    /// Once polled, the session is closed whether or not one waits for it.
+    /// If the future is dropped after its first poll, the session is closed all the same.
     pub async fn close(self) {
-        // Nobody receives where the supervisor has already ended.
+        // An error means that the supervisor has ended already.
         let _ = self.shared.close.send(true);
         let mut state = self.shared.state.clone();
-        // An error means that the supervisor has ended, which is what is waited for.
+        // An error means that the supervisor has ended, and the loop waits for this.
         while state.changed().await.is_ok() {}
     }
 
-    /// The ensemble that this is a session with.
+    /// The ensemble of this session.
     pub fn ensemble(&self) -> &Arc<dyn Ensemble> {
         &self.shared.ensemble
     }
 
-    /// The present ZooKeeper session's server side, for requests of one's own. `path` is for the
-    /// error.
+    /// The server side of the current ZooKeeper session, for the caller's own requests.
     ///
-    /// Waits while a new session is being opened. Let go of it soon: the session closes only when
-    /// nobody has it any more.
+    /// Waits while a new session is being opened. Drop the result soon: the session closes only
+    /// after the last reference to it is dropped. `path` appears in the error.
     ///
     /// # Errors
     ///
-    /// [`Error::NoSession`] once there will be no session any more.
+    /// [`Error::NoSession`] if no further ZooKeeper session will be opened.
     #[doc(hidden)]
     pub async fn server(&self, path: &NodePath) -> Result<Arc<dyn ServerSession>, Error> {
         loop {
-            // Where it has just ended, the next one is waited for.
+            // If the session has just ended, wait for the next session.
             if let Ok(server) = self.live(path.as_str()).await?.server() {
                 return Ok(server);
             }
         }
     }
 
-    /// The present ZooKeeper session, once there is one.
+    /// Waits for a ZooKeeper session that has not ended, and returns it.
     pub(crate) async fn live(&self, path: &str) -> Result<Arc<LiveSession>, Error> {
         let mut current = self.shared.current.clone();
         loop {
             match &*current.borrow_and_update() {
-                // One that has ended is about to be replaced.
+                // The supervisor is about to replace a session that has ended.
                 Current::Live(live) if live.has_ended() => {}
                 Current::Live(live) => return Ok(live.clone()),
                 Current::Over(reason) => {

@@ -1,4 +1,4 @@
-//! What keeps a ZooKeeper session: probes, and the proof after each reconnect.
+//! Keeps a ZooKeeper session: sends the probes, and the proof after each reconnect.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -12,7 +12,7 @@ use crate::server::error::ServerError;
 use crate::session::live::{Contact, LiveSession};
 use crate::session::proof::prove;
 
-/// How many probes are under way at once.
+/// The largest number of probes without an answer.
 const MOST_PROBES: usize = 4;
 
 /// Keeps one ZooKeeper session. Does not keep its server side open.
@@ -20,10 +20,10 @@ pub(crate) struct Keeper {
     live: Arc<LiveSession>,
     server: Weak<dyn ServerSession>,
     ticks: Interval,
-    /// The probes under way, oldest first.
+    /// The probes without an answer, oldest first.
     probes: VecDeque<Probe>,
     proof: Option<BoxFuture<'static, Result<(), ServerError>>>,
-    /// The first state is the one that the session was opened with, no reconnect.
+    /// True after the first state. The first state tells of the opening, not of a reconnect.
     opened: bool,
 }
 
@@ -46,7 +46,7 @@ impl Keeper {
         }
     }
 
-    /// Takes note of what has become of the connection.
+    /// Handles a new state of the connection.
     pub(crate) fn connection_is(&mut self, state: ConnectionState) {
         match state {
             ConnectionState::Connected => {
@@ -63,7 +63,7 @@ impl Keeper {
         }
     }
 
-    /// Does the next thing there is to do.
+    /// Handles the next event: a proof, an answer or a tick.
     ///
     /// Cancel safe.
     pub(crate) async fn works(&mut self) {
@@ -114,7 +114,7 @@ impl Keeper {
         }
     }
 
-    /// Sends a probe, and the proof where one is wanted.
+    /// Sends a probe, and the proof if one is needed.
     fn probe(&mut self) {
         let Some(server) = self.server.upgrade() else {
             return;
@@ -126,7 +126,7 @@ impl Keeper {
         if self.probes.len() < MOST_PROBES {
             let sent = self.live.now();
             let mut answer = async move { server.sync("/").await }.boxed();
-            // Sent now, also if the answers to earlier probes are still waited for.
+            // The first poll sends the request, even if earlier probes have no answer yet.
             let at_once = (&mut answer).now_or_never();
             let answer = at_once.map_or(answer, |answer| ready(answer).boxed());
             self.probes.push_back(Probe { sent, answer });
@@ -138,15 +138,15 @@ impl Keeper {
             Ok(()) => self.is_in_contact(),
             Err(ServerError::SessionOver(end)) => {
                 let session = self.live.id();
-                tracing::warn!(%session, "the server has put the client into another session");
+                tracing::warn!(%session, "the server has moved the client to another session");
                 self.live.end(end);
             }
-            // The next connection is proved anew.
-            Err(error) => tracing::debug!(%error, "no proof of the session yet"),
+            // The next probe starts another proof.
+            Err(error) => tracing::debug!(%error, "the session is not proven yet"),
         }
     }
 
-    /// An answer has come; what is held is in doubt as long as the session is not proven.
+    /// Notes that an answer has come. Holds stay suspended until the session is proven.
     fn is_in_contact(&self) {
         let server = self.server.upgrade();
         let is_connected =
@@ -156,7 +156,7 @@ impl Keeper {
         }
     }
 
-    /// Lets go of what is under way. What is left of the server side, if anybody keeps it.
+    /// Drops the probes and the proof. Returns a weak reference to the server side.
     pub(crate) fn end(self) -> Weak<dyn ServerSession> {
         self.server
     }
@@ -175,7 +175,7 @@ mod tests {
                 keeper.works().await;
             }
         };
-        // It works for ever.
+        // `works` never ends, so the timeout is the expected result.
         let _: Result<(), _> = timeout(time, works).await;
     }
 
@@ -185,14 +185,14 @@ mod tests {
         let server: Arc<dyn ServerSession> = script.clone();
         let mut keeper = Keeper::new(&live, &server);
         keep(&mut keeper, TIMEOUT * 2).await;
-        // The last to be answered was sent at 17 s; those answered by 14.75 s are confirmed by it.
+        // The last answered probe was sent at 17 s. It confirms the probes answered by 14.75 s.
         let valid_until = live.now() + live.remaining();
         assert_eq!(valid_until, Duration::from_secs(12) + LEASE);
     }
 
     #[tokio::test(start_paused = true)]
     async fn probe_that_queues_behind_own_requests_suspends_nobody() {
-        // How long a server takes for some thousands of requests that were sent before the probe.
+        // The time a server takes for some thousands of requests sent before the probe.
         for (queued, contact) in [(2_400, Contact::Connected), (3_600, Contact::Suspended)] {
             let (live, script) = Scripted::open(Duration::from_millis(queued));
             let server: Arc<dyn ServerSession> = script.clone();

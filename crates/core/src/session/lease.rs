@@ -1,25 +1,26 @@
-//! The lease: until when, by this process's own clock, the server cannot have expired the session.
+//! The lease: the time until which the server cannot have expired the session.
 //!
-//! Why the rule is safe, and what its margin is made of: [`docs::lease`](crate::docs::lease).
+//! The lease is counted by this process's own clock. [`docs::lease`](crate::docs::lease) says why
+//! the rule is safe and what its margin consists of.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The shortest tick that is assumed of servers whose tick is not told: ZooKeeper's own example.
+/// The tick that is assumed if the user tells none, as in ZooKeeper's sample configuration.
 const USUAL_TICK: Duration = Duration::from_secs(2);
 
-/// How a lease is counted, given the session timeout and what is known of the servers' tick.
+/// The times that a lease counts with: the session timeout, the wait and the margin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
     timeout: Duration,
-    /// How long after an answer the leader has been told of the contact for certain.
+    /// The wait. A request sent this long after the answer to a contact confirms the contact.
     told_after: Duration,
-    /// How long before the server could expire the session the lease ends.
+    /// The lease ends this long before the server could expire the session.
     margin: Duration,
 }
 
 impl Terms {
-    /// For servers with this tick.
+    /// The terms if the user tells the servers' tick.
     pub(crate) fn told(timeout: Duration, tick: Duration) -> Terms {
         Terms {
             timeout,
@@ -28,8 +29,10 @@ impl Terms {
         }
     }
 
-    /// For servers whose tick is not told. If the server has raised the session timeout, its tick
-    /// is taken to be half of it; otherwise two seconds, or half of the session timeout.
+    /// The terms if the user does not tell the servers' tick.
+    ///
+    /// If the server has raised the session timeout, half of the timeout is assumed as its tick.
+    /// Otherwise the shorter of two seconds and half of the timeout is assumed.
     pub(crate) fn untold(timeout: Duration, raised: bool) -> Terms {
         let told_after = timeout / 4 + timeout / 40;
         let longest = timeout / 2;
@@ -46,17 +49,20 @@ impl Terms {
         }
     }
 
-    /// How often the session speaks up, so that its lease is renewed before it runs out: at least
-    /// so often that its client sends no pings, and with as much time to spare as two probes take.
+    /// The interval between two probes.
+    ///
+    /// The interval is so short that the lease is renewed with two intervals to spare, and that
+    /// the client library sends no pings.
     pub(crate) fn probe_interval(&self) -> Duration {
         (self.spare() / 4).min(self.timeout / 10)
     }
 
-    /// Whether the lease can be renewed before it runs out.
+    /// True if the lease can be renewed before it runs out.
     pub(crate) fn can_be_kept(&self) -> bool {
         self.spare() > self.timeout / 10
     }
 
+    /// The session timeout without the wait and the margin.
     fn spare(&self) -> Duration {
         let counted = self.told_after + self.margin;
         self.timeout.saturating_sub(counted)
@@ -66,31 +72,36 @@ impl Terms {
 /// A request that was answered through the leader.
 #[derive(Clone, Copy, Debug)]
 struct Contact {
+    /// When the request was sent.
     sent: Duration,
+    /// When the answer was processed.
     answered: Duration,
 }
 
-/// A lease that has lapsed once stays lapsed for the holds granted before, even if it is renewed:
-/// the count of lapses tells them apart.
+/// The lease of one session.
+///
+/// A hold that was granted before a lapse stays lost, even if the lease is renewed later. The
+/// count of lapses tells such a hold from a newer one.
 #[derive(Debug)]
 pub(crate) struct Lease {
     terms: Terms,
     valid_until: Duration,
     lapsed: bool,
     lapses: u64,
-    /// Contacts over this connection of which the leader may not have been told yet, oldest first.
+    /// Contacts over this connection that are not confirmed yet, oldest first.
     untold: VecDeque<Contact>,
-    /// Whether the connection is known to serve this very session.
+    /// True if the connection is known to serve this session.
     proven: bool,
-    /// Until when the lease runs if the connection serves this very session.
+    /// The end of the lease if the connection serves this session.
     if_proven: Duration,
-    /// The same, by the contacts before this connection alone.
+    /// The same, but without the contacts over this connection.
     carried_over: Duration,
 }
 
 impl Lease {
-    /// The lease of a session that was asked for at `asked_at`; lapsed, and its connection not
-    /// proven, if it was opened at an unknown time.
+    /// The lease of a session that was requested at `asked_at`.
+    ///
+    /// If that time is unknown, the lease begins lapsed, and its connection is not proven.
     pub(crate) fn new(asked_at: Option<Duration>, terms: Terms) -> Lease {
         let valid_until = asked_at.map(|asked_at| asked_at + terms.timeout - terms.margin);
         let proven = valid_until.is_some();
@@ -107,7 +118,9 @@ impl Lease {
         }
     }
 
-    /// Looks at the clock: how often the lease has lapsed so far, and whether it has now.
+    /// Compares the lease with the clock.
+    ///
+    /// Returns the number of lapses until now, and true if the lease has lapsed now.
     pub(crate) fn look(&mut self, now: Duration) -> (u64, bool) {
         if now >= self.valid_until && !self.lapsed {
             self.lapsed = true;
@@ -116,9 +129,10 @@ impl Lease {
         (self.lapses, self.lapsed)
     }
 
-    /// Notes a request sent at `sent` and answered through the leader over this connection.
+    /// Notes that a request sent at `sent` was answered through the leader over this connection.
     ///
-    /// It renews the lease by the contacts before it of which the leader has been told by now.
+    /// The request confirms each contact whose answer was processed at least the wait before
+    /// `sent`. Confirmed contacts renew the lease once the connection is proven.
     pub(crate) fn answered(&mut self, now: Duration, sent: Duration) {
         while let Some(contact) = self.untold.front() {
             if contact.answered + self.terms.told_after > sent {
@@ -127,7 +141,7 @@ impl Lease {
             self.if_proven = self.if_proven.max(self.until(contact.sent));
             self.untold.pop_front();
         }
-        // Contacts close together count as the first of them, so that they stay few.
+        // Only the first of several contacts close together is kept, so that the list stays short.
         let grain = self.terms.timeout / 100;
         let is_apart = |last: &Contact| sent >= last.sent + grain;
         if self.untold.back().is_none_or(is_apart) {
@@ -137,21 +151,22 @@ impl Lease {
         self.renew(now);
     }
 
-    /// Whether a hold granted now outlasts the time until the lease can be renewed.
+    /// True if a hold that is granted now lasts until the lease can be renewed.
     pub(crate) fn may_grant(&self, now: Duration) -> bool {
         self.proven && self.may_grant_if_proven(now)
     }
 
-    /// The same, if the connection serves this very session.
+    /// [`may_grant`](Self::may_grant), if the connection serves this session.
     pub(crate) fn may_grant_if_proven(&self, now: Duration) -> bool {
         let told = self.untold.front().map_or(now, |contact| contact.answered);
         let renewed = told + self.terms.told_after + self.terms.probe_interval();
         self.valid_until.max(self.if_proven) > renewed.max(now)
     }
 
-    /// Begins with another connection, which may serve another session until it is proven.
+    /// Begins a new connection, which is not proven: it may serve another session.
     ///
-    /// A reconnect touches the session at the leader, and so tells it of all contacts before.
+    /// A reconnect to this session touches the session at the leader. So the reconnect confirms
+    /// all contacts over the connection before, if that connection was proven.
     pub(crate) fn connected_anew(&mut self) {
         if self.proven {
             let last = self.untold.back().map(|last| self.until(last.sent));
@@ -162,7 +177,7 @@ impl Lease {
         self.proven = false;
     }
 
-    /// Takes the connection for one that serves this very session.
+    /// Notes that the connection serves this session, and renews the lease.
     pub(crate) fn proved(&mut self, now: Duration) {
         self.proven = true;
         self.renew(now);
@@ -176,12 +191,13 @@ impl Lease {
         self.valid_until
     }
 
+    /// The end of the lease by a contact that was sent at this time.
     fn until(&self, contact: Duration) -> Duration {
         contact + self.terms.timeout - self.terms.margin
     }
 
     fn renew(&mut self, now: Duration) {
-        // A lapse in between is counted first.
+        // The renewal must not hide a lapse before it.
         self.look(now);
         if self.proven {
             self.valid_until = self.valid_until.max(self.if_proven);
@@ -196,7 +212,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Told within 2.25 s, and 1.25 s shorter than the session timeout of 10 s.
+    /// A lease with a timeout of 10 s, a wait of 2.25 s and a margin of 1.25 s.
     fn lease() -> Lease {
         Lease::new(Some(Duration::ZERO), Terms::told(10 * SECOND, 2 * SECOND))
     }
@@ -234,7 +250,7 @@ mod tests {
     fn answer_to_a_later_request_renews_by_the_contact_before_it() {
         let mut lease = lease();
         lease.answered(seconds(5.2), 5 * SECOND);
-        // The leader may not have been told of the first yet.
+        // The wait is not over, so the first contact is not confirmed.
         lease.answered(seconds(7.4), seconds(7.4));
         assert_eq!(lease.valid_until(), seconds(8.75));
         lease.answered(seconds(7.6), seconds(7.5));

@@ -21,9 +21,9 @@ use crate::session::lease::{Lease, Terms};
 use crate::session::own_znodes::OwnZnodes;
 use crate::sync::lock;
 
-/// One ZooKeeper session: its server side, its lease, its condition.
+/// One ZooKeeper session: its server side, its lease and its condition.
 ///
-/// Outlives the server side, so that holds of an ended session can still tell their state.
+/// This value outlives the server side, so that a hold of an ended session can report its state.
 pub(crate) struct LiveSession {
     id: SessionId,
     timeout: Duration,
@@ -34,31 +34,31 @@ pub(crate) struct LiveSession {
     kept: Mutex<Kept>,
     condition: watch::Sender<Condition>,
     own_znodes: Arc<OwnZnodes>,
-    /// True once a create was answered in the session.
+    /// True once the server has answered a create in this session.
     creates: AtomicBool,
     unsupported: Unsupported,
     attachments: Mutex<Vec<Attached>>,
 }
 
-/// Something that hangs on a session, one of each type, and hears what happens to the session.
+/// A value attached to a session, one of each type, that hears the session's events.
 ///
 /// The session does not know what its attachments are for.
 pub(crate) trait Attachment: Any + Send + Sync {
-    /// Makes the attachment of a session, at its first use.
+    /// Makes the attachment of a session when it is first used.
     fn attach(live: &LiveSession) -> Self
     where
         Self: Sized;
 
-    /// A request sent at `sent` was answered through the leader.
+    /// Called when a request sent at `sent` was answered through the leader.
     fn answered(&self, _sent: Duration) {}
 
-    /// A probe interval has passed.
+    /// Called after each probe interval.
     fn tick(&self, _live: &Arc<LiveSession>, _server: &Arc<dyn ServerSession>) {}
 
-    /// The supervisor has taken note of something: an answer, a reconnect, a lapse of the lease.
+    /// Called after each event that the supervisor handles, such as a lapse of the lease.
     fn supervised(&self, _live: &Arc<LiveSession>) {}
 
-    /// The session has ended.
+    /// Called when the session ends.
     fn ended(&self) {}
 }
 
@@ -74,13 +74,13 @@ struct Kept {
 }
 
 impl Kept {
-    /// True if every answer until now has come over this connection.
+    /// True if the connection has not broken. All answers until now then came over it.
     fn is_connected(&mut self) -> bool {
         self.connection.stands()
     }
 }
 
-/// What is known of a session. Each change wakes those who wait for one.
+/// What this process knows of a session. Each change wakes the tasks that wait for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Condition {
     pub(crate) contact: Contact,
@@ -90,6 +90,7 @@ pub(crate) struct Condition {
     pub(crate) lapses: u64,
 }
 
+/// The contact of this process with the session's server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contact {
     Connected,
@@ -99,8 +100,11 @@ pub(crate) enum Contact {
 }
 
 impl LiveSession {
-    /// `asked_at` is the time of the request for the session, by the ensemble's clock, if known.
-    /// `unsupported` is what the sessions before it have learned. `runtime` runs its tasks.
+    /// A session that was just opened.
+    ///
+    /// `asked_at` is the time of the request for the session by the ensemble's clock, if the time
+    /// is known. `unsupported` holds what earlier sessions have learned. `runtime` runs the tasks
+    /// of the session.
     pub(crate) fn new(
         ensemble: Arc<dyn Ensemble>,
         server: Arc<dyn ServerSession>,
@@ -151,7 +155,7 @@ impl LiveSession {
         self.ensemble.chroot()
     }
 
-    /// What the servers are known not to support.
+    /// The requests that the servers may not support.
     pub(crate) fn unsupported(&self) -> &Unsupported {
         &self.unsupported
     }
@@ -161,7 +165,7 @@ impl LiveSession {
         &self.own_znodes
     }
 
-    /// The attachment of this type, made at its first use.
+    /// The attachment of this type. The first use makes it.
     pub(crate) fn attached<T: Attachment>(&self) -> Arc<T> {
         let mut attachments = lock(&self.attachments);
         let known = attachments
@@ -177,7 +181,7 @@ impl LiveSession {
         })
     }
 
-    /// The attachments that there are, for calls without the lock.
+    /// A copy of the list of attachments, so that they are called without the lock.
     fn attachments(&self) -> Vec<Arc<dyn Attachment>> {
         let attachments = lock(&self.attachments);
         let each = attachments
@@ -193,7 +197,7 @@ impl LiveSession {
         }
     }
 
-    /// Tells the attachments that the supervisor has taken note of something.
+    /// Tells the attachments that the supervisor has handled an event.
     pub(crate) fn supervised(self: &Arc<Self>) {
         for attachment in self.attachments() {
             attachment.supervised(self);
@@ -232,21 +236,22 @@ impl LiveSession {
         *self.condition.borrow()
     }
 
-    /// Notes that a request sent at `sent` was answered through the leader, just now.
+    /// Notes that a request sent at `sent` has just been answered through the leader.
     pub(crate) fn answered(&self, sent: Duration) {
         let mut kept = lock(&self.kept);
-        // Over another connection, the answer may be one to another session.
+        // If the connection has broken since, another session may have got the answer.
         if kept.is_connected() {
             kept.lease.answered(self.now(), sent);
         }
         self.was_answered(kept, sent);
     }
 
-    /// Checks that this session owns a znode that it has created.
+    /// Checks that the owner of a znode that this client has created is this session.
     ///
     /// # Errors
     ///
-    /// [`ServerError::SessionOver`] if another session owns it: the server has given this one up.
+    /// [`ServerError::SessionOver`] if another session owns the znode: the server has replaced
+    /// this session.
     pub(crate) fn is_owner(&self, owner: i64) -> Result<(), ServerError> {
         match owner == self.id.0 {
             true => Ok(()),
@@ -254,12 +259,15 @@ impl LiveSession {
         }
     }
 
-    /// Notes the owner of an ephemeral znode, created just now by a request sent at `sent`: it is
-    /// the session that the connection serves.
+    /// Notes the owner of an ephemeral znode whose create was sent at `sent`.
+    ///
+    /// The connection serves the session that owns the znode. So the create proves the connection
+    /// if the owner is this session.
     ///
     /// # Errors
     ///
-    /// [`ServerError::SessionOver`] if another session owns it: the server has given this one up.
+    /// [`ServerError::SessionOver`] if another session owns the znode: the server has replaced
+    /// this session.
     pub(crate) fn created(&self, sent: Duration, owner: i64) -> Result<(), ServerError> {
         self.is_owner(owner)?;
         let mut kept = lock(&self.kept);
@@ -279,20 +287,21 @@ impl LiveSession {
         }
     }
 
-    /// Notes the outcome of a create: an answer, of whatever kind, shows that the server knows the
-    /// request.
+    /// Notes the outcome of a create.
+    ///
+    /// If the server has created the znode or refused it, the server knows the request.
     pub(crate) fn heard_of_create<T>(&self, outcome: &Result<T, ServerError>) {
         if let Ok(_) | Err(ServerError::Refused(_)) = outcome {
             self.creates.store(true, Ordering::Relaxed);
         }
     }
 
-    /// True once a create was answered in this session.
+    /// True once the server has answered a create in this session.
     pub(crate) fn creates(&self) -> bool {
         self.creates.load(Ordering::Relaxed)
     }
 
-    /// Goes on with the connection that stands now, if it is another than before.
+    /// Switches to the current connection if the known connection has broken.
     pub(crate) fn look_at_connection(&self, server: &dyn ServerSession) {
         let mut kept = lock(&self.kept);
         if !kept.is_connected() {
@@ -303,16 +312,19 @@ impl LiveSession {
         }
     }
 
-    /// True if the session owns znodes, and its connection is not proven to serve it.
+    /// True if the connection needs a proof and the proof can be sent now.
+    ///
+    /// Only a session that owns znodes needs a proof.
     pub(crate) fn must_be_proven(&self) -> bool {
         let mut kept = lock(&self.kept);
-        // If no create was ever answered, the proof might only break the connection.
+        // A server that has never answered a create may break the connection at the proof.
         let can_be = self.creates() && kept.is_connected();
         !kept.lease.is_proven() && can_be && !self.own_znodes.is_empty()
     }
 
-    /// Waits for a connection that is known to serve this very session, or until the session must
-    /// have expired if the connection serves another.
+    /// Waits until the connection is proven to serve this session, for at most two timeouts.
+    ///
+    /// If the connection serves another session, this session must have expired by then.
     pub(crate) async fn until_proven(&self) {
         let is_proven = || {
             let mut kept = lock(&self.kept);
@@ -323,23 +335,27 @@ impl LiveSession {
                 tokio::time::sleep(self.probe_interval / 4).await;
             }
         };
-        // An error means the latter.
+        // After the timeout, a session without a connection must have expired.
         let _ = tokio::time::timeout(self.timeout * 2, proven).await;
     }
 
-    /// Looks at the clock. Returns the number of lapses, and whether the lease has lapsed now.
+    /// Compares the lease with the clock.
+    ///
+    /// Returns the number of lapses until now, and true if the lease has lapsed now.
     pub(crate) fn look_at_lease(&self) -> (u64, bool) {
         self.publish_lapses(lock(&self.kept))
     }
 
-    /// The number of lapses, if something can be granted under the lease now.
+    /// The number of lapses, or `None` if no hold may be granted now.
     pub(crate) fn may_grant(&self) -> Option<u64> {
         let may_grant = lock(&self.kept).lease.may_grant(self.now());
         let (lapses, lapsed) = self.look_at_lease();
         (may_grant && !lapsed).then_some(lapses)
     }
 
-    /// Waits until `is_enough` accepts the lease. Sends nothing if it does already.
+    /// Sends one `sync` after another until `is_enough` accepts the lease.
+    ///
+    /// Sends nothing if `is_enough` accepts the lease at once.
     pub(crate) async fn until_lease(
         &self,
         path: &str,
@@ -360,13 +376,13 @@ impl LiveSession {
         Ok(())
     }
 
-    /// The rest of the lease; zero if it has lapsed.
+    /// The time until the lease lapses. Zero if it has lapsed.
     pub(crate) fn remaining(&self) -> Duration {
         let valid_until = lock(&self.kept).lease.valid_until();
         valid_until.saturating_sub(self.now())
     }
 
-    /// The state of something that was granted after this number of lapses.
+    /// The state of a hold that was granted after this number of lapses.
     pub(crate) fn standing(&self, lapses: u64) -> HoldState {
         let contact = self.condition().contact;
         let (lapses_now, _) = self.look_at_lease();
@@ -404,7 +420,7 @@ impl LiveSession {
             .send_modify(|condition| condition.reconnects += 1);
     }
 
-    /// Ends the session on this side: wakes all who wait in it, and drops the server side.
+    /// Ends the session on this side: wakes its waiters, and drops the server side.
     pub(crate) fn end(&self, end: SessionEnd) {
         self.set_contact(Contact::Ended(end));
         for attachment in self.attachments() {
@@ -430,8 +446,10 @@ impl LiveSession {
         }
     }
 
-    /// Does something in the session's own time, also if the caller is gone, until it is done or
-    /// the session has ended. Works on any thread, inside or outside a runtime.
+    /// Runs work in a task, until the work is done or the session has ended.
+    ///
+    /// The work goes on if the caller is dropped. May be called on any thread, inside or outside
+    /// a runtime. Does nothing if the session has ended.
     pub(crate) fn in_background(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
         if self.has_ended() {
             return;
@@ -496,7 +514,7 @@ mod tests {
         live.now() + live.remaining()
     }
 
-    /// Has the leader told of the session by two requests that are answered at once.
+    /// Renews the lease by two requests that are answered at once, the wait apart.
     async fn renew(live: &LiveSession) {
         for _ in 0..2 {
             sleep(3 * SECOND).await;

@@ -16,9 +16,10 @@ use crate::session::breaks::Unsupported;
 use crate::session::lease::Terms;
 use crate::session::live::LiveSession;
 
-/// Why no session was opened, and whether to try again is no use.
+/// Why no session was opened.
 pub(crate) struct NotOpened {
     pub(crate) error: Error,
+    /// Set if no later attempt can open a session either.
     pub(crate) last: Option<SessionEnd>,
 }
 
@@ -69,8 +70,10 @@ pub(crate) async fn open(
     )))
 }
 
-/// Asks for a session until a definite answer comes. Returns it with the time of its request, and
-/// notes the last failure in `seen`.
+/// Requests a session until a definite answer comes.
+///
+/// Returns the session and the time of its request. The time is `None` if the session was opened
+/// earlier. Notes the last failure in `seen`.
 async fn connect(
     ensemble: &Arc<dyn Ensemble>,
     seen: &mut ServerError,
@@ -87,7 +90,7 @@ async fn connect(
     }
 }
 
-/// Makes sure that the chroot is there: under one that is not, an ensemble passes for empty.
+/// Checks that the chroot exists. Under a missing chroot, an ensemble looks empty.
 pub(crate) async fn check_chroot(ensemble: &dyn Ensemble, live: &LiveSession) -> Result<(), Error> {
     let chroot = ensemble.chroot();
     let (false, Ok(server)) = (chroot == "/", live.server()) else {
@@ -97,12 +100,12 @@ pub(crate) async fn check_chroot(ensemble: &dyn Ensemble, live: &LiveSession) ->
         Err(error) if error.is(Refusal::NoNode) => Err(Error::MissingChroot {
             chroot: chroot.to_owned(),
         }),
-        // What else is wrong, the first recipe is told.
+        // The first acquisition reports any other error.
         _ => Ok(()),
     }
 }
 
-/// How the lease is counted in a session that was granted this timeout.
+/// The terms of the lease in a session that was granted this timeout.
 fn terms(
     ensemble: &dyn Ensemble,
     options: &ConnectOptions,

@@ -1,4 +1,4 @@
-//! The znodes that a session owns, as far as this process knows.
+//! The znodes that a session owns, as far as this process knows them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,11 +9,11 @@ use crate::server::ensemble::{Operation, ServerSession};
 use crate::server::error::ServerError;
 use crate::sync::lock;
 
-/// The list of a session's own znodes.
+/// The list of the znodes that a session owns.
 #[derive(Debug, Default)]
 pub(crate) struct OwnZnodes(Mutex<BTreeMap<Arc<str>, Keepers>>);
 
-/// How many keep one znode on the list.
+/// The entries of one znode in the list.
 #[derive(Debug)]
 struct Keepers {
     number: usize,
@@ -23,13 +23,13 @@ struct Keepers {
 /// A znode of the session.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnZnode {
-    /// Its path. If it ends with `-`, the path is the beginning of one that the server completes.
+    /// The path of the znode. If it ends with `-`, the server appends a number to it.
     pub(crate) path: Arc<str>,
-    /// The condition under which it may be deleted, if other sessions create znodes of this name.
+    /// The condition for the deletion, if other sessions create znodes of the same name.
     pub(crate) demand: Option<Operation>,
 }
 
-/// An entry in the list. Dropped, it is struck off.
+/// An entry in the list. A drop removes the entry.
 #[derive(Debug)]
 pub(crate) struct Listed {
     znodes: Arc<OwnZnodes>,
@@ -49,7 +49,7 @@ impl OwnZnodes {
         lock(&self.0).is_empty()
     }
 
-    /// All of them, at this moment.
+    /// All znodes that are listed now.
     pub(crate) fn all(&self) -> Vec<OwnZnode> {
         let znodes = lock(&self.0);
         let own = znodes.iter().map(|(path, keepers)| OwnZnode {
@@ -72,13 +72,14 @@ impl Drop for Listed {
     }
 }
 
-/// Deletes the znodes of a session that is being closed, each once. The end of the session deletes
-/// what this cannot.
+/// Deletes the znodes of a session that is being closed.
+///
+/// Does not retry. The end of the session deletes the znodes that are left.
 pub(crate) async fn delete_all(server: &dyn ServerSession, znodes: &[OwnZnode]) {
     let deletions = znodes.iter().map(|znode| delete(server, znode));
     let results = join_all(deletions).await;
     for error in results.into_iter().filter_map(Result::err) {
-        tracing::debug!(%error, "a znode was not deleted as its session was closed");
+        tracing::debug!(%error, "a znode was not deleted when its session was closed");
     }
 }
 

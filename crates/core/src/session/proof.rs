@@ -1,9 +1,9 @@
-//! The proof that a connection serves this very session.
+//! The proof that a connection serves this session and no other.
 //!
-//! Some servers answer a reconnect with a new session, and the client takes it over in silence:
-//! ClickHouse Keeper does so at every reconnect. The znodes of the old session stand until its
-//! timeout, so reading one proves nothing. Creating an ephemeral znode does: the reply names the
-//! session that owns it.
+//! Some servers answer a reconnect with a new session. ClickHouse Keeper does so at every
+//! reconnect. The client library adopts the new session without an error. The znodes of the old
+//! session stand until its timeout, so a read of such a znode proves nothing. A create of an
+//! ephemeral znode proves the session: the reply names the session that owns the znode.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,19 +15,27 @@ use crate::server::ensemble::{CreateMode, ServerSession};
 use crate::server::error::{Refusal, ServerError};
 use crate::session::live::LiveSession;
 
-/// What its name ends with. No recipe of ours counts it. Libraries that take every child for a
-/// contender of a lock find the last in the queue.
+/// The end of the name of the proof's znode.
+///
+/// No recipe of this workspace counts the znode as a contender. If another library counts every
+/// child as a contender, the znode is the last in that library's queue.
 const SUFFIX: &str = "session-lock-2147483647";
 
-/// Creates an ephemeral znode, deletes it, and looks at its owner.
+/// Creates and deletes an ephemeral znode, and checks which session owned it.
 ///
-/// At the root, where it is in nobody's way, or else beside one of the session's own znodes. Costs
-/// two requests, sent together; two more for each directory that refuses the znode. If none takes
-/// it, the lease runs out.
+/// The root is tried first: no recipe uses it. Then each directory with a znode of the session is
+/// tried. If all directories refuse the znode, the result is `Ok`, but the session is not proven,
+/// and the lease is not renewed.
+///
+/// | | requests | round trips | watches |
+/// |---|---|---|---|
+/// | the proof | 2 | 1 | 0 |
+/// | each directory that refuses the znode | 2 more | 1 more | 0 |
 ///
 /// # Errors
 ///
-/// [`ServerError::SessionOver`] if the connection serves another session.
+/// [`ServerError::SessionOver`] if the connection serves another session. The error of the create
+/// if no answer came.
 pub(crate) async fn prove(
     live: Arc<LiveSession>,
     server: Arc<dyn ServerSession>,
@@ -48,16 +56,16 @@ pub(crate) async fn prove(
         match created {
             Ok(created) => return live.created(sent, created.stat.ephemeral_owner),
             Err(ServerError::Refused(refusal)) => {
-                tracing::debug!(directory, %refusal, "no proof of the session here");
+                tracing::debug!(directory, %refusal, "the directory refuses the proof");
             }
             Err(error) => return Err(error),
         }
     }
-    tracing::warn!(session = %live.id(), "no directory takes the proof of the session");
+    tracing::warn!(session = %live.id(), "every directory refuses the proof of the session");
     Ok(())
 }
 
-/// Deletes the proof in the background, until the server has answered.
+/// Deletes the proof's znode in the background, and retries until the server has answered.
 fn delete_later(live: &Arc<LiveSession>, path: &str) {
     let path: Arc<str> = path.into();
     let listed = live.own_znodes().list(path.clone(), None);
@@ -69,7 +77,7 @@ fn delete_later(live: &Arc<LiveSession>, path: &str) {
             match server.delete(&path).await {
                 Err(ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled)) => {}
                 Err(error) if !error.is(Refusal::NoNode) => {
-                    tracing::debug!(%path, %error, "the proof was not deleted");
+                    tracing::debug!(%path, %error, "the znode of the proof was not deleted");
                     return;
                 }
                 _ => return,
@@ -80,12 +88,12 @@ fn delete_later(live: &Arc<LiveSession>, path: &str) {
     });
 }
 
-/// A new path for a znode of the session in the directory.
+/// A new path for a proof's znode in the directory.
 pub(crate) fn path_in(live: &LiveSession, directory: &str) -> String {
     format!("{directory}/{}", live.identity().name(SUFFIX))
 }
 
-/// Empty for a child of the root.
+/// The directory of a path. Empty for a child of the root.
 pub(crate) fn directory_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }

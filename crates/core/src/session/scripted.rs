@@ -1,4 +1,4 @@
-//! A session with a server that does as a unit test says, by tokio's clock.
+//! A session with a scripted server for unit tests, by tokio's clock.
 
 use std::future::{pending, ready};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -24,14 +24,14 @@ use crate::sync::lock;
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_secs(2);
 
-/// How long the lease runs after the sending of a contact that counts.
+/// How long the lease runs after the sending of a confirmed contact.
 pub(crate) const LEASE: Duration = Duration::from_millis(8_750);
 
-/// The session 1, and the ensemble that it is a session with.
+/// A scripted ensemble and its session, which has the id 1.
 #[derive(Debug)]
 pub(crate) struct Scripted {
     began: Instant,
-    /// How long after the request an answer comes.
+    /// The time between a request and its answer.
     answers_after: Duration,
     /// The session that the connection serves.
     serves: AtomicI64,
@@ -39,16 +39,16 @@ pub(crate) struct Scripted {
     connection: watch::Sender<u64>,
     /// When each sync was sent.
     syncs: Mutex<Vec<Duration>>,
-    /// How long the process stands still at its next look at the clock but one.
+    /// The pauses before the next two readings of the clock.
     pause: Mutex<[Duration; 2]>,
-    /// Which operation of a transaction is refused, and why.
+    /// The operation of a transaction that is refused, and the reason.
     refused: Mutex<Option<(usize, Refusal)>>,
-    /// By which transaction the znode that is read at any path was created and last written to.
+    /// The `czxid` and the `mzxid` of the znode that is read at any path.
     shown: Mutex<Option<(i64, i64)>>,
 }
 
 impl Scripted {
-    /// The session, opened at this moment, and its server, which answers after so long.
+    /// Opens a session now. Its server answers each request after `answers_after`.
     pub(crate) fn open(answers_after: Duration) -> (Arc<LiveSession>, Arc<Scripted>) {
         let scripted = Arc::new(Scripted {
             began: Instant::now(),
@@ -73,28 +73,28 @@ impl Scripted {
         (Arc::new(live), scripted)
     }
 
-    /// Puts the client on another connection, which serves this session.
+    /// Puts the client on another connection, which serves the session of this id.
     pub(crate) fn reconnect(&self, session: i64) {
         self.serves.store(session, Ordering::Relaxed);
         self.connection.send_modify(|number| *number += 1);
     }
 
-    /// Whether a sync was sent at this moment.
+    /// True if a `sync` was sent at this time.
     pub(crate) fn has_sent(&self, at: Duration) -> bool {
         lock(&self.syncs).contains(&at)
     }
 
-    /// Has the process stand still for so long between its next two looks at the clock.
+    /// Pauses the process between its next two readings of the clock.
     pub(crate) fn pause_between_looks(&self, pause: Duration) {
         *lock(&self.pause) = [Duration::ZERO, pause];
     }
 
-    /// Has transactions refused for this operation of theirs.
+    /// Refuses transactions at this operation.
     pub(crate) fn refuse(&self, operation: usize, refusal: Refusal) {
         *lock(&self.refused) = Some((operation, refusal));
     }
 
-    /// Has a znode read at any path, created and last written to by these transactions.
+    /// Shows a znode with these transaction ids at every path.
     pub(crate) fn show(&self, czxid: i64, mzxid: i64) {
         *lock(&self.shown) = Some((czxid, mzxid));
     }
@@ -109,7 +109,7 @@ impl Scripted {
         Some((Vec::new(), stat))
     }
 
-    /// Of a znode that was created just now.
+    /// The metadata of a znode that was just created.
     fn stat(&self) -> Stat {
         Stat {
             czxid: 1,
@@ -127,7 +127,7 @@ impl Scripted {
     }
 
     fn answer<T: Send + 'static>(&self, answer: T) -> Reply<'static, T> {
-        // From the request on, not from when somebody waits for the answer.
+        // The time counts from the request, not from the first poll of the reply.
         let answered = sleep(self.answers_after);
         async move {
             answered.await;

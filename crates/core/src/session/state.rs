@@ -5,19 +5,20 @@ use std::fmt;
 use crate::server::ensemble::SessionId;
 use crate::server::error::SessionEnd;
 
-/// How it stands with a [`Session`].
+/// The state of a [`Session`](crate::Session).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SessionState {
     /// This ZooKeeper session is open, and its server answers.
     Connected(SessionId),
-    /// No answer comes, from the server or through it from its leader; this ZooKeeper session may
-    /// live on.
+    /// The server does not answer, or its leader does not answer it. This ZooKeeper session may
+    /// still be alive.
     Suspended(SessionId),
-    /// There is no ZooKeeper session, and one is being opened: the first, or the next after one that
-    /// has expired.
+    /// No ZooKeeper session is open, and one is being opened.
+    ///
+    /// It is the first session, or the next session after an expired one.
     Opening,
-    /// There will be no further ZooKeeper session.
+    /// No further ZooKeeper session will be opened.
     Over(SessionEnd),
 }
 
@@ -25,9 +26,11 @@ impl fmt::Display for SessionState {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SessionState::Connected(id) => write!(formatter, "connected in session {id}"),
-            SessionState::Suspended(id) => write!(formatter, "no answer comes in session {id}"),
+            SessionState::Suspended(id) => write!(formatter, "no server answers in session {id}"),
             SessionState::Opening => formatter.write_str("a session is being opened"),
-            SessionState::Over(end) => write!(formatter, "no session any more: {end}"),
+            SessionState::Over(end) => {
+                write!(formatter, "no session will be opened any more: {end}")
+            }
         }
     }
 }

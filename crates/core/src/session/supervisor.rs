@@ -1,4 +1,4 @@
-//! The task that keeps a session handle: one ZooKeeper session after the other.
+//! The task behind a session handle: it keeps one ZooKeeper session after another.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Keeps this session, if there is one yet, and each session after it.
+    /// Keeps `live`, if a session is open already, and each session after it.
     pub(crate) async fn run(mut self, live: Option<Arc<LiveSession>>) {
         let end = self.keep_each(live).await;
         self.current.send_replace(Current::Over(end));
@@ -47,12 +47,12 @@ impl Supervisor {
                     Err(end) => return end,
                 },
             };
-            // If the runtime goes down, this goes with it, and nobody is left to keep the session.
+            // If the runtime shuts down, this task is dropped, and the session must end with it.
             let kept = EndedUnlessKept(live.clone());
             let end = self.keep(&live).await;
             drop(kept);
-            tracing::info!(session = %live.id(), %end, "ZooKeeper session over");
-            // Servers that no longer take the session's own identity may take it without.
+            tracing::info!(session = %live.id(), %end, "the ZooKeeper session is over");
+            // Servers that now refuse the session's own identity may accept a session without it.
             if !matches!(end, SessionEnd::Expired | SessionEnd::AuthenticationFailed) {
                 return end;
             }
@@ -62,7 +62,7 @@ impl Supervisor {
         }
     }
 
-    /// Opens the next session, after one that came to this end, and tells of it.
+    /// Opens the next session and publishes it. `before` is the end of the session before.
     async fn open_next(&mut self, before: SessionEnd) -> Result<Arc<LiveSession>, SessionEnd> {
         let live = self.reopen(before).await?;
         self.current.send_replace(Current::Live(live.clone()));
@@ -70,7 +70,7 @@ impl Supervisor {
         Ok(live)
     }
 
-    /// Tries to open a session until one is open, or none ever can be.
+    /// Tries to open a session until one is open or none can be opened.
     async fn reopen(&mut self, before: SessionEnd) -> Result<Arc<LiveSession>, SessionEnd> {
         let mut backoff = Backoff::up_to(Duration::from_secs(5));
         loop {
@@ -88,7 +88,7 @@ impl Supervisor {
             };
             match opened {
                 Ok(live) => return Ok(live),
-                // A client that was connected elsewhere cannot be connected again.
+                // A client that the user has connected cannot be connected again.
                 Err(NotOpened {
                     last: Some(SessionEnd::Closed),
                     ..
@@ -99,17 +99,17 @@ impl Supervisor {
                     last: Some(end), ..
                 }) => return Err(end),
                 Err(NotOpened { error, last: None }) => {
-                    tracing::warn!(%error, "no new ZooKeeper session yet");
+                    tracing::warn!(%error, "no new ZooKeeper session could be opened yet");
                 }
             }
         }
     }
 
-    /// Keeps one ZooKeeper session until its end, and tells how it stands.
+    /// Keeps one ZooKeeper session until its end, and publishes its state.
     async fn keep(&mut self, live: &Arc<LiveSession>) -> SessionEnd {
         let server = match live.server() {
             Ok(server) => server,
-            // Somebody has been told so already.
+            // The session has ended already.
             Err(_) => return live.ended().await,
         };
         let mut states = server.states();
@@ -147,10 +147,11 @@ impl Supervisor {
     }
 }
 
-/// Waits until the server has been told that the session is closed, at most for its timeout.
+/// Waits until the server is told of the close, for at most the session timeout.
 ///
-/// It is told once nobody has the server side any more. An attempt that is parked half-way keeps
-/// it, and with it the session: then its znodes are deleted instead, one by one.
+/// The client closes the session when the last reference to the server side is dropped. An attempt
+/// that is not polled keeps its reference. If a reference is left after a probe interval, the
+/// znodes of the session are deleted one by one instead.
 async fn close(
     live: &Arc<LiveSession>,
     server: Weak<dyn ServerSession>,
@@ -179,12 +180,14 @@ async fn close(
         }
     };
     if timeout(live.timeout(), either).await.is_err() {
-        tracing::warn!(session = %live.id(), "the server was not told of the close");
+        tracing::warn!(session = %live.id(), "the server did not confirm the close in time");
     }
 }
 
-/// Ends a session on this side when it is no longer kept, so that all who wait in it are told, also
-/// in other runtimes. Does nothing where it has ended already.
+/// Ends a session on this side when its supervisor no longer keeps it.
+///
+/// All waiters of the session are told, also in other runtimes. Does nothing if the session has
+/// ended already.
 struct EndedUnlessKept(Arc<LiveSession>);
 
 impl Drop for EndedUnlessKept {
@@ -193,7 +196,9 @@ impl Drop for EndedUnlessKept {
     }
 }
 
-/// Waits until the lease lapses, and takes note of it; for ever where it already has.
+/// Waits until the lease lapses, and counts the lapse.
+///
+/// Waits for ever if the lease has lapsed already.
 async fn lapse(live: &LiveSession) {
     loop {
         let (_, lapsed) = live.look_at_lease();
@@ -207,8 +212,8 @@ async fn lapse(live: &LiveSession) {
     }
 }
 
-/// Resolves when the session is to be closed: on request, or since nobody has it any more.
+/// Resolves on a request to close, or after the last handle is dropped.
 async fn closed(closing: &mut watch::Receiver<bool>) {
-    // An error means that the last handle has gone.
+    // An error means that the last handle was dropped.
     let _ = closing.wait_for(|close| *close).await;
 }
