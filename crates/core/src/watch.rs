@@ -1,4 +1,4 @@
-//! What a session watches: within a budget, else by looking from time to time.
+//! The watches of a session: within a budget, and by reading from time to time beyond it.
 
 pub(crate) mod budget;
 pub(crate) mod sweep;

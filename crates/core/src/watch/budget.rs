@@ -1,13 +1,13 @@
-//! How much a session may watch.
+//! The watch budget: how many bytes of paths a session may watch.
 //!
-//! At a reconnect the client library tells the server all watched paths anew. If they are more
-//! than 128 KiB, it does so in several requests, whose answers it confuses, and the session is
-//! lost after some reconnects (zookeeper-client 0.11.2). So each session counts the bytes of the
-//! paths that it watches, and a watcher that finds no room has the path looked at by the
-//! [sweep](crate::watch::sweep) instead.
+//! At a reconnect, the client library sends all watched paths to the server. If the paths are
+//! longer than 128 KiB, the library sends several requests and confuses their answers. The session
+//! is then lost after some reconnects (zookeeper-client 0.11.2). So each session counts the bytes
+//! of the paths that it watches. If the budget is used up, the [sweep](crate::watch::sweep) reads
+//! the znode instead.
 //!
-//! The client tells the server each path once for each kind of watch, however many wait for it.
-//! So a path counts once for each kind, too.
+//! The client library sends each path once for each kind of watch, for any number of watchers. So
+//! the budget, too, counts a path once for each kind.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -17,34 +17,34 @@ use tokio::sync::Notify;
 use crate::session::live::{Attachment, LiveSession};
 use crate::sync::lock;
 
-/// The whole room, which leaves some below the client's limit for requests on their way.
+/// The whole budget. The rest up to the client's limit is for watches that are being set.
 const MOST_BYTES: usize = 96 * 1024;
-/// What only waiters with a single predecessor may use.
+/// The part of the budget that only waiters with a single predecessor may use.
 const FOR_WAITERS_ALONE: usize = MOST_BYTES / 4;
-/// With less room than this, nobody is told to try.
+/// If fewer bytes than this are left, no watcher is woken to try.
 const WORTH_A_TRY: usize = 512;
 
-/// What a watch tells of. A server keeps a list of paths for each.
+/// The kind of a watch. A server keeps one list of paths for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The znode's data, and its deletion.
+    /// The watch is for the znode's data and its deletion.
     Data,
-    /// The znode's creation, data and deletion.
+    /// The watch is for the znode's creation, data and deletion.
     Existence,
-    /// The znode's children.
+    /// The watch is for the znode's children.
     Children,
 }
 
-/// What a watch is for. Each purpose has its share of the room.
+/// The purpose of a watch. Each purpose has its share of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To wait for one contender.
+    /// A waiter waits for one contender.
     Wait,
-    /// To wait for the first of many contenders.
+    /// A waiter waits for the first of several contenders that is deleted.
     Window,
-    /// To learn that a hold's own znode has gone.
+    /// A holder's loss watch waits for the deletion of its own znode.
     Loss,
-    /// To observe who leads.
+    /// An observer watches the leader of an election.
     Observe,
 }
 
@@ -56,7 +56,7 @@ const PURPOSES: [Purpose; 4] = [
 ];
 
 impl Purpose {
-    /// How much may be watched for this purpose.
+    /// The bytes that may be watched for this purpose.
     fn share(self) -> usize {
         match self {
             Purpose::Wait => MOST_BYTES,
@@ -65,7 +65,7 @@ impl Purpose {
         }
     }
 
-    /// How much may be watched in all once something is watched for this purpose.
+    /// The bytes that all purposes may watch when this purpose adds a watch.
     fn most_in_all(self) -> usize {
         match self {
             Purpose::Wait => MOST_BYTES,
@@ -74,7 +74,7 @@ impl Purpose {
     }
 }
 
-/// The room for watched paths in one session.
+/// The watch budget of one session.
 #[derive(Clone)]
 pub(crate) struct WatchBudget {
     shared: Arc<Shared>,
@@ -83,13 +83,13 @@ pub(crate) struct WatchBudget {
 struct Shared {
     chroot: usize,
     used: Mutex<Used>,
-    /// Tells those who wait for room, for each purpose.
+    /// Wakes the watchers that wait for budget, for each purpose.
     freed: [Notify; PURPOSES.len()],
 }
 
 #[derive(Default)]
 struct Used {
-    /// How many watch each path, for each kind and purpose.
+    /// The number of watchers of each path, for each kind and purpose.
     paths: [HashMap<Arc<str>, [u32; PURPOSES.len()]>; 3],
     bytes: usize,
     bytes_for: [usize; PURPOSES.len()],
@@ -126,7 +126,7 @@ impl Used {
         }
     }
 
-    /// How much more may be watched for this purpose; less than nothing if it is too much already.
+    /// The bytes left for this purpose. `None` if more bytes are used than allowed.
     fn left(&self, purpose: Purpose) -> Option<usize> {
         let of_share = purpose
             .share()
@@ -157,13 +157,13 @@ impl WatchBudget {
         }
     }
 
-    /// What a watch on this path takes.
+    /// The bytes that a watch on this path takes.
     fn bytes(&self, path: &str) -> usize {
-        // On the wire each path has its length before it.
+        // A request has the length of each path before the path.
         self.shared.chroot + path.len() + size_of::<i32>()
     }
 
-    /// Reserves room for watches on these paths, if there is room for all of them.
+    /// Reserves budget for watches on all these paths, or for none of them.
     pub(crate) fn try_reserve<'p>(
         &self,
         purpose: Purpose,
@@ -175,7 +175,7 @@ impl WatchBudget {
             .into_iter()
             .map(|(kind, path)| (kind, used.add(kind, path, purpose, self.bytes(path))))
             .collect();
-        // What is watched already takes no more room.
+        // A path that is watched already takes no more bytes.
         let takes_none = before == (used.bytes, used.bytes_for[purpose as usize]);
         if takes_none || used.left(purpose).is_some() {
             return Some(Reserved {
@@ -190,17 +190,16 @@ impl WatchBudget {
         None
     }
 
-    /// Waits until there is room for all of these, or for ever.
+    /// Waits until there is budget for all these watches, and reserves it.
     ///
-    /// Nobody bars others: a watcher that needs more than there is waits on while others are
-    /// served. If there is room for about the same from each, they are served in the order of
-    /// their coming.
+    /// A watcher that needs more than is left does not block other watchers. Watchers with similar
+    /// needs are served in the order of their calls. May wait for ever.
     pub(crate) async fn reserve(&self, purpose: Purpose, wanted: &[(Kind, &str)]) -> Reserved {
         let freed = &self.shared.freed[purpose as usize];
         loop {
             let told = freed.notified();
             if let Some(reserved) = self.try_reserve(purpose, wanted.iter().copied()) {
-                // There may be room for the next one, too.
+                // The rest may be enough for the next watcher.
                 if lock(&self.shared.used).is_worth_a_try(purpose) {
                     freed.notify_one();
                 }
@@ -210,7 +209,7 @@ impl WatchBudget {
         }
     }
 
-    /// Has all try who wait for room, if there is some.
+    /// Wakes all watchers that wait for budget, if some is left.
     pub(crate) fn let_all_try(&self) {
         for purpose in PURPOSES {
             if lock(&self.shared.used).is_worth_a_try(purpose) {
@@ -232,7 +231,7 @@ impl WatchBudget {
     }
 }
 
-/// A part of the room, given back when it is dropped.
+/// A reserved part of the budget. A drop gives it back.
 pub(crate) struct Reserved {
     room: WatchBudget,
     purpose: Purpose,
@@ -240,7 +239,7 @@ pub(crate) struct Reserved {
 }
 
 impl Reserved {
-    /// The part that a watch on this path takes, if it is in here.
+    /// Splits off the part for a watch on this path, if it is reserved here.
     pub(crate) fn take(&mut self, kind: Kind, path: &str) -> Option<Reserved> {
         let here =
             |(its_kind, its_path): &(Kind, Arc<str>)| *its_kind == kind && **its_path == *path;
@@ -252,7 +251,7 @@ impl Reserved {
         })
     }
 
-    /// Counts the same watches for another purpose, if there is room in its share.
+    /// Moves the reservation to another purpose. False if the share of that purpose is too small.
     pub(crate) fn pass_to(&mut self, purpose: Purpose) -> bool {
         let wanted = self.paths.iter().map(|(kind, path)| (*kind, &**path));
         let passed = self.room.try_reserve(purpose, wanted);
@@ -275,7 +274,7 @@ mod tests {
     use super::*;
 
     fn paths(from: usize, number: usize) -> Vec<String> {
-        // Each takes 64 bytes.
+        // Each path takes 64 bytes.
         let path = |place| format!("/{place:058}");
         (from..from + number).map(path).collect()
     }
@@ -344,7 +343,7 @@ mod tests {
         assert!((&mut large).now_or_never().is_none());
         assert!((&mut small).now_or_never().is_none());
         drop(freed);
-        // The first that was told finds too little, and tries again with the others.
+        // `large` was woken and finds too little, so `small` waits until all try again.
         assert!((&mut large).now_or_never().is_none());
         room.let_all_try();
         assert!((&mut small).now_or_never().is_some());

@@ -1,8 +1,8 @@
-//! The sweep: looks at the znodes that a session has no room to watch.
+//! The sweep: reads the znodes for which a session has no watch budget left.
 //!
-//! Watchers without room register a [`Look`]. One task of the session reads all these znodes, each
-//! once and up to a thousand in a request, in each sixth of the session timeout. The task runs only
-//! while there is something to look at.
+//! A watcher without budget registers a [`Look`] at its znode. One task of the session reads all
+//! these znodes in each sixth of the session timeout. It reads each znode once, and up to a
+//! thousand znodes in a request. The task runs only while a look is registered.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -17,36 +17,36 @@ use crate::session::live::{Attachment, LiveSession};
 use crate::sync::lock;
 use crate::watch::budget::WatchBudget;
 
-/// How many znodes are read in one request.
+/// The largest number of znodes in one request.
 const MOST_IN_REQUEST: usize = 1_000;
-/// How much is read in one request: far below what a server accepts, and quickly answered.
+/// The largest number of bytes in one answer, far below a server's limit.
 const MOST_BYTES_IN_REQUEST: usize = 512 * 1024;
-/// How many znodes of each urgency are read in one sweep; if there are more, the next goes on.
+/// The largest number of znodes of each urgency in one sweep. The next sweep reads the rest.
 const MOST_IN_SWEEP: usize = 3_000;
-/// How much data a znode is taken to have before it was read.
+/// The assumed size of a znode's data before the first read.
 const ASSUMED_BYTES: usize = 8 * 1024;
-/// What the answer says of each znode besides its data.
+/// The size of a znode's metadata in an answer.
 const STAT_BYTES: usize = 80;
 
-/// How urgent it is to look at a znode. No number of the later ones delays the earlier.
+/// The urgency of a look. Looks of the second urgency do not delay looks of the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Urgency {
-    /// Somebody waits for its going.
+    /// A waiter waits for the deletion of the znode.
     Waited,
-    /// Somebody wants to know.
+    /// A holder or an observer waits for a change of the znode.
     Other,
 }
 
-/// What was seen of a znode.
+/// The result of a read of a znode.
 #[derive(Clone, Debug)]
 pub(crate) enum Seen {
     Gone,
-    /// With its data if one of those who look wants it.
+    /// The znode exists. The data is empty if no look wants it.
     There(Arc<Node>),
     Refused(Refusal),
 }
 
-/// The znodes of one session that are to be looked at.
+/// The znodes of one session that the sweep reads.
 #[derive(Default)]
 pub(crate) struct Sweep {
     znodes: Mutex<Znodes>,
@@ -55,18 +55,18 @@ pub(crate) struct Sweep {
 #[derive(Default)]
 struct Znodes {
     by_path: BTreeMap<Arc<str>, Znode>,
-    /// The last one that was looked at, for each urgency.
+    /// The path that was last read, for each urgency.
     last: [Option<Arc<str>>; 2],
     is_running: bool,
 }
 
 struct Znode {
-    /// How many look at it, for each urgency.
+    /// The number of looks at the znode, for each urgency.
     looks: [usize; 2],
     wants_data: bool,
-    /// Whether a look has begun that knows nothing of what was seen before.
+    /// True if a look has begun since the last read.
     is_new_to_some: bool,
-    /// How much the answer says of it.
+    /// The size of the znode in an answer.
     bytes: usize,
     seen: watch::Sender<Option<Seen>>,
 }
@@ -83,7 +83,7 @@ impl Default for Znode {
     }
 }
 
-/// A look at one znode, from time to time, until it is dropped.
+/// A request to read one znode in each sweep, until the look is dropped.
 pub(crate) struct Look {
     sweep: Arc<Sweep>,
     path: Arc<str>,
@@ -91,12 +91,12 @@ pub(crate) struct Look {
     seen: watch::Receiver<Option<Seen>>,
 }
 
-/// Has a znode looked at until the look is dropped.
+/// Reads a znode in each sweep, without its data, until the look is dropped.
 pub(crate) fn look_at(live: &Arc<LiveSession>, path: &str, urgency: Urgency) -> Look {
     begin(live, path, urgency, false)
 }
 
-/// Has a znode looked at, and its data read, until the look is dropped.
+/// Reads a znode in each sweep, with its data, until the look is dropped.
 pub(crate) fn read(live: &Arc<LiveSession>, path: &str, urgency: Urgency) -> Look {
     begin(live, path, urgency, true)
 }
@@ -109,7 +109,7 @@ fn begin(live: &Arc<LiveSession>, path: &str, urgency: Urgency, wants_data: bool
     let znode = znodes.by_path.entry(path.clone()).or_default();
     znode.looks[urgency as usize] += 1;
     znode.wants_data |= wants_data;
-    // What was seen before this look may be long over.
+    // The results of reads before this look may be outdated.
     znode.is_new_to_some = true;
     let seen = znode.seen.subscribe();
     let is_running = std::mem::replace(&mut znodes.is_running, true);
@@ -126,12 +126,12 @@ fn begin(live: &Arc<LiveSession>, path: &str, urgency: Urgency, wants_data: bool
 }
 
 impl Look {
-    /// Waits until `is_news` makes something of what is seen.
+    /// Waits until `is_news` returns a value for a result, and returns that value.
     ///
     /// Cancel safe: may be dropped and called again.
     pub(crate) async fn until<T>(&mut self, mut is_news: impl FnMut(&Seen) -> Option<T>) -> T {
         loop {
-            // The sender stays as long as the look does.
+            // The sender cannot be dropped before the look.
             if self.seen.changed().await.is_err() {
                 return std::future::pending().await;
             }
@@ -160,11 +160,12 @@ impl Drop for Look {
     }
 }
 
-/// How long it takes at most until a znode is looked at again, unless there are very many.
+/// The pause between two sweeps. Each sweep reads each znode, unless there are too many.
 pub(crate) fn interval(live: &LiveSession) -> Duration {
     live.timeout() / 6
 }
 
+/// Sweeps until no look is registered.
 async fn run(live: Arc<LiveSession>) {
     let sweep = live.attached::<Sweep>();
     loop {
@@ -190,14 +191,14 @@ impl Attachment for Sweep {
 }
 
 impl Sweep {
-    /// Whether there is nothing to look at, so that the next look has to begin a sweep.
+    /// True if no look is registered. The next look then has to start the task again.
     fn ends(&self) -> bool {
         let mut znodes = lock(&self.znodes);
         znodes.is_running = !znodes.by_path.is_empty();
         !znodes.is_running
     }
 
-    /// What is to be read now, request by request, beginning where the last sweep has ended.
+    /// The paths to read now, split into requests, beginning after the last sweep's last path.
     fn due(&self, urgency: Urgency) -> Vec<Vec<String>> {
         let mut znodes = lock(&self.znodes);
         let is_due = |znode: &Znode| match urgency {
@@ -228,8 +229,9 @@ impl Sweep {
         requests
     }
 
-    /// Reads these, one request after the other, and tells what it sees. `None` if no more is to be
-    /// asked for now.
+    /// Sends the requests one after another, and passes on the results.
+    ///
+    /// `None` if a request failed, so that this sweep must end.
     async fn read(&self, server: &dyn ServerSession, mut requests: Vec<Vec<String>>) -> Option<()> {
         requests.reverse();
         while let Some(mut paths) = requests.pop() {
@@ -243,7 +245,7 @@ impl Sweep {
                     if let [path] = &*paths {
                         self.refused(path, refusal);
                     } else {
-                        // One of them, and nobody knows which.
+                        // The refusal does not name the path that it is about.
                         requests.push(paths.split_off(paths.len() / 2));
                         requests.push(paths);
                     }
@@ -312,7 +314,7 @@ mod tests {
         let path = |place: usize| Arc::from(format!("/{place:06}"));
         for place in 0..7_000 {
             let znode = Znode {
-                // Some are waited for, and looked at in each sweep.
+                // Each hundredth znode has a waiter, and is read in each sweep.
                 looks: [usize::from(place % 100 == 0), 1],
                 bytes: STAT_BYTES,
                 ..Znode::default()

@@ -1,8 +1,9 @@
-//! Watches that are dropped before they have seen anything.
+//! Removes watches that are dropped before they have fired.
 //!
-//! The client library takes such a watch off at the server. If that request breaks the connection
-//! again and again, watches are kept until they see something. Connections also break for other
-//! reasons: so now and then, ever more rarely, one watch is taken off again to see what happens.
+//! The client library removes such a watch from the server. If this request breaks the connection
+//! three times in a row, the session keeps its watches until they fire. Connections also break for
+//! other reasons. So the session removes one watch as a trial from time to time. The pause between
+//! two trials grows.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,20 +18,20 @@ use crate::session::live::{Attachment, LiveSession};
 use crate::sync::lock;
 use crate::watch::budget::{Kind, Reserved};
 
-/// How the watches of one ZooKeeper session are taken off.
+/// The removal of watches in one ZooKeeper session.
 pub(crate) struct Unwatching {
     breaks: Arc<Breaks>,
-    /// The last watch that was taken off, until a later request has been answered.
+    /// The last removal of a watch, until a later request was answered.
     asked: Mutex<Option<Asked>>,
-    /// How many watch each path. The client takes a watch off when the last of them goes.
+    /// The number of watchers of each path. The client removes a watch with its last watcher.
     watching: Mutex<HashMap<Watched, usize>>,
-    /// How many watches are kept though nobody waits for them.
+    /// The number of watches that are kept without a watcher.
     kept: AtomicUsize,
-    /// Tells a watch that is kept to go.
+    /// Wakes a kept watch to be removed.
     let_go: Notify,
 }
 
-/// A path, and whether its children are watched or the znode itself.
+/// A watched path. The watch is on the children or on the znode itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Watched {
     path: Arc<str>,
@@ -56,8 +57,9 @@ impl Attachment for Unwatching {
         }
     }
 
-    /// Takes one of the kept watches off if a trial is due, or all of them once a trial has broken
-    /// nothing.
+    /// Removes one kept watch if a trial is due.
+    ///
+    /// Removes all kept watches after a trial that has broken no connection.
     fn tick(&self, live: &Arc<LiveSession>, _server: &Arc<dyn ServerSession>) {
         if self.kept.load(Ordering::Relaxed) == 0 {
             return;
@@ -69,19 +71,19 @@ impl Attachment for Unwatching {
         }
     }
 
-    /// Counts the break, if the connection has broken.
+    /// Counts the break if the connection has broken since the last removal.
     fn ended(&self) {
         lock(&self.asked).take();
     }
 }
 
 impl Unwatching {
-    /// Notes that a watch is about to be taken off.
+    /// Notes that the client is about to remove a watch.
     fn asks(&self, server: &dyn ServerSession) {
         *lock(&self.asked) = Some(self.breaks.asked(server));
     }
 
-    /// True if watches are to be kept.
+    /// True if watches must be kept until they fire.
     fn keeps(&self) -> bool {
         self.settle(&mut lock(&self.asked));
         self.breaks.are_too_many()
@@ -98,13 +100,13 @@ impl Unwatching {
     }
 }
 
-/// A watch with its room, which it gives back when it has seen something or is dropped.
+/// A watch that has not fired. It gives its budget back when it fires or is dropped.
 pub(crate) struct Unfired {
     watch: Option<Watch>,
     place: Option<Place>,
 }
 
-/// What a watch takes in its session.
+/// The budget and the count that a watch takes in its session.
 struct Place {
     live: Arc<LiveSession>,
     unwatching: Arc<Unwatching>,
@@ -151,7 +153,7 @@ impl Unfired {
         }
     }
 
-    /// Resolves when the watch has seen something.
+    /// Resolves when the watch fires.
     pub(crate) async fn event(mut self) -> Event {
         let event = match &mut self.watch {
             Some(watch) => watch.await,
@@ -183,14 +185,14 @@ impl Drop for Unfired {
     }
 }
 
-/// Keeps a watch until it sees something or is let go.
+/// Keeps a watch until it fires or is woken to be removed.
 async fn keep(watch: Watch, place: Place) {
     let unwatching = &*place.unwatching;
     let _kept = Kept::new(&unwatching.kept);
     tokio::select! {
         _ = watch => {}
         () = unwatching.let_go.notified() => {
-            // Others may have come to watch the path.
+            // The path may have got other watchers, and then the client removes no watch.
             match place.live.server() {
                 Ok(server) if unwatching.is_last(&place.watched) => unwatching.asks(&*server),
                 _ => {}
@@ -199,7 +201,7 @@ async fn keep(watch: Watch, place: Place) {
     }
 }
 
-/// Counts a watch that is kept.
+/// Counts a kept watch until it is dropped.
 struct Kept<'a>(&'a AtomicUsize);
 
 impl Kept<'_> {

@@ -1,4 +1,4 @@
-//! Watches that stay within what a session may watch.
+//! Reads with a watch, within the watch budget of a session.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::watch::sweep;
 use crate::watch::sweep::{Look, Seen, Urgency};
 use crate::watch::unwatch::Unfired;
 
-/// Reads with a watch, as far as the session has room for watches.
+/// Reads with a watch, within the watch budget of the session.
 ///
-/// Without room, the znode is looked at from time to time, and what is returned in place of the
-/// watch resolves when there may be something new: the caller looks again.
+/// If the budget is used up, the session reads the znode from time to time instead. The returned
+/// [`Watch`] then resolves when the znode may have changed, and the caller has to read it again.
 pub struct Watching {
     live: Arc<LiveSession>,
     server: Arc<dyn ServerSession>,
@@ -27,7 +27,7 @@ pub struct Watching {
 }
 
 impl Session {
-    /// The present ZooKeeper session's server side, for an observer.
+    /// The server side of the current ZooKeeper session, for an observer.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Watching {
         &*self.server
     }
 
-    /// As [`ServerSession::get_and_watch`].
+    /// Reads a znode, and watches for its change: [`ServerSession::get_and_watch`].
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl Watching {
             let (data, stat, watch) = self.server.get_and_watch(path).await?;
             return Ok((data, stat, self.keeping(Kind::Data, path, watch, room)));
         }
-        // Begun before the read, so that no change falls between the two.
+        // The look begins before the read, so that no change between the two is missed.
         let urgency = match self.purpose {
             Purpose::Wait | Purpose::Window => Urgency::Waited,
             Purpose::Loss | Purpose::Observe => Urgency::Other,
@@ -87,7 +87,7 @@ impl Watching {
         Ok((data, stat, unwatched.changed(look).boxed()))
     }
 
-    /// As [`ServerSession::list_and_watch`].
+    /// Lists a znode's children, and watches them: [`ServerSession::list_and_watch`].
     ///
     /// # Errors
     ///
@@ -101,7 +101,10 @@ impl Watching {
         Ok((names, self.pause()))
     }
 
-    /// As [`ServerSession::exists_and_watch`], of a znode that was not there just now.
+    /// Watches for the creation of a znode: [`ServerSession::exists_and_watch`].
+    ///
+    /// The caller has just seen that the znode does not exist. Without budget, this does not read
+    /// the znode again.
     ///
     /// # Errors
     ///
@@ -123,7 +126,7 @@ impl Watching {
         budget.try_reserve(self.purpose, [(kind, path)])
     }
 
-    /// Until it is worth a request to look again.
+    /// Resolves after two sweep intervals, when the caller should read again.
     fn pause(&self) -> Watch {
         let (live, pause) = (self.live.clone(), 2 * sweep::interval(&self.live));
         async move {
@@ -136,18 +139,19 @@ impl Watching {
     }
 }
 
-/// A znode that there was no room to watch.
+/// A znode for which no watch budget was left.
 struct Unwatched {
     live: Arc<LiveSession>,
     purpose: Purpose,
     path: String,
-    /// The transaction that has left it as it is known.
+    /// The transaction that last set the data that the caller has read.
     mzxid: i64,
 }
 
 impl Unwatched {
-    /// Resolves when the znode is no more as it is known, which the look tells, or a watch once
-    /// there is room for one.
+    /// Resolves when the znode is deleted or its data differs from the caller's data.
+    ///
+    /// The look notices the change, or a watch once there is budget for a watch.
     async fn changed(self, mut look: Look) -> Event {
         let budget = self.live.attached::<WatchBudget>();
         let wanted = [(Kind::Data, self.path.as_str())];
@@ -157,7 +161,7 @@ impl Unwatched {
             event = self.seen(&mut look) => return event,
             room = budget.reserve(self.purpose, &wanted) => room,
         };
-        // Let go of before the watch is waited for: it would keep the session open.
+        // The reference is dropped before the wait, because it keeps the session open.
         let Ok(server) = self.live.server() else {
             return Event::SessionEnded(self.live.ended().await);
         };
@@ -169,7 +173,7 @@ impl Unwatched {
                 keeping(&self.live, Kind::Data, &self.path, watch, Some(room)).await
             }
             Err(error) if error.is(Refusal::NoNode) => Event::Deleted,
-            // What was refused, the caller learns when it looks again.
+            // The caller gets the refusal when it reads again.
             _ => Event::DataChanged,
         }
     }
@@ -184,7 +188,7 @@ impl Unwatched {
     }
 }
 
-/// A watch that gives its room back when it has resolved or is dropped.
+/// A watch that gives its budget back when it has resolved or is dropped.
 pub(crate) fn keeping(
     live: &Arc<LiveSession>,
     kind: Kind,
@@ -214,7 +218,7 @@ mod tests {
     use super::*;
     use crate::session::scripted::{Scripted, TIMEOUT};
 
-    /// Longer than what a session has room for.
+    /// A path that is longer than the whole watch budget.
     fn long_path() -> String {
         "/a".repeat(100_000)
     }
