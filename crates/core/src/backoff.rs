@@ -1,4 +1,4 @@
-//! How long to wait before trying again.
+//! The wait before a retry.
 
 use std::time::Duration;
 
@@ -10,11 +10,12 @@ pub(crate) const FIRST: Duration = Duration::from_millis(20);
 pub(crate) struct Backoff {
     next: Duration,
     most: Duration,
-    /// How many times there is no wait yet.
+    /// How many retries come without a wait before the first wait.
     free: u32,
 }
 
 impl Backoff {
+    /// Waits that double until they reach `most`.
     pub(crate) fn up_to(most: Duration) -> Backoff {
         Backoff {
             next: FIRST.min(most),
@@ -23,7 +24,9 @@ impl Backoff {
         }
     }
 
-    /// For what may well happen so many times in a row without anything being wrong.
+    /// The same after `free` retries without a wait.
+    ///
+    /// For an event that is normal if it happens only a few times in a row.
     pub(crate) fn after(free: u32, most: Duration) -> Backoff {
         Backoff {
             free,
@@ -31,14 +34,14 @@ impl Backoff {
         }
     }
 
-    /// Whether it has not waited yet.
+    /// True if no wait has begun yet.
     pub(crate) fn is_new(&self) -> bool {
         self.next == FIRST.min(self.most)
     }
 
-    /// Waits for as long as it is this time.
+    /// Waits before the next retry.
     ///
-    /// Cancel safe; a wait that was cut short counts.
+    /// Cancel safe. A wait that is dropped counts.
     pub(crate) async fn wait(&mut self) {
         if let Some(left) = self.free.checked_sub(1) {
             self.free = left;

@@ -1,7 +1,7 @@
-//! What an attempt of a recipe came to when it did not come to a hold.
+//! The error of a failed attempt.
 //!
-//! [`ServerError`] is the outcome of one request. [`Error`] is the outcome of an attempt: it names
-//! the path, the session and the cause.
+//! [`ServerError`] is the error of one request. [`Error`] is the error of an attempt. It names the
+//! path, the session and the cause.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,144 +11,147 @@ use crate::invalid_input::InvalidInput;
 use crate::server::ensemble::SessionId;
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 
-/// What an attempt of a recipe came to, when it did not come to a hold.
+/// The error of an operation of a recipe, such as a failed attempt to acquire.
 ///
-/// Three [kinds](Self::kind) want three answers: *this attempt failed* ([`InvalidInput`](Self::InvalidInput),
-/// [`Refused`](Self::Refused), [`OtherRecipe`](Self::OtherRecipe),
-/// [`DeadlineElapsed`](Self::DeadlineElapsed), [`ContenderDeleted`](Self::ContenderDeleted)), the session lives and one may try again; *the
-/// session is over* ([`SessionOver`](Self::SessionOver), [`Connect`](Self::Connect)), all that
-/// was held in it is lost; *the outcome is unknown* ([`OutcomeUnknown`](Self::OutcomeUnknown)).
-/// Whatever the error, nothing is left in the queue: where the server could not be told at once,
-/// the session goes on telling it in the background.
+/// There are three [kinds](Self::kind) of errors:
+///
+/// * [`ErrorKind::AttemptFailed`]: the attempt failed. The session is alive, and you may try again.
+/// * [`ErrorKind::SessionOver`]: the session is over, or was never opened. All its holds are lost.
+/// * [`ErrorKind::OutcomeUnknown`]: no answer came. The server may or may not have applied the
+///   request.
+///
+/// A failed attempt leaves no contender in the queue. If the contender's znode cannot be deleted
+/// at once, the session deletes it in the background.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What was asked for makes no sense; nothing was sent.
+    /// An argument is not valid. Nothing was sent.
     #[error(transparent)]
     InvalidInput(#[from] InvalidInput),
 
-    /// No session could be opened: not within the connection timeout, or not at all.
+    /// No session was opened within the connection timeout, or none can be opened.
     #[error("no ZooKeeper session with {address} after {tried_for:.1?}: {cause}")]
     Connect {
         /// The hosts that were tried.
         address: String,
-        /// How long they were tried.
+        /// How long the hosts were tried.
         tried_for: Duration,
-        /// What keeps this process from them, with the hosts that it was seen at.
+        /// Why each host cannot be reached, if this is known.
         #[source]
         cause: Arc<dyn std::error::Error + Send + Sync>,
     },
 
-    /// The connect string names a chroot that is not there.
+    /// The chroot of the connect string does not exist.
     ///
-    /// It is not created on the way: a mistyped one would pass for an empty ensemble.
+    /// A session does not create its chroot: a mistyped chroot would look like an empty ensemble.
     #[error("the chroot {chroot} does not exist: create it, or correct the connect string")]
     MissingChroot {
-        /// The chroot, as the connect string has it.
+        /// The chroot of the connect string.
         chroot: String,
     },
 
-    /// The server refused; nothing was changed.
+    /// The server refused the request. Nothing was changed.
     #[error("{path}: {refusal} (session {session})")]
     Refused {
-        /// The znode in question.
+        /// The path of the znode.
         path: String,
-        /// The session that asked.
+        /// The session that sent the request.
         session: SessionId,
-        /// What the server said.
+        /// The server's reason.
         refusal: Refusal,
     },
 
-    /// Another recipe queues at the same path: each would grant as if the other were not there.
-    #[error("{path}: {child} contends for {recipe} there: one path, one recipe")]
+    /// Another recipe uses the same path. The two recipes would not exclude each other.
+    #[error("{path}: {child} is a contender of {recipe}: use another path for each recipe")]
     OtherRecipe {
         /// The recipe's path.
         path: String,
-        /// The contender of the other recipe.
+        /// The name of the other recipe's contender.
         child: String,
         /// The other recipe.
         recipe: &'static str,
     },
 
-    /// The deadline passed before the recipe could be held.
+    /// The deadline passed before the recipe was acquired.
     #[error("{path}: not acquired within {timeout:?}")]
     DeadlineElapsed {
         /// The recipe's path.
         path: String,
-        /// How long the attempt was given.
+        /// The time limit of the attempt.
         timeout: Duration,
     },
 
-    /// The contender's own znode was deleted by somebody else while it waited.
+    /// Another client deleted the contender's znode while the contender waited.
     ///
-    /// Its place in the queue is gone. Acquiring anew means the end of the queue, and is for the
-    /// caller to decide.
+    /// The place in the queue is lost. A new attempt begins at the end of the queue, so this error
+    /// does not lead to an automatic retry.
     #[error(
-        "{path}: deleted by somebody else, so the place in the queue is lost (session {session})"
+        "{path}: another client deleted this znode, so the place in the queue is lost \
+         (session {session})"
     )]
     ContenderDeleted {
-        /// The contender's znode.
+        /// The path of the contender's znode.
         path: String,
-        /// The session that it belonged to.
+        /// The session of the contender.
         session: SessionId,
     },
 
-    /// The session is over, and with it everything that was held or waited for in it.
+    /// The session is over. All its holds are lost, and all its attempts fail.
     #[error("{path}: session {session} is over: {reason}")]
     SessionOver {
-        /// The znode in question.
+        /// The path of the znode.
         path: String,
         /// The session that is over.
         session: SessionId,
-        /// Why.
+        /// Why the session is over.
         reason: SessionEnd,
     },
 
-    /// The [`Session`](crate::Session) has ended for good; nothing was sent.
-    #[error("{path}: there is no session any more: {reason}")]
+    /// The [`Session`](crate::Session) is over for good. Nothing was sent.
+    #[error("{path}: no session is open, and none will be opened: {reason}")]
     NoSession {
         /// The recipe's path.
         path: String,
-        /// Why there will be none.
+        /// Why no session will be opened.
         reason: SessionEnd,
     },
 
-    /// The hold on which something depended had been lost before.
+    /// The operation needs a hold, and the hold was lost before.
     #[error("{path}: {reason} (session {session})")]
     Lost {
-        /// The hold's znode.
+        /// The path of the hold's znode.
         path: String,
-        /// The session that it belonged to.
+        /// The session of the hold.
         session: SessionId,
-        /// How it was lost.
+        /// Why the hold was lost.
         reason: LossReason,
     },
 
-    /// No answer came: what was asked for may or may not have happened.
+    /// No answer came. The server may or may not have applied the request.
     #[error("{path}: no answer came, so the outcome is unknown: {cause} (session {session})")]
     OutcomeUnknown {
-        /// The znode in question.
+        /// The path of the znode.
         path: String,
-        /// The session that asked.
+        /// The session that sent the request.
         session: SessionId,
-        /// What broke.
+        /// Why no answer came.
         cause: Arc<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// The three kinds of [`Error`], which want three answers.
+/// The three kinds of [`Error`]. A caller handles each kind in its own way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// This attempt failed. The session lives, unless there never was one.
+    /// The attempt failed. The session is alive, unless no session was ever opened.
     AttemptFailed,
-    /// The session is over, or was never opened. All that was held in it is lost.
+    /// The session is over, or was never opened. All its holds are lost.
     SessionOver,
-    /// No answer came: what was asked for may or may not have happened.
+    /// No answer came. The server may or may not have applied the request.
     OutcomeUnknown,
 }
 
 impl Error {
-    /// Which of the three kinds it is.
+    /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::SessionOver { .. } | Error::NoSession { .. } | Error::Connect { .. } => {
@@ -159,10 +162,10 @@ impl Error {
         }
     }
 
-    /// Whether the same call, made again later, may succeed without anybody's help.
+    /// True if the same call may succeed later without any other change.
     ///
-    /// No permission, a bad path, a closed session, or another recipe at the path are for somebody
-    /// to mend.
+    /// Not true if the server denies permission, the path is not valid, the session is closed, or
+    /// another recipe uses the path. A person has to change something first.
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Connect { .. }
@@ -181,12 +184,12 @@ impl Error {
         }
     }
 
-    /// Whether a deadline of the caller's has passed.
+    /// True if the caller's deadline has passed.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Error::DeadlineElapsed { .. })
     }
 
-    /// Puts a request's failure into its place.
+    /// The error of an attempt whose request failed at this path in this session.
     pub fn at(path: impl Into<String>, session: SessionId, error: ServerError) -> Error {
         let path = path.into();
         match error {

@@ -1,15 +1,18 @@
-//! How a hold stands, and the number that tells it from others.
+//! The state of a hold, and its fencing token.
 
 use std::fmt;
 
 use crate::server::error::SessionEnd;
 
-/// A number that grows with every grant over the whole ensemble.
+/// A number that grows with each grant, over the whole ensemble.
 ///
-/// It is the `czxid` of the holder's znode: the transaction that created it, or that created the
-/// one before it where that was [replaced](crate::Hold::replace). (The number at the
-/// end of the znode's name is no token: it begins anew with the directory.) Holders that hand the
-/// lock to each other within a process share one.
+/// The token is the `czxid` of the holder's znode: the id of the transaction that created the
+/// znode. If the znode was [replaced](crate::Hold::replace), the token is the `czxid` of the first
+/// znode.
+///
+/// The number at the end of the znode's name is not a token: it starts again at zero when the
+/// directory is created again. The token does not tell apart holders of one process that hand the
+/// lock to each other locally: they share a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(i64);
 
@@ -38,15 +41,17 @@ impl fmt::Display for FencingToken {
     }
 }
 
-/// How it stands with a [`Hold`](crate::Hold).
+/// The state of a [`Hold`](crate::Hold).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HoldState {
-    /// It is held.
+    /// The hold is valid, and the server answers.
     Held,
-    /// It is held still, but no answer comes from the server; unless one does, it will be lost
-    /// when [`HoldView::remaining`](crate::HoldView::remaining) is zero.
+    /// The hold is still valid, but the server does not answer.
+    ///
+    /// If no answer comes, the hold is lost when
+    /// [`HoldView::remaining`](crate::HoldView::remaining) is zero.
     Suspended,
-    /// It is held no more, and never will be again.
+    /// The hold is lost, and will never be valid again.
     Lost(LossReason),
 }
 
@@ -54,30 +59,32 @@ impl fmt::Display for HoldState {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             HoldState::Held => formatter.write_str("held"),
-            HoldState::Suspended => formatter.write_str("held, and no answer comes"),
+            HoldState::Suspended => formatter.write_str("held, but the server does not answer"),
             HoldState::Lost(reason) => fmt::Display::fmt(reason, formatter),
         }
     }
 }
 
-/// How a hold was lost.
+/// Why a hold was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum LossReason {
-    /// The session it was held in is over.
+    /// The session of the hold is over.
     #[error("the hold is lost: its session is {0}")]
     Session(SessionEnd),
-    /// Nothing was heard from the server for so long that it may have expired the session.
-    #[error("the hold is lost: no answer came in time to be sure that the session lives")]
+    /// The server has not answered for so long that it may have expired the session.
+    #[error("the hold is lost: no answer came in time to show that its session is alive")]
     LeaseElapsed,
-    /// Somebody else has deleted the holder's znode.
-    #[error("the hold is lost: its znode was deleted by somebody else")]
+    /// Another client has deleted the holder's znode.
+    #[error("the hold is lost: another client deleted its znode")]
     Deleted,
-    /// Somebody else has written to the holder's znode, in spite of its access control list (as
-    /// ZooKeeper's super user can); those who wait take that for its release.
-    #[error("the hold is lost: its znode was written to by somebody else")]
+    /// Another client has written to the holder's znode.
+    ///
+    /// The access control list of the znode does not stop ZooKeeper's super user. The waiters
+    /// treat such a write as the release.
+    #[error("the hold is lost: another client wrote to its znode")]
     Written,
-    /// It was released. Only a [`HoldView`](crate::HoldView) outlives that.
+    /// The hold was released. Only a [`HoldView`](crate::HoldView) can report this.
     #[error("the hold is over: it was released")]
     Released,
 }

@@ -1,6 +1,6 @@
-//! Input that is refused before anything is sent.
+//! Input that is refused before a request is sent.
 
-/// A value that was refused before anything was sent, with what was wrong about it.
+/// A value that was refused before a request was sent, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{subject} {value:?} {problem}")]
 pub struct InvalidInput {
@@ -10,7 +10,7 @@ pub struct InvalidInput {
 }
 
 impl InvalidInput {
-    /// Says that `value`, given as `subject`, has this `problem`: "path \"a\" is not absolute".
+    /// An error of the form `subject "value" problem`, such as `path "a" is not absolute`.
     pub fn new(
         subject: &'static str,
         value: impl Into<String>,

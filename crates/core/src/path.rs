@@ -6,12 +6,17 @@ use std::sync::Arc;
 
 use crate::invalid_input::InvalidInput;
 
-/// The absolute path of a znode below the root, known to be well formed.
+/// The well-formed absolute path of a znode below the root.
 ///
-/// Refused, with an error that quotes what was wrong: the empty path, a relative one, an empty
-/// segment, `.` and `..`, a trailing slash, characters that ZooKeeper does not take (control
-/// characters, private use, everything above U+FFFF), the root itself, and `/zookeeper`, which is
-/// the server's own. Cheap to clone.
+/// These paths are refused, with an error that quotes the path and names the problem:
+///
+/// * the empty path, and a path that is not absolute;
+/// * a path with an empty segment, with `.` or `..`, or with a slash at its end;
+/// * a path with a character that ZooKeeper refuses (control characters, private use, everything
+///   above U+FFFF);
+/// * the root, and `/zookeeper` and its children, which belong to the server.
+///
+/// A clone is cheap.
 ///
 /// ```
 /// use zookeeper_recipes_core::NodePath;
@@ -29,11 +34,11 @@ use crate::invalid_input::InvalidInput;
 pub struct NodePath(Arc<str>);
 
 impl NodePath {
-    /// Checks a path.
+    /// Checks a path, and makes a `NodePath` of it.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`], which quotes the path and says what is wrong with it.
+    /// [`InvalidInput`] if the path is not well formed. The error quotes the path and the problem.
     pub fn new(path: &str) -> Result<NodePath, InvalidInput> {
         match problem(path) {
             None => Ok(NodePath(Arc::from(path))),
@@ -45,7 +50,7 @@ impl NodePath {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] where the name is empty, has a slash in it, or is otherwise no name.
+    /// [`InvalidInput`] if the name is empty, contains a slash, or is not a valid segment.
     pub fn join(&self, name: &str) -> Result<NodePath, InvalidInput> {
         let segment = if name.contains('/') {
             Some("has a '/' in it: it must be a single segment".to_owned())
@@ -58,7 +63,7 @@ impl NodePath {
         }
     }
 
-    /// The path of the znode above, or `None` where that is the root.
+    /// The path of the parent, or `None` if the parent is the root.
     pub fn parent(&self) -> Option<NodePath> {
         match self.0.rfind('/') {
             Some(0) | None => None,
@@ -71,7 +76,7 @@ impl NodePath {
         self.0.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The path as ZooKeeper takes it.
+    /// The path as a string, in ZooKeeper's form.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -103,8 +108,7 @@ fn segment_problem(segment: &str) -> Option<String> {
     if segment == "." || segment == ".." {
         return Some(format!("has the relative segment {segment:?}"));
     }
-    // The ranges that org.apache.zookeeper.common.PathUtils refuses; it looks at UTF-16, in which
-    // everything above U+FFFF is written with surrogates, and those it refuses too.
+    // `org.apache.zookeeper.common.PathUtils` refuses these ranges, and all UTF-16 surrogates.
     let refused = segment.chars().find(|character| {
         matches!(*character,
             '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..=char::MAX)
