@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use anyhow::bail;
 use zookeeper_recipes_core::ensemble::{CreateMode, Permission, ServerSession};
-use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, NodePath, Refusal, Session};
-use zookeeper_recipes_simulation::{SimulatedProcess, Simulation, SimulationOptions};
+use zookeeper_recipes_core::{Acl, AuthId, NodePath, Refusal, Session};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::{ServerOptions, TestEnsemble};
 
+mod place;
 mod process;
 
-pub use process::{Part, Process};
+use self::place::Place;
+pub use self::process::{Part, Process};
 
 /// The tick of a server of one's own.
 const TICK: Duration = Duration::from_millis(500);
@@ -169,27 +171,6 @@ fn simulated_ground(session_timeout: Duration) -> Ground {
         tick: TICK,
         ..SimulationOptions::default()
     }))
-}
-
-/// Where a process finds the ensemble.
-#[derive(Clone, Debug)]
-enum Place {
-    /// By this connect string, with the directory as its chroot.
-    Server(String),
-    Simulation(SimulatedProcess),
-}
-
-impl Place {
-    async fn connect(
-        &self,
-        session_timeout: Duration,
-    ) -> Result<Session, zookeeper_recipes_core::Error> {
-        let options = ConnectOptions::new().session_timeout(session_timeout);
-        match self {
-            Place::Server(connect_string) => Session::connect_with(connect_string, options).await,
-            Place::Simulation(process) => Session::open(process.ensemble(), options).await,
-        }
-    }
 }
 
 async fn remove(server: &dyn ServerSession, path: &str) -> anyhow::Result<()> {

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use zookeeper_recipes_core::Session;
 use zookeeper_recipes_simulation::SimulatedProcess;
 
-use crate::Place;
+use crate::place::Place;
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
