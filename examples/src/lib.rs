@@ -13,6 +13,8 @@ use zookeeper_recipes_testkit::{ServerOptions, TestEnsemble};
 
 mod place;
 mod process;
+#[cfg(doctest)]
+mod readmes;
 
 use self::place::Place;
 pub use self::process::{Part, Process};

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use zookeeper_recipes_election::{Leader, LeaderElection, Session, Term};
 
 /// Serves the pages and campaigns until `shutdown`, for example until Ctrl-C.
-pub async fn run(
+pub(crate) async fn run(
     session: Session,
     id: String,
     listener: TcpListener,
