@@ -103,6 +103,19 @@ fn links_into_the_project_lead_somewhere() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+#[test]
+fn every_file_that_the_architecture_names_is_there() -> Result<(), Box<dyn Error>> {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md"))?;
+    let named = page.split('`').skip(1).step_by(2);
+    let files: Vec<&str> = named.filter(|name| name.ends_with(".rs")).collect();
+    assert!(files.len() > 10, "{files:?}");
+    for file in files {
+        let of_core = root().join("crates/core/src").join(file);
+        assert!(of_core.is_file() || root().join(file).is_file(), "{file}");
+    }
+    Ok(())
+}
+
 /// Counts the links of a page to files of the project, each of which must be there.
 fn links_into_the_project(page: &str) -> Result<usize, Box<dyn Error>> {
     let mut links = 0;
