@@ -1,4 +1,4 @@
-//! The four ways to wait for a lock, side by side: who gets it in which order, and how soon.
+//! The four ways to wait for a lock, side by side: the order of the holders, and how soon they hold.
 //!
 //! `cargo run --example compare_waits`. With figures of their cost: `cargo xtask demo`.
 
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let mut order = pass_without_queue(&playground).await?;
     order.sort();
-    assert_eq!(order, arrival, "each of them got it, in whatever order");
+    assert_eq!(order, arrival, "each contender held, in any order");
     Ok(playground.close().await?)
 }
 
@@ -67,7 +67,7 @@ async fn pass(
     Ok(order)
 }
 
-/// As `pass`, with the lock that has no queue, so that nobody can tell who waits.
+/// As `pass`, with the lock that has no queue, so that a contender is not listed while it waits.
 async fn pass_without_queue(playground: &Playground) -> Result<Vec<usize>, Box<dyn Error>> {
     let session = playground.connect().await?;
     let hold = SingleNodeLock::new(&session, "/locks/single-node")?
@@ -92,11 +92,11 @@ async fn pass_without_queue(playground: &Playground) -> Result<Vec<usize>, Box<d
     Ok(order)
 }
 
-/// Any recipe will do. A contender that fails is missing in the end.
+/// Takes any recipe. A contender that fails is missing in the order.
 async fn hold_once(recipe: Box<dyn Recipe>, number: usize, holders: mpsc::UnboundedSender<usize>) {
     match recipe.acquire_timeout(Duration::from_secs(10)).await {
         Ok(hold) => {
-            // Nobody listens any more when the example has failed already.
+            // If the example has failed already, nobody receives this.
             let _ = holders.send(number);
             if let Err(error) = hold.release().await {
                 eprintln!("contender {number}: {error}");

@@ -1,8 +1,8 @@
-//! A recipe of one's own: a bridge of one lane, for two directions. Any number may cross at a time,
-//! as long as all go the same way; first come, first served, so that neither side waits for ever.
+//! A recipe of your own: a bridge of one lane, for two directions. Any number may cross at a time,
+//! if all go the same way. First come, first served, so that neither side waits for ever.
 //!
-//! `cargo run --example custom_recipe`. That it keeps what every recipe promises is tested in
-//! `tests/custom_recipe.rs`.
+//! `cargo run --example custom_recipe`. `tests/custom_recipe.rs` tests that it keeps what every recipe
+//! promises.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use zookeeper_recipes_core::{Error, Hold, InvalidInput, Queue, QueueView, Recipe, Rule, Verdict};
 use zookeeper_recipes_examples::Playground;
 
-/// The bridge as those who go this way see it.
+/// The rule of the contenders that go this way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Northwards.
@@ -29,7 +29,7 @@ impl Direction {
 }
 
 impl Rule for Direction {
-    /// What stands in the name of the znode, before its number.
+    /// The part of the znode's name before its number.
     fn label(&self) -> Cow<'_, str> {
         self.written().into()
     }
@@ -38,8 +38,8 @@ impl Rule for Direction {
         matches!(label, "north-" | "south-")
     }
 
-    /// As long as the last one who comes the other way is there, so is somebody who does: one
-    /// watch is enough.
+    /// A contender holds once no contender before it goes the other way. The last of those is in
+    /// the way until it leaves, so one watch is enough.
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
         let mut before = view.before().iter();
         let oncoming = before.rposition(|one| one.label() != self.written());
@@ -47,7 +47,7 @@ impl Rule for Direction {
     }
 }
 
-/// It is all that a queue has, and so works with whatever takes a recipe.
+/// Takes any recipe: a queue is one.
 async fn cross(bridge: &dyn Recipe) -> Result<Hold, Error> {
     bridge.acquire_timeout(Duration::from_secs(10)).await
 }

@@ -1,7 +1,7 @@
 //! A holder that was paused for too long writes: unguarded, guarded, and with a fencing token.
 //!
 //! The old holder is a process of its own, and really stopped (SIGSTOP) until its session has
-//! expired and somebody else holds. Then it goes on, and writes without looking. With
+//! expired and another process holds. Then it goes on, and writes without a look at its hold. With
 //! `--simulated` it is a task that is stopped with all that its session does.
 //!
 //! `cargo run --example guarded_write`
@@ -27,8 +27,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// The wrong way: nobody asks whether the hold still stands, and what does not get through is tried
-/// again, in the next session where it must be.
+/// The wrong way: it does not ask whether the hold still stands, and repeats a write without an
+/// answer, if need be in the next session.
 async fn write_unguarded(session: &Session, text: &str) -> anyhow::Result<()> {
     loop {
         let server = session.server(&NodePath::new("/unguarded")?).await?;
@@ -133,7 +133,7 @@ async fn old_holder(mut part: Part) -> anyhow::Result<()> {
         .await?;
     part.say(hold.fencing_token()).await?;
 
-    // Stopped here, it does not know how long.
+    // The process is stopped here, and does not know for how long.
     part.hear().await?;
 
     for written in [

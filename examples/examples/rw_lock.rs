@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert!(lock.write().try_acquire().await?.is_none());
     println!("two readers hold together, and no writer beside them");
 
-    // A writer that waits is not passed by readers who come after it.
+    // Readers that come after a waiting writer do not pass it.
     let writer = tokio::spawn({
         let write = lock.write().clone();
         async move { write.acquire_timeout(SOON).await }

@@ -1,4 +1,4 @@
-//! What the examples stand on: a ZooKeeper to play with.
+//! A ZooKeeper for the examples to play with.
 //!
 //! Run one with `cargo run --example exclusive_lock`. With `-- --simulated` behind that, it runs on
 //! an ensemble in its own memory, and needs no server.
@@ -7,23 +7,28 @@ use std::time::Duration;
 
 use anyhow::bail;
 use zookeeper_recipes_core::ensemble::{CreateMode, Permission, ServerSession};
-use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, NodePath, Refusal, Session};
-use zookeeper_recipes_simulation::{SimulatedProcess, Simulation, SimulationOptions};
+use zookeeper_recipes_core::{Acl, AuthId, NodePath, Refusal, Session};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::{ServerOptions, TestEnsemble};
 
+mod place;
 mod process;
+#[cfg(doctest)]
+mod readmes;
 
-pub use process::{Part, Process};
+use self::place::Place;
+pub use self::process::{Part, Process};
 
-/// The tick of a server of one's own.
+/// The tick of a server that is started here.
 const TICK: Duration = Duration::from_millis(500);
 
-/// ZooKeeper's usual tick, which a server of others' is taken to have.
+/// ZooKeeper's usual tick, which a server named by `ZOOKEEPER_CONNECT` is assumed to have.
 const USUAL_TICK: Duration = Duration::from_secs(2);
 
-/// A directory of its own on a ZooKeeper server: on the one that `ZOOKEEPER_CONNECT` names, else
-/// on one that is started for it and ends with it. Or, where the program was called with
-/// `--simulated`, an ensemble in memory.
+/// A directory of its own on a ZooKeeper server.
+///
+/// `ZOOKEEPER_CONNECT` names the server. If it names none, a server is started, and ends with the
+/// playground. If the program was called with `--simulated`, an ensemble in memory takes its place.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -52,7 +57,7 @@ enum Ground {
 }
 
 impl Playground {
-    /// Starts the server where there is none to connect to, and creates the directory.
+    /// Starts a server if there is none to connect to, and creates the directory.
     ///
     /// # Errors
     ///
@@ -62,7 +67,7 @@ impl Playground {
         Playground::open_with(Duration::from_secs(10)).await
     }
 
-    /// As [`open`](Self::open), with sessions that end when nothing was heard of them for so long.
+    /// As [`open`](Self::open), with this session timeout.
     ///
     /// # Errors
     ///
@@ -91,7 +96,7 @@ impl Playground {
             .await
     }
 
-    /// The server's tick: by so much a session can outlast its timeout.
+    /// The server's tick: a session can outlast its timeout by so much.
     pub fn tick(&self) -> Duration {
         match &self.ground {
             Ground::Server { ensemble, .. } if ensemble.server().is_none() => USUAL_TICK,
@@ -99,8 +104,8 @@ impl Playground {
         }
     }
 
-    /// Starts a process of this name that plays a part: this program once more or, where all is
-    /// simulated, a task that can be stopped and killed as a process can.
+    /// Starts a process of this name that plays a part: this program once more or, in a simulation,
+    /// a task that can be stopped and killed as a process can.
     ///
     /// # Errors
     ///
@@ -129,7 +134,7 @@ impl Playground {
     ///
     /// When the server does not answer, or refuses.
     pub async fn close(self) -> anyhow::Result<()> {
-        // What is simulated goes with its last handle.
+        // A simulation ends with its last handle.
         if let Ground::Server {
             ensemble,
             directory,
@@ -171,27 +176,6 @@ fn simulated_ground(session_timeout: Duration) -> Ground {
     }))
 }
 
-/// Where a process finds the ensemble.
-#[derive(Clone, Debug)]
-enum Place {
-    /// By this connect string, with the directory as its chroot.
-    Server(String),
-    Simulation(SimulatedProcess),
-}
-
-impl Place {
-    async fn connect(
-        &self,
-        session_timeout: Duration,
-    ) -> Result<Session, zookeeper_recipes_core::Error> {
-        let options = ConnectOptions::new().session_timeout(session_timeout);
-        match self {
-            Place::Server(connect_string) => Session::connect_with(connect_string, options).await,
-            Place::Simulation(process) => Session::open(process.ensemble(), options).await,
-        }
-    }
-}
-
 async fn remove(server: &dyn ServerSession, path: &str) -> anyhow::Result<()> {
     // A parent is deleted after its children, so they are collected parents first.
     let mut paths = vec![path.to_owned()];
@@ -207,7 +191,7 @@ async fn remove(server: &dyn ServerSession, path: &str) -> anyhow::Result<()> {
     for path in paths.iter().rev() {
         match server.delete(path).await {
             Ok(()) => {}
-            // What was ephemeral has gone by itself, and so may an empty container.
+            // Ephemeral znodes have gone by themselves, and an empty container may have.
             Err(error) if error.is(Refusal::NoNode) => {}
             Err(error) => return Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! Processes of an example's own, to be stopped and killed; real ones or simulated ones.
+//! Processes that an example stops and kills: real ones or simulated ones.
 
 use std::fmt;
 use std::pin::Pin;
@@ -16,18 +16,18 @@ use tokio::time::timeout;
 use zookeeper_recipes_core::Session;
 use zookeeper_recipes_simulation::SimulatedProcess;
 
-use crate::Place;
+use crate::place::Place;
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What tells this program that it is to play a part.
+/// The argument that makes this program play a part.
 const PART: &str = "--part";
 
 type Lined = Lines<BufReader<Pin<Box<dyn AsyncRead + Send + Sync>>>>;
 type Writer = Pin<Box<dyn AsyncWrite + Send + Sync>>;
 
-/// What a process is given that plays a part.
+/// What a process has that plays a part.
 pub struct Part {
     name: String,
     place: Place,
@@ -36,7 +36,7 @@ pub struct Part {
     said: Writer,
 }
 
-/// A process that plays a part, as whoever has started it sees it.
+/// A process that plays a part, as the process that started it sees it.
 pub struct Process {
     life: Life,
     heard: Lined,
@@ -50,7 +50,7 @@ enum Life {
 }
 
 impl Part {
-    /// The part that this process was started for; `None` where it was started by hand.
+    /// The part that this process was started for; `None` if it was started by hand.
     pub fn of_this_process() -> Option<Part> {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
         let [part, connect_string, milliseconds, name] = &arguments[..] else {
@@ -80,20 +80,20 @@ impl Part {
         self.place.connect(self.session_timeout).await
     }
 
-    /// Says something to whoever has started it.
+    /// Sends a line to the process that started it.
     ///
     /// # Errors
     ///
-    /// When nobody listens any more.
+    /// When that process has gone.
     pub async fn say(&mut self, line: impl fmt::Display) -> anyhow::Result<()> {
         say(&mut self.said, line).await
     }
 
-    /// What it is told, one line at a time; `None` when it is told to end.
+    /// The next line that it is sent; `None` when it is told to end.
     ///
     /// # Errors
     ///
-    /// When nothing can be heard any more.
+    /// When that process has gone.
     pub async fn hear(&mut self) -> anyhow::Result<Option<String>> {
         Ok(self.heard.next_line().await?)
     }
@@ -147,17 +147,17 @@ impl Process {
         }
     }
 
-    /// What it says next.
+    /// The next line that it sends.
     ///
     /// # Errors
     ///
-    /// When it says nothing for half a minute, or has ended.
+    /// When it sends nothing for half a minute, or has ended.
     pub async fn hear(&mut self) -> anyhow::Result<String> {
         let line = timeout(PATIENCE, self.heard.next_line()).await??;
         line.context("it has ended")
     }
 
-    /// Says something to it.
+    /// Sends a line to it.
     ///
     /// # Errors
     ///
@@ -217,7 +217,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// Why it has failed, where it has.
+    /// Why it has failed, if it has.
     pub async fn end(mut self) -> anyhow::Result<()> {
         drop(self.said.take());
         match self.life {

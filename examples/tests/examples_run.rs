@@ -14,7 +14,11 @@ use zookeeper_recipes_testkit::{CONNECT_VARIABLE, Server, ServerOptions};
 const EXAMPLES: &[(&str, &str)] = &[
     ("compare_waits", "predecessor"),
     ("custom_recipe", "the one who goes south crosses"),
-    ("exclusive_lock", "the report is written under token"),
+    (
+        "exclusive_lock",
+        "the work was stopped: the hold is lost: its session is closed",
+    ),
+    ("fleet_job", "interrupted, and the lock is free at once"),
     (
         "guarded_write",
         "without a guard: written, over what is newer",
@@ -31,6 +35,17 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
 }
 
+/// An example's file, or the files in its directory.
+fn files(name: &str) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let file = sources().join(format!("{name}.rs"));
+    if file.is_file() {
+        return Ok(vec![file]);
+    }
+    let entries = sources().join(name).read_dir()?;
+    let paths = entries.map(|entry| Ok(entry?.path()));
+    paths.collect()
+}
+
 /// Where cargo has put an example as it built this test: it builds them together, unless it is
 /// told to build this test and nothing else.
 fn program(name: &str) -> Result<PathBuf, Box<dyn Error>> {
@@ -38,16 +53,11 @@ fn program(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     let profile = test.ancestors().nth(2).ok_or("a test in no directory")?;
     let program = profile.join("examples").join(name);
     let built = program.metadata().and_then(|metadata| metadata.modified());
-    let is_stale = match built {
-        Ok(built) => {
-            built
-                < sources()
-                    .join(format!("{name}.rs"))
-                    .metadata()?
-                    .modified()?
-        }
-        Err(_) => true,
-    };
+    let mut is_stale = built.is_err();
+    for file in files(name)? {
+        let written = file.metadata()?.modified()?;
+        is_stale |= built.as_ref().is_ok_and(|built| *built < written);
+    }
     if is_stale {
         let problem = "is not built from its present source: cargo test -p";
         return Err(format!("{name} {problem} {}", env!("CARGO_PKG_NAME")).into());

@@ -1,6 +1,29 @@
-//! What the README says is so.
+//! What the README, the crates' READMEs and the pages beside them say is so.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 const README: &str = include_str!("../../README.md");
+
+/// Where the README's code stands, so that it is compiled and run.
+const CODE: [&str; 2] = [
+    include_str!("../examples/exclusive_lock.rs"),
+    include_str!("readme_code.rs"),
+];
+
+const REPOSITORY: &str = "https://github.com/zookeeper-recipes/zookeeper-recipes";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The directories of the published crates.
+fn crates() -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let entries = root().join("crates").read_dir()?;
+    let paths = entries.map(|entry| Ok(entry?.path()));
+    paths.collect()
+}
 
 /// The text of each fenced block of that language.
 fn blocks(language: &str) -> Vec<String> {
@@ -18,14 +41,13 @@ fn blocks(language: &str) -> Vec<String> {
 }
 
 #[test]
-fn code_is_that_of_the_example() {
-    let example = include_str!("../examples/exclusive_lock.rs");
+fn code_is_compiled_and_run() {
     let blocks = blocks("rust");
-    assert!(!blocks.is_empty());
+    assert!(blocks.len() >= 3);
     for block in blocks {
         assert!(
-            example.contains(&block),
-            "not in exclusive_lock.rs:\n{block}"
+            CODE.iter().any(|code| code.contains(&block)),
+            "neither in exclusive_lock.rs nor in readme_code.rs:\n{block}"
         );
     }
 }
@@ -37,21 +59,85 @@ fn supported_rust_is_that_of_the_manifest() {
 }
 
 #[test]
-fn links_into_the_project_lead_somewhere() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+fn every_example_is_named_in_the_readme() -> Result<(), Box<dyn Error>> {
+    for entry in root().join("examples/examples").read_dir()? {
+        let path = entry?.path();
+        let name = path.file_stem().ok_or("a file without a name")?;
+        let name = format!("`{}`", name.to_string_lossy());
+        assert!(README.contains(&name), "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn every_crate_has_a_readme_and_its_licences() -> Result<(), Box<dyn Error>> {
+    for package in crates()? {
+        for file in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+            let file = package.join(file);
+            assert!(!fs::read_to_string(&file)?.is_empty(), "{file:?}");
+        }
+        let manifest = fs::read_to_string(package.join("Cargo.toml"))?;
+        let name = manifest
+            .lines()
+            .find_map(|line| line.strip_prefix("name = "));
+        let name = name.ok_or("a package without a name")?;
+        let readme = fs::read_to_string(package.join("README.md"))?;
+        let heading = format!("# {}\n", name.trim_matches('"'));
+        assert!(readme.starts_with(&heading), "{heading}");
+    }
+    Ok(())
+}
+
+#[test]
+fn links_into_the_project_lead_somewhere() -> Result<(), Box<dyn Error>> {
+    let mut pages: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
+        .map(|page| root().join(page))
+        .to_vec();
+    for package in crates()? {
+        pages.push(package.join("README.md"));
+    }
+    for page in pages {
+        let links = links_into_the_project(&fs::read_to_string(&page)?)?;
+        assert!(links > 0, "{page:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn every_file_that_the_architecture_names_is_there() -> Result<(), Box<dyn Error>> {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md"))?;
+    let named = page.split('`').skip(1).step_by(2);
+    let files: Vec<&str> = named.filter(|name| name.ends_with(".rs")).collect();
+    assert!(files.len() > 10, "{files:?}");
+    for file in files {
+        let of_core = root().join("crates/core/src").join(file);
+        assert!(of_core.is_file() || root().join(file).is_file(), "{file}");
+    }
+    Ok(())
+}
+
+/// Counts the links of a page to files of the project, each of which must be there.
+fn links_into_the_project(page: &str) -> Result<usize, Box<dyn Error>> {
     let mut links = 0;
-    for after in README.split("](").skip(1) {
+    for after in page.split("](").skip(1) {
         let link = after.split(')').next().unwrap_or_default();
+        // On crates.io nothing is relative to the repository.
+        let here = link.strip_prefix(REPOSITORY).map(|link| {
+            let file = link.split_once("/blob/main/");
+            file.or(link.split_once("/tree/main/"))
+                .map_or("", |(_, file)| file)
+        });
+        let link = here.unwrap_or(link);
         if !link.contains("://") && !link.starts_with('#') {
             let (file, heading) = link.split_once('#').unwrap_or((link, ""));
-            let page = std::fs::read_to_string(root.join(file));
-            assert!(page.is_ok() || root.join(file).is_dir(), "{link}");
-            let page = page.unwrap_or_default();
-            assert!(heading.is_empty() || anchors(&page).any(|anchor| anchor == heading));
+            let text = fs::read_to_string(root().join(file));
+            assert!(text.is_ok() || root().join(file).is_dir(), "{link}");
+            let text = text.unwrap_or_default();
+            assert!(heading.is_empty() || anchors(&text).any(|anchor| anchor == heading));
             links += 1;
         }
     }
-    assert!(links > 0);
+    Ok(links)
 }
 
 /// What a link to a heading of `page` ends with.

@@ -2,101 +2,33 @@
 //!
 //! `cargo run --example leader_service`
 //!
-//! Each instance is a process of its own with two pages: `/health` says whether it has a
-//! connection to ZooKeeper, `/leader` who leads. With `--simulated` the three are tasks of one
-//! process, and what is killed is a task with all that its session does.
+//! `service.rs` is the service, to be copied. This file starts three instances of it, each a
+//! process of its own, and kills the leader twice. With `--simulated` the three are tasks of one
+//! process, and a task is killed with all that its session does.
+
+mod service;
 
 use std::error::Error;
-use std::future::pending;
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
-use axum::Router;
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::routing::get;
-use futures_util::{FutureExt, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
-use zookeeper_recipes_election::common::SessionState;
-use zookeeper_recipes_election::{Leader, LeaderElection, Session, Term};
 use zookeeper_recipes_examples::{Part, Playground, Process};
 
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What an instance's pages are made from.
-#[derive(Clone)]
-struct Service {
-    session: Session,
-    leader: watch::Receiver<Option<Leader>>,
-}
-
-async fn health(State(service): State<Service>) -> (StatusCode, &'static str) {
-    match service.session.state() {
-        SessionState::Connected(_) => (StatusCode::OK, "connected"),
-        _ => (StatusCode::SERVICE_UNAVAILABLE, "no connection"),
-    }
-}
-
-async fn leader(State(service): State<Service>) -> (StatusCode, String) {
-    match &*service.leader.borrow() {
-        Some(leader) => {
-            let page = format!("{} {}", leader.id, leader.fencing_token);
-            (StatusCode::OK, page)
-        }
-        None => (StatusCode::SERVICE_UNAVAILABLE, "nobody".to_owned()),
-    }
-}
-
 /// One instance of the service: runs until it is told to end.
-async fn serve(mut part: Part) -> anyhow::Result<()> {
+async fn instance(mut part: Part) -> anyhow::Result<()> {
     let session = part.connect().await?;
     let id = part.name().to_owned();
-    let election = LeaderElection::new(&session, "/service/leader", &id)?;
-
-    let (seen, who_leads) = watch::channel(None);
-    let mut leaders = election.observe();
-    let observe = async {
-        while let Some(told) = leaders.next().await {
-            match told {
-                Ok(leader) => drop(seen.send_replace(leader)),
-                Err(error) => eprintln!("observing: {error}"),
-            }
-        }
-    };
-
-    let pages = Router::new()
-        .route("/health", get(health))
-        .route("/leader", get(leader))
-        .with_state(Service {
-            session: session.clone(),
-            leader: who_leads,
-        });
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     part.say(listener.local_addr()?).await?;
-    let shutdown = async move { while let Ok(Some(_)) = part.hear().await {} }.shared();
-    let serve = axum::serve(listener, pages)
-        .with_graceful_shutdown(shutdown.clone())
-        .into_future();
-
-    // What the leader does, until it leads no more: here, nothing but to say so.
-    let lead = async move |term: Term| -> Result<(), std::io::Error> {
-        eprintln!("{id}: leads with token {}", term.fencing_token());
-        pending().await
-    };
-    let (served, led) = tokio::select! {
-        done = async { tokio::join!(serve, election.run(shutdown, lead)) } => done,
-        () = observe => bail!("there is nothing to be observed any more"),
-    };
-    served?;
-    led?;
-    session.close().await;
-    Ok(())
+    let told_to_end = async move { while let Ok(Some(_)) = part.hear().await {} };
+    service::run(session, id, listener, told_to_end).await
 }
 
-/// One instance, as whoever has started it sees it.
+/// A running instance, as the example sees it.
 struct Instance {
     id: String,
     process: Process,
@@ -105,7 +37,7 @@ struct Instance {
 
 impl Instance {
     async fn start(playground: &Playground, id: &str) -> Result<Instance, Box<dyn Error>> {
-        let mut process = playground.start(id, serve)?;
+        let mut process = playground.start(id, instance)?;
         Ok(Instance {
             id: id.to_owned(),
             address: process.hear().await?,
@@ -162,17 +94,15 @@ async fn next_leader(instances: &[Instance], than: i64) -> Result<(String, i64),
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     if let Some(part) = Part::of_this_process() {
-        return Ok(serve(part).await?);
+        return Ok(instance(part).await?);
     }
 
     let playground = Playground::open_with(SESSION_TIMEOUT).await?;
     let mut instances = Vec::new();
     for id in ["node-1", "node-2", "node-3"] {
         let instance = Instance::start(&playground, id).await?;
-        assert_eq!(
-            instance.page("/health").await?.as_deref(),
-            Some("connected")
-        );
+        let health = instance.page("/healthz").await?;
+        assert!(health.is_some_and(|health| health.starts_with("connected")));
         instances.push(instance);
     }
     let (mut leader, mut token) = next_leader(&instances, 0).await?;
