@@ -15,12 +15,12 @@ use crate::recipe::Recipe;
 
 /// Several recipes that are held together, or none of them.
 ///
-/// Acquires the recipes in the order of their paths, so two processes that want the same ones do not
-/// wait for each other for ever. One deadline bounds all of them. If one fails, those that are held
-/// already are released.
+/// Acquires the recipes in the order of their paths. So two processes that want the same recipes do
+/// not wait for each other for ever. One deadline bounds all of them. If one recipe fails, the
+/// holds of the others are released.
 ///
-/// Costs what the recipes cost one after the other. While it waits for one of them, it holds the
-/// earlier ones.
+/// Costs the sum of the recipes' costs. The recipes are acquired one after the other. Each wait for
+/// a recipe keeps the earlier ones held.
 ///
 /// ```
 /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
@@ -53,30 +53,30 @@ use crate::recipe::Recipe;
 /// # }
 /// ```
 pub struct AllOf {
-    /// In the order of their paths.
+    /// The recipes, in the order of their paths.
     recipes: Vec<Box<dyn Recipe>>,
 }
 
 impl AllOf {
-    /// Takes the recipes together. Sends nothing.
+    /// Several recipes as one. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if there is no recipe, or two have the same path: one would wait for the
-    /// other.
+    /// [`InvalidInput`] if there is no recipe, or if two recipes have the same path. One of the two
+    /// would wait for the other.
     pub fn new(recipes: impl IntoIterator<Item = Box<dyn Recipe>>) -> Result<AllOf, InvalidInput> {
         let mut recipes: Vec<_> = recipes.into_iter().collect();
         if recipes.is_empty() {
             return Err(InvalidInput::new(
                 "recipes",
                 "[]",
-                "are none, so there is no hold",
+                "must contain at least one recipe",
             ));
         }
         let mut paths = BTreeSet::new();
         for recipe in &recipes {
             if !paths.insert(recipe.path()) {
-                let problem = "is given twice, and one would wait for the other";
+                let problem = "is given twice, so one recipe would wait for the other";
                 return Err(InvalidInput::new("path", recipe.path().as_str(), problem));
             }
         }
@@ -88,24 +88,24 @@ impl AllOf {
     ///
     /// # Errors
     ///
-    /// The first error of one of the recipes, and [`Error::Lost`] if a hold is lost during the wait
-    /// for the others. The other holds are released in the background.
+    /// The first error of a recipe. [`Error::Lost`] if a hold is lost during the wait for the
+    /// others. The other holds are released in the background.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the holds are released in the background, and nothing remains.
+    /// If the future is dropped, the holds are released in the background. Nothing remains.
     pub async fn acquire(&self) -> Result<AllHold, Error> {
         self.acquire_until(None).await
     }
 
     /// Waits until all are held, for at most `timeout` in all.
     ///
-    /// Otherwise as [`acquire`](Self::acquire).
+    /// Otherwise the same as [`acquire`](Self::acquire).
     ///
     /// # Errors
     ///
-    /// [`Error::DeadlineElapsed`] with the path that it was waiting for, and the errors of
-    /// [`acquire`](Self::acquire).
+    /// [`Error::DeadlineElapsed`] with the path of the recipe that was not held in time, and the
+    /// errors of [`acquire`](Self::acquire).
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<AllHold, Error> {
         self.acquire_until(Some(timeout)).await
     }
@@ -130,26 +130,25 @@ impl AllOf {
             };
             let hold = tokio::select! {
                 biased;
-                lost = held.first_lost() => Err(told_of(lost)),
+                lost = held.first_lost() => Err(lost_error(lost)),
                 hold = acquire => hold,
             };
-            // What is held already is given up in the background: to wait for that would be to wait
-            // past the deadline.
+            // The earlier holds are released in the background, because a wait for their release
+            // could last past the deadline.
             held.holds.push(hold?);
         }
         Ok(held)
     }
 
-    /// Holds all if that is possible at once; `None` if one of them is not free.
+    /// Holds all if they are free; otherwise `None`.
     ///
     /// # Errors
     ///
-    /// The first error of one of the recipes, and [`Error::Lost`] if a hold was lost meanwhile. None
-    /// is held then.
+    /// The first error of a recipe. [`Error::Lost`] if a hold is lost meanwhile. None is held then.
     ///
     /// # Cancel safety
     ///
-    /// As for [`Recipe::try_acquire`].
+    /// That of [`Recipe::try_acquire`].
     pub async fn try_acquire(&self) -> Result<Option<AllHold>, Error> {
         let mut held = AllHold {
             holds: Vec::with_capacity(self.recipes.len()),
@@ -162,26 +161,26 @@ impl AllOf {
                     return Ok(None);
                 }
                 Err(error) => {
-                    // The first error is the one to tell; what is given up here is retried in the
-                    // background until it has gone.
+                    // The recipe's error is the one to return, and a failed release is repeated in
+                    // the background.
                     let _ = held.release().await;
                     return Err(error);
                 }
             }
         }
         if let Some(lost) = held.first_lost().now_or_never() {
-            return Err(told_of(lost));
+            return Err(lost_error(lost));
         }
         Ok(Some(held))
     }
 
-    /// The recipes, in the order in which they are acquired: that of their paths.
+    /// The recipes, in the order of their paths. They are acquired in this order.
     pub fn recipes(&self) -> impl Iterator<Item = &dyn Recipe> {
         self.recipes.iter().map(|recipe| &**recipe)
     }
 }
 
-fn told_of((hold, reason): (&Hold, LossReason)) -> Error {
+fn lost_error((hold, reason): (&Hold, LossReason)) -> Error {
     hold.lost_by(reason)
 }
 
@@ -196,8 +195,8 @@ impl fmt::Debug for AllOf {
 
 /// The holds of several recipes that are held together.
 ///
-/// If it is dropped, it releases them in the background, the last acquired first.
-#[must_use = "if unused, what is held is released at once"]
+/// If it is dropped, the holds are released in the background, the last acquired first.
+#[must_use = "if unused, the holds are released at once"]
 #[derive(Debug)]
 pub struct AllHold {
     holds: Vec<Hold>,
@@ -209,14 +208,14 @@ impl AllHold {
         &self.holds
     }
 
-    /// Whether all are held.
+    /// True if all are held.
     ///
     /// As certain as [`HoldView::is_held`](crate::HoldView::is_held).
     pub fn is_held(&self) -> bool {
         self.holds.iter().all(|hold| hold.is_held())
     }
 
-    /// For how long all are certainly held if no answer comes any more.
+    /// How long all are certainly held if the server sends no further answer.
     ///
     /// See [`HoldView::remaining`](crate::HoldView::remaining).
     pub fn remaining(&self) -> Duration {
@@ -227,7 +226,7 @@ impl AllHold {
             .unwrap_or_default()
     }
 
-    /// Resolves when one of the holds is lost, with that hold and the reason.
+    /// Resolves when one of the holds is lost. Returns this hold and the reason.
     ///
     /// See [`HoldView::lost`](crate::HoldView::lost).
     ///
@@ -251,8 +250,7 @@ impl AllHold {
     ///
     /// # Errors
     ///
-    /// The first error of one of the releases; the others are released all the same. See
-    /// [`Hold::release`].
+    /// The first error of a release. The other holds are released, too. See [`Hold::release`].
     ///
     /// # Cancel safety
     ///

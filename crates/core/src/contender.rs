@@ -1,29 +1,34 @@
 //! Contenders: the names of the znodes in a queue, and their order.
 //!
 //! A contender is an ephemeral sequential znode. Its name is written as Apache Curator writes it,
-//! `_c_<uuid>-<label><sequence>`, so that fleets of several languages can share a queue; what is
-//! *read* is wider: also go-zookeeper's `_c_<32 hex digits>-<label><sequence>` and kazoo's
-//! `<32 hex digits><label><sequence>`. Whatever else stands in the directory is no contender.
+//! `_c_<uuid>-<label><sequence>`, so that clients in several languages can share a queue. Two more
+//! forms are *read*: go-zookeeper's `_c_<32 hex digits>-<label><sequence>` and kazoo's `<32 hex
+//! digits><label><sequence>`. A znode with any other name is not a contender.
 //!
 //! # The order
 //!
-//! The sequence number is a signed 32-bit counter of the creates under the parent, and it ends.
-//! Old servers let it wrap to negative numbers. Newer ones leave it at 2147483647, so that later
-//! contenders get the same number again; and while several creates are under way at once they hand
-//! out the first negative ones too, and then 2147483647 once more (measured on 3.8.0). Names are
-//! therefore never compared as strings, nor numbers at the end of the count as numbers: those are
-//! ordered by the `czxid` of their znodes, behind all others. So are equal numbers among
-//! themselves. Everything else is ordered around the ring, beginning after the widest gap.
+//! The sequence number is a signed 32-bit counter of the creates under the parent. The count ends
+//! at 2147483647:
 //!
-//! What that costs: each list that shows several contenders at the end, or two of one number, is
-//! followed by one request more, a read of all those together.
+//! * Old servers let the number wrap to negative numbers.
+//! * Newer servers stay at 2147483647, so later contenders get the same number again. If several
+//!   creates are under way at once, newer servers give out the first negative numbers too, and then
+//!   2147483647 once more (measured on 3.8.0).
+//!
+//! So names are never compared as strings. Numbers at the end of the count are not compared as
+//! numbers: these contenders are ordered by the `czxid` of their znodes, behind all others.
+//! Contenders with equal numbers are ordered by `czxid`, too. All others are ordered around the
+//! ring of numbers, beginning after the widest gap.
+//!
+//! If a list shows several contenders at the end of the count, or two with one number, it costs one
+//! request more: a read of all these contenders.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use uuid::Uuid;
 
-/// The number a server puts at the end of a sequential znode's name.
+/// The number that a server adds to the name of a sequential znode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sequence(i32);
 
@@ -38,25 +43,26 @@ impl Sequence {
         Sequence(self.0.wrapping_add(1))
     }
 
-    /// Whether this is the last number of the count, or one of the first beyond it, which newer
-    /// servers may give out in any order.
+    /// True if this number is the last of the count, or one of the next.
+    ///
+    /// Newer servers may give out these numbers in any order.
     pub fn is_at_the_end(self) -> bool {
-        // As many as a server lets be under way at once, and far more.
+        // Far more creates than a server handles at once.
         const BEYOND: i32 = 1 << 20;
         self.0 == i32::MAX || self.0 < i32::MIN + BEYOND
     }
 
-    /// Whether only an old server, whose counter has wrapped for good, gives out this number.
+    /// True if only an old server, whose counter has wrapped, gives out this number.
     fn is_of_a_wrapped_count(self) -> bool {
         self.0 < 0 && !self.is_at_the_end()
     }
 
-    /// How far beyond the last number this is, counting on around the ring.
+    /// The distance from the last number of the count to this one, around the ring.
     fn beyond_the_end(self) -> u32 {
         Sequence(i32::MAX).distance_to(self)
     }
 
-    /// How far around the ring `later` lies from here.
+    /// The distance from this number to `later`, around the ring.
     fn distance_to(self, later: Sequence) -> u32 {
         later.0.wrapping_sub(self.0) as u32
     }
@@ -68,14 +74,14 @@ impl From<i32> for Sequence {
     }
 }
 
-/// Prints the number as a server does: ten characters, a minus sign among them.
+/// Prints the number as a server does: ten characters, including a minus sign.
 impl fmt::Display for Sequence {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:010}", self.0)
     }
 }
 
-/// A contender, as its znode's name tells it.
+/// A contender, read from its znode's name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Contender {
     name: String,
@@ -85,7 +91,7 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// Reads a znode's name, or `None` where it is no contender with a label that `counts`.
+    /// Reads a znode's name. `None` if it names no contender that `counts`.
     ///
     /// ```
     /// use zookeeper_recipes_core::Contender;
@@ -100,8 +106,8 @@ impl Contender {
     /// ```
     pub fn parse(name: &str, counts: impl Fn(&str) -> bool) -> Option<Contender> {
         let label_start = identity_end(name)?;
-        // The two readings of a trailing "-2147483647" differ in where the label ends, so it is
-        // the label that decides between them.
+        // A trailing "-2147483647" can be read in two ways, and the label decides which one is
+        // right.
         [10, 11].into_iter().find_map(|digits| {
             let label_end = name
                 .len()
@@ -123,7 +129,7 @@ impl Contender {
         &self.name
     }
 
-    /// What stands between the identity and the number: the kind of the contender.
+    /// The kind of the contender: the text between the identity and the number.
     pub fn label(&self) -> &str {
         &self.name[self.label.clone()]
     }
@@ -133,38 +139,42 @@ impl Contender {
         self.sequence
     }
 
-    /// The transaction that created the znode, where it had to be asked for.
+    /// The transaction that created the znode, if it was read.
     pub fn czxid(&self) -> Option<i64> {
         self.czxid
     }
 
-    /// Whether the name says that nobody but its owner can write to the znode, so that whoever
-    /// holds by it marks its release by such a write.
+    /// True if the name says that only the owner can write to the znode.
+    ///
+    /// A holder with such a name marks its release by a write.
     ///
     /// See [`docs::handoff`](crate::docs::handoff).
     pub fn marks_release(&self) -> bool {
-        // Where the label begins tells the three ways to write an identity apart.
+        // The start of the label tells which of the three forms of identity the name has.
         self.label.start == CANONICAL_END && self.name.get(THIRD_GROUP) == Some(MARKING)
     }
 
-    /// Takes in the transaction that created the znode.
+    /// Notes the transaction that created the znode.
     #[doc(hidden)]
     pub fn set_czxid(&mut self, czxid: i64) {
         self.czxid = Some(czxid);
     }
 }
 
-/// Where the label begins behind `_c_`, a hyphenated UUID and a hyphen.
+/// Where the label begins: after `_c_`, a hyphenated UUID and a hyphen.
 const CANONICAL_END: usize = 40;
 
-/// The group of such a UUID that begins with its version.
+/// The group of this UUID that begins with the version.
 const THIRD_GROUP: std::ops::Range<usize> = 17..21;
 
-/// What that group is in a name that marks: version 8, which is for uses of one's own, where
-/// random UUIDs have version 4.
+/// This group in a name that marks releases.
+///
+/// It begins with version 8, which is for private uses.
+///
+/// Random UUIDs have version 4.
 const MARKING: &str = "8001";
 
-/// Where a name's identity ends and its label begins.
+/// The end of the identity in a name, where the label begins.
 fn identity_end(name: &str) -> Option<usize> {
     let bytes = name.as_bytes();
     let hex = |range: std::ops::Range<usize>| {
@@ -192,8 +202,9 @@ fn identity_end(name: &str) -> Option<usize> {
     hex(0..32).then_some(32)
 }
 
-/// Reads a number just as `%010d` writes it: ten characters, a minus sign among them, and more only
-/// for a number that needs them.
+/// Reads a number exactly as `%010d` writes it.
+///
+/// It has ten characters, including a minus sign. It has more only if the number needs them.
 fn parse_sequence(text: &str) -> Option<Sequence> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_padded = text.len() > 10 && digits.starts_with('0');
@@ -201,30 +212,32 @@ fn parse_sequence(text: &str) -> Option<Sequence> {
         return None;
     }
     let number: i32 = text.parse().ok()?;
-    // There is no such thing as "-000000000".
+    // The server never writes "-000000000".
     (number != 0 || digits.len() == text.len()).then_some(Sequence(number))
 }
 
-/// The name of a contender that is about to be created.
+/// The unique part of a contender's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity(Uuid);
 
 impl Identity {
-    /// The identity of no contender.
+    /// The identity that no contender has.
     pub(crate) const NONE: Identity = Identity(Uuid::nil());
 
-    /// A new identity, unlike any other.
+    /// A new random identity.
     pub fn random() -> Identity {
         Identity(Uuid::new_v4())
     }
 
-    /// The identity made of these bits, fewer the six that say which kind of UUID it is, and in a
-    /// name that marks ten more.
+    /// The identity made of these bits.
+    ///
+    /// Six of the bits are replaced by the kind of the UUID. In a name that marks releases ten more
+    /// bits are replaced.
     pub fn from_random_bits(bits: u128) -> Identity {
         Identity(uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid())
     }
 
-    /// The same chance, in a name that [marks](Contender::marks_release).
+    /// The same identity, in a name that [marks releases](Contender::marks_release).
     pub(crate) fn marking(self) -> Identity {
         let mut bytes = self.0.into_bytes();
         bytes[6..8].copy_from_slice(&[0x80, 0x01]);
@@ -236,17 +249,20 @@ impl Identity {
         format!("_c_{}-", self.0.as_hyphenated())
     }
 
-    /// The name as it is given to the server, which adds the number.
+    /// The name that is sent to the server, which adds the number.
     pub fn name(&self, label: &str) -> String {
         format!("_c_{}-{label}", self.0.as_hyphenated())
     }
 }
 
-/// Puts contenders into the order of their queue: the same for every order they come in.
+/// Puts contenders into the order of their queue.
 ///
-/// First those within the count, around the ring, beginning after the widest gap; then those at its
-/// end or beyond, by `czxid`. Equal numbers by `czxid`, too, unknown ones last; and at last by name,
-/// so that the order is total even among hostile names.
+/// The result does not depend on the input's order.
+///
+/// * Numbers within the count come first, around the ring, beginning after the widest gap.
+/// * Numbers at the end of the count or beyond come last, by `czxid`.
+/// * Equal numbers are ordered by `czxid`. Unknown `czxid`s come last.
+/// * Any others are ordered by name, so that the order is total even among hostile names.
 #[doc(hidden)]
 pub fn order(contenders: &mut [Contender]) {
     let ends = ends(contenders);
@@ -267,13 +283,15 @@ pub fn order(contenders: &mut [Contender]) {
         };
         number.then(czxid).then_with(|| left.name.cmp(&right.name))
     });
-    // Where some are at the end already, the count has not begun anew.
+    // If a contender is at the end of the count, the count has not begun again.
     if !contenders.iter().any(at_the_end) {
         contenders.rotate_left(after_the_widest_gap(contenders));
     }
 }
 
-/// Whether the count under this directory ends, as newer servers' do, or goes around.
+/// True if the count under this directory ends.
+///
+/// False if it wraps, as on old servers.
 fn ends(contenders: &[Contender]) -> bool {
     !contenders
         .iter()
@@ -298,11 +316,10 @@ fn after_the_widest_gap(contenders: &[Contender]) -> usize {
     after
 }
 
-/// Which contenders of an ordered queue can only be ordered by their `czxid`: those at the end of
-/// the count, and those that share their number with a neighbour.
+/// The places of the contenders that can only be ordered by their `czxid`.
 ///
-/// Their places. Once their `czxid`s have been [told](Contender::set_czxid), they are to be
-/// [ordered](order) again.
+/// These are the contenders at the end of the count, and those with the number of a neighbour.
+/// [Note](Contender::set_czxid) their `czxid`s, and [order](order) the queue again.
 #[doc(hidden)]
 pub fn ordered_by_czxid(ordered: &[Contender]) -> Vec<usize> {
     let same = |left: usize, right: usize| {
@@ -319,7 +336,7 @@ pub fn ordered_by_czxid(ordered: &[Contender]) -> Vec<usize> {
         .collect()
 }
 
-/// The recipe that this znode contends for, of those whose labels are known and `are_others`.
+/// The recipe of this znode, if its label is known and `are_others`.
 pub(crate) fn recipe_of(name: &str, are_others: impl Fn(&str) -> bool) -> Option<&'static str> {
     let known = |label: &str| match label {
         "lock-" | "__lock__" => Some("an exclusive lock"),

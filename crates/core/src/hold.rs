@@ -1,4 +1,4 @@
-//! The hold: what every recipe yields.
+//! The hold: what every recipe returns.
 
 pub(crate) mod deletions;
 pub(crate) mod fate;
@@ -29,36 +29,41 @@ use crate::error::Error;
 use crate::hold_state::{HoldState, LossReason};
 use crate::server::ensemble::Acl;
 
-/// Proof, as far as a process can have one, that a recipe is held.
+/// A recipe that is held, until the hold is released, dropped or lost.
 ///
-/// Owned by one place: what is held is released by [`release`](Self::release) or by a drop. Tasks
-/// that work under the hold, and do not decide when it ends, take a [`view`](Self::view) of it.
+/// One place in the program owns a hold. [`release`](Self::release) or a drop releases it. A task
+/// that works under the hold, and does not decide when it ends, takes a [`view`](Self::view).
 ///
-/// What is dropped is released by a task of the session. At the end of `main` nothing waits for
-/// that task, and the znode may stand until the session times out. So end a process with
+/// A task of the session releases a dropped hold. Nothing waits for that task at the end of `main`,
+/// so the znode may stand until the session times out. End a process with
 /// [`release`](Self::release) or [`Session::close`](crate::Session::close).
 ///
-/// # What it is worth
+/// # What it promises
 ///
-/// [`is_held`](HoldView::is_held) is certain: it says no before the server can have passed the
-/// hold on, also right after a pause of the process. The exception is a znode that somebody deletes
-/// by hand: the holder notices within a sixth of the session timeout at most, and the next contender
-/// may hold before that. But between that look and the work it was to
-/// protect the process can be paused again. Where that must not matter, let the other side check:
-/// a write to ZooKeeper through [`transaction`](HoldView::transaction) is refused by the server
-/// itself once the hold has gone, and any other store can refuse a
-/// [`fencing_token`](HoldView::fencing_token) older than the newest it has seen.
-#[must_use = "if unused, what is held is released at once"]
+/// [`is_held`](HoldView::is_held) says no before the server can let another contender hold. It says
+/// so right after a pause of the process, too.
+///
+/// It does not say so in time if somebody deletes the holder's znode by hand. The holder notices
+/// the deletion within a sixth of the session timeout. The next contender may hold before that.
+///
+/// It does not protect the work that follows it. The process can be paused between the answer and
+/// the work. If a late write must fail, let the store check:
+///
+/// * In ZooKeeper, write with a [`transaction`](HoldView::transaction). The server refuses the
+///   write once the holder's znode is deleted.
+/// * In any other store, refuse a [`fencing_token`](HoldView::fencing_token) that is older than the
+///   newest token seen.
+#[must_use = "if unused, the hold is released at once"]
 pub struct Hold {
     view: HoldView,
-    /// `None` while it is dropped.
+    /// `None` once the hold is released or replaced, and while it is dropped.
     held: Option<Held>,
 }
 
 struct Held {
     grant: Grant,
     turn: Option<Box<dyn Turn>>,
-    /// Tells the views how it ended.
+    /// Tells the views how the hold ended.
     ended: watch::Sender<Option<LossReason>>,
 }
 
@@ -75,23 +80,24 @@ impl Hold {
         }
     }
 
-    /// What it can tell, for tasks that do not own it.
+    /// A view of the hold, for tasks that do not own it.
     pub fn view(&self) -> HoldView {
         self.view.clone()
     }
 
-    /// Works until the work is done, or the hold is lost; then the work is dropped where it waits.
+    /// Runs the work until it is done, or until the hold is lost.
     ///
-    /// The work is polled only while it is held. Work that blocks its thread goes on until it
-    /// looks: let it ask [`is_held`](HoldView::is_held).
+    /// If the hold is lost first, the work is dropped at its current `await`. The work is polled
+    /// only while the recipe is held. Does not stop work that blocks its thread: such work must ask
+    /// [`is_held`](HoldView::is_held).
     ///
     /// # Errors
     ///
-    /// Why the hold was lost, if it was before the work was done.
+    /// The reason of the loss, if the hold is lost before the work is done.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, it drops the work. The hold goes on.
+    /// If the future is dropped, the work is dropped. The recipe stays held.
     ///
     /// ```
     /// # use zookeeper_recipes_core::{Error, Recipe};
@@ -113,28 +119,37 @@ impl Hold {
         }
     }
 
-    /// Replaces the holder's znode by one with the same number and another label, in one
-    /// transaction: the hold goes on as one of another kind, without a moment in between. A
-    /// write lock becomes a read lock this way.
+    /// Replaces the holder's znode by one with the same number and another label.
     ///
-    /// `from` and `to` are the labels (see [`Contender::label`](crate::Contender::label)); `data`
-    /// and `acl` are the new znode's. The fencing token stays: it is older than that of everyone
-    /// behind, as the new znode's `czxid` would not be. The views of the hold end: take new ones.
-    /// Whoever waits for the hold within the process
-    /// ([`QueueOptions::local`](crate::QueueOptions::local)) waits for the kind that was, and so
-    /// goes on to queue on the server. One request.
+    /// One transaction creates the new znode and deletes the old one, so no other contender holds
+    /// in between. A write lock becomes a read lock this way.
+    ///
+    /// `from` and `to` are the labels (see [`Contender::label`](crate::Contender::label)). `data`
+    /// and `acl` are those of the new znode. The fencing token stays the same: it must be older
+    /// than the tokens of the waiters, and the new znode's `czxid` is not. The views of the hold
+    /// end: take new ones. A waiter in the process
+    /// ([`QueueOptions::local`](crate::QueueOptions::local)) wants a hold of the old kind, so it
+    /// enters the queue on the server.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | a transaction | 1 | 1 | 0 |
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] when its znode has not the label `from`, its rule does not
-    /// [allow it](crate::Rule::may_be_replaced), or it has a number at the end of the count
-    /// (2147483647), where the order is by age and a new znode would be the youngest;
-    /// [`Error::Lost`] when the hold has been lost, [`Error::Refused`] when the server would not
-    /// create the new znode, [`Error::SessionOver`]. After an error, what was held is released.
+    /// * [`Error::InvalidInput`] if the znode's label is not `from`.
+    /// * [`Error::InvalidInput`] if the rule does not [allow it](crate::Rule::may_be_replaced).
+    /// * [`Error::InvalidInput`] if the znode's number is at the end of the count (2147483647).
+    ///   Znodes with this number are ordered by age, and the new znode would be the youngest.
+    /// * [`Error::Lost`] if the hold is lost.
+    /// * [`Error::Refused`] if the server does not create the new znode.
+    /// * [`Error::SessionOver`] if the session is over.
+    ///
+    /// After an error the hold is released.
     ///
     /// # Cancel safety
     ///
-    /// Dropped half-way, what was held is released.
+    /// If the future is dropped, the hold is released.
     #[doc(hidden)]
     pub async fn replace(
         mut self,
@@ -145,33 +160,40 @@ impl Hold {
     ) -> Result<Hold, Error> {
         let Held { grant, turn, .. } = self.end().expect(REACHED);
         let replaced = grant.replace(from, to, data, acl).await;
-        // Passed on at the end: the next one there must not be handed a hold of the new kind.
+        // The next task in the local queue must not get a hold of the new kind.
         drop(turn);
         Ok(Hold::new(replaced?, None))
     }
 
-    /// Releases, and waits for the server's word.
+    /// Releases the hold, and waits for the server's answer.
     ///
-    /// Its [views](Self::view) are lost before anything is sent. One request: the deletion of the
-    /// holder's znode, together with others where many go at once in the session. When its outcome
-    /// is unknown it is repeated until the server has answered or the lease has run out.
+    /// The [views](Self::view) of the hold are lost before anything is sent. If the outcome of the
+    /// deletion is unknown, the deletion is repeated until the server answers or the lease runs
+    /// out.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the deletion of the holder's znode | 1, or a share of 1 if the session deletes many znodes at once | 1 | 0 |
+    /// | the hold goes to the next task of the process | 0 | 0 | 0 |
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] at once when the hold is lost, so that what was done under it may not have
-    /// been protected to the end; and when it is lost before the server's word comes. The znode is
-    /// deleted in the background then. [`Error::SessionOver`] when the session ended before the
-    /// server's word came. [`Error::Refused`] when the server would not delete the znode. In all
-    /// these cases nothing more is to be done: the znode goes with the session at the latest.
+    /// * [`Error::Lost`] if the hold is lost before the server answers. The work under the hold may
+    ///   not have been protected to its end. The znode is deleted in the background.
+    /// * [`Error::SessionOver`] if the session ends before the server answers.
+    /// * [`Error::Refused`] if the server does not delete the znode.
+    ///
+    /// After each of these errors nothing is left to do: the znode is deleted with the session at
+    /// the latest.
     ///
     /// # Cancel safety
     ///
-    /// Once polled, what is held is released whether or not one waits for it.
+    /// Once the future is polled, the hold is released even if the future is dropped.
     pub async fn release(mut self) -> Result<(), Error> {
         let held = self.end().expect(REACHED);
         let ended = held.ended.clone();
         let Some(grant) = held.let_go() else {
-            // Handed over within the process.
+            // The next task of the process has the grant.
             return Ok(());
         };
         let released = grant.release().await;
@@ -187,7 +209,7 @@ impl Hold {
         released
     }
 
-    /// Ends it for all views.
+    /// Ends the hold for all its views.
     fn end(&mut self) -> Option<Held> {
         let held = self.held.take()?;
         let reason = match self.view.state() {
@@ -199,11 +221,12 @@ impl Hold {
     }
 }
 
-const REACHED: &str = "a hold that can be reached has not been released";
+const REACHED: &str = "a hold that can be used has not been released";
 
 impl Held {
-    /// What is to be released on the server, with the turn to pass on after that; `None` if the
-    /// next one within the process has it.
+    /// The grant to release on the server, unless the next task of the process has it.
+    ///
+    /// The grant keeps the turn in the local queue until its znode is deleted.
     fn let_go(self) -> Option<Grant> {
         let Some(turn) = self.turn else {
             return Some(self.grant);

@@ -1,15 +1,15 @@
-//! What every ZooKeeper recipe stands on: sessions, paths, contenders, the queue, the hold.
+//! The common part of all ZooKeeper recipes: sessions, paths, contenders, the queue, holds.
 //!
 //! Most users want a recipe, and get this crate with it: `zookeeper-recipes-lock` for an exclusive
-//! lock, or the facade `zookeeper-recipes` for all of them. Come here to write a recipe of your
-//! own, or code that runs with any recipe.
+//! lock, or the facade `zookeeper-recipes` for all recipes. Use this crate to write a recipe of
+//! your own, or code that runs with any recipe.
 //!
 //! # One idea
 //!
 //! A contender is an ephemeral sequential znode. A recipe is a [`Rule`]: a pure function from the
-//! ordered contenders to a verdict, "hold" or "wait on these". Everything else is written once, in
-//! the [`Queue`]: entering, recovering from a lost reply, waiting, giving up, holding, losing,
-//! releasing. Each recipe is a [`Recipe`] and yields the same [`Hold`].
+//! ordered contenders to a verdict, "hold" or "wait on these". The [`Queue`] does the rest for
+//! every recipe: it enters, recovers from a lost reply, waits, gives up, holds, loses and releases.
+//! Each recipe is a [`Recipe`] and returns the same [`Hold`].
 //!
 //! ```
 //! use std::borrow::Cow;
@@ -29,7 +29,7 @@
 //!     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
 //!         Ok(match view.place() {
 //!             0..3 => Verdict::Hold,
-//!             // Any of the three before may be the one to leave.
+//!             // Any of the three contenders before it may leave first.
 //!             me => Verdict::Wait { on: (me - 3..me).collect() },
 //!         })
 //!     }
@@ -51,13 +51,13 @@
 //! # }
 //! ```
 //!
-//! # Errors, in three kinds
+//! # Three kinds of errors
 //!
-//! This attempt failed; the session is over; the outcome is unknown. See [`Error`].
+//! An attempt failed, the session is over, or the outcome is unknown. See [`Error`].
 //!
-//! # What a hold is worth
+//! # What a hold promises
 //!
-//! See [`Hold`]: it says no in time, and what it cannot promise.
+//! [`Hold`] says what a hold promises, and what it does not.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

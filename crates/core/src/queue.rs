@@ -1,7 +1,7 @@
-//! The queue: everything that all recipes do alike, from the first request to the hold.
+//! The queue: the part that all recipes share, from the first request to the hold.
 //!
-//! One acquisition walks one way: [`Queue`] → `attempt` → `enter` (create and list) → `look` (put
-//! the contenders in order, ask the rule) → `wait` → a [`Hold`].
+//! An acquisition takes these steps: [`Queue`] → `attempt` → `enter` (create and list) → `look`
+//! (order the contenders, ask the rule) → `wait` → a [`Hold`].
 
 pub(crate) mod alone;
 mod attempt;
@@ -44,29 +44,26 @@ use crate::server::ensemble::SessionId;
 use crate::server::error::SessionEnd;
 use crate::session::handle::Session;
 
-/// A queue of contenders under one directory, in which a [`Rule`] says who holds.
+/// A queue of contenders under one directory, in which a [`Rule`] decides who holds.
 ///
-/// The engine of all recipes, and a [`Recipe`] itself: a recipe of one's own is a rule and a
-/// `Queue`. Cheap to clone; the clones are one.
+/// All recipes use it, and it is a [`Recipe`] itself. A custom recipe is a rule and a `Queue`.
+/// Cheap to clone: the clones share one queue.
 ///
-/// Acquiring without contention costs two requests, sent together (the creation of the contender's
-/// znode, a list of the directory), and releasing one (the deletion). Once the clones of a queue
-/// have been alone in it a few times, acquiring costs one (the creation). Whoever has to wait
-/// sends two more, together (a watch on its own znode, one on that of each contender it waits on),
-/// and one (a list) each time one of those goes, unless it was the only one, or went by a release
-/// that said so. For that the first contender of each session costs a request more. See
-/// [`docs::handoff`](crate::docs::handoff).
+/// [`acquire`](Self::acquire), [`try_acquire`](Self::try_acquire) and
+/// [`contenders`](Self::contenders) list their costs. [`Hold::release`] lists the costs of a
+/// release.
 #[derive(Clone)]
 pub struct Queue {
     shared: Arc<Shared>,
 }
 
 impl Queue {
-    /// A queue under `path`, with the default options. Nothing is sent yet.
+    /// A queue under `path`, with the default options. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when the path is no [`NodePath`].
+    /// [`InvalidInput`] if the path is not a [`NodePath`], or no znode's name can contain the
+    /// rule's label.
     pub fn new(
         session: &Session,
         path: impl AsRef<str>,
@@ -75,13 +72,17 @@ impl Queue {
         Queue::with_options(session, path, rule, QueueOptions::new())
     }
 
-    /// A queue under `path`. Nothing is sent yet.
+    /// A queue under `path`, with these options. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when the path is no [`NodePath`], the access control list is empty, the
-    /// data is longer than 1,000,000 bytes, the rule's label can be in no znode's name, or the
-    /// interval to poll at is zero.
+    /// [`InvalidInput`] in each of these cases:
+    ///
+    /// * The path is not a [`NodePath`].
+    /// * The access control list is empty.
+    /// * The data is longer than 1,000,000 bytes.
+    /// * No znode's name can contain the rule's label, or the rule does not count its own label.
+    /// * The interval of [`WaitStrategy::Poll`] is zero.
     pub fn with_options(
         session: &Session,
         path: impl AsRef<str>,
@@ -93,11 +94,7 @@ impl Queue {
         check_data(&options.data)?;
         check_label(&rule, &rule.label())?;
         if options.strategy == WaitStrategy::Poll(Duration::ZERO) {
-            return Err(InvalidInput::new(
-                "interval to poll at",
-                "0",
-                "must not be zero",
-            ));
+            return Err(InvalidInput::new("poll interval", "0", "must not be zero"));
         }
         let shared = Shared {
             session: session.clone(),
@@ -112,11 +109,11 @@ impl Queue {
         })
     }
 
-    /// The same queue for contenders of another kind. Nothing is sent yet.
+    /// The same queue, for contenders of another kind. Sends nothing.
     ///
-    /// The rules of one queue count the same contenders. What one of them has learned of who is in
-    /// the queue, the others know as well; within the process
-    /// ([`QueueOptions::local`]) each kind waits for itself.
+    /// Both rules must count the same contenders. The two queues share what they know about being
+    /// alone in the queue. They do not share the queue within the process
+    /// ([`QueueOptions::local`]): each kind has its own.
     pub fn by(&self, rule: impl Rule + 'static) -> Queue {
         let shared = Shared {
             session: self.shared.session.clone(),
@@ -131,12 +128,12 @@ impl Queue {
         }
     }
 
-    /// The session that it stands on.
+    /// The session of the queue.
     pub fn session(&self) -> &Session {
         &self.shared.session
     }
 
-    /// What was chosen about it.
+    /// The options of the queue.
     pub fn options(&self) -> &QueueOptions {
         &self.shared.options
     }
@@ -159,15 +156,15 @@ impl Queue {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | nobody else in the queue: a create and a list | 2 | 1 | 0 |
-    /// | the same, and no other contender came meanwhile: a create | 1 | 1 | 0 |
+    /// | the same from the third time on, if no other contender came in between: a create | 1 | 1 | 0 |
+    /// | the same from the third time on, if one came in between: a create, then a list | 2 | 2 | 0 |
     /// | to wait: a read of the own znode, and one of each contender that the rule names | 1 more, and 1 for each | 1 more | 1, and 1 for each |
-    /// | to look again, after one of these contenders has gone: a list | 1 more | 1 more | |
-    /// | first contender of a session that marks releases: a transaction | 1 more | 1 more | |
+    /// | to look again, after one of these contenders has left: a list | 1 more | 1 more | 0 |
+    /// | first contender of a session that marks releases: a transaction | 1 more | 1 more | 0 |
     ///
-    /// A rule that [reads the directory](Rule::reads_directory) takes one more request for each
-    /// look, sent together with the others, and one more watch to wait.
-    /// [`docs::handoff`](crate::docs::handoff) says when the second row applies, and when a waiter need
-    /// not look again.
+    /// If the rule [reads the directory](Rule::reads_directory), each look sends one request more,
+    /// together with the others. The wait then sets one watch more.
+    /// [`docs::handoff`](crate::docs::handoff) says when the fast paths apply.
     ///
     /// # Errors, cancel safety, session loss
     ///
@@ -195,12 +192,14 @@ impl Queue {
         within(timeout, &self.shared.directory, self.acquire()).await
     }
 
-    /// Holds at once if the rule lets a new contender; otherwise `None`, with nothing written.
+    /// Holds at once if the rule lets a new contender hold; otherwise `None`.
+    ///
+    /// Lists the queue first, and writes nothing if the contender would have to wait.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | it cannot win: a list | 1 | 1 | 0 |
-    /// | it wins: a list, and an acquisition | 1 more | 1 more | 0 |
+    /// | the contender would have to wait: a list | 1 | 1 | 0 |
+    /// | the contender holds: a list, and an acquisition | 1 more | 1 more | 0 |
     ///
     /// # Errors, cancel safety, session loss
     ///

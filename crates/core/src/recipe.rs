@@ -12,12 +12,12 @@ use crate::hold_state::FencingToken;
 use crate::path::NodePath;
 use crate::server::ensemble::SessionId;
 
-/// A recipe of any kind, for code that runs something while it is held.
+/// A recipe of any kind, for code that works with every recipe.
 ///
-/// Such code takes `&dyn Recipe`. To use one recipe this trait is not needed: each recipe has
-/// methods of the same names, documented with the costs of that recipe.
+/// Such code takes `&dyn Recipe`. Code that uses one recipe does not need this trait: each recipe
+/// has methods of the same names, with the costs of that recipe in their documentation.
 ///
-/// A type that wraps another recipe implements the trait by
+/// A type that wraps another recipe implements this trait with
 /// [`delegate_recipe!`](crate::delegate_recipe).
 ///
 /// ```
@@ -38,12 +38,12 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error`] names three kinds, and what to do about each.
+    /// [`Error`] has three kinds, and says what to do about each.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
-    /// session deletes in the background what has been created.
+    /// session deletes the znode in the background.
     ///
     /// # Session loss
     ///
@@ -67,10 +67,10 @@ pub trait Recipe: fmt::Debug + Send + Sync {
         Box::pin(within(timeout, self.path(), self.acquire()))
     }
 
-    /// Holds the recipe if that is possible at once; `None` if other contenders are before it.
+    /// Holds the recipe if it can hold at once; otherwise `None`.
     ///
-    /// Reads first, and writes nothing if it cannot win. While no server answers, it waits for
-    /// one: bound it with [`tokio::time::timeout`].
+    /// Reads first, and writes nothing if other contenders are before it. While no server answers,
+    /// it waits for one. Does not have a deadline: bound it with [`tokio::time::timeout`].
     ///
     /// # Errors, cancel safety, session loss
     ///
@@ -79,19 +79,18 @@ pub trait Recipe: fmt::Debug + Send + Sync {
 
     /// Lists the contenders, holders included, in the order of the queue.
     ///
-    /// The list is what the server knew at one moment. If the directory does not exist, it is
-    /// empty.
+    /// The list shows one moment at the server. It is empty if the directory does not exist.
     ///
     /// # Errors
     ///
-    /// Those of the requests.
+    /// The errors of its requests, such as [`Error::Refused`] and [`Error::SessionOver`].
     ///
     /// # Cancel safety
     ///
-    /// Leaves nothing behind.
+    /// If the future is dropped, nothing remains.
     fn contenders(&self) -> BoxFuture<'_, Result<Vec<QueueEntry>, Error>>;
 
-    /// The path that the recipe was made with.
+    /// The path that the recipe was created with.
     fn path(&self) -> &NodePath;
 }
 
@@ -102,12 +101,12 @@ impl dyn Recipe + '_ {
     ///
     /// # Errors
     ///
-    /// Those of [`acquire`](Recipe::acquire) and [`Hold::release`], and [`Error::Lost`] if the hold
-    /// was lost before the work was done.
+    /// Those of [`acquire`](Recipe::acquire) and [`Hold::release`]. [`Error::Lost`] if the hold is
+    /// lost before the work is done.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the work is dropped, and the hold is released in the background.
+    /// If the future is dropped, the work is dropped. The hold is released in the background.
     pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
     where
         F: Future<Output = T>,
@@ -121,7 +120,7 @@ impl dyn Recipe + '_ {
     }
 }
 
-/// Bounds an attempt at the recipe with this path.
+/// Bounds an attempt at the recipe with this path by a deadline.
 pub(crate) async fn within<T>(
     timeout: Duration,
     path: &NodePath,
@@ -140,19 +139,19 @@ pub(crate) async fn within<T>(
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueEntry {
-    /// The number of contenders before it.
+    /// The number of contenders before this one.
     pub position: usize,
-    /// The name of its znode.
+    /// The name of the contender's znode.
     pub name: String,
-    /// The data of its znode, by which its owner describes itself.
+    /// The data of the contender's znode. The owner describes itself by it.
     pub data: Vec<u8>,
-    /// The session that its znode belongs to.
+    /// The session that the contender's znode belongs to.
     pub session_id: SessionId,
-    /// The fencing token of its hold, present or future.
+    /// The fencing token of the contender's hold, present or future.
     pub fencing_token: FencingToken,
 }
 
-/// Makes a type a [`Recipe`] by a field of it that is one, such as a [`Queue`](crate::Queue).
+/// Makes a type a [`Recipe`] by one of its fields, such as a [`Queue`](crate::Queue).
 ///
 /// ```
 /// use zookeeper_recipes_core::{Queue, delegate_recipe};
@@ -167,7 +166,7 @@ pub struct QueueEntry {
 #[macro_export]
 macro_rules! delegate_recipe {
     ($type:ty, $field:ident) => {
-        // The futures are the field's: boxed once.
+        // The field's futures are returned as they are, so each future is boxed once.
         impl $crate::Recipe for $type {
             fn acquire(
                 &self,

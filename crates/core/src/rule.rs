@@ -1,4 +1,4 @@
-//! The rule: what tells one recipe from another.
+//! The rule: decides which contender holds.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,17 +6,17 @@ use std::fmt;
 use crate::contender::Contender;
 use crate::invalid_input::InvalidInput;
 
-/// Who may hold: a pure function from a [`QueueView`] to a [`Verdict`].
+/// Decides who holds: a pure function from a [`QueueView`] to a [`Verdict`].
 ///
-/// Everything else about a recipe (entering, recovering, waiting, giving up, holding, losing,
-/// releasing) is written once, in [`Queue`](crate::Queue).
+/// [`Queue`](crate::Queue) does the rest of a recipe: it enters, recovers, waits, gives up, holds,
+/// loses and releases.
 ///
 /// # Laws
 ///
 /// * A rule decides by the view alone.
-/// * It is monotone: when contenders before it go, "hold" never becomes "wait".
-/// * It waits on enough: if the going of some contenders before it would let it hold, it waits on
-///   at least one of them.
+/// * A rule is monotone: if contenders before this one leave, "hold" never becomes "wait".
+/// * A rule waits on enough: if some contenders before this one must leave before it holds, the
+///   rule waits on at least one of them.
 ///
 /// ```
 /// use std::borrow::Cow;
@@ -40,11 +40,15 @@ use crate::invalid_input::InvalidInput;
 /// }
 /// ```
 pub trait Rule: fmt::Debug + Send + Sync {
-    /// The kind of contender that this rule creates: what stands in the znode's name before the
-    /// number. Any text without a slash; by custom it ends with a hyphen.
+    /// The kind of contender that this rule creates.
+    ///
+    /// It stands in the znode's name before the number. It may be any text without a slash. By
+    /// custom it ends with a hyphen.
     fn label(&self) -> Cow<'_, str>;
 
-    /// Whether a contender with this label is one of the queue. By default, those like this one.
+    /// True if a contender with this label belongs to the queue.
+    ///
+    /// By default true for the rule's own label.
     fn counts(&self, label: &str) -> bool {
         label == self.label()
     }
@@ -53,49 +57,49 @@ pub trait Rule: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if the directory's data is not what this rule works with. The attempt then
-    /// fails.
+    /// [`InvalidInput`] if the rule cannot work with the directory's data. The attempt then fails.
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput>;
 
-    /// Whether contenders with this label hold only when none of those that count is before them,
-    /// whichever process they are of.
+    /// True if contenders with this label hold only when no counted contender is before them.
     ///
-    /// The release of such a holder tells the next one all it must know, so that it holds without
-    /// another look at the queue: see [`docs::handoff`](crate::docs::handoff). Where this is said
-    /// of a label, it must be true of everyone who creates contenders with it in a queue where this
-    /// rule's count.
+    /// The marked release of such a holder tells the next contender all that it must know. The next
+    /// contender then holds without a list of the queue: see
+    /// [`docs::handoff`](crate::docs::handoff). If a rule says true for a label, every process that
+    /// creates contenders with this label must keep to it, in each queue that counts this rule's
+    /// contenders.
     ///
-    /// By default of none.
+    /// By default false for every label.
     fn holds_alone(&self, _label: &str) -> bool {
         false
     }
 
-    /// Whether a hold by a contender with this label may be replaced, so that another contender takes
-    /// its place in the queue: a writer that becomes a reader.
+    /// True if the hold of a contender with this label may be replaced.
     ///
-    /// Where it may not, it is refused; and whoever waits on such a contender and has nobody else
-    /// to wait for holds as soon as that one's znode goes, whatever the reason, without another
-    /// look at the queue: see [`docs::handoff`](crate::docs::handoff). Where this is denied of a
-    /// label, it must be true of everyone who creates contenders with it.
+    /// A replacement puts another contender in the same place of the queue: a writer becomes a
+    /// reader. If the rule says false, a replacement is refused. A waiter with only such a
+    /// contender before it then holds at any deletion of that contender, without a list of the
+    /// queue: see [`docs::handoff`](crate::docs::handoff). If a rule says false for a label, every
+    /// process that creates contenders with this label must keep to it.
     ///
-    /// By default of all.
+    /// By default true for every label.
     fn may_be_replaced(&self, _label: &str) -> bool {
         true
     }
 
-    /// The data that the directory is created with.
+    /// The data of the directory that the first contender creates.
     fn directory_data(&self) -> Vec<u8> {
         Vec::new()
     }
 
-    /// True if the directory's data is part of the rule. Then each decision reads it, and each
-    /// waiter watches it.
+    /// True if the directory's data is part of the rule.
+    ///
+    /// Then each decision reads it, and each waiter watches it.
     fn reads_directory(&self) -> bool {
         false
     }
 }
 
-/// All that a rule may know: the contenders up to its own, and the directory's data.
+/// The input of a rule: the contenders up to this one, and the directory's data.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueView<'a> {
     before: &'a [Contender],
@@ -104,7 +108,7 @@ pub struct QueueView<'a> {
 }
 
 impl<'a> QueueView<'a> {
-    /// The view of the contender `me`, behind the contenders `before`, first in the queue first.
+    /// The view of the contender `me`, behind the contenders `before`, which are in queue order.
     pub fn new(
         before: &'a [Contender],
         me: &'a Contender,
@@ -117,7 +121,7 @@ impl<'a> QueueView<'a> {
         }
     }
 
-    /// The contenders before this one, first in the queue first.
+    /// The contenders before this one, in queue order.
     pub fn before(&self) -> &'a [Contender] {
         self.before
     }
@@ -132,29 +136,31 @@ impl<'a> QueueView<'a> {
         self.before.len()
     }
 
-    /// The directory's data, if the rule [reads it](Rule::reads_directory). `None` if there is no
-    /// directory: the first contender creates it with the rule's
+    /// The directory's data, if the rule [reads it](Rule::reads_directory).
+    ///
+    /// `None` if there is no directory. The first contender creates the directory with the rule's
     /// [`directory_data`](Rule::directory_data).
     pub fn directory_data(&self) -> Option<&'a [u8]> {
         self.directory_data
     }
 }
 
-/// What a rule says of one contender.
+/// The decision of a rule about one contender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It holds.
+    /// The contender holds.
     Hold,
-    /// It waits until one of these earlier contenders goes, and is judged anew then.
+    /// The contender waits until one of these contenders leaves. The rule then decides again.
     Wait {
-        /// Places in the queue, all before the one that was judged. None, or another place, is
-        /// an [`InvalidInput`] error of the attempt.
+        /// Places in the queue, all before this contender's place.
+        ///
+        /// If there is none, or another place, the attempt fails with [`InvalidInput`].
         on: Vec<usize>,
     },
 }
 
 impl Verdict {
-    /// Wait until this one contender goes.
+    /// Waits until this one contender leaves.
     pub fn wait_on(place: usize) -> Verdict {
         Verdict::Wait { on: vec![place] }
     }
@@ -164,13 +170,19 @@ impl Verdict {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitStrategy {
-    /// Watch just the contenders whose going can change the verdict. A release wakes only the
-    /// waiters that watch its contender. The default, and the one to use; the others are there for those who compare.
+    /// Watch only the contenders that can change the verdict if they leave.
+    ///
+    /// A release wakes only the waiters that watch the releasing contender. The default, and the
+    /// best. The other strategies are for comparison.
     #[default]
     Predecessor,
-    /// Watch the directory. Every arrival and every release wakes every waiter, and each lists
-    /// all the contenders: the herd effect.
+    /// Watch the directory: the herd effect.
+    ///
+    /// Every new contender and every release wakes every waiter, and each waiter lists all the
+    /// contenders.
     Parent,
-    /// List the contenders at this interval, without a watch: waiters × reads, for ever.
+    /// List the contenders at this interval, without a watch.
+    ///
+    /// Every waiter reads at every interval, until it holds.
     Poll(std::time::Duration),
 }

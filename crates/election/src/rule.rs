@@ -1,18 +1,18 @@
-//! Who leads.
+//! The rule of a leader election.
 
 use std::borrow::Cow;
 
 use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
 
-/// What stands in a candidate's name before its number.
+/// The label of a candidate, before the number in its name.
 pub(crate) const LABEL: &str = "latch-";
 
-/// Leads when nobody is before it, and waits on the one right before it.
+/// Leads if no candidate is before it; otherwise waits on its predecessor.
 ///
-/// Writes names as Apache Curator's `LeaderLatch` does: `_c_<uuid>-latch-<number>`. A latch that
-/// waits listens for nothing but its predecessor's deletion, and would sleep through a release that
-/// marks itself by a write. So a resignation is a plain deletion, and the next leader takes a
-/// look at the queue, unless it was the only one left.
+/// Writes names as Apache Curator's `LeaderLatch` does: `_c_<uuid>-latch-<number>`. A waiting
+/// `LeaderLatch` reacts only to the deletion of its predecessor, so it would miss a marked release.
+/// So a resignation is a plain deletion. The next leader lists the queue, unless it had only one
+/// candidate before it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FirstInQueue;
 

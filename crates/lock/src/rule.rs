@@ -1,4 +1,4 @@
-//! Who holds an exclusive lock.
+//! The rule of an exclusive lock.
 
 use std::borrow::Cow;
 
@@ -6,11 +6,11 @@ use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
 
 const LABEL: &str = "lock-";
 
-/// Holds when nobody is before it, and waits on the one right before it.
+/// Holds if no contender is before it; otherwise waits on its predecessor.
 ///
-/// Writes names as Apache Curator's `InterProcessMutex` does (`_c_<uuid>-lock-<number>`) and
-/// honours kazoo's (`<32 hex digits>__lock__<number>`) too, also where kazoo was told to use
-/// Curator's label (`<32 hex digits>-lock-<number>`).
+/// Writes names as Apache Curator's `InterProcessMutex` does: `_c_<uuid>-lock-<number>`. Also
+/// counts the contenders of kazoo: `<32 hex digits>__lock__<number>`, or with Curator's label `<32
+/// hex digits>-lock-<number>`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FirstInQueue;
 

@@ -1,8 +1,9 @@
-//! Who holds a read/write lock.
+//! The rules of a read/write lock.
 //!
-//! Both rules count the same contenders, in one order. Two contenders of one number are ordered by
-//! the age of their znodes, as all are: Curator's downgrade makes a reader with the number of the
-//! writer that it is about to release, and so right behind it.
+//! Both rules count the same contenders, in the same order. Contenders with equal numbers are
+//! ordered by the age of their znodes. This places Curator's downgrade: it creates a reader with
+//! the number of the writer that it is about to release, so the reader stands right behind that
+//! writer.
 
 use std::borrow::Cow;
 
@@ -23,10 +24,10 @@ fn writes(label: &str) -> bool {
     matches!(label, WRITE | KAZOO_WRITE)
 }
 
-/// The reader's rule: holds when no writer is before it, and waits on the last writer before it.
+/// The reader's rule: holds if no writer is before it; otherwise waits on the last one.
 ///
-/// Nothing lets it in as long as that writer is there, so that one watch is enough. Should that
-/// writer give up while others are before it, the reader goes on to wait on the last of those.
+/// While this writer is in the queue, the reader cannot hold. So one watch is enough. If this
+/// writer leaves while other writers are before the reader, the reader waits on the last of those.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoWriterBefore;
 
@@ -55,10 +56,10 @@ impl Rule for NoWriterBefore {
     }
 }
 
-/// The writer's rule: holds when nobody is before it, and waits on the one right before it.
+/// The writer's rule: holds if no contender is before it; otherwise waits on its predecessor.
 ///
-/// Whoever is first in the queue holds, whatever it is, and a writer that is not first has somebody
-/// right before it.
+/// The first contender in the queue holds, a reader or a writer. A writer that is not first always
+/// has a predecessor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NobodyBefore;
 

@@ -1,13 +1,13 @@
-//! The number of permits, on which all who use a semaphore must agree.
+//! The number of permits, on which all users of a semaphore must agree.
 
 use std::sync::{Mutex, PoisonError};
 
 use zookeeper_recipes_core::{InvalidInput, NodePath};
 
-/// What one [`Semaphore`](crate::Semaphore) value knows of the number of permits.
+/// The number of permits that one [`Semaphore`](crate::Semaphore) value knows.
 ///
-/// At first it is what the caller gave, which must be what is recorded in the directory. Once they
-/// have been found to agree, what is recorded counts, however it changes.
+/// At first it is the caller's number, which must equal the number recorded in the directory. Once
+/// the two numbers have agreed, the recorded number counts, even if it changes later.
 #[derive(Debug)]
 pub(crate) struct Agreement {
     path: NodePath,
@@ -17,7 +17,7 @@ pub(crate) struct Agreement {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     permits: u32,
-    /// Whether the directory has been found to say the same.
+    /// True once the directory's number has been equal to this number.
     agreed: bool,
 }
 
@@ -35,16 +35,17 @@ impl Agreement {
         &self.path
     }
 
-    /// The last number heard of.
+    /// The last known number.
     pub(crate) fn permits(&self) -> u32 {
         self.known().permits
     }
 
-    /// Reads the directory's data.
+    /// Reads the number from the directory's data.
     pub(crate) fn learn(&self, data: &[u8]) -> Result<u32, InvalidInput> {
         let Some(recorded) = parse(data) else {
             let problem = format!(
-                "of {} is no number of permits; where it was created by hand, resize records one",
+                "of {} is not a number of permits; if the znode was created by hand, \
+                 resize records one",
                 self.path
             );
             let data = String::from_utf8_lossy(data);
@@ -63,7 +64,7 @@ impl Agreement {
         Ok(recorded)
     }
 
-    /// Takes in that this value itself has recorded a number.
+    /// Notes a number that this value itself has recorded.
     pub(crate) fn recorded(&self, permits: u32) {
         *self.known() = Known {
             permits,
@@ -71,10 +72,11 @@ impl Agreement {
         };
     }
 
-    /// Refuses what can be seen to be impossible without asking.
+    /// Refuses a weight that is known to be impossible, without a request.
     ///
-    /// A number that was agreed on may have been raised since; one that was not yet is wrong if it
-    /// is not the recorded one, and then no weight is right.
+    /// An agreed number may have been raised since, so it refuses no weight. If the caller's number
+    /// is not agreed yet, a weight above it is refused. If the caller's number is wrong, no weight
+    /// is right.
     pub(crate) fn refuse_at_once(&self, weight: u32) -> Result<(), InvalidInput> {
         refuse_zero("number of permits to acquire", weight)?;
         let known = *self.known();
@@ -98,7 +100,7 @@ impl Agreement {
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
-        // Nothing panics while it is locked, and it is never half-written.
+        // A poisoned lock is usable, because the number is never half-written.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -110,7 +112,7 @@ pub(crate) fn refuse_zero(subject: &'static str, number: u32) -> Result<(), Inva
     }
 }
 
-/// Reads a number just as it is written: decimal digits, no sign, no leading zero, not zero.
+/// Reads a number in its only form: decimal digits, no sign, no leading zero, not zero.
 pub(crate) fn parse(text: &[u8]) -> Option<u32> {
     let text = std::str::from_utf8(text).ok()?;
     let number: u32 = text.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Who holds permits of a semaphore.
+//! The rule of a semaphore.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,42 +7,57 @@ use zookeeper_recipes_core::{Contender, InvalidInput, NodePath, QueueView, Rule,
 
 use crate::agreement::{Agreement, parse};
 
-/// Holds when the permits are enough for it and all before it, and waits on the latest of those
-/// whose going can make them so.
+/// Holds if the permits suffice for all contenders up to this one.
 ///
-/// Let `N` be the number of permits, `w` the weight of this contender, that is how many permits it
-/// wants, and `T` the sum of the weights of those before it. It holds when `T <= N - w`. Else it
-/// waits on the *window*: the latest contenders before it, as few of them as have a sum of weights
-/// above `N - w`.
+/// Let `N` be the number of permits. Let `w` be the weight of this contender, that is, the number
+/// of permits that it wants. Let `T` be the sum of the weights of the contenders before it. The
+/// contender holds if `T <= N - w`. Otherwise it waits on the *window*: the shortest run of
+/// contenders directly before it whose weights sum to more than `N - w`. There is such a run,
+/// because `T > N - w`.
 ///
-/// # Why that is enough
+/// # Why the window is enough
 ///
-/// Let the window weigh `W > N - w`. As long as all of it is there, what is before this contender
-/// weighs at least `W`, which is too much. So some contender of the window goes no later than the
-/// moment this one may hold, and its going is seen; at each such moment the window is drawn anew.
-/// It is not enough to watch one contender, such as the one `N` places ahead where all weights are
-/// one: if another of the `N` goes first there is a permit, and nobody is woken for it.
+/// Let `W` be the weight of the window, so `W > N - w`. While all contenders of the window are in
+/// the queue, `T >= W > N - w`, so this contender may not hold. So at least one contender of the
+/// window leaves no later than the moment when this contender may hold. The waiter watches all
+/// contenders of the window, so it wakes no later than that moment. After each wake the rule
+/// decides again. If the contender may still not hold, the rule draws a new window, and the same
+/// argument applies to it.
 ///
-/// # Why it is not too much
+/// One watch is not enough. Let all weights be one, and let a waiter watch only the contender `N`
+/// places before it. If another of the `N` contenders before the waiter leaves first, a permit is
+/// free, and nothing wakes the waiter.
 ///
-/// Every weight is at least one, so that a window has at most `N - w + 1` contenders, however long
-/// the queue. For the same reason a contender is in the windows of at most `N` waiters: it is in a
-/// window only if the waiter and those between the two weigh at most `N`. So a release wakes at
-/// most `N` waiters. And since the latest contenders are watched, which will go last if all hold for
-/// about as long, few wake in vain.
+/// # Why the window is not too much
+///
+/// Every weight is at least one. The window without its earliest contender weighs at most `N - w`,
+/// so it has at most `N - w` contenders. So a window has at most `N - w + 1` contenders, however
+/// long the queue is.
+///
+/// A contender is in the windows of at most `N` waiters. If a contender is in the window of a
+/// waiter, then the waiter and the contenders between the two weigh at most `N` together, so they
+/// are at most `N`. Take the last waiter whose window contains the contender. All other such
+/// waiters stand between the two. So a release wakes at most `N` waiters.
+///
+/// The window consists of the latest contenders. If all contenders hold for about the same time,
+/// the latest leave last. So few waiters wake in vain.
 ///
 /// # When the number of permits changes
 ///
-/// It is the directory's data, which is read before each decision and watched by all who wait: it
-/// is no part of the argument above, since whoever waits decides anew after any change. The list
-/// of contenders is read before the number. In between, those before this contender can only have
-/// become fewer, so a decision to hold is right by the number at the moment that it was read.
+/// The number of permits is the directory's data. Each decision reads it, and each waiter watches
+/// it. A change wakes each waiter, and the rule decides again. So the argument above need only
+/// cover the time between two changes.
+///
+/// The list of contenders is read before the number. Between the two reads contenders before this
+/// one may leave, but none can be added. So a decision to hold is right for the number at the
+/// moment when the number was read.
 ///
 /// # Names
 ///
-/// `_c_<uuid>-permit-<weight>-<number>`, with the weight in decimal digits. A name with a weight
-/// that is none (zero, above 4294967295, with a sign or leading zeros) is no contender. One with a
-/// weight above `N` is: it may be a holder from the time before the number was lowered.
+/// The names are `_c_<uuid>-permit-<weight>-<number>`, with the weight in decimal digits. A znode
+/// is not a contender if its weight is zero, is above 4294967295, or has a sign or leading zeros. A
+/// znode with a weight above `N` is a contender: it may be a holder from the time before the number
+/// was lowered.
 #[derive(Debug)]
 pub struct WithinPermits {
     weight: u32,
@@ -50,11 +65,13 @@ pub struct WithinPermits {
 }
 
 impl WithinPermits {
-    /// The rule of a contender that wants `weight` of the `permits` of the semaphore at `path`.
+    /// The rule of a contender that wants `weight` permits of a semaphore.
+    ///
+    /// The semaphore is at `path`, and has `permits` permits.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] where one of the numbers is zero, or the weight is the greater one.
+    /// [`InvalidInput`] if `permits` or `weight` is zero, or if `weight` is above `permits`.
     pub fn new(path: &NodePath, permits: u32, weight: u32) -> Result<WithinPermits, InvalidInput> {
         let agreement = Agreement::new(path.clone(), permits)?;
         WithinPermits::by(&Arc::new(agreement), weight)
@@ -84,11 +101,11 @@ impl Rule for WithinPermits {
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
         let permits = match view.directory_data() {
             Some(data) => self.agreement.learn(data)?,
-            // That nothing is recorded is no agreement: another may record another number.
+            // A missing directory is no agreement: another process may record another number.
             None => self.agreement.permits(),
         };
         self.agreement.refuse_above(self.weight, permits)?;
-        // Sums of 64 bits hold four thousand million weights of 32.
+        // A sum of 64 bits holds the weights of 4,294,967,296 contenders.
         let weight = |contender: &Contender| u64::from(weight_of(contender));
         let permits = u64::from(permits);
         let own = weight(view.me());
@@ -120,7 +137,7 @@ impl Rule for WithinPermits {
     }
 }
 
-/// How many permits a contender holds or wants; zero for what is no contender of a semaphore.
+/// The weight of a contender; zero if it is not a contender of a semaphore.
 pub(crate) fn weight_of(contender: &Contender) -> u32 {
     weight(contender.label()).unwrap_or(0)
 }

@@ -361,7 +361,7 @@ async fn resize_records_the_number_where_there_is_none() -> Fallible {
     let semaphore = Semaphore::new(&session, by_hand.as_str(), 5)?;
     let error = semaphore.acquire().await.unwrap_err().to_string();
     assert!(
-        error.contains("no number of permits") && error.contains(by_hand.as_str()),
+        error.contains("not a number of permits") && error.contains(by_hand.as_str()),
         "{error}"
     );
     semaphore.resize(5).await?;

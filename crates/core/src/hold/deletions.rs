@@ -1,12 +1,12 @@
-//! Deletions of one session, sent together when there are many.
+//! Deletions of one session, sent together if there are many.
 //!
-//! A server takes up the requests of one connection one by one, however little each of them asks
-//! for, so that what a session can do in a second is counted in requests. As long as few znodes
-//! are deleted at once, each deletion is a request of its own, and sent without delay. Those beyond
-//! gather, and what has gathered goes in one transaction.
+//! A server handles the requests of one connection one by one. So the number of requests limits
+//! what a session can do in a second. If few znodes are deleted at once, each deletion is a request
+//! of its own and is sent without delay. Further deletions are gathered. One transaction sends the
+//! gathered deletions.
 //!
-//! A transaction is done as a whole or not at all, so that one that fails says nothing of any
-//! single deletion in it: each goes alone then.
+//! A transaction is applied as a whole or not at all. So the failure of a transaction says nothing
+//! about a single deletion in it. Each deletion of a failed transaction is sent alone.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -18,17 +18,18 @@ use crate::server::error::ServerError;
 use crate::session::live::{Attachment, LiveSession};
 use crate::sync::lock;
 
-/// How many deletions are under way alone before others gather.
+/// The most deletions that are sent alone at once. Further deletions are gathered.
 const MOST_ALONE: usize = 16;
-/// How many transactions are under way at once.
+/// The most transactions that are sent at once.
 const MOST_TRANSACTIONS: usize = 4;
-/// How many deletions go in one transaction.
+/// The most deletions in one transaction.
 const MOST_TOGETHER: usize = 64;
-/// How long the paths in one transaction are together, the last of them left out: far below what a
-/// server accepts (`jute.maxbuffer`, by default 1 MiB).
+/// The sum of the path lengths at which a transaction takes no further path.
+///
+/// Far below what a server accepts (`jute.maxbuffer`, by default 1 MiB).
 const MOST_BYTES: usize = 64 * 1024;
 
-/// The deletions of one session that are under way.
+/// The deletions of one session that have no answer yet.
 pub(crate) struct Deletions {
     room: Semaphore,
     gathered: Mutex<Gathered>,
@@ -43,7 +44,7 @@ impl Attachment for Deletions {
     }
 }
 
-/// What has not been sent yet, and how many are about to.
+/// The deletions that are not sent yet, and the number of tasks that send them.
 #[derive(Default)]
 struct Gathered {
     waiting: VecDeque<Deletion>,
@@ -52,19 +53,20 @@ struct Gathered {
 
 struct Deletion {
     path: Arc<str>,
-    /// Dropped without an answer, it goes alone.
+    /// If it is dropped without an answer, the caller sends the deletion alone.
     answer: oneshot::Sender<Result<(), ServerError>>,
 }
 
 /// Deletes a znode whose name nobody else uses, whatever the version of its data.
 ///
-/// One request, or a share of one; after a transaction that failed, one more. Comes to what
-/// [`ServerSession::delete`] comes to, except that a znode which is not there may have been deleted
-/// by the first of the two.
+/// Sends one request, or a share of one. Sends one request more after a transaction that failed.
+/// Returns what [`ServerSession::delete`] returns, with one exception: if the znode is not there,
+/// the transaction may have deleted it.
 ///
 /// # Cancel safety
 ///
-/// Dropped half-way, it may or may not have been sent. It holds up none of the others.
+/// If the future is dropped, the deletion may or may not have been sent. It delays no other
+/// deletion.
 pub(crate) async fn delete(
     live: &Arc<LiveSession>,
     server: &dyn ServerSession,
@@ -95,19 +97,21 @@ fn gather(
     drop(gathered);
     if has_room {
         let sender = Sender(deletions.clone());
-        // A caller might send for the others, but nobody knows whether a caller is polled.
+        // The caller cannot send for the others, because nothing guarantees that a caller is
+        // polled.
         live.in_background(sender.run(live.clone()));
     }
     answered
 }
 
-/// One that sends what has gathered, until there is nothing left. It is counted among the senders
-/// until it is dropped.
+/// A task that sends the gathered deletions until none is left.
+///
+/// It counts among the senders until it is dropped.
 struct Sender(Arc<Deletions>);
 
 impl Sender {
     async fn run(self, live: Arc<LiveSession>) {
-        // Without a server side the session is over, and the server has let go by itself.
+        // Without a server side the session is over, and the server deletes its znodes.
         let Ok(server) = live.server() else { return };
         loop {
             let deletions = self.next();
@@ -118,7 +122,7 @@ impl Sender {
         }
     }
 
-    /// Takes as many as go in one transaction, in the order of their coming.
+    /// Takes the oldest deletions, as many as one transaction may contain.
     fn next(&self) -> Vec<Deletion> {
         let mut gathered = lock(&self.0.gathered);
         let mut deletions = Vec::new();
@@ -141,7 +145,7 @@ impl Drop for Sender {
     fn drop(&mut self) {
         let mut gathered = lock(&self.0.gathered);
         gathered.senders -= 1;
-        // The session is over, or its runtime shuts down: nobody will send for them any more.
+        // The session is over, or its runtime shuts down: no task will send these deletions.
         let left = match gathered.senders {
             0 => std::mem::take(&mut gathered.waiting),
             _ => VecDeque::new(),
@@ -172,7 +176,7 @@ async fn send(server: &dyn ServerSession, deletions: Vec<Deletion>) {
         }
     };
     for deletion in deletions {
-        // Whoever has been dropped meanwhile wants no answer.
+        // A caller that was dropped meanwhile receives no answer.
         let _ = deletion.answer.send(answer.clone());
     }
 }

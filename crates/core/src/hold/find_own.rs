@@ -1,4 +1,4 @@
-//! One's own znodes, found by their identity.
+//! Finds the znodes of this process by their identity.
 
 use std::time::Duration;
 
@@ -7,8 +7,9 @@ use crate::contender::Identity;
 use crate::server::ensemble::{Created, Node, ServerSession};
 use crate::server::error::{Refusal, ServerError};
 
-/// The znodes of this identity, after the server has caught up with its leader. The directory is
-/// empty for the root.
+/// The znodes of this identity, read after the server has caught up with its leader.
+///
+/// The directory is empty for the root.
 pub(crate) async fn own_nodes(
     server: &dyn ServerSession,
     directory: &str,

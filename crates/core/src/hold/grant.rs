@@ -1,4 +1,4 @@
-//! One grant of a recipe by the server: the holder's znode, and how to tell whether it stands.
+//! One grant of a recipe by the server: the holder's znode and its state.
 
 use std::sync::Arc;
 
@@ -13,25 +13,28 @@ use crate::hold::standing::Standing;
 use crate::hold_state::{FencingToken, HoldState};
 use crate::rule::Rule;
 
-/// One grant of a recipe by the server. Dropped, it releases in the background.
+/// One grant of a recipe by the server.
+///
+/// If it is dropped, it is released in the background.
 pub(crate) struct Grant {
     pub(crate) owned: Owned,
-    /// The rule of the queue, where it was granted in one.
+    /// The rule of the queue; `None` if the recipe has no queue.
     pub(crate) rule: Option<Arc<dyn Rule>>,
     pub(crate) token: FencingToken,
-    /// How often the session's lease had lapsed at the grant.
+    /// The number of lapses of the session's lease at the grant.
     pub(crate) lapses: u64,
     fate: watch::Sender<Fate>,
-    /// Kept so that the loss_watch can tell whether anybody is left to be told.
+    /// While this or a clone exists, the loss watch has a receiver to tell.
     told: watch::Receiver<Fate>,
-    /// The session's list of grants, and the place in it.
+    /// The session's list of grants. `number` is this grant's number in the list.
     granted: Arc<Granted>,
     number: u64,
 }
 
 impl Grant {
-    /// Grants what a znode stands for, under a lease that had lapsed `lapses` times and
-    /// [may grant](LiveSession::may_grant).
+    /// Grants the recipe to the owner of a znode.
+    ///
+    /// The lease has lapsed `lapses` times, and [may grant](LiveSession::may_grant).
     pub(crate) fn new(
         owned: Owned,
         lapses: u64,
@@ -58,7 +61,7 @@ impl Grant {
         }
     }
 
-    /// The same, granted by this rule.
+    /// Notes the rule that granted.
     pub(crate) fn by(mut self, rule: Arc<dyn Rule>) -> Grant {
         self.rule = Some(rule);
         self
@@ -76,8 +79,9 @@ impl Grant {
         self.standing().is_held()
     }
 
-    /// Releases, and passes the turn on only once the znode has gone. Dropped half-way, or after
-    /// an error, it is seen to in the background.
+    /// Deletes the znode, and then passes the turn on.
+    ///
+    /// If the future is dropped, or after an error, the znode is deleted in the background.
     pub(crate) async fn release(mut self) -> Result<(), Error> {
         let path = self.owned.node.path().to_owned();
         let live = self.owned.live.clone();

@@ -1,4 +1,4 @@
-//! The holds of one session: their loss watches, and what a lapse of the lease does to them.
+//! The holds of one session: their loss watches, and their end at a lapse.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use crate::sync::lock;
 #[derive(Default)]
 pub(crate) struct Granted {
     grants: Mutex<Grants>,
-    /// For the holds that have not lasted a probe interval yet.
+    /// The loss watches of holds that have not lasted one probe interval yet.
     unset: Mutex<Vec<UnsetLossWatch>>,
 }
 
@@ -34,7 +34,9 @@ struct Grantee {
     fate: watch::Sender<Fate>,
 }
 
-/// A loss watch that is not set yet. Most holds are released before one is worth a request.
+/// A loss watch that is not set yet.
+///
+/// Most holds are released before a loss watch is worth a request.
 pub(crate) struct UnsetLossWatch {
     node: OwnNode,
     fate: watch::Sender<Fate>,
@@ -53,8 +55,9 @@ impl Attachment for Granted {
         }
     }
 
-    /// Deletes the znodes of the holds that a lapse has cost: a lost hold bars nobody, even if its
-    /// owner keeps it.
+    /// Deletes the znodes of the holds that were lost by a lapse of the lease.
+    ///
+    /// A lost hold must not keep other contenders waiting, even if its owner keeps it.
     fn supervised(&self, live: &Arc<LiveSession>) {
         for node in self.take_lost(live.condition().lapses) {
             node.doubt();
@@ -66,7 +69,7 @@ impl Attachment for Granted {
     }
 
     fn ended(&self) {
-        // Dropped without the locks: each of them keeps the session.
+        // Dropped after the locks are free, because each of them keeps the session.
         let grants = std::mem::take(&mut lock(&self.grants).by_number);
         let unset = std::mem::take(&mut *lock(&self.unset));
         drop((grants, unset));
@@ -74,7 +77,7 @@ impl Attachment for Granted {
 }
 
 impl Granted {
-    /// Lists a grant made after this number of lapses. Returns its number.
+    /// Lists a grant made after this number of lapses, and returns the grant's number.
     pub(crate) fn add(&self, lapses: u64, node: OwnNode, fate: watch::Sender<Fate>) -> u64 {
         let mut grants = lock(&self.grants);
         grants.next += 1;
@@ -84,7 +87,7 @@ impl Granted {
         number
     }
 
-    /// Strikes a grant off the list: somebody sees to its znode.
+    /// Removes a grant from the list, because its owner deletes its znode.
     pub(crate) fn remove(&self, number: u64) {
         lock(&self.grants).by_number.remove(&number);
     }
@@ -94,20 +97,20 @@ impl Granted {
         let mut unset = lock(&self.unset);
         if unset.len() == unset.capacity() {
             unset.retain(|unset| !unset.is_done());
-            // Half of the room is free afterwards, so that this is seldom.
+            // Half of the vector is free afterwards, so this happens seldom.
             let standing = unset.len();
             unset.reserve(standing);
         }
         unset.push(loss_watch);
     }
 
-    /// Tells the grants of before the last lapse, and returns their znodes.
+    /// Tells the grants of before the last lapse their fate, and returns their znodes.
     fn take_lost(&self, lapses: u64) -> Vec<OwnNode> {
         let mut lost = Vec::new();
         lock(&self.grants).by_number.retain(|_, grantee| {
             let is_lost = grantee.lapses != lapses;
             if is_lost {
-                Fate::Lapsed.befall(&grantee.fate);
+                Fate::Lapsed.tell(&grantee.fate);
                 lost.push(grantee.node.clone());
             }
             !is_lost
@@ -121,7 +124,7 @@ impl UnsetLossWatch {
         UnsetLossWatch { node, fate }
     }
 
-    /// True if nobody is left to be told.
+    /// True if no grant and no view is left to tell.
     fn is_done(&self) -> bool {
         self.fate.is_closed()
     }
@@ -133,7 +136,7 @@ impl UnsetLossWatch {
             server,
             node: self.node.clone(),
         });
-        // Others may have come by now, and wait.
+        // Other contenders may have come by now, and may wait.
         self.node.mark();
         self.tell(loss_watch).await;
     }
@@ -144,6 +147,6 @@ impl UnsetLossWatch {
             Gone::Deleted => Fate::Deleted,
             Gone::Written => Fate::Written,
         };
-        fate.befall(&self.fate);
+        fate.tell(&self.fate);
     }
 }

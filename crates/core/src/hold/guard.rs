@@ -1,9 +1,10 @@
-//! Ephemeral znodes that stand as long as their session.
+//! The guard: an ephemeral znode that stands as long as its session.
 //!
-//! A client sends what was asked for while it had no connection once it has one. If the server has
-//! put it into a new session by then, as ClickHouse Keeper does, a deletion asked for in the old
-//! session could delete the next holder's znode of the same name. So it goes together with a check
-//! that the guard stands: the guard goes with the session, as the znode does.
+//! A client that has no connection sends its requests once it has one. The server may have put the
+//! client into a new session by then, as ClickHouse Keeper does. A deletion requested in the old
+//! session could then delete the next holder's znode, which has the same name. So each deletion by
+//! a shared name goes into one transaction with a check that the guard stands. The guard is deleted
+//! with its session.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,12 +16,16 @@ use crate::session::live::{Attachment, LiveSession};
 use crate::session::proof;
 use crate::sync::lock;
 
-/// The guards of one session: one at the root, where it is in nobody's way, or if the session may
-/// not create one there, one for each directory.
+/// The guards of one session.
+///
+/// There is one guard at the root. If the session may not create a znode at the root, there is one
+/// guard for each directory.
 #[derive(Debug, Default)]
 pub(crate) struct Guards(Mutex<BTreeMap<String, Guard>>);
 
-/// A guard's path. Chosen once, so that a create that was dropped half-way leaves nothing behind.
+/// A guard's path and its state.
+///
+/// The path is chosen once, so a create that was dropped half-way leaves no second znode.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard {
     path: Arc<str>,
@@ -31,11 +36,11 @@ pub(crate) struct Guard {
 enum State {
     Wanted,
     Stands,
-    /// The session may not create it in this place.
+    /// The session may not create the guard in this place.
     Refused,
 }
 
-/// What a deletion under guard came to.
+/// The outcome of a deletion under guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deletion {
     Done,
@@ -50,11 +55,12 @@ impl Attachment for Guards {
 }
 
 impl Guards {
-    /// The guard of the znode at `path`. One create, the first time; none later.
+    /// The guard of the znode at `path`. Sends a create until the guard stands.
     ///
     /// # Errors
     ///
-    /// Those of the create. [`ServerError::SessionOver`] if the connection serves another session.
+    /// The errors of the create. [`ServerError::SessionOver`] if the connection serves another
+    /// session.
     pub(crate) async fn of(
         &self,
         live: &LiveSession,
@@ -74,7 +80,7 @@ impl Guards {
         match guard.create(live, server).await {
             Ok(()) => Ok(self.note(place, &guard, State::Stands)),
             Err(ServerError::Refused(refusal)) if place.is_empty() && !directory.is_empty() => {
-                tracing::debug!(%refusal, "no guard at the root");
+                tracing::debug!(%refusal, "the server refuses a guard at the root");
                 self.note(place, &guard, State::Refused);
                 let guard = self.in_directory(live, directory);
                 guard.create(live, server).await?;
@@ -114,7 +120,7 @@ impl Guard {
         live.heard_of_create(&created);
         match created {
             Ok(created) => live.created(sent, created.stat.ephemeral_owner),
-            // By another attempt, or one that was dropped before it was answered.
+            // Another attempt created it, or a create that was dropped before its answer.
             Err(error) if error.is(Refusal::NodeExists) => {
                 let (_, stat) = server.get(&self.path).await?;
                 live.is_owner(stat.ephemeral_owner)
@@ -123,7 +129,7 @@ impl Guard {
         }
     }
 
-    /// Demands that the guard stands.
+    /// The check that the guard stands.
     pub(crate) fn check(&self) -> Operation {
         Operation::Check {
             path: self.path.to_string(),

@@ -1,4 +1,4 @@
-//! The loss_watch: tells when one's own znode has gone.
+//! The loss watch: tells an owner that its znode no longer stands for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,42 +16,46 @@ use crate::watch::sweep;
 use crate::watch::sweep::{Seen, Urgency};
 use crate::watch::watching::keeping;
 
-/// A watch on one's own znode that survives other people's writes to its data.
+/// A watch on the owner's znode that is set again after each event.
 ///
-/// Resolves when the znode stands for its owner no more, and never otherwise: the end of the
-/// session is told by the session.
+/// Resolves when the znode is deleted. If only the owner can write to the znode, it also resolves
+/// when somebody else has written. Does not resolve if the session ends: the session itself tells
+/// of its end.
 pub(crate) struct LossWatch {
     watched: Arc<Watched>,
     watching: BoxFuture<'static, Gone>,
-    /// What the watching came to.
+    /// The result of `watching`, once it has resolved.
     gone: Option<Gone>,
     is_armed: Arc<AtomicBool>,
     room: Room,
 }
 
-/// The room of the watch that is set, or about to be; shared with the watching.
+/// The part of the watch budget for the current watch or the next one.
+///
+/// Shared with `watching`.
 type Room = Arc<Mutex<Option<Reserved>>>;
 
-/// How a znode came to stand for its owner no more.
+/// Why a znode no longer stands for its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gone {
     Deleted,
-    /// It is there still, but was written to, which nobody but its owner should be able to do:
-    /// whoever waits for it takes that for a release.
+    /// The znode is there, but somebody wrote to it.
+    ///
+    /// Nobody but the owner should be able to write. The waiters take the write for a release.
     Written,
 }
 
-/// What is known of a znode at one moment.
+/// What a loss watch knows of its znode at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// The watch is set, and has seen nothing.
+    /// The watch is set, and has reported nothing.
     Certain,
-    /// The watch is about to be set anew.
+    /// The watch is not set, and is about to be set again.
     Doubtful,
     Gone,
 }
 
-/// One's own znode, as an loss_watch watches it.
+/// The znode that a loss watch watches, and the session that owns it.
 pub(crate) struct Watched {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) server: Arc<dyn ServerSession>,
@@ -59,7 +63,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Whether a znode that is found there is one's own no more, and how.
+    /// How the owner's znode was lost, by the znode found at its path.
     pub(crate) fn gone(&self, stat: &Stat) -> Option<Gone> {
         if !self.node.is_still(stat) {
             return Some(Gone::Deleted);
@@ -82,13 +86,13 @@ impl Watched {
 }
 
 impl LossWatch {
-    /// Goes on from a watch that has just been set.
+    /// Continues a watch that is set already.
     pub(crate) fn armed(watched: Watched, watch: Watch, room: Option<Reserved>) -> LossWatch {
         let watch = watched.keeping(watch);
         LossWatch::begin(Arc::new(watched), Some(watch), room)
     }
 
-    /// Sets the watch first, once it is polled.
+    /// Sets the watch once the loss watch is polled.
     pub(crate) fn unarmed(watched: Watched) -> LossWatch {
         LossWatch::begin(Arc::new(watched), None, None)
     }
@@ -106,9 +110,9 @@ impl LossWatch {
         }
     }
 
-    /// Resolves when the znode stands for its owner no more.
+    /// Resolves when the znode no longer stands for its owner.
     ///
-    /// Cancel safe: may be dropped and called again.
+    /// Cancel safe: the future may be dropped, and the method called again.
     pub(crate) async fn gone(&mut self) -> Gone {
         if self.gone.is_none() {
             self.gone = Some((&mut self.watching).await);
@@ -119,7 +123,7 @@ impl LossWatch {
         }
     }
 
-    /// What can be told of the znode from all that the session has heard until now.
+    /// What the session's events until now say of the znode.
     pub(crate) fn look(&mut self) -> Standing {
         match self.gone().now_or_never() {
             Some(_) => Standing::Gone,
@@ -128,9 +132,11 @@ impl LossWatch {
         }
     }
 
-    /// Resolves when the znode of a hold stands for its owner no more.
+    /// Resolves when the znode of a hold no longer stands for its owner.
     ///
-    /// A hold that lasts leaves the room of those who wait to them.
+    /// After one probe interval the watch leaves the waiters' share of the watch budget, and counts
+    /// in the share of the loss watches. If that share is full, the watch is set again once there
+    /// is room.
     pub(crate) async fn gone_from_hold(mut self) -> Gone {
         let lasts = tokio::time::sleep(self.watched.live.probe_interval());
         tokio::select! {
@@ -187,12 +193,13 @@ async fn keep_watching(
                 backoff = Backoff::up_to(live.timeout());
             }
             Err(error) if error.is(Refusal::NoNode) => return Gone::Deleted,
-            // The request waits for the connection by itself, so this does not spin.
+            // The request itself waits for the connection, so this loop does not spin.
             Err(ServerError::OutcomeUnknown(_)) => tokio::time::sleep(crate::backoff::FIRST).await,
-            // The server may change its mind: until then only the session tells of the loss.
+            // The server may accept a later request, and until then only the session tells of a
+            // loss.
             Err(ServerError::Refused(refusal)) => {
                 if backoff.is_new() {
-                    tracing::warn!(path = node.path(), %refusal, "no watch on one's own znode");
+                    tracing::warn!(path = node.path(), %refusal, "the server refuses a loss watch");
                 }
                 backoff.wait().await;
             }
@@ -201,14 +208,14 @@ async fn keep_watching(
     }
 }
 
-/// Looks from time to time whether the znode is there, until it is not.
+/// Reads the znode from time to time, until it no longer stands for its owner.
 async fn look_until_gone(watched: &Watched) -> Gone {
     let Watched { live, node, .. } = watched;
     let mut look = sweep::look_at(live, node.path(), Urgency::Other);
     look.until(|seen| match seen {
         Seen::Gone => Some(Gone::Deleted),
         Seen::There(there) => watched.gone(&there.1),
-        // To be asked again in the next sweep.
+        // The next sweep asks again.
         Seen::Refused(_) => None,
     })
     .await

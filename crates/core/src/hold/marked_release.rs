@@ -1,6 +1,6 @@
-//! The marked_release: how a release says that it is one.
+//! The marked release: a release that tells the waiter that it is a release.
 //!
-//! What it is for, and why it can be believed: [`docs::handoff`](crate::docs::handoff).
+//! [`docs::handoff`](crate::docs::handoff) says what it saves and why a waiter can believe it.
 
 use tokio::sync::OnceCell;
 
@@ -9,8 +9,9 @@ use crate::server::ensemble::{Acl, AuthId, CreateMode, Operation, Permission, Se
 use crate::server::error::{Refusal, ServerError};
 use crate::session::live::{Attachment, LiveSession};
 
-/// The access control list of a znode that those may read whom `acl` lets read, and that `owner`
-/// alone may write to.
+/// The access control list of a contender's znode that only `owner` can write to.
+///
+/// The readers of `acl` can read the znode.
 pub(crate) fn written_by_owner_alone(acl: &[Acl], owner: &AuthId) -> Vec<Acl> {
     let readers = acl
         .iter()
@@ -20,7 +21,9 @@ pub(crate) fn written_by_owner_alone(acl: &[Acl], owner: &AuthId) -> Vec<Acl> {
     readers.chain([owner]).collect()
 }
 
-/// Whether a session's own identity keeps others from writing, once that was tried.
+/// True if only the session's own identity can write to such a znode.
+///
+/// Empty until it is tried.
 #[derive(Default)]
 struct IsBelieved(OnceCell<bool>);
 
@@ -30,8 +33,9 @@ impl Attachment for IsBelieved {
     }
 }
 
-/// The identity that lets nobody but this session write to its contenders in the directory, if
-/// there is one. One request, the first time that the directory is there to try it in.
+/// The identity that alone can write to this session's contenders, if the ensemble enforces it.
+///
+/// Sends one request, the first time that the directory exists.
 pub(crate) async fn sole_writer(
     live: &LiveSession,
     server: &dyn ServerSession,
@@ -48,12 +52,11 @@ pub(crate) async fn sole_writer(
     believed.then_some(owner)
 }
 
-/// Finds out whether the ensemble lets `owner`, and nobody but it, write to such a znode. `None`
-/// where no answer says so.
+/// Tries whether the ensemble lets `owner`, and no other identity, write to such a znode.
 ///
-/// A server may be told to check no access control list, or to digest credentials in another way
-/// than by default. One request, a transaction that is refused in any case, so that nothing is left
-/// behind; by which of its operations is the answer.
+/// A server may be configured to check no access control lists, or to digest credentials in another
+/// way. Sends one request: a transaction that the server refuses in every case, so that no znode
+/// remains. The refused operation is the answer. Returns `None` if the reply does not tell.
 async fn is_believed(
     server: &dyn ServerSession,
     directory: &str,
@@ -92,8 +95,10 @@ async fn is_believed(
     }
 }
 
-/// Deletes a holder's znode, and says in the same transaction that it is a release: whoever watches
-/// the znode is told of a write to it, and of nothing else. One request.
+/// Deletes a holder's znode, and marks the deletion as a release. Sends one request.
+///
+/// The transaction writes to the znode first. A watch on the znode reports the write, and not the
+/// deletion.
 pub(crate) async fn release(server: &dyn ServerSession, path: &str) -> Result<(), ServerError> {
     let operations = [
         write(path),
@@ -129,10 +134,10 @@ mod tests {
         let (_live, script) = Scripted::open(Duration::ZERO);
         for (operation, refusal, believed) in [
             (0, Refusal::NoNode, None),
-            // It does not know the identity for its owner's.
+            // The server does not recognise the identity as the owner's.
             (1, Refusal::NoAuth, Some(false)),
             (3, Refusal::NoAuth, Some(true)),
-            // It checks no access control list.
+            // The server checks no access control lists.
             (4, Refusal::BadVersion, Some(false)),
         ] {
             script.refuse(operation, refusal);

@@ -1,4 +1,4 @@
-//! One's own znode, and how to be rid of it for certain.
+//! A znode of this process, and how to delete it for certain.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,19 +21,24 @@ use crate::session::own_znodes::Listed;
 #[derive(Clone, Debug)]
 pub(crate) struct OwnNode {
     path: Arc<str>,
-    /// Lists it as one of its session's. The clones share it.
+    /// Lists the znode as one of its session's. The clones share the entry.
     _listed: Arc<Listed>,
-    /// Where the name is not known yet: the directory, and what the name begins with.
+    /// The directory and the identity, if the znode's name is not known yet.
     sought: Option<Box<(NodePath, Identity)>>,
     shared_name: Option<Box<SharedName>>,
-    /// Where nobody but its owner can write to it: whether its deletion is marked as a release.
-    /// The clones share it.
+    /// True if the deletion is marked as a release.
+    ///
+    /// `None` if others may write to the znode.
+    ///
+    /// The clones share the flag.
     marked_release: Option<Arc<AtomicBool>>,
-    /// Called once it has gone for certain.
+    /// Called once the znode is deleted for certain.
     when_gone: Option<WhenGone>,
 }
 
-/// What to call once a znode has gone. The znode does not know what it is for.
+/// A function to call once a znode is deleted.
+///
+/// The znode does not know what the function is for.
 #[derive(Clone)]
 struct WhenGone(Arc<dyn Fn() + Send + Sync>);
 
@@ -43,17 +48,18 @@ impl fmt::Debug for WhenGone {
     }
 }
 
-/// Where others create a znode of the same name, so that it must be looked at to tell whose it is.
+/// What identifies the znode if other clients create znodes of the same name.
 #[derive(Clone, Debug)]
 struct SharedName {
     identity: Arc<[u8]>,
     guard: Guard,
-    /// By which transaction it was created, once that is known.
+    /// The transaction that created the znode, once it is known.
     czxid: Option<i64>,
-    /// Whether it is not known that the znode is there: not that it was created, or not that it
-    /// has not been deleted since. The clones share it.
+    /// True if the znode may be absent: the create's reply is outstanding, or a delete was sent.
+    ///
+    /// The clones share the flag.
     doubtful: Arc<AtomicBool>,
-    /// One deletion at a time: the second of two could be of the next holder's znode.
+    /// Allows one deletion at a time: a second one could delete the next holder's znode.
     deleting: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -71,7 +77,7 @@ impl OwnNode {
         }
     }
 
-    /// A contender's znode of this identity, of which it is not known whether it was created.
+    /// A contender's znode of this identity that may have been created.
     pub(crate) fn sought(
         live: &Arc<LiveSession>,
         directory: &NodePath,
@@ -84,29 +90,31 @@ impl OwnNode {
         }
     }
 
-    /// The same, held alone, to which nobody else can write, so that its deletion can say that it is
-    /// the release of a holder: from the beginning where `marked`, else from
-    /// [`mark`](Self::mark) on.
+    /// Notes that only the owner can write to the znode, which allows a mark.
+    ///
+    /// The deletion is marked as a release if `marked` is true, or once [`mark`](Self::mark) is
+    /// called.
     pub(crate) fn written_by_owner_alone(mut self, marked: bool) -> OwnNode {
         self.marked_release = Some(Arc::new(AtomicBool::new(marked)));
         self
     }
 
-    /// The same, with something to call once it has gone for certain.
+    /// Adds a function to call once the znode is deleted for certain.
     pub(crate) fn when_gone(mut self, call: impl Fn() + Send + Sync + 'static) -> OwnNode {
         self.when_gone = Some(WhenGone(Arc::new(call)));
         self
     }
 
-    /// Has its deletion marked from here on, if it can be.
+    /// Marks the deletion as a release from now on, if others cannot write.
     pub(crate) fn mark(&self) {
         if let Some(marked) = &self.marked_release {
             marked.store(true, Ordering::Relaxed);
         }
     }
 
-    /// A znode that others create by the same name, told apart by the data it begins with, and of
-    /// which it is not known whether it was created.
+    /// A znode that may have been created, with a name that other clients use.
+    ///
+    /// Its data begins with `identity`, which tells it from the other znodes.
     pub(crate) fn doubtful(
         live: &Arc<LiveSession>,
         path: &str,
@@ -132,7 +140,7 @@ impl OwnNode {
         }
     }
 
-    /// The same, now that it is known to be there, created by this transaction.
+    /// Notes that the znode is there, created by this transaction.
     pub(crate) fn certain(mut self, czxid: i64) -> OwnNode {
         if let Some(name) = &mut self.shared_name {
             name.czxid = Some(czxid);
@@ -141,27 +149,27 @@ impl OwnNode {
         self
     }
 
-    /// Has it looked at before it is deleted: another may stand by its name.
+    /// Notes that the znode may be absent. Its deletion then reads the znode first.
     pub(crate) fn doubt(&self) {
         if let Some(name) = &self.shared_name {
             name.doubtful.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether a znode found by this name is this one, in whatever session the server has made it.
+    /// True if the znode found by this name is this one, in any session.
     pub(crate) fn is(&self, data: &[u8]) -> bool {
         let name = self.shared_name.as_ref();
         name.is_none_or(|name| data.starts_with(&name.identity))
     }
 
-    /// Whether a znode found by this name is this one, whatever was written to it since.
+    /// True if the znode found by this name is this one, with any data.
     pub(crate) fn is_still(&self, stat: &Stat) -> bool {
         let is_other = |czxid| czxid != stat.czxid;
         let name = self.shared_name.as_ref();
         !name.and_then(|name| name.czxid).is_some_and(is_other)
     }
 
-    /// Whether nobody but its owner should ever write to it.
+    /// True if nobody but the owner should be able to write to the znode.
     pub(crate) fn is_written_by_owner_alone(&self) -> bool {
         self.marked_release.is_some()
     }
@@ -170,7 +178,7 @@ impl OwnNode {
         &self.path
     }
 
-    /// What must be so for a transaction of the znode's holder to be done.
+    /// The conditions of a transaction of the znode's holder.
     pub(crate) fn checks(&self) -> Vec<Operation> {
         let stands = Operation::Check {
             path: self.path.to_string(),
@@ -180,11 +188,11 @@ impl OwnNode {
         std::iter::once(stands).chain(guard).collect()
     }
 
-    /// Deletes the znode, again and again while the outcome is unknown, until the server's word or
-    /// the session's end. That it is not there is success.
+    /// Deletes the znode, and repeats the deletion until the server answers or the session ends.
     ///
-    /// Costs one request, or a share of one if many znodes are deleted at once. If others use the
-    /// name, one read more before each repetition, also of a deletion that was dropped half-way.
+    /// Succeeds if the znode is not there. Sends one request, or a share of one if many znodes are
+    /// deleted at once. If other clients use the name, each repetition sends one read more. So does
+    /// a call after a deletion that was dropped half-way.
     pub(crate) async fn remove(&self, live: &Arc<LiveSession>) -> Result<(), ServerError> {
         match &self.sought {
             Some(sought) => return withdraw(live, &sought.0, &sought.1).await,
@@ -209,8 +217,8 @@ impl OwnNode {
             .is_some_and(|marked| marked.load(Ordering::Relaxed));
         loop {
             if self.shared_name.is_some() {
-                // A request of the session that is still under way over the connection before
-                // would otherwise not be refused, and could delete the next holder's znode.
+                // Without this proof a request still under way on the old connection could delete
+                // the next holder's znode.
                 live.until_proven().await;
             }
             let result = match &self.shared_name {
@@ -221,7 +229,7 @@ impl OwnNode {
             match result {
                 Ok(()) => return Ok(()),
                 Err(error) if error.is(Refusal::NoNode) => return Ok(()),
-                // Whoever may not write may yet delete.
+                // A session that may not write to the znode may still delete it.
                 Err(ServerError::Refused(refusal)) if marked && refusal != Refusal::Throttled => {
                     marked = false;
                 }
@@ -233,7 +241,7 @@ impl OwnNode {
         }
     }
 
-    /// Deletes the znode that others create by the same name, if it is this one.
+    /// Deletes the znode if the znode found by the shared name is this one.
     async fn delete_by_shared_name(
         &self,
         server: &dyn ServerSession,
@@ -250,21 +258,21 @@ impl OwnNode {
         }
     }
 
-    /// Looks whether it is this znode that stands by the name.
+    /// True if the znode found by the shared name is this one.
     ///
-    /// The session has been proven, by a write that its server has applied: so the server has
-    /// applied all that the session asked for over the connection before.
+    /// The session has been proven by a write that the server has applied. So the server has also
+    /// applied every request that the session sent on an old connection.
     async fn stands(&self, server: &dyn ServerSession) -> Result<bool, ServerError> {
         let (data, _) = server.get(&self.path).await?;
         Ok(self.is(&data))
     }
 }
 
-/// Does something about a znode in the background until it is done: again, with a growing pause, if
-/// the server refuses it, since it may change its mind.
+/// Repeats a deletion, with a growing pause, as long as the server refuses it.
 ///
-/// `kept_open` keeps the session open until then, but not beyond a refusal: if nobody has the
-/// session any more, its end deletes the znode.
+/// The server may accept a later deletion. `kept_open` keeps the session open until the deletion
+/// succeeds or is refused once. After a refusal the session may close, and its end deletes the
+/// znode.
 pub(crate) async fn until_gone<F>(
     live: &LiveSession,
     kept_open: impl Send,
@@ -277,20 +285,20 @@ pub(crate) async fn until_gone<F>(
     let mut backoff = Backoff::up_to(live.timeout());
     while let Err(ServerError::Refused(refusal)) = remove().await {
         if kept_open.take().is_some() {
-            tracing::warn!(path, %refusal, "a znode was not deleted, and will be tried again");
+            tracing::warn!(path, %refusal, "the server refuses a deletion, which is repeated");
         }
         backoff.wait().await;
     }
 }
 
-/// Deletes the znode of this identity, if it was created.
+/// Deletes the znode of this identity if it was created.
 async fn withdraw(
     live: &Arc<LiveSession>,
     directory: &NodePath,
     identity: &Identity,
 ) -> Result<(), ServerError> {
     let server = live.server()?;
-    // Sent after the create and on the same session, so that it sees the znode if there is one.
+    // Sent after the create and in the same session, so the list shows the znode if it was created.
     for node in own_nodes(&*server, directory.as_str(), identity).await? {
         OwnNode::unique(live, &node.path).delete(live).await?;
     }

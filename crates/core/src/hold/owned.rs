@@ -1,4 +1,4 @@
-//! A znode of this process that is given up when it is dropped.
+//! A znode of this process that is deleted if it is dropped.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -7,16 +7,17 @@ use crate::hold::own_znode::{OwnNode, until_gone};
 use crate::session::handle::Session;
 use crate::session::live::LiveSession;
 
-/// Something that is dropped once a znode has gone, whatever it is.
+/// A value of any kind that is dropped once a znode is deleted.
 pub(crate) type KeptUntilGone = Box<dyn Any + Send + Sync>;
 
-/// A znode of this process. Dropped, it is deleted in the background, and the session is kept open
-/// until then.
+/// A znode of this process. If it is dropped, it is deleted in the background.
+///
+/// The session is kept open until the znode is deleted.
 pub(crate) struct Owned {
     pub(crate) session: Session,
     pub(crate) live: Arc<LiveSession>,
     pub(crate) node: OwnNode,
-    /// Dropped when the znode has gone.
+    /// Dropped once the znode is deleted.
     pub(crate) kept_until_gone: Option<KeptUntilGone>,
     is_settled: bool,
 }
@@ -32,7 +33,7 @@ impl Owned {
         }
     }
 
-    /// Leaves nothing to delete: the znode has gone, or there never was one.
+    /// Notes that no deletion is needed: the znode is deleted, or was never created.
     pub(crate) fn settle(&mut self) {
         self.is_settled = true;
     }

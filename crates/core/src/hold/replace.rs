@@ -1,4 +1,4 @@
-//! A hold that goes on as one of another kind.
+//! The replacement of a holder's znode by one of another kind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl Grant {
         let identity = live.identity();
         let name = format!("{}{}", identity.name(to), contender.sequence());
         let new = format!("{directory}/{name}");
-        // From here on both znodes have to be given up, should this be dropped.
+        // If this future is dropped from here on, both znodes must be deleted.
         let successor = OwnNode::unique(&live, &new);
         let successor = Owned::new(&self.owned.session, &live, successor);
         let znodes = Znodes {
@@ -52,7 +52,7 @@ impl Grant {
         Ok(grant)
     }
 
-    /// The directory and the contender, if another label may take its place in the queue.
+    /// The directory and the contender, if the rule allows the replacement.
     fn replaceable<'p>(
         &self,
         path: &'p str,
@@ -63,25 +63,26 @@ impl Grant {
             return refuse("has no directory".to_owned());
         };
         let Some(contender) = Contender::parse(name, |label| label == from) else {
-            return refuse(format!("has not the label {from:?}"));
+            return refuse(format!("does not have the label {from:?}"));
         };
         if self
             .rule
             .as_ref()
             .is_some_and(|rule| !rule.may_be_replaced(from))
         {
-            return refuse("is of a kind whose place in the queue no other takes".to_owned());
+            return refuse("is of a kind that may not be replaced".to_owned());
         }
         if contender.sequence().is_at_the_end() {
-            // Ordered by `czxid`, the new znode would be behind the waiters.
-            let problem = "has a number at the end of the count, which is no place in the queue";
+            // Such numbers are ordered by `czxid`, and the new znode would stand behind the
+            // waiters.
+            let problem = "has a number at the end of the count, so it may not be replaced";
             return refuse(problem.to_owned());
         }
         Ok((directory, contender))
     }
 }
 
-/// The two znodes of a replacement.
+/// The two znodes of a replacement, and their session.
 struct Znodes<'a> {
     live: &'a Arc<LiveSession>,
     old: &'a str,
@@ -101,8 +102,9 @@ impl Znodes<'_> {
         }
     }
 
-    /// Creates the new znode and deletes the old one in one transaction, again as long as no answer
-    /// comes.
+    /// Creates the new znode and deletes the old one in one transaction.
+    ///
+    /// Repeats the transaction while no answer comes.
     async fn replace(&self, data: &[u8], acl: &[Acl]) -> Result<(), Error> {
         let server = self.live.server().map_err(|error| self.failed(error))?;
         let operations = [
@@ -126,11 +128,12 @@ impl Znodes<'_> {
                     error: ServerError::OutcomeUnknown(_),
                     ..
                 }) => {}
-                // The old znode has gone, or even the directory.
+                // The old znode is deleted, or the directory with it.
                 Err(TransactionError { error, .. }) if error.is(Refusal::NoNode) => {
                     return Err(self.lost(LossReason::Deleted));
                 }
-                // Nobody else uses that name: it was done, and the answer lost.
+                // Nobody else uses this name, so an earlier transaction succeeded and its answer
+                // was lost.
                 Err(TransactionError {
                     operation: Some(0),
                     error,

@@ -11,11 +11,11 @@ use crate::hold::fate::Fate;
 use crate::hold_state::{HoldState, LossReason};
 use crate::session::live::LiveSession;
 
-/// Looks at a grant's session and at the fate of its znode. Cheap to clone.
+/// The state of a grant: its session's lease and its znode's fate. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Standing {
     pub(crate) live: Arc<LiveSession>,
-    /// How often the session's lease had lapsed at the grant.
+    /// The number of lapses of the session's lease at the grant.
     pub(crate) lapses: u64,
     pub(crate) fate: watch::Receiver<Fate>,
 }
@@ -35,15 +35,16 @@ impl Standing {
         !matches!(self.state(), HoldState::Lost(_))
     }
 
-    /// Resolves with the first state that is not `last`. Looks at the clock each time that it is
-    /// polled, so that nothing goes on after a pause of the process.
+    /// Resolves with the first state that is not `last`.
     ///
-    /// Sleeps in the caller's runtime until the lease runs out, so that it does not depend on the
-    /// session's. Wakes now and then: a timer may not count the time that the machine was asleep.
+    /// Looks at the clock each time it is polled, so no work goes on after a pause of the process.
+    /// Sleeps in the caller's runtime until the lease runs out, so it does not depend on the
+    /// session's runtime. Wakes now and then, because a timer may not count the time that the
+    /// machine was asleep.
     pub(crate) async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
         let mut condition = self.live.subscribe();
         let mut fate = self.fate.clone();
-        // Subscribed first: what changes from here on is not missed.
+        // Subscribed before the first look at the state, so that no later change is missed.
         condition.mark_unchanged();
         fate.mark_unchanged();
         let pause = self.live.probe_interval();
@@ -68,7 +69,7 @@ impl Standing {
         }
     }
 
-    /// Resolves when it is lost.
+    /// Resolves when the grant is lost.
     pub(crate) async fn lost(&self) -> LossReason {
         let mut state = self.state();
         loop {
@@ -79,7 +80,7 @@ impl Standing {
         }
     }
 
-    /// Resolves when the session's lease no longer covers it, whatever becomes of its znode.
+    /// Resolves when the session's lease no longer covers the grant, whatever the znode's fate.
     pub(crate) async fn outlived(&self) -> LossReason {
         let (_kept, fate) = watch::channel(Fate::Standing);
         let session = Standing {

@@ -1,4 +1,4 @@
-//! Guarded writes: writes that the server refuses once the hold has gone.
+//! Guarded writes: the server refuses them once the holder's znode is deleted.
 
 use crate::error::Error;
 use crate::hold::view::HoldView;
@@ -8,10 +8,11 @@ use crate::server::checks::check_size;
 use crate::server::ensemble::{CreateMode, Operation, Outcome};
 use crate::server::error::{Refusal, ServerError};
 
-/// Writes to ZooKeeper on condition that a hold's znode still stands.
+/// Writes to ZooKeeper that the server applies only if the holder's znode stands.
 ///
-/// The condition and the writes are one transaction: the server does all of it or nothing. So a
-/// holder that was paused, cut off or expired cannot write any more, whatever it believes.
+/// The condition and the writes are one transaction: the server applies all of it or nothing. So a
+/// holder that was paused, cut off or expired cannot write, even if it still believes that it
+/// holds.
 ///
 /// ```
 /// use zookeeper_recipes_core::{Error, Hold};
@@ -25,14 +26,15 @@ use crate::server::error::{Refusal, ServerError};
 #[must_use = "nothing is sent before it is committed"]
 pub struct GuardedTransaction {
     hold: HoldView,
-    /// How many of the operations are checks of the holder's own.
+    /// The number of operations that check the holder's znode and its guard.
     checks: usize,
     operations: Vec<Operation>,
 }
 
 impl HoldView {
-    /// Writes to ZooKeeper on condition that the hold's znode still stands, in one transaction:
-    /// the server itself refuses a holder that has lost its hold.
+    /// Begins writes that the server applies only if the holder's znode stands.
+    ///
+    /// The server itself refuses the writes of a holder that has lost its hold.
     ///
     /// See [`GuardedTransaction`] for an example.
     pub fn transaction(&self) -> GuardedTransaction {
@@ -50,12 +52,13 @@ impl GuardedTransaction {
         }
     }
 
-    /// Creates a znode that anyone may do anything with. With a sequential mode the server appends
-    /// a number to the path. For another access control list see
-    /// [`operation`](Self::operation).
+    /// Creates a znode that everyone may read, write and delete.
     ///
-    /// If the znode is there already, nothing of the transaction is done:
-    /// [`Error::Refused`] with [`Refusal::NodeExists`].
+    /// If the mode is sequential, the server appends a number to the path. For another access
+    /// control list use [`operation`](Self::operation).
+    ///
+    /// If the znode exists, nothing of the transaction is done: [`Error::Refused`] with
+    /// [`Refusal::NodeExists`].
     pub fn create(self, path: &str, data: &[u8], mode: CreateMode) -> GuardedTransaction {
         let path = path.to_owned();
         self.operation(Operation::Create {
@@ -66,8 +69,9 @@ impl GuardedTransaction {
         })
     }
 
-    /// Replaces a znode's data, whatever its version. To demand a version see
-    /// [`operation`](Self::operation).
+    /// Replaces a znode's data, whatever its version.
+    ///
+    /// To demand a version use [`operation`](Self::operation).
     pub fn set_data(self, path: &str, data: &[u8]) -> GuardedTransaction {
         let path = path.to_owned();
         self.operation(Operation::SetData {
@@ -77,8 +81,9 @@ impl GuardedTransaction {
         })
     }
 
-    /// Deletes a znode, whatever its version. To demand a version see
-    /// [`operation`](Self::operation).
+    /// Deletes a znode, whatever its version.
+    ///
+    /// To demand a version use [`operation`](Self::operation).
     pub fn delete(self, path: &str) -> GuardedTransaction {
         self.operation(Operation::Delete {
             path: path.to_owned(),
@@ -86,8 +91,9 @@ impl GuardedTransaction {
         })
     }
 
-    /// Demands that another znode is there. To demand a version see
-    /// [`operation`](Self::operation).
+    /// Demands that another znode exists.
+    ///
+    /// To demand a version use [`operation`](Self::operation).
     pub fn check(self, path: &str) -> GuardedTransaction {
         self.operation(Operation::Check {
             path: path.to_owned(),
@@ -95,7 +101,7 @@ impl GuardedTransaction {
         })
     }
 
-    /// Adds any operation, for example a write of data that must be of a version.
+    /// Adds any operation, for example a write to a znode of a certain version.
     ///
     /// ```
     /// use zookeeper_recipes_core::{Error, Hold, Operation};
@@ -115,25 +121,32 @@ impl GuardedTransaction {
         self
     }
 
-    /// Sends the transaction: one request. Returns what each operation did, in their order.
+    /// Sends the transaction, and returns what each operation did, in order.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | a transaction | 1 | 1 | 0 |
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidInput`] when it is longer than 1,000,000 bytes: nothing was sent.
-    /// [`Error::Lost`] when the hold has been let go of or its znode stands no more,
-    /// [`Error::Refused`] when the server refused an operation (with that one's path),
-    /// [`Error::SessionOver`] when the session is over: nothing was written.
-    /// [`Error::OutcomeUnknown`] when no answer came: all of it was written, or nothing.
+    /// * [`Error::InvalidInput`] if the transaction is longer than 1,000,000 bytes. Nothing was
+    ///   sent.
+    /// * [`Error::Lost`] if the hold has ended, or its znode is deleted. Nothing was written.
+    /// * [`Error::Refused`] if the server refused an operation, with that operation's path. Nothing
+    ///   was written.
+    /// * [`Error::SessionOver`] if the session is over. Nothing was written.
+    /// * [`Error::OutcomeUnknown`] if no answer came. All of it was written, or nothing.
     ///
     /// # Cancel safety
     ///
-    /// Once polled, the transaction has been sent: dropped then, its outcome is unknown.
+    /// Once the future is polled, the transaction is sent. If the future is dropped then, the
+    /// outcome is unknown.
     pub async fn commit(self) -> Result<Vec<Outcome>, Error> {
         let guard = self.hold.node_path();
         let id = self.hold.session_id();
         let sizes = self.operations.iter().map(operation_size);
         check_size("transaction", sizes.sum())?;
-        // The znode's name may be another holder's by now.
+        // The znode's name may belong to another holder by now.
         if let Some(reason) = self.hold.end() {
             return Err(self.hold.lost_by(reason));
         }
@@ -169,7 +182,7 @@ fn operation_path(operation: &Operation) -> &str {
     }
 }
 
-/// What an operation takes in a request, its list of access rights left out.
+/// The bytes of an operation in a request, without its access control list.
 fn operation_size(operation: &Operation) -> usize {
     const HEAD: usize = 16;
     let data = match operation {

@@ -1,4 +1,4 @@
-//! How a hold stands, asked without keeping it.
+//! The view of a hold: its state, for tasks that do not own the hold.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::hold::standing::Standing;
 use crate::hold_state::{FencingToken, HoldState, LossReason};
 use crate::server::ensemble::SessionId;
 
-/// What a [`Hold`](crate::Hold) can tell, without keeping it.
+/// The state of a [`Hold`](crate::Hold), for tasks that do not own the hold.
 ///
-/// Cheap to clone, and [`Send`]: for the tasks that work under a hold, while one place owns it.
-/// Once the hold has been released, its view is [`Lost`](HoldState::Lost) with
-/// [`LossReason::Released`].
+/// Cheap to clone, and [`Send`]. Does not keep the hold: one place owns the hold, and the tasks
+/// that work under it take views. Once the hold is released, its views are
+/// [`Lost`](HoldState::Lost) with [`LossReason::Released`].
 ///
 /// ```
 /// use zookeeper_recipes_core::{Error, Recipe};
@@ -41,7 +41,7 @@ pub struct HoldView {
     node: Arc<OwnNode>,
     token: FencingToken,
     acquired_at: Instant,
-    /// How it was lost when its owner let go of it, or that it was released.
+    /// The reason of the end, once the owner has released or dropped the hold.
     end: watch::Receiver<Option<LossReason>>,
 }
 
@@ -66,22 +66,24 @@ impl HoldView {
         self.node.path()
     }
 
-    /// The number by which a store can tell this holder from an older one.
+    /// The number by which a store tells this holder from an older one.
     pub fn fencing_token(&self) -> FencingToken {
         self.token
     }
 
-    /// The ZooKeeper session that the hold belongs to and ends with.
+    /// The ZooKeeper session that the hold belongs to.
+    ///
+    /// The hold ends with it.
     pub fn session_id(&self) -> SessionId {
         self.standing.live.id()
     }
 
-    /// When it was acquired.
+    /// When the hold was acquired.
     pub fn acquired_at(&self) -> Instant {
         self.acquired_at
     }
 
-    /// How it stands now. Looks at the clock; sends nothing.
+    /// The state now. Looks at the clock, and sends nothing.
     pub fn state(&self) -> HoldState {
         match self.end() {
             Some(reason) => HoldState::Lost(reason),
@@ -89,18 +91,21 @@ impl HoldView {
         }
     }
 
-    /// Whether it is certainly held still: `false` just when the [`state`](Self::state) is
-    /// [`Lost`](HoldState::Lost).
+    /// True if the recipe is certainly still held.
     ///
-    /// Right after a pause of the process, too, however long: the answer comes from a clock that
-    /// does not stop, and not from an event that has yet to arrive. If somebody deletes the holder's
-    /// znode by hand, this says yes for a sixth of the session timeout more at most.
+    /// False if, and only if, the [`state`](Self::state) is [`Lost`](HoldState::Lost). The answer
+    /// is right after a pause of the process of any length, because it comes from a clock that does
+    /// not stop. It does not wait for an event from the server.
+    ///
+    /// Does not notice at once that somebody deletes the holder's znode by hand. The answer may
+    /// then stay true for up to a sixth of the session timeout.
     pub fn is_held(&self) -> bool {
         !matches!(self.state(), HoldState::Lost(_))
     }
 
-    /// For how long it is certainly held if no answer comes from the server any more; zero when
-    /// it is lost.
+    /// How long the recipe is certainly held if the server sends no further answer.
+    ///
+    /// Zero if the hold is lost.
     pub fn remaining(&self) -> Duration {
         match self.state() {
             HoldState::Lost(_) => Duration::ZERO,
@@ -108,16 +113,18 @@ impl HoldView {
         }
     }
 
-    /// Resolves when the hold is lost, before anyone else can hold. If somebody deletes the
-    /// holder's znode by hand, within a sixth of the session timeout at most.
+    /// Resolves when the hold is lost, before another contender can hold.
     ///
-    /// "Before" is by the clock of the runtime that it is awaited in: needs that runtime to run
-    /// and to have its time enabled, and not the session's. Looks at the clock each time that it is
-    /// polled.
+    /// Does not resolve in time if somebody deletes the holder's znode by hand. It then resolves
+    /// within a sixth of the session timeout, and another contender may hold before that.
+    ///
+    /// The time is measured in the runtime that polls this future. That runtime must run, and its
+    /// time must be enabled. The session's runtime need not run. The future looks at the clock each
+    /// time it is polled.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped and called again.
+    /// The future may be dropped, and the method called again.
     ///
     /// ```
     /// # use zookeeper_recipes_core::{Hold, LossReason};
@@ -161,12 +168,12 @@ impl HoldView {
         &self.standing
     }
 
-    /// Why it was lost, or that it was released, if its owner has let go of it.
+    /// The reason of the end, if the owner has released or dropped the hold.
     pub(crate) fn end(&self) -> Option<LossReason> {
         *self.end.borrow()
     }
 
-    /// What to tell somebody whose work depended on the hold.
+    /// The error for work that depended on the hold.
     pub(crate) fn lost_by(&self, reason: LossReason) -> Error {
         Error::Lost {
             path: self.node_path().to_owned(),
@@ -175,10 +182,10 @@ impl HoldView {
         }
     }
 
-    /// Resolves when its owner has let go of it.
+    /// Resolves when the owner has released or dropped the hold.
     async fn ended(&self) -> LossReason {
         let mut end = self.end.clone();
-        // An error means that it has ended, too.
+        // An error means that the hold has ended, too.
         let end = end.wait_for(Option::is_some).await.ok();
         end.and_then(|end| *end).unwrap_or(LossReason::Released)
     }

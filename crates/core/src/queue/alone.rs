@@ -1,9 +1,9 @@
-//! Being alone in the queue, known without a look at it.
+//! The fast path of a contender that was alone in the queue before.
 //!
-//! Whoever held with nobody else in the queue and comes back is told by the number of its new znode
-//! whether anybody has come meanwhile: the numbers count the creations in the directory, of
-//! whatever kind. The number right after the last one means that nobody has, and who came before
-//! had gone by then. The argument is in [`docs::handoff`](crate::docs::handoff).
+//! The server counts the creates in the directory, of every kind of znode, and gives each
+//! sequential znode the count as its number. Let a contender hold with nobody else in the queue,
+//! release, and create a new znode. If the new number is the next one, no other contender came in
+//! between, so the new contender is alone. See [`docs::handoff`](crate::docs::handoff).
 
 use std::sync::{Arc, Mutex};
 
@@ -14,23 +14,24 @@ use crate::sync::lock;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alone {
     pub(crate) sequence: Sequence,
-    /// The transaction that created its znode.
+    /// The transaction that created the contender's znode.
     pub(crate) czxid: i64,
-    /// Whether the one before it had told as much.
+    /// True if the number of the contender's own znode proved that it was alone.
     pub(crate) was_known_alone: bool,
 }
 
 impl Alone {
-    /// Whether a contender created after this one had gone is alone when it comes, too.
+    /// True if a contender created after this one's deletion is alone, too.
     ///
-    /// A directory that was deleted in between counts from zero again. To come back to this number
-    /// takes a transaction for each, so that it is the same directory where there were fewer.
+    /// A directory that was deleted and created again counts from zero. It reaches this number only
+    /// after one transaction for each number before. If there were fewer transactions, it is the
+    /// same directory.
     pub(crate) fn proves_alone(&self, sequence: Sequence, czxid: i64) -> bool {
         let number = self.sequence.get();
         let same_leader = self.czxid >> 32 == czxid >> 32;
         let transactions = czxid.checked_sub(self.czxid);
         let fewer = 0..=i64::from(number);
-        // The last number of all is given out more than once.
+        // The last number of the count is given out more than once.
         sequence.get() < i32::MAX
             && number.checked_add(1) == Some(sequence.get())
             && same_leader
@@ -38,7 +39,7 @@ impl Alone {
     }
 }
 
-/// The last contender of a queue that this process knows to have been alone, and gone.
+/// The last contender of a queue that was alone, and whose znode is deleted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LastAlone(Arc<Mutex<Option<Alone>>>);
 
@@ -47,7 +48,7 @@ impl LastAlone {
         *lock(&self.0)
     }
 
-    /// Its znode has gone for certain.
+    /// Notes a contender whose znode is deleted for certain.
     pub(crate) fn has_gone(&self, alone: Alone) {
         *lock(&self.0) = Some(alone);
     }
@@ -85,7 +86,7 @@ mod tests {
         assert!(!known_alone(0, 100, 1, 102));
         assert!(!known_alone(1, 100, 2, 102));
         assert!(known_alone(2, 100, 3, 102));
-        // Another leader numbers its transactions otherwise, and an older one is no later.
+        // Another leader numbers its transactions anew, and an older transaction is not later.
         assert!(!known_alone(7, (1 << 32) - 1, 8, 1 << 32));
         assert!(!known_alone(7, i64::MIN, 8, i64::MAX));
     }

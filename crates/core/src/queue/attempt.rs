@@ -1,4 +1,4 @@
-//! One attempt in one ZooKeeper session: enter, look, wait, and again, or hold.
+//! One attempt in one ZooKeeper session: enter, look, wait, look again, hold.
 
 use crate::error::Error;
 use crate::hold::grant::Grant;
@@ -26,8 +26,8 @@ pub(crate) async fn acquire(queue: &SessionQueue<'_>) -> Result<Grant, Error> {
                 WaitStrategy::Predecessor => {
                     let waited = wait_on(&mut watches, queue, &place, &on).await?;
                     if waited == Waited::Handover {
-                        // If the lease has lapsed, what the waiter holds on to may have gone: look
-                        // again.
+                        // If the lease has lapsed, the waiter's znode may be deleted, so the queue
+                        // is listed.
                         if let Some(grant) = grant(queue, &mut place, watches.own.take()) {
                             return Ok(grant);
                         }
@@ -44,7 +44,7 @@ pub(crate) async fn acquire(queue: &SessionQueue<'_>) -> Result<Grant, Error> {
     }
 }
 
-/// Enters the queue if the rule would say "hold" now, and holds if it still does.
+/// Enters the queue if the rule says "hold", and holds if it says so again.
 pub(crate) async fn try_acquire(queue: &SessionQueue<'_>) -> Result<Option<Grant>, Error> {
     if !could_win(queue).await? {
         return Ok(None);
@@ -70,7 +70,7 @@ fn grant(
     place.grant(&queue.shared.rule, &queue.shared.last_alone, loss_watch)
 }
 
-/// Makes sure that the session lives before anything is granted in it.
+/// Waits until the lease may grant, because the session may have expired.
 async fn renew_lease(queue: &SessionQueue<'_>) -> Result<(), Error> {
     let renewed = queue.live.until_lease(queue.directory(), Lease::may_grant);
     renewed.await.map_err(|error| queue.failed(error))

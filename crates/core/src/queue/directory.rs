@@ -10,18 +10,19 @@ use crate::server::error::{Refusal, ServerError};
 use crate::session::breaks::Asked;
 use crate::session::live::LiveSession;
 
-/// Which kind of znode a missing directory, and whatever is missing above it, is created as.
+/// The kind of znode that a missing directory and its missing parents are created as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Directories {
-    /// Container znodes, which the server removes once they have become empty. Persistent where
-    /// the server is older than 3.5.3 and knows none.
+    /// Container znodes, which the server deletes some time after they are empty.
+    ///
+    /// A server older than 3.5.3 has no containers. It gets persistent znodes.
     #[default]
     Container,
-    /// Persistent znodes, which stay.
+    /// Persistent znodes, which the server does not delete.
     Persistent,
 }
 
-/// Everything there is to know to create a directory.
+/// What is needed to create a directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MissingDirectory<'a> {
     pub(crate) path: &'a NodePath,
@@ -32,8 +33,7 @@ pub(crate) struct MissingDirectory<'a> {
 }
 
 impl MissingDirectory<'_> {
-    /// Creates the directory and whatever is missing above it. That some of it is there already
-    /// is success.
+    /// Creates the directory and its missing parents. Succeeds if they exist already.
     pub(crate) async fn create(
         self,
         live: &LiveSession,
@@ -44,7 +44,7 @@ impl MissingDirectory<'_> {
             Directories::Persistent => CreateMode::Persistent,
         };
         let mut unknown = UnknownCreates::default();
-        // Each of the parents may be missing once.
+        // Each parent may be missing once, without a pause.
         let parents = self.path.as_str().matches('/').count();
         let mut missing_again =
             Backoff::after(u32::try_from(parents).unwrap_or(0), Duration::from_secs(1));
@@ -109,11 +109,11 @@ impl MissingDirectory<'_> {
     }
 }
 
-/// Creates in a row to which no answer came.
+/// Consecutive creates without an answer.
 #[derive(Debug)]
 pub(crate) struct UnknownCreates {
     number: u32,
-    /// How many of them broke their connection soon.
+    /// The number of these creates that soon broke their connection.
     soon: u32,
     backoff: Backoff,
 }
@@ -134,13 +134,13 @@ impl UnknownCreates {
         self.number == 0
     }
 
-    /// Waits before the next create. The last one was sent at `sent`.
+    /// Waits before the next create. `sent` is the time of the last one.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if eight creates broke their connections within a sixth of the session
-    /// timeout, in a session in which none was ever answered: some servers close the connection at
-    /// a request that they do not know.
+    /// [`Error::Refused`] if eight creates broke their connection, each within a sixth of the
+    /// session timeout, and the session never had an answer to a create. Some servers close the
+    /// connection at a request that they do not know.
     pub(crate) async fn another(
         &mut self,
         live: &LiveSession,
@@ -153,8 +153,8 @@ impl UnknownCreates {
             self.soon += 1;
         }
         if self.soon >= MOST && !live.creates() {
-            let problem = "the connection breaks at each create: it may not know create2, \
-                           which ZooKeeper has since 3.5";
+            let problem = "the connection breaks at each create: the server may not know create2, \
+                           which ZooKeeper knows since 3.5";
             let refusal = Refusal::Other(problem.to_owned());
             return Err(Error::at(path, live.id(), ServerError::Refused(refusal)));
         }

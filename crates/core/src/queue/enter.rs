@@ -1,4 +1,4 @@
-//! The way into the queue: the create of the contender's znode.
+//! Enters the queue: creates the contender's znode.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -16,8 +16,9 @@ use crate::queue::session_queue::{Listing, SessionQueue};
 use crate::server::ensemble::{Acl, CreateMode, Created};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 
-/// Creates the contender's znode, and lists the queue as it is after that, unless the znode's
-/// number says who is in it.
+/// Creates the contender's znode, and lists the queue after that.
+///
+/// Does not list the queue if the znode's number proves that the contender is alone.
 pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
     let shared = queue.shared;
     let label = shared.rule.label();
@@ -34,7 +35,7 @@ pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), 
         let sent = queue.live.now();
         let mode = CreateMode::EphemeralSequential;
         let create = queue.server.create(&path, &shared.options.data, mode, &acl);
-        // Sent right behind the create, and answered after it: they see the new znode.
+        // The server answers these reads after the create, so they show the new znode.
         let after = match expects_alone {
             true => queue.ask_for_directory(),
             false => queue.ask_for_queue(),
@@ -58,7 +59,7 @@ pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), 
             }
             // At the end of the count all znodes of one identity have the same name.
             Err(error) if is_unknown(&error) || error.is(Refusal::NodeExists) => {
-                tracing::debug!(%path, %error, "looking for a contender of unknown fate");
+                tracing::debug!(%path, %error, "looking for the znode of an unknown create");
                 match find_own(queue, place.identity()).await? {
                     Some(created) => (created, queue.ask_for_queue()),
                     None => {
@@ -67,7 +68,7 @@ pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), 
                     }
                 }
             }
-            // Nothing was created if each create was answered.
+            // If each create was answered, no znode was created.
             Err(error) => {
                 place.was_refused(unknown.is_none());
                 return Err(Error::at(path, queue.live.id(), error));
@@ -83,8 +84,9 @@ fn is_unknown(error: &ServerError) -> bool {
     matches!(error, ServerError::OutcomeUnknown(_))
 }
 
-/// The access control list of the znode. If nobody but the session can write to the znode, its name
-/// says so from here on.
+/// The access control list of the contender's znode.
+///
+/// If it lets only the session write to the znode, the znode's name says so from now on.
 async fn access<'a>(queue: &SessionQueue<'a>, place: &mut Place, label: &str) -> Cow<'a, [Acl]> {
     let options = &queue.shared.options;
     let open = Cow::Borrowed(options.acl.as_slice());
@@ -113,11 +115,11 @@ async fn create_directory(queue: &SessionQueue<'_>) -> Result<(), Error> {
     missing.create(queue.live, &*queue.server).await
 }
 
-/// Looks for the znode of a create whose reply was lost.
+/// Looks for the znode of a create without a reply.
 ///
-/// A server that lags behind may not have seen it yet, so it is made to catch up first. If it is
-/// not there then, it never will be: a request that was still under way on the old connection is
-/// refused once the session has moved to a new one.
+/// A server that lags may not show the znode yet, so it catches up with the leader first. If the
+/// znode is not there then, it will never be. The server refuses a request that was still under way
+/// on the old connection once the session has moved to a new one.
 async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Option<Created>, Error> {
     let own = own_nodes(&*queue.server, queue.directory(), identity)
         .await
@@ -136,7 +138,7 @@ async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Optio
     Ok(created)
 }
 
-/// True if the new znode's number says that nobody else is in the queue.
+/// True if the new znode's number proves that nobody else is in the queue.
 fn proves_alone(queue: &SessionQueue<'_>, last: &Alone, created: &Created) -> bool {
     let name = created.path.rsplit('/').next().unwrap_or_default();
     let contender = queue.contender(name);

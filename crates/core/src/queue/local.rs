@@ -1,8 +1,8 @@
 //! The local queue: tasks of one process that want the same lock.
 //!
-//! They queue here, first in, first out, and one of them at a time is in the queue on the server.
-//! A release may hand the lock to the next one here without a word to the server, as many times in
-//! a row as was allowed; then the other processes get their turn.
+//! The tasks queue here, first in, first out. One of them at a time is in the queue on the server.
+//! A release can hand the lock to the next task without a request, up to the allowed number of
+//! times in a row. Then the other processes get their turn.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,19 +25,19 @@ pub(crate) struct LocalQueue {
 struct Shared {
     handovers_in_a_row: u32,
     state: Mutex<State>,
-    /// Tells the waiters how it stands with the hold that has the turn.
+    /// Tells the waiters the state of the hold that has the turn.
     holder: watch::Sender<Option<Standing>>,
 }
 
 #[derive(Default)]
 struct State {
     taken: bool,
-    /// Tells a turn from one that was taken away.
+    /// The number of the current turn. A turn with another number was taken away.
     turn: u64,
     waiters: VecDeque<oneshot::Sender<Turn>>,
 }
 
-/// What the next in the local queue gets.
+/// What the next task in the local queue gets.
 pub(crate) enum Turn {
     /// The right to enter the queue on the server.
     Enter(LocalTurn),
@@ -45,7 +45,9 @@ pub(crate) enum Turn {
     Granted(Grant, LocalTurn),
 }
 
-/// The front of the local queue. Dropped, it goes to the next one, unless it was taken away.
+/// The first place in the local queue. If dropped, the next task gets the turn.
+///
+/// A turn that was taken away passes nothing on.
 pub(crate) struct LocalTurn {
     /// `None` once it has been passed on.
     queue: Option<Arc<Shared>>,
@@ -64,9 +66,9 @@ impl LocalQueue {
         }
     }
 
-    /// Waits for one's turn. A hold that is lost keeps nobody waiting, dropped or not.
+    /// Waits for a turn, but not for the owner of a lost hold.
     ///
-    /// Cancel safe: a turn that has come to a waiter that has gone goes on to the next.
+    /// Cancel safe: if the future is dropped, the turn goes to the next waiter.
     pub(crate) async fn turn(&self) -> Turn {
         loop {
             let mut waiting = {
@@ -75,7 +77,7 @@ impl LocalQueue {
                     return Turn::Enter(turn);
                 }
                 if state.waiters.len() == state.waiters.capacity() {
-                    // Those who gave up would otherwise pile up behind a long hold.
+                    // Otherwise the waiters that gave up would pile up behind a long hold.
                     state.waiters.retain(|waiter| !waiter.is_closed());
                 }
                 let (sender, receiver) = oneshot::channel();
@@ -97,7 +99,9 @@ impl LocalQueue {
         }
     }
 
-    /// The turn, if nobody has it.
+    /// Takes the turn if it is free.
+    ///
+    /// It is also free if its hold is lost and no task waits.
     pub(crate) fn try_turn(&self) -> Option<LocalTurn> {
         self.shared.take(&mut lock(&self.shared.state))
     }
@@ -127,7 +131,7 @@ impl Shared {
         holder.as_ref().is_some_and(|holder| !holder.is_held())
     }
 
-    /// The turn, if nobody has it whose hold is not lost, and nobody waits for it.
+    /// Takes a turn that is free, or whose hold is lost with no waiter.
     fn take(self: &Arc<Self>, state: &mut State) -> Option<LocalTurn> {
         if state.taken && !(state.waiters.is_empty() && self.holder_is_lost()) {
             return None;
@@ -135,7 +139,7 @@ impl Shared {
         Some(self.begin_turn(state))
     }
 
-    /// Begins a turn; the one before, if it was not over, is taken away.
+    /// Begins a turn. If the turn before is not over, takes it away.
     fn begin_turn(self: &Arc<Self>, state: &mut State) -> LocalTurn {
         state.taken = true;
         state.turn += 1;
@@ -155,7 +159,7 @@ impl Shared {
         }
     }
 
-    /// Gives the next one its turn.
+    /// Gives the turn to the next waiter, or frees the turn if nobody waits.
     fn pass_on<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>) {
         loop {
             let Some(next) = state.waiters.pop_front() else {
@@ -167,7 +171,7 @@ impl Shared {
             drop(state);
             match next.send(Turn::Enter(turn)) {
                 Ok(()) => return,
-                // Its waiter has gone: emptied, or dropping it would come back here, deeper.
+                // Emptied, because the drop of a full turn would recurse into this function.
                 Err(Turn::Enter(mut turn) | Turn::Granted(_, mut turn)) => turn.queue = None,
             }
             state = lock(&self.state);
@@ -197,7 +201,7 @@ impl hold::turn::Turn for LocalTurn {
         loop {
             let next = {
                 let mut state = lock(&queue.state);
-                // Asked while it is locked: a turn is taken away only from a hold that is lost.
+                // Checked under the lock, because then only a lost hold's turn is taken away.
                 grant.is_held().then(|| state.waiters.pop_front()).flatten()
             };
             let Some(next) = next else {
@@ -243,7 +247,7 @@ mod tests {
     use crate::hold::turn::Turn as _;
     use crate::session::scripted::Scripted;
 
-    /// A queue, and a turn in it with a hold whose znode meets this fate.
+    /// A queue with one turn, whose hold's znode has this fate.
     fn held(fate: Fate) -> (LocalQueue, LocalTurn, Standing) {
         let (live, _) = Scripted::open(std::time::Duration::from_millis(1));
         let (_, fate) = watch::channel(fate);
@@ -266,7 +270,7 @@ mod tests {
         assert!(queue.try_turn().is_none());
     }
 
-    /// Two waiters hear of a loss, and the second comes only when the first has a new hold.
+    /// Two waiters hear of one loss. The second acts after the first has a new hold.
     #[tokio::test(start_paused = true)]
     async fn turn_stays_with_a_hold_that_stands_when_a_loss_is_heard_of_late() {
         let (queue, _turn, _) = held(Fate::Standing);

@@ -1,4 +1,4 @@
-//! A look at the queue: what the rule says of one place.
+//! A look at the queue: asks the rule about one contender.
 
 use crate::contender::{Contender, Identity, Sequence, recipe_of};
 use crate::error::Error;
@@ -22,16 +22,16 @@ pub(crate) struct WaitOn {
     pub(crate) data: Option<Vec<u8>>,
 }
 
-/// A contender to wait on.
+/// A contender that a waiter waits on.
 pub(crate) struct Awaited {
     pub(crate) name: String,
-    /// True if its marked release is all that the waiter must know to hold.
+    /// True if the waiter holds once this contender marks its release.
     pub(crate) hands_over: bool,
     /// True if any deletion of this contender grants the lock to the waiter.
     pub(crate) stands_alone: bool,
 }
 
-/// Asks the rule about the place.
+/// Orders the contenders, and asks the rule about this one.
 pub(crate) async fn look(
     queue: &SessionQueue<'_>,
     place: &mut Place,
@@ -69,13 +69,13 @@ pub(crate) async fn look(
             Ok(Look::Wait(WaitOn { contenders, data }))
         }
         Verdict::Wait { .. } => {
-            let problem = "waits on no contender, or on one that is not before it";
+            let problem = "waits on no contender, or on a contender that is not before it";
             Err(rule_is_broken(rule, problem).into())
         }
     }
 }
 
-/// True if a contender that came now would hold at once. One read.
+/// True if a new contender would hold at once. Sends one read.
 pub(crate) async fn could_win(queue: &SessionQueue<'_>) -> Result<bool, Error> {
     let rule = &*queue.shared.rule;
     let listing = queue.list().await?;
@@ -94,7 +94,7 @@ pub(crate) async fn could_win(queue: &SessionQueue<'_>) -> Result<bool, Error> {
     Ok(decide(rule, &contenders, data.as_deref())? == Verdict::Hold)
 }
 
-/// Asks the rule about the last of these contenders.
+/// Asks the rule about the last contender.
 fn decide(
     rule: &dyn Rule,
     contenders: &[Contender],
@@ -106,10 +106,11 @@ fn decide(
     }
 }
 
-/// True if the last of these holds when the first marks its release.
+/// True if the last contender holds once the first marks its release.
 ///
-/// The first has held alone then, so that nobody is left before it. All contenders between the two
-/// are known, but some may have left since.
+/// Only a contender that held alone marks its release, so no contender before it is left. The list
+/// shows all contenders between the two. Some may have left since. This cannot change "hold" into
+/// "wait", because a rule is monotone.
 fn hands_over(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool {
     let Some((first, rest)) = contenders.split_first() else {
         return false;
@@ -119,17 +120,18 @@ fn hands_over(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) ->
         && matches!(decide(rule, rest, data), Ok(Verdict::Hold))
 }
 
-/// True if the last of these holds when the one at this place has gone, even if nobody else has.
+/// True if any deletion of the contender at this place lets the last contender hold.
 fn stands_alone(rule: &dyn Rule, contenders: &[Contender], place: usize) -> bool {
-    // With more contenders before it than that one, this is seldom worth the work.
+    // If more contenders are before the waiter, one deletion seldom lets it hold.
     let only = matches!(contenders, [_, _]) && place == 0;
     only && !rule.reads_directory()
         && !rule.may_be_replaced(contenders[place].label())
         && matches!(decide(rule, &contenders[1..], None), Ok(Verdict::Hold))
 }
 
-/// Refuses a queue in which contenders of another recipe stand: two recipes under one path each
-/// grant as if the other were not there.
+/// Refuses a queue that contains contenders of another recipe.
+///
+/// Each of two recipes under one path grants without regard to the other.
 fn refuse_other_recipes(queue: &SessionQueue<'_>, children: &[String]) -> Result<(), Error> {
     let rule = &*queue.shared.rule;
     let other = children.iter().find_map(|name| {
@@ -152,7 +154,7 @@ fn rule_is_broken(rule: &dyn Rule, problem: &str) -> InvalidInput {
     InvalidInput::new("rule with the label", rule.label(), problem)
 }
 
-/// Refuses a label that no znode's name can have, or that the rule itself does not count.
+/// Refuses a label that cannot name a znode, or that the rule does not count.
 pub(crate) fn check_label(rule: &dyn Rule, label: &str) -> Result<(), InvalidInput> {
     let name = format!("{}{}", Identity::NONE.name(label), Sequence::from(0));
     if let Err(error) = NodePath::new(&format!("/{name}")) {

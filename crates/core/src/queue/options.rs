@@ -1,4 +1,4 @@
-//! What can be chosen about a queue, and the options types of the recipes.
+//! The options of a queue, and the options types of the recipes.
 
 use crate::queue::directory::Directories;
 use crate::rule::WaitStrategy;
@@ -7,8 +7,7 @@ use crate::server::ensemble::Acl;
 
 /// Options of a [`Queue`](crate::Queue).
 ///
-/// For recipes of one's own. Each recipe of this project has options of its own, such as
-/// `LockOptions`, with just what that recipe can use.
+/// For custom recipes. Each recipe of this project has its own options, such as `LockOptions`.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct QueueOptions {
@@ -34,9 +33,15 @@ pub enum AfterSessionLoss {
 impl QueueOptions {
     /// The defaults.
     ///
-    /// Watches the predecessor, stores no data, lets everyone do everything with the znodes,
-    /// creates container directories, fails when the session is lost, marks releases if the rule
-    /// allows it, and has no queue within the process.
+    /// | option | default |
+    /// |---|---|
+    /// | strategy | watch the predecessor |
+    /// | data | none |
+    /// | access control list | everyone may do everything |
+    /// | directories | containers |
+    /// | after session loss | fail |
+    /// | mark release | on, if the rule and the ensemble allow it |
+    /// | local | off |
     pub fn new() -> QueueOptions {
         QueueOptions {
             strategy: WaitStrategy::Predecessor,
@@ -62,7 +67,7 @@ impl QueueOptions {
         self
     }
 
-    /// The access control list of the znodes that are created, directories included.
+    /// The access control list of the created znodes, directories included.
     ///
     /// If releases are marked, the list's readers can read a contender's znode, and only its own
     /// session can write to it.
@@ -95,12 +100,13 @@ impl QueueOptions {
         self
     }
 
-    /// Whether a release is marked, so that the next holder need not list the queue.
+    /// Turns marked releases on or off.
     ///
-    /// Costs one request for each session. Without it the next holder lists the queue, unless it
-    /// had only one contender before it. Has an effect if the rule and the ensemble allow it:
-    /// see [`docs::handoff`](crate::docs::handoff). Turn this off if other clients in the queue
-    /// react to node deletion only.
+    /// After a marked release the next holder need not list the queue. If releases are not marked,
+    /// it lists the queue, unless it had only one contender before it. Costs one request for each
+    /// session. Does nothing if the rule or the ensemble does not allow it: see
+    /// [`docs::handoff`](crate::docs::handoff). Turn this off if other clients in the queue react
+    /// to node deletion only.
     pub fn mark_release(mut self, mark: bool) -> QueueOptions {
         self.marks_release = mark;
         self
@@ -108,8 +114,9 @@ impl QueueOptions {
 
     /// Queues the clones of one value within the process, behind one contender in the directory.
     ///
-    /// First in, first out. At most `handovers_in_a_row` times the hold goes to the next task of
-    /// the process without a request; then other processes get their turn.
+    /// First in, first out. After a release the hold goes to the next task of the process without a
+    /// request. This happens at most `handovers_in_a_row` times in a row. Then other processes get
+    /// their turn.
     pub fn local(mut self, handovers_in_a_row: u32) -> QueueOptions {
         self.local = Some(handovers_in_a_row);
         self
@@ -189,7 +196,7 @@ macro_rules! recipe_options {
         }
     };
     (@acl $name:ident) => {
-        /// The access control list of the znodes that are created, directories included.
+        /// The access control list of the created znodes, directories included.
         ///
         /// By default everyone may do everything. Must not be empty.
         pub fn acl(mut self, acl: impl Into<Vec<$crate::Acl>>) -> $name {
@@ -216,23 +223,23 @@ macro_rules! recipe_options {
         }
     };
     (@mark_release $name:ident) => {
-        /// Whether a release is marked, so that the next holder need not list the queue.
+        /// Turns marked releases on or off. On by default.
         ///
-        /// On by default. Costs one request for each session. Without it the next holder lists the
-        /// queue, unless it had only one contender before it: see
-        /// [`docs::handoff`](crate::common::docs::handoff). Turn this off if other clients in the
-        /// queue react to node deletion only.
+        /// After a marked release the next holder need not list the queue. If releases are not
+        /// marked, it lists the queue, unless it had only one contender before it: see
+        /// [`docs::handoff`](crate::common::docs::handoff). Costs one request for each session.
+        /// Turn this off if other clients in the queue react to node deletion only.
         pub fn mark_release(mut self, mark: bool) -> $name {
             self.queue = self.queue.mark_release(mark);
             self
         }
     };
     (@local $name:ident) => {
-        /// How often in a row the lock goes to the next task of this process without a request.
+        /// How often in a row the lock goes to a task of this process.
         ///
-        /// By default never: after each release the lock goes to the process that is next in
-        /// ZooKeeper. Counts between clones of one value. A task of another process waits at most
-        /// this many holds longer.
+        /// Such a handover needs no request. By default there is none: after each release the lock
+        /// goes to the first process that waits in ZooKeeper. Counts between clones of one value.
+        /// A task of another process waits at most this many holds longer.
         pub fn local(mut self, handovers_in_a_row: u32) -> $name {
             self.queue = self.queue.local(handovers_in_a_row);
             self

@@ -1,4 +1,4 @@
-//! A place in the queue, and how it is given up.
+//! A place in the queue, from the create to the grant or the deletion.
 
 use std::sync::Arc;
 
@@ -16,20 +16,22 @@ use crate::server::ensemble::Created;
 use crate::session::handle::Session;
 use crate::session::live::LiveSession;
 
-/// A place in the queue. Dropped, it is given up in the background.
+/// A place in the queue.
+///
+/// If it is dropped, its znode is deleted in the background.
 pub(crate) struct Place {
     directory: NodePath,
     identity: Identity,
-    /// The znode, also before it is known whether it was created. `None` once it is held.
+    /// The znode, which may not be created yet. `None` once the place is granted.
     owned: Option<Owned>,
     live: Arc<LiveSession>,
     /// Unknown until the reply to the create has come.
     node: Option<Created>,
-    /// Whether nobody else can write to the znode, and its name says so.
+    /// True if only the session can write to the znode. The znode's name says so.
     pub(crate) marks: bool,
-    /// Whether the number says that nobody else was in the queue when the znode was created.
+    /// True if the znode's number proves that nobody else was in the queue.
     pub(crate) known_alone: bool,
-    /// Known of a contender that is alone in the queue.
+    /// Set if the contender is alone in the queue.
     pub(crate) alone: Option<Alone>,
 }
 
@@ -54,21 +56,22 @@ impl Place {
         &self.identity
     }
 
-    /// Has its name say that its deletion may mark a release.
+    /// Makes the znode's name say that the contender's release is marked.
     pub(crate) fn mark(&mut self) {
         self.marks = true;
         self.identity = self.identity.marking();
         self.is(OwnNode::sought(&self.live, &self.directory, self.identity));
     }
 
-    /// Its znode has been created.
+    /// Notes that the znode has been created.
     pub(crate) fn created(&mut self, node: Created) {
         self.is(OwnNode::unique(&self.live, &node.path));
         self.node = Some(node);
     }
 
-    /// Its create was refused. If no create before it can have been applied, there is nothing to
-    /// give up.
+    /// Notes that the create was refused.
+    ///
+    /// If no earlier create can have been applied, there is no znode to delete.
     pub(crate) fn was_refused(&mut self, is_certain: bool) {
         if let Some(owned) = self.owned.as_mut().filter(|_| is_certain) {
             owned.settle();
@@ -98,8 +101,9 @@ impl Place {
         }
     }
 
-    /// Turns the place in the queue into what is held; `None` where the session's lease has lapsed,
-    /// so that it may be over already.
+    /// Grants the place.
+    ///
+    /// `None` if the session's lease has lapsed, so the session may be over.
     pub(crate) fn grant(
         &mut self,
         rule: &Arc<dyn Rule>,
@@ -110,7 +114,7 @@ impl Place {
         let lapses = self.live.may_grant()?;
         let mut owned = self.owned.take()?;
         if self.marks {
-            // Most often nobody is behind one that has not waited, and a mere deletion costs less.
+            // A contender that did not wait seldom has a waiter, and a plain deletion costs less.
             owned.node = owned
                 .node
                 .clone()

@@ -18,7 +18,7 @@ pub(crate) struct SessionQueue<'a> {
     pub(crate) server: Arc<dyn ServerSession>,
 }
 
-/// What is in the directory.
+/// The children of the directory, and its data.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     /// The names of its children; none if there is no directory.
@@ -27,16 +27,16 @@ pub(crate) struct Listing {
     pub(crate) data: Option<Vec<u8>>,
 }
 
-/// The contenders, first in the queue first, and the directory's data of that moment or later.
+/// The contenders in queue order, and the directory's data, read then or later.
 #[derive(Debug)]
 pub(crate) struct Ordered {
     pub(crate) contenders: Vec<Contender>,
     pub(crate) data: Option<Vec<u8>>,
 }
 
-/// Reads of the directory that have been sent.
+/// Reads of the directory that are sent, and not answered yet.
 pub(crate) struct AskedForQueue<'a> {
-    /// `None` if they are known.
+    /// `None` if the names are known.
     names: Option<Reply<'a, Vec<String>>>,
     data: Option<Reply<'a, Node>>,
 }
@@ -74,7 +74,7 @@ impl<'a> SessionQueue<'a> {
         Contender::parse(name, |label| self.shared.rule.counts(label))
     }
 
-    /// Sends for the names in the directory, and for its data if the rule reads it.
+    /// Asks for the directory's names, and for its data if the rule reads it.
     pub(crate) fn ask_for_queue(&self) -> AskedForQueue<'_> {
         let names = self.server.list(self.directory());
         AskedForQueue {
@@ -83,7 +83,7 @@ impl<'a> SessionQueue<'a> {
         }
     }
 
-    /// Sends for the directory's data if the rule reads it.
+    /// Asks for the directory's data if the rule reads it.
     pub(crate) fn ask_for_directory(&self) -> AskedForQueue<'_> {
         let reads = self.shared.rule.reads_directory();
         AskedForQueue {
@@ -92,8 +92,9 @@ impl<'a> SessionQueue<'a> {
         }
     }
 
-    /// Waits for the answers. `only` is the one name, if the names were not asked for. Asks for
-    /// everything again as long as no answer comes.
+    /// Waits for the answers. Asks for everything again if no answer comes.
+    ///
+    /// `only` is the only name, if the names were not asked for.
     pub(crate) async fn answered(
         &self,
         mut asked: AskedForQueue<'_>,
@@ -141,7 +142,7 @@ impl<'a> SessionQueue<'a> {
         }
     }
 
-    /// The contenders among these children, first in the queue first.
+    /// Puts the contenders among these children into the order of the queue.
     pub(crate) async fn in_order(&self, listing: Listing) -> Result<Ordered, Error> {
         let names = listing.names.iter();
         let mut contenders: Vec<Contender> =
@@ -164,7 +165,7 @@ impl<'a> SessionQueue<'a> {
             }
         }
         if !gone.is_empty() && self.shared.rule.reads_directory() {
-            // The data was read before they had gone.
+            // The data was read before these contenders left.
             data = self.read_directory().await?;
         }
         for index in gone.into_iter().rev() {

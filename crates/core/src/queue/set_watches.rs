@@ -1,4 +1,4 @@
-//! The setting of a waiter's watches, all sent before the first answer is waited for.
+//! Sets a waiter's watches, and sends all requests before it waits for an answer.
 
 use crate::error::Error;
 use crate::hold::loss_watch::{LossWatch, Watched};
@@ -16,19 +16,19 @@ use crate::watch::budget::{Kind, Purpose, Reserved};
 pub(crate) enum Set<'q> {
     /// All watches stand.
     All,
-    /// The watches that stood do. The budget has no room for the others.
+    /// The earlier watches stand. The watch budget has no room for the others.
     NoRoom(Unwatched<'q>),
-    /// All do, except that the contender with this name has gone.
+    /// The watches stand, except that the contender with this name has left.
     Gone(String),
-    /// Something has changed meanwhile, or may have.
+    /// The queue has changed meanwhile, or may have changed.
     LookAgain,
 }
 
-/// The paths that are to be watched.
+/// The paths that must be watched.
 struct Missing<'p> {
     own: Option<&'p str>,
     directory: Option<&'p str>,
-    /// Names and paths of contenders.
+    /// The names and paths of the contenders.
     contenders: Vec<(&'p str, String)>,
 }
 
@@ -54,7 +54,7 @@ impl Missing<'_> {
 
 type Read<'q> = Reply<'q, (Vec<u8>, Stat, Watch)>;
 
-/// Sets the watches that are missing to wait on these.
+/// Sets the missing watches of a waiter that waits on these contenders.
 pub(crate) async fn set_watches<'q>(
     watches: &mut Watches,
     queue: &'q SessionQueue<'q>,
@@ -114,7 +114,7 @@ pub(crate) async fn set_watches<'q>(
     Ok(gone.map_or(set, Set::Gone))
 }
 
-/// Takes in the watch on the waiter's own znode. False if no answer came.
+/// Keeps the watch on the waiter's own znode. False if no answer came.
 async fn watch_own(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
@@ -146,8 +146,9 @@ async fn watch_own(
     }
 }
 
-/// Takes in the watch on the directory's data. False if the data is not what the verdict is based
-/// on, or no answer came.
+/// Keeps the watch on the directory's data.
+///
+/// False if the data has changed, or no answer came.
 async fn watch_directory(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,

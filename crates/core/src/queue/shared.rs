@@ -1,4 +1,4 @@
-//! What the clones of a queue share.
+//! The state that the clones of a queue share.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::queue::options::QueueOptions;
 use crate::rule::Rule;
 use crate::session::handle::Session;
 
-/// What the clones of a queue share.
+/// The state that the clones of a queue share.
 pub(crate) struct Shared {
     pub(crate) session: Session,
     pub(crate) directory: NodePath,

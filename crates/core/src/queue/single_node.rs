@@ -1,4 +1,4 @@
-//! The lock without a queue: one znode that everybody tries to create.
+//! The lock without a queue: one znode that all contenders try to create.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,20 +29,27 @@ use crate::session::live::LiveSession;
 use crate::watch::budget::Purpose;
 use crate::watch::watching::Watching;
 
-/// Everyone creates the same ephemeral znode; its creator holds; the others watch it.
+/// A lock without a queue: all contenders create the same ephemeral znode.
 ///
-/// No order: when it goes, all are woken, and the quickest wins. The znode's data begins with its
-/// owner's identity, by which a create whose reply was lost is recognised as one's own.
+/// The creator of the znode holds. The others watch the znode. When it is deleted, all of them
+/// wake, and the quickest one creates it. Does not keep an order.
 ///
-/// All holders' znodes have the same name, so the server cannot tell them apart by it. A session
-/// has one more znode, its guard, at the root or, if it may not create it there, in the directory:
-/// releases and guarded writes demand that it stands. If somebody deletes the holder's znode by
-/// hand, then until the holder has heard of it a guarded write passes that should not, and a
-/// release may delete the next holder's znode. The fencing token still tells them apart. A
-/// [`Queue`](crate::Queue) has none of this.
+/// The znode's data begins with its owner's identity. If the reply to a create is lost, the owner
+/// recognises its znode by this identity.
 ///
-/// Costs: a create and a transaction of a check and a delete; one create more for the first
-/// acquisition of a session.
+/// The znodes of all holders have the same name, so the server cannot tell them apart by it. Each
+/// session has one more znode, its *guard*. It is at the root, or in the directory if the session
+/// may not create it at the root. Each release and each guarded write demands that the guard
+/// stands.
+///
+/// Does not protect a holder whose znode somebody deletes by hand. Until the holder notices, the
+/// server accepts its guarded writes, and its release may delete the next holder's znode. The
+/// fencing token still tells the two holders apart. A [`Queue`](crate::Queue) has none of these
+/// limits.
+///
+/// [`acquire`](Self::acquire), [`try_acquire`](Self::try_acquire) and
+/// [`contenders`](Self::contenders) list their costs. [`Hold::release`] lists the costs of a
+/// release: here it is a transaction of a check and a delete.
 #[derive(Clone)]
 pub struct SingleNode {
     session: Session,
@@ -50,7 +57,7 @@ pub struct SingleNode {
     options: SingleNodeOptions,
 }
 
-/// What can be chosen about a [`SingleNode`].
+/// The options of a [`SingleNode`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct SingleNodeOptions {
@@ -60,7 +67,7 @@ pub struct SingleNodeOptions {
 }
 
 impl SingleNodeOptions {
-    /// No data, an open access control list, container directories.
+    /// The defaults: no data, an open access control list, container directories.
     pub fn new() -> SingleNodeOptions {
         SingleNodeOptions {
             data: Vec::new(),
@@ -69,19 +76,19 @@ impl SingleNodeOptions {
         }
     }
 
-    /// What the znode says of its owner, after the owner's identity.
+    /// The text in the znode's data that follows its owner's identity.
     pub fn data(mut self, data: impl Into<Vec<u8>>) -> SingleNodeOptions {
         self.data = data.into();
         self
     }
 
-    /// The access control list of the znodes that are created, the directories included.
+    /// The access control list of the created znodes, directories included.
     pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> SingleNodeOptions {
         self.acl = acl.into();
         self
     }
 
-    /// What missing directories are created as.
+    /// The kind of znode that missing directories are created as.
     pub fn directories(mut self, kind: Directories) -> SingleNodeOptions {
         self.directories = kind;
         self
@@ -95,20 +102,20 @@ impl Default for SingleNodeOptions {
 }
 
 impl SingleNode {
-    /// A lock that is the znode at `path`. Nothing is sent yet.
+    /// A lock on the znode at `path`, with the default options. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when the path is no [`NodePath`].
+    /// [`InvalidInput`] if the path is not a [`NodePath`].
     pub fn new(session: &Session, path: impl AsRef<str>) -> Result<SingleNode, InvalidInput> {
         SingleNode::with_options(session, path, SingleNodeOptions::new())
     }
 
-    /// A lock that is the znode at `path`. Nothing is sent yet.
+    /// A lock on the znode at `path`, with these options. Sends nothing.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] when the path is no [`NodePath`], the access control list is empty, or the
+    /// [`InvalidInput`] if the path is not a [`NodePath`], the access control list is empty, or the
     /// data is longer than 1,000,000 bytes.
     pub fn with_options(
         session: &Session,
@@ -125,13 +132,13 @@ impl SingleNode {
         })
     }
 
-    /// Waits until a znode created now can be granted, so that nothing is created in vain.
+    /// Waits until a znode created now can be granted.
     async fn may_create(&self, live: &LiveSession) -> Result<(), ServerError> {
         let path = self.path.as_str();
         live.until_lease(path, Lease::may_grant_if_proven).await
     }
 
-    /// What guards the deletion of the znode. Asks again as long as no answer comes.
+    /// The guard of the znode. Asks again if no answer comes.
     async fn guard(&self, live: &LiveSession, server: &dyn ServerSession) -> Result<Guard, Error> {
         let path = self.path.as_str();
         let mut missing_again = Backoff::after(1, Duration::from_secs(1));
@@ -151,7 +158,7 @@ impl SingleNode {
         }
     }
 
-    /// Grants once the session is proven, if its connection was made anew meanwhile.
+    /// Grants once the session is proven, if the connection broke meanwhile.
     async fn grant(
         &self,
         live: &LiveSession,
@@ -164,7 +171,7 @@ impl SingleNode {
         Ok(claim.grant(stat))
     }
 
-    /// Creates the znode, unless another's stands there. Asks again as long as no answer comes.
+    /// Creates the znode, unless another's znode stands there. Asks again if no answer comes.
     async fn create(
         &self,
         live: &Arc<LiveSession>,
@@ -196,10 +203,10 @@ impl SingleNode {
                     missing_again.wait().await;
                 }
                 Err(ServerError::OutcomeUnknown(_)) => {
-                    // Not created again before that is known: it would find itself there.
+                    // Read before another create, because that one would find this znode there.
                     match self.look(server, CaughtUp::First).await.map_err(failed)? {
                         Some((data, stat)) if claim.owned.node.is(&data) => {
-                            // It may have been created in another session.
+                            // The first create may have reached the server in another session.
                             live.is_owner(stat.ephemeral_owner).map_err(failed)?;
                             live.heard_of_create(&Ok(()));
                             return Ok(Created::Own(stat));
@@ -213,7 +220,7 @@ impl SingleNode {
         }
     }
 
-    /// What stands at the path, whoever's. Asks again as long as no answer comes.
+    /// Reads the znode at the path, of any owner. Asks again if no answer comes.
     async fn look(
         &self,
         server: &dyn ServerSession,
@@ -265,7 +272,7 @@ impl SingleNode {
         let server = live.server().map_err(failed)?;
         let watching = Watching::new(live.clone(), server.clone(), Purpose::Wait);
         let most = Duration::from_secs(1);
-        // That others come and go between the create and the read may happen a few times in a row.
+        // Other holders may come and go between the create and the read, a few times in a row.
         let may_happen = || Backoff::after(4, most);
         let (mut gone_again, mut backoff) = (may_happen(), Backoff::up_to(most));
         loop {
@@ -275,13 +282,14 @@ impl SingleNode {
             match self.create(live, &*server, &claim).await? {
                 Created::Own(stat) => match self.grant(live, claim, &stat).await? {
                     Some(grant) => return Ok(grant),
-                    // The lease lapsed at this moment: given up, to try again.
+                    // The lease lapsed in this moment, so the znode is deleted and the attempt
+                    // begins again.
                     None => backoff.wait().await,
                 },
                 Created::Taken => {
                     claim.nothing_created();
                     match watching.get_and_watch(self.path.as_str()).await {
-                        // Whatever has happened to it, the next step is to try again.
+                        // After any event of the znode the next step is another create.
                         Ok((_, _, watch)) => {
                             watch.await;
                             gone_again = may_happen();
@@ -319,7 +327,7 @@ impl SingleNode {
     }
 }
 
-/// Whether the server is to catch up with its leader before it answers.
+/// How current the answer to a read must be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CaughtUp {
     First,
@@ -331,7 +339,9 @@ enum Created {
     Taken,
 }
 
-/// A znode that may have been created. Dropped, it is given up in the background.
+/// A znode that may have been created.
+///
+/// If it is dropped, it is deleted in the background.
 struct Claim {
     owned: Owned,
     identity: Identity,
@@ -374,7 +384,7 @@ impl fmt::Debug for SingleNode {
 }
 
 impl SingleNode {
-    /// Waits until the znode is gone, creates it, and holds.
+    /// Waits until the znode is free, creates it, and holds.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -402,7 +412,7 @@ impl SingleNode {
         within(timeout, &self.path, self.acquire()).await
     }
 
-    /// Holds if the znode is free; otherwise `None`, with nothing written.
+    /// Holds if the znode is free; otherwise `None`. Writes nothing if it is not free.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -420,7 +430,7 @@ impl SingleNode {
         Ok(grant.map(|grant| Hold::new(grant, None)))
     }
 
-    /// The holder, if there is one. The waiters leave no trace on the server.
+    /// The holder, if there is one. Does not list the waiters: they have no znodes.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|

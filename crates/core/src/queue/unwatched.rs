@@ -1,4 +1,4 @@
-//! The znodes that a waiter has no room to watch.
+//! The znodes that a waiter cannot watch, because the watch budget is used up.
 
 use futures_util::future::{FutureExt, select_all};
 
@@ -9,19 +9,19 @@ use crate::server::error::ServerError;
 use crate::watch::budget::{Kind, Purpose, WatchBudget};
 use crate::watch::sweep::{self, Look, Seen, Urgency};
 
-/// Znodes that a waiter looks at from time to time, until there is room to watch them.
+/// Znodes that a waiter reads from time to time until it can watch them.
 pub(crate) struct Unwatched<'q> {
     queue: &'q SessionQueue<'q>,
     purpose: Purpose,
-    /// All that there must be room for.
+    /// The paths that need room in the watch budget.
     paths: Vec<String>,
-    /// At the waiter's own znode.
+    /// The look at the waiter's own znode.
     own: Option<Look>,
-    /// At the directory, for its data.
+    /// The look at the directory, for its data.
     directory: Option<Look>,
     /// The data that the verdict is based on.
     data: Option<Vec<u8>>,
-    /// At the contenders waited on.
+    /// The looks at the contenders that the waiter waits on.
     contenders: Vec<Look>,
 }
 
@@ -52,9 +52,9 @@ impl<'q> Unwatched<'q> {
         }
     }
 
-    /// Waits for the first news.
+    /// Waits for the first change, or for room in the watch budget.
     ///
-    /// Cancel safe: may be dropped and called again.
+    /// Cancel safe: the future may be dropped, and the method called again.
     pub(crate) async fn next(&mut self) -> Result<Woken, Error> {
         let queue = self.queue;
         let budget = queue.live.attached::<WatchBudget>();
@@ -91,7 +91,7 @@ impl<'q> Unwatched<'q> {
     }
 }
 
-/// Waits until the znode has gone.
+/// Waits until the znode is deleted.
 async fn gone(look: &mut Look) -> Result<(), ServerError> {
     look.until(|seen| match seen {
         Seen::Gone => Some(Ok(())),
@@ -101,10 +101,10 @@ async fn gone(look: &mut Look) -> Result<(), ServerError> {
     .await
 }
 
-/// Waits until the directory's data is not this.
+/// Waits until the directory's data differs from this data.
 async fn changed(look: &mut Look, data: &Option<Vec<u8>>) -> Result<(), ServerError> {
     look.until(|seen| match seen {
-        // Without a directory the waiter's own znode has gone, too.
+        // If there is no directory, the waiter's own znode is deleted, too.
         Seen::Gone => Some(Ok(())),
         Seen::There(there) => (Some(&there.0) != data.as_ref()).then_some(Ok(())),
         Seen::Refused(refusal) => Some(Err(ServerError::Refused(refusal.clone()))),

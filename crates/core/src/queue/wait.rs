@@ -1,4 +1,4 @@
-//! The wait in the queue, until the turn may have come.
+//! The wait in the queue, until the waiter may hold.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use crate::server::error::{Refusal, ServerError};
 use crate::watch::budget::{Kind, Purpose, WatchBudget};
 use crate::watch::sweep;
 
-/// What a waiter has learned.
+/// The result of a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waited {
-    /// It holds.
+    /// The waiter holds.
     Handover,
-    /// It may hold: list the queue.
+    /// The waiter may hold, and must list the queue.
     LookAgain,
 }
 
-/// Waits until one of these contenders may have gone, or the directory's data has changed.
+/// Waits until one of these contenders may have left, or the directory's data has changed.
 pub(crate) async fn wait_on(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
@@ -65,20 +65,22 @@ pub(crate) async fn wait_on(
             Woken::Written(name) if is(on, &name, |awaited| awaited.hands_over) => {
                 return has_its_turn(watches, queue, place).await;
             }
-            // It may stand still: watched anew, unless it has gone.
+            // The contender may still be there, so it is watched again unless it has left.
             Woken::Written(_) => {}
             Woken::Room(reserved) => watches.reserved = Some(reserved),
         }
     }
 }
 
-/// True if the contender of this name is among these, and is so.
+/// True if these contenders include this name, and the property is true of that contender.
 fn is(on: &WaitOn, name: &str, is_so: impl Fn(&Awaited) -> bool) -> bool {
     let mut contenders = on.contenders.iter();
     contenders.any(|awaited| awaited.name == name && is_so(awaited))
 }
 
-/// Nobody is left before the waiter. It holds if its own znode stands for certain.
+/// Looks at the waiter's own znode once no contender is left before the waiter.
+///
+/// The waiter holds if its znode certainly stands.
 async fn has_its_turn(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
@@ -91,8 +93,10 @@ async fn has_its_turn(
     }
 }
 
-/// What to tell a waiter whose znode has gone: that somebody has deleted it, unless it went with
-/// its session, whose end the server tells a moment later.
+/// The error of a waiter whose znode is deleted.
+///
+/// The znode may have been deleted with its session. The server then tells of the session's end a
+/// moment later.
 async fn deleted(queue: &SessionQueue<'_>, place: &Place) -> Error {
     let mut backoff = Backoff::up_to(Duration::from_secs(1));
     loop {
@@ -125,7 +129,7 @@ pub(crate) async fn wait_on_parent(
             }
             continue;
         };
-        // In this order: what the directory says must be no older than who is in it.
+        // Sent in this order, because the data must not be older than the names.
         let names = queue.server.list_and_watch(path);
         let reads = queue.shared.rule.reads_directory();
         let data = reads.then(|| queue.server.get_and_watch(path));
@@ -163,9 +167,9 @@ async fn parent_changed(watches: &mut Watches, queue: &SessionQueue<'_>) {
     let Some(watch) = watches.parent.take() else {
         return;
     };
-    // A watch on children can be overtaken at a reconnect, so that is a reason to look.
+    // A reconnect is a reason to look, because a watch on children can miss a change then.
     let reconnected = async {
-        // An error means that the session is over, which ends the whole attempt.
+        // An error means that the session is over, which ends the attempt.
         let _ = condition.wait_for(|now| now.reconnects != reconnects).await;
     };
     let directory = watches.directory.take();

@@ -12,7 +12,7 @@ use crate::server::ensemble::{Event, Watch};
 use crate::watch::budget::{Kind, Purpose, Reserved, WatchBudget};
 use crate::watch::watching::keeping;
 
-/// The watches of one waiter, kept as long as they are of use.
+/// The watches of one waiter, kept as long as they are useful.
 pub(crate) struct Watches {
     /// On the waiter's own znode.
     pub(crate) own: Option<LossWatch>,
@@ -20,14 +20,15 @@ pub(crate) struct Watches {
     pub(crate) directory: Option<Watch>,
     /// On the directory's children.
     pub(crate) parent: Option<Watch>,
-    /// On the contenders waited on, by their names.
+    /// On the contenders that the waiter waits on, by name.
     pub(crate) contenders: BTreeMap<String, Watch>,
-    /// Ready once events may have come in another order than they happened in: when the connection
-    /// has broken over which the youngest of the watches was set.
+    /// Resolves when the connection breaks on which the last watch was set.
+    ///
+    /// From then on events may come in another order than they happened in.
     pub(crate) disconnected: Option<BoxFuture<'static, ()>>,
-    /// Reserved for the watches that are to be set next.
+    /// The part of the watch budget for the watches that are set next.
     pub(crate) reserved: Option<Reserved>,
-    /// Paces the looks after a contender was gone before it was watched.
+    /// Paces the looks if contenders leave before they are watched.
     pub(crate) look_again: Backoff,
 }
 
@@ -45,7 +46,9 @@ impl Default for Watches {
     }
 }
 
-/// That a contender is gone before it is watched may happen a few times in a row.
+/// The pauses for contenders that leave before they are watched.
+///
+/// This may happen a few times in a row, without a pause.
 pub(crate) fn may_happen() -> Backoff {
     Backoff::after(4, Duration::from_secs(1))
 }
@@ -53,13 +56,13 @@ pub(crate) fn may_happen() -> Backoff {
 /// What wakes a waiter.
 pub(crate) enum Woken {
     OwnGone,
-    /// The directory's data has changed, or nothing more will be told of a contender waited on.
+    /// The directory's data has changed, or the queue must be listed for another reason.
     Changed,
-    /// The znode of the contender with this name has gone.
+    /// The znode of the contender with this name is deleted.
     Gone(String),
-    /// The znode of the contender with this name was written to.
+    /// Somebody wrote to the znode of the contender with this name.
     Written(String),
-    /// There is room for the watches that are missing.
+    /// The watch budget has room for the missing watches.
     Room(Reserved),
 }
 
@@ -70,11 +73,10 @@ impl Watches {
             .retain(|name, _| names.contains(&name.as_str()));
     }
 
-    /// What is known of the waiter's own znode at the moment of the event that was just seen of
-    /// another.
+    /// The state of the waiter's own znode, at an event of another znode.
     ///
-    /// What happened to it before that event is known by now if both were told over one connection.
-    /// After a reconnect it may be told later.
+    /// If both znodes are watched over one connection, every earlier event of the own znode is
+    /// known. After a reconnect an earlier event may come later.
     pub(crate) fn look_at_own(&mut self) -> Standing {
         let same_connection = match &mut self.disconnected {
             Some(disconnected) => disconnected.now_or_never().is_none(),
@@ -87,7 +89,7 @@ impl Watches {
         }
     }
 
-    /// Reserves a part of the watch budget for these paths, if there is room for all of them.
+    /// Reserves a part of the watch budget for these paths, if all of them fit.
     pub(crate) fn reserve<'p>(
         &mut self,
         queue: &SessionQueue<'_>,
@@ -96,12 +98,12 @@ impl Watches {
     ) -> Option<Reserved> {
         let budget = queue.live.attached::<WatchBudget>();
         let reserved = budget.try_reserve(purpose, wanted);
-        // Given back only now: what was reserved already takes no more room.
+        // Freed only now, because a path that is reserved already takes no more room.
         self.reserved = None;
         reserved
     }
 
-    /// Waits for the first of the watches.
+    /// Waits for the first event.
     pub(crate) async fn next(&mut self) -> Woken {
         let own = async {
             match &mut self.own {
@@ -122,7 +124,7 @@ impl Watches {
             }
         };
         let woken = tokio::select! {
-            // When the waiter's own deletion and another's are both known, its own counts.
+            // If the waiter's own deletion and another's are both known, its own counts.
             biased;
             _ = own => return Woken::OwnGone,
             _ = directory => None,
@@ -147,7 +149,7 @@ impl Watches {
     }
 }
 
-/// A watch that was just set, with its part of the budget.
+/// Keeps a watch that was just set, with its part of the watch budget.
 pub(crate) fn kept(
     queue: &SessionQueue<'_>,
     kind: Kind,
@@ -166,7 +168,7 @@ mod tests {
     use crate::server::ensemble::ServerSession;
     use crate::session::scripted::Scripted;
 
-    /// The server tells what was missed in any order.
+    /// After a reconnect the server tells of missed events in any order.
     #[tokio::test(start_paused = true)]
     async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
         let (live, server) = Scripted::open(Duration::from_millis(1));
