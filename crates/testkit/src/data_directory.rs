@@ -1,4 +1,4 @@
-//! Where a server keeps its data.
+//! The data directory of a server.
 
 use std::fs;
 use std::io;
@@ -20,8 +20,7 @@ pub(crate) struct DataDirectory {
 }
 
 impl DataDirectory {
-    /// Makes a new one, on tmpfs where there is one, since a commit there costs no disk; else among
-    /// the temporary files.
+    /// Creates a directory on tmpfs, where a commit costs no disk, or else among the temporary files.
     pub(crate) fn new() -> Result<Self, Error> {
         let builder = || {
             let mut builder = tempfile::Builder::new();

@@ -1,4 +1,4 @@
-//! Several servers that agree.
+//! An ensemble of servers.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::server::{PORT_TRIES, Server};
 /// How often the members are asked who leads.
 const LOOK: Duration = Duration::from_millis(25);
 
-/// How long a member may take for one answer, before all are asked anew.
+/// How long a member may take for one answer, before all are asked again.
 const ANSWER: Duration = Duration::from_secs(1);
 
 /// An ensemble of ZooKeeper servers on loopback, each a [`Server`] with data and ports of its own.
@@ -44,9 +44,8 @@ pub struct Ensemble {
 impl Ensemble {
     /// Starts `size` servers and waits until all of them serve clients.
     ///
-    /// An ensemble goes on serving while more than half of its members can talk to each other; one
-    /// of three may fail. An ensemble of one, or of none, is one member. Dropping the future ends
-    /// what has been started.
+    /// An ensemble serves while more than half of its members reach each other: one of three may
+    /// fail. A `size` of 0 is taken as 1. If the future is dropped, the started servers end.
     ///
     /// # Errors
     ///
@@ -55,8 +54,9 @@ impl Ensemble {
         Self::start_members(size.max(1), options, false).await
     }
 
-    /// As [`start`](Self::start), with proxies on the connections between the members, so that
-    /// one can be [isolated](Self::isolate). Clients connect to the members as ever.
+    /// As [`start`](Self::start), with proxies between the members.
+    ///
+    /// A member can then be [isolated](Self::isolate). Clients connect to the members directly.
     ///
     /// # Errors
     ///
@@ -85,8 +85,8 @@ impl Ensemble {
         options: ServerOptions,
         partitions: bool,
     ) -> Result<Self, Error> {
-        // A member that has waited for the others asks them ever more rarely, at last once a minute,
-        // which is longer than a test should wait for a quorum that could be there.
+        // By default a waiting member asks the others once a minute in the end, which is too long
+        // for a test.
         let options =
             options.system_property("zookeeper.fastleader.maxNotificationInterval", "1000");
         let mut tries = 1;
@@ -188,7 +188,7 @@ impl Ensemble {
         self.members[member].pause()
     }
 
-    /// Lets a paused member go on (SIGCONT).
+    /// Resumes a paused member (SIGCONT): see [`Server::resume`].
     ///
     /// # Errors
     ///
@@ -201,12 +201,13 @@ impl Ensemble {
         self.members[member].resume()
     }
 
-    /// Cuts a member off from the others: what they send each other does not arrive until it is
-    /// [healed](Self::heal). Clients reach it still, and neither side sees a connection end.
+    /// Cuts a member off from the other members, until it is [healed](Self::heal).
     ///
-    /// A follower that is cut off answers signs of life for `syncLimit` ticks (five unless
-    /// configured otherwise) before it stops serving; a leader as long, while the others elect
-    /// another.
+    /// Packets between the member and the others do not arrive. Connections between them do not
+    /// end, and clients still reach the member.
+    ///
+    /// A follower that is cut off answers pings for `syncLimit` ticks (five by default), and then
+    /// stops serving. A leader that is cut off does the same, while the others elect another leader.
     ///
     /// # Errors
     ///
@@ -218,7 +219,7 @@ impl Ensemble {
         Ok(())
     }
 
-    /// Lets an isolated member reach the others again, and what was under way arrive.
+    /// Ends the isolation of a member. Packets that were held back arrive now.
     ///
     /// # Errors
     ///
@@ -247,8 +248,9 @@ impl Ensemble {
         self.members[member].set_configuration(key, value)
     }
 
-    /// Starts a member again, with its data and on its ports, after stopping it when it runs; and
-    /// waits until it serves clients, if there are enough others for a quorum.
+    /// Stops a member if it runs, and starts it with its data and on its ports.
+    ///
+    /// If there are enough members for a quorum, it waits until the member serves clients.
     ///
     /// # Errors
     ///
@@ -275,7 +277,7 @@ impl Ensemble {
         self.members.len() / 2 + 1
     }
 
-    /// Waits until a leader serves with a quorum, and gives its index.
+    /// Waits until a leader serves with a quorum, and returns its index.
     ///
     /// # Errors
     ///
@@ -286,8 +288,7 @@ impl Ensemble {
             let answers = self.ask_all().await;
             if let Some(leader) = self.acknowledged_leader(&answers) {
                 let address = self.members[leader].connect_string();
-                // A leader that was just deposed says that it leads until it has noticed; but it
-                // no longer gets a session through.
+                // A deposed leader says for a while that it leads, but it opens no session.
                 if handshake::open_and_close(&address, ANSWER).await.is_ok() {
                     return Ok(leader);
                 }
@@ -310,7 +311,7 @@ impl Ensemble {
         }
     }
 
-    /// Waits until a quorum serves, whoever leads.
+    /// Waits until a leader serves with a quorum.
     ///
     /// # Errors
     ///
@@ -319,8 +320,10 @@ impl Ensemble {
         self.leader().await.map(drop)
     }
 
-    /// Waits until every member that runs (is neither stopped, killed nor paused) serves clients: it
-    /// has joined the quorum, and a session can be opened through it.
+    /// Waits until every running member serves clients.
+    ///
+    /// A member that is stopped, killed or paused is not running. A member serves if it has joined
+    /// the quorum and opens a session.
     ///
     /// # Errors
     ///
@@ -358,7 +361,7 @@ impl Ensemble {
         answers.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    /// Who says that it leads, in the highest epoch, when a quorum serves.
+    /// The member that says it leads, in the highest epoch, if a quorum serves.
     fn acknowledged_leader(&self, answers: &[Result<Status, Error>]) -> Option<usize> {
         if self.members.len() == 1 {
             return answers[0].is_ok().then_some(0);

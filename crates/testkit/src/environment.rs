@@ -1,4 +1,4 @@
-//! A server of one's own, or the ensemble that the environment names.
+//! A server for one test, or the ensemble that the environment names.
 
 use std::env;
 
@@ -12,11 +12,13 @@ use crate::server::Server;
 /// The variable that names an ensemble to use instead of a server of one's own.
 pub const CONNECT_VARIABLE: &str = "ZOOKEEPER_CONNECT";
 
-/// What a test or a demonstration runs against when all it needs is a connect string: the ensemble
-/// that `ZOOKEEPER_CONNECT` names, else a [`Server`] started for it.
+/// An ensemble for a test that needs a connect string only.
 ///
-/// An ensemble of others' is left as it was found: whoever uses it works in a
-/// [directory](Self::directory) of its own, and removes that in the end.
+/// It is the ensemble that `ZOOKEEPER_CONNECT` names. If the variable is not set, it is a
+/// [`Server`] that is started for the test.
+///
+/// A named ensemble may have other users. Work in a [directory](Self::directory) of your own, and
+/// delete that directory at the end.
 ///
 /// # Examples
 ///
@@ -41,8 +43,10 @@ pub struct TestEnsemble {
 }
 
 impl TestEnsemble {
-    /// Takes the ensemble that `ZOOKEEPER_CONNECT` names, without connecting to it; starts a server
-    /// when the variable is unset or empty.
+    /// Takes the ensemble that `ZOOKEEPER_CONNECT` names, or starts a server.
+    ///
+    /// It does not connect to a named ensemble. It starts a server if the variable is unset or
+    /// empty.
     ///
     /// # Errors
     ///

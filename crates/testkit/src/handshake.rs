@@ -12,7 +12,7 @@ use crate::error::Error;
 /// The timeout that a session of ours asks for; it is closed at once anyway.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long to let the owner of a session have it back before it is taken again.
+/// How long to wait before the session is taken over again.
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
 const CLOSE_SESSION: i32 = -11;
@@ -24,7 +24,7 @@ const LONGEST_ANSWER: usize = 1024;
 /// Opens a session through the server at `address` and closes it again. Both are transactions: a
 /// server that can do this has a quorum.
 pub(crate) async fn open_and_close(address: &str, patience: Duration) -> Result<(), Error> {
-    let replace = async {
+    let handshake = async {
         let mut stream = TcpStream::connect(address).await?;
         stream
             .write_all(&connect_request(0, [0; PASSWORD_LENGTH]))
@@ -35,15 +35,15 @@ pub(crate) async fn open_and_close(address: &str, patience: Duration) -> Result<
         stream.write_all(&close_request()).await?;
         read_frame(&mut stream).await
     };
-    let outcome = match timeout(patience, replace).await {
+    let outcome = match timeout(patience, handshake).await {
         Ok(outcome) => outcome,
         Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut)),
     };
     outcome.map(drop).map_err(unanswered(address))
 }
 
-/// Ends somebody's session: takes it over with the password the server would give it, and closes
-/// it. To its owner that is an expiry.
+/// Ends a session: takes it over with the password that the server gave it, and closes it. Its
+/// owner sees an expiry.
 pub(crate) async fn end_session(
     address: &str,
     session_id: i64,

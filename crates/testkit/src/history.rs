@@ -1,15 +1,19 @@
-//! A judge of who held what when, by each holder's own account.
+//! A judge of holds: by each holder's own account, do holds overlap that must not?
 //!
-//! Contenders tell a [`History`] when they have come to a hold and when they let go of it, and a
-//! store asks it whether to accept what they write; it answers with the promises that were not
-//! kept. It needs no look at the server, and so serves real ensembles and simulated ones alike.
+//! A contender tells a [`History`] when it begins to hold, and when it releases. A store asks the
+//! history whether to accept a write. The history answers with the promises that were broken. It
+//! does not look at the server, so it works with real ensembles and with simulated ones.
 //!
-//! Who may hold together is a matter of weights: holders weigh at most the capacity together. Of an
-//! exclusive lock each weighs all there is; of a semaphore, the permits that it holds; of a
-//! read/write lock a writer weighs all there is, and a reader one.
+//! Each hold has a weight, and the weights of all holds together are at most the capacity:
 //!
-//! A history that is [told of the queue](History::ordered) judges the order too: first come, first
-//! served.
+//! | hold | weight |
+//! |---|---|
+//! | of an exclusive lock, of a writer | the capacity |
+//! | of a reader | 1 |
+//! | of a semaphore | its permits |
+//!
+//! An [ordered](History::ordered) history also judges the order: first come, first served. It does
+//! not know the order unless you tell it of every contender.
 //!
 //! ```
 //! use zookeeper_recipes_core::{ConnectOptions, Recipe, Session, SingleNode};
@@ -26,7 +30,7 @@
 //! let hold = lock.acquire().await?;
 //! let (number, violations) = history.granted("node-7", 1, &hold);
 //! assert!(violations.is_empty(), "{violations:?}");
-//! // ... what was to be done, and:
+//! // ... the work under the hold, and then:
 //! history.letting_go(number);
 //! hold.release().await?;
 //! # Ok(())
@@ -38,13 +42,13 @@ use std::fmt;
 
 use zookeeper_recipes_core::{FencingToken, HoldView, SessionId};
 
-/// A promise that was not kept.
+/// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Violation {
-    /// Which promise.
+    /// The promise.
     pub promise: &'static str,
-    /// What happened instead.
+    /// The event that breaks it.
     pub text: String,
 }
 
@@ -54,7 +58,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// A hold that its owner has not let go of.
+/// A hold that its owner has not released.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Held {
@@ -62,7 +66,7 @@ pub struct Held {
     pub who: String,
     /// How much of the capacity it holds.
     pub weight: u64,
-    /// Asked whenever it matters whether it is held.
+    /// Tells whether the hold is held now.
     pub hold: HoldView,
 }
 
@@ -82,10 +86,10 @@ struct Queued {
     room: Option<u64>,
 }
 
-/// All who have held one recipe, and what a store has accepted from them.
+/// The holds of one recipe, and the writes that a store has accepted from their owners.
 ///
-/// Not shared by itself: where contenders run on several threads, put it behind a mutex. It keeps a
-/// clone of every [`HoldView`] until the owner [lets go](Self::letting_go).
+/// If contenders run on several threads, put it behind a mutex. It keeps a clone of each
+/// [`HoldView`] until the owner [releases](Self::letting_go).
 #[derive(Debug)]
 pub struct History {
     capacity: u64,
@@ -99,14 +103,14 @@ pub struct History {
     newest: BTreeMap<u64, Granted>,
     disregarded_znodes: BTreeSet<String>,
     disregarded_sessions: BTreeSet<SessionId>,
-    /// The newest token that the store has seen of those who exclude all others.
+    /// The newest token that the store has seen, of holds that exclude all others.
     store: Option<FencingToken>,
     /// The same, of guarded writes.
     guarded: Option<FencingToken>,
 }
 
 impl History {
-    /// The history of a recipe of which so much can be held at a time.
+    /// The history of a recipe with this capacity.
     pub fn new(capacity: u64) -> History {
         History {
             capacity,
@@ -124,14 +128,16 @@ impl History {
 
     /// The same history, which judges the order of the grants too.
     ///
-    /// It has to be told of every contender that [comes](Self::came) and [goes](Self::went).
+    /// Tell it of every contender that [enters](Self::came) the queue and [leaves](Self::went).
     #[must_use]
     pub fn ordered(mut self) -> History {
         self.queue = Some(BTreeMap::new());
         self
     }
 
-    /// A contender of this weight has come to the end of the queue. Its token is that of its znode.
+    /// A contender of this weight has entered at the end of the queue.
+    ///
+    /// `token` is the `czxid` of its znode.
     pub fn came(&mut self, token: FencingToken, weight: u64) {
         if let Some(queue) = &mut self.queue {
             queue.insert(token, Queued { weight, room: None });
@@ -147,7 +153,7 @@ impl History {
         self.note_room();
     }
 
-    /// A contender that has come just now stands in the place of an earlier one, which has gone.
+    /// The newest contender has replaced an earlier one, in the same place.
     pub fn replaced(&mut self, earlier: FencingToken, by: FencingToken) {
         if let Some(queue) = &mut self.queue {
             if let Some(successor) = queue.remove(&by) {
@@ -157,7 +163,7 @@ impl History {
         self.note_room();
     }
 
-    /// From here on so much can be held at a time, which is never more than at first.
+    /// From now on the capacity is this. It is never more than at first.
     pub fn resized(&mut self, capacity: u64) {
         self.in_force = capacity;
         self.note_room();
@@ -179,60 +185,65 @@ impl History {
         }
     }
 
-    /// Whether two of these weights may not hold together.
+    /// True if holds of these two weights must not overlap.
     pub fn excludes(&self, one: u64, other: u64) -> bool {
         one + other > self.capacity
     }
 
-    /// Whether somebody of this weight may hold together with nobody.
+    /// True if a hold of this weight must not overlap with any other.
     pub fn is_exclusive(&self, weight: u64) -> bool {
         self.excludes(weight, 1)
     }
 
-    /// The holds that nobody has let go of, each with its number.
+    /// The holds that are not released, each with its number.
     pub fn held(&self) -> impl Iterator<Item = (u64, &Held)> {
         self.held.iter().map(|(number, held)| (*number, held))
     }
 
-    /// The hold of this number, unless its owner has let go of it.
+    /// The hold of this number, unless it is released.
     pub fn holder(&self, number: u64) -> Option<&Held> {
         self.held.get(&number)
     }
 
-    /// Whether the hold is certainly held now, by its own account. Never where it is to be
-    /// [disregarded](Self::disregard_znode).
+    /// True if the hold says that it is held now, and the history does not
+    /// [disregard](Self::disregard_znode) it.
     pub fn is_certain(&self, hold: &HoldView) -> bool {
         hold.is_held() && !self.is_disregarded(hold)
     }
 
-    /// Whether what is said of this hold is not judged.
+    /// True if the history does not judge this hold.
     pub fn is_disregarded(&self, hold: &HoldView) -> bool {
         self.disregards(hold.node_path()) || self.disregarded_sessions.contains(&hold.session_id())
     }
 
-    /// Whether what is said of holds of this znode is not judged.
+    /// True if the history does not judge holds of this znode.
     pub fn disregards(&self, path: &str) -> bool {
         self.disregarded_znodes.contains(path)
     }
 
-    /// From here on, what is said of holds of this znode is not judged: somebody deletes it by
-    /// hand, which its holder cannot know at once.
+    /// From now on, the history does not judge holds of this znode.
+    ///
+    /// For a znode that the test deletes by hand: its holder cannot know that at once.
     pub fn disregard_znode(&mut self, path: &str) {
         self.disregarded_znodes.insert(path.to_owned());
     }
 
-    /// From here on, what is said of holds of this session is not judged: somebody ends it, however
-    /// alive it is.
+    /// From now on, the history does not judge holds of this session.
+    ///
+    /// For a session that the test ends while its client is alive.
     pub fn disregard_session(&mut self, session: SessionId) {
         self.disregarded_sessions.insert(session);
     }
 
-    /// Somebody has come to a hold, this very moment. Gives it a number.
+    /// A hold begins now. Returns its number and the broken promises.
     ///
-    /// Judged against all who hold: an account never goes from "lost" back to "held", so two
-    /// certain holds overlap just when the earlier one still lasts as the later one begins, and
-    /// looking then is looking always. Its token is newer than that of every earlier holder whom it
-    /// excludes. And there has been room for it in the queue, if the history is told of that.
+    /// The history checks three promises:
+    ///
+    /// 1. The hold does not overlap with a hold that it excludes. A hold never returns from "lost"
+    ///    to "held", so two holds overlap only if the earlier one is held when the later one
+    ///    begins. This one check is enough.
+    /// 2. Its token is newer than the token of every earlier hold that it excludes.
+    /// 3. If the history is ordered, there was room for the hold in the queue.
     pub fn granted(&mut self, who: &str, weight: u64, hold: &HoldView) -> (u64, Vec<Violation>) {
         let new = Held {
             who: who.to_owned(),
@@ -333,14 +344,17 @@ impl History {
         }
     }
 
-    /// The owner of a hold lets go of it: from here on it does not say that it holds. To be told
-    /// before anything is released, and what comes back dropped before.
+    /// The owner of a hold is about to release it.
+    ///
+    /// Call it before the release, and drop the returned value before the release.
     pub fn letting_go(&mut self, number: u64) -> Option<Held> {
         self.held.remove(&number)
     }
 
-    /// What somebody writes arrives at a store that keeps the newest token of those who exclude all
-    /// others, and refuses older ones: whether it is accepted. No holder is refused.
+    /// A write arrives at the store. Returns whether the store accepts it, and a broken promise.
+    ///
+    /// The store keeps the newest token of the holds that exclude all others, and refuses older
+    /// tokens. The promise is that the store refuses no holder.
     pub fn stored(
         &mut self,
         number: u64,
@@ -360,8 +374,8 @@ impl History {
         (true, None)
     }
 
-    /// The server has refused a [guarded write](HoldView::transaction), since the holder's znode was
-    /// gone. It refuses nobody who holds.
+    /// The server has refused a [guarded write](HoldView::transaction), because the holder's znode
+    /// was deleted. The promise is that the server refuses no holder.
     pub fn guarded_write_refused(&self, number: u64) -> Option<Violation> {
         self.certain(number).map(|held| Violation {
             promise: "no holder's guarded write is refused",
@@ -369,8 +383,10 @@ impl History {
         })
     }
 
-    /// The server has committed a [guarded write](HoldView::transaction), after all those that were
-    /// told of before. Nobody who excludes all others has written before with a newer token.
+    /// The server has committed a [guarded write](HoldView::transaction).
+    ///
+    /// Call it in the order of the commits. The promise is that no hold that excludes all others
+    /// has written with a newer token before.
     pub fn guarded_write_committed(
         &mut self,
         weight: u64,

@@ -20,13 +20,13 @@ Debian, Ubuntu: apt-get install --no-install-recommends default-jdk-headless
 Fedora:         dnf install java-latest-openjdk-devel
 any system:     install a JDK and set JAVA_HOME to its directory";
 
-/// Where Debian and its kin keep the server's jar. Its manifest names the jars it needs.
+/// The server's jar in Debian and its derivatives. Its manifest names the jars that it needs.
 const DEBIAN_SERVER: &str = "/usr/share/java/zookeeper.jar";
 
 /// Without a binding to write its log through, the server says nothing when it fails.
 const DEBIAN_LOGGING: &str = "/usr/share/java/slf4j-simple.jar";
 
-/// Where Homebrew keeps what `ZOOKEEPER_HOME` would name.
+/// Homebrew's directories for `ZOOKEEPER_HOME`.
 const HOMEBREW_HOMES: [&str; 2] = [
     "/opt/homebrew/opt/zookeeper/libexec",
     "/usr/local/opt/zookeeper/libexec",
@@ -53,7 +53,7 @@ pub enum InstallationError {
     #[error("the Java runtime has no compiler; install a JDK\n{COMPILER_ADVICE}")]
     NoCompiler,
 
-    /// An environment variable points to where nothing of use is.
+    /// An environment variable names a place without a server or a Java runtime.
     #[error("{variable} is set to {value:?}, but {problem}")]
     Misleading {
         /// The variable's name.
@@ -98,7 +98,7 @@ impl Installation {
         })
     }
 
-    /// An installation that lies where this module would not look.
+    /// An installation in any other place.
     pub fn new(java: impl Into<PathBuf>, class_path: impl Into<OsString>) -> Self {
         Self {
             java: java.into(),
@@ -112,7 +112,7 @@ impl Installation {
     /// # Errors
     ///
     /// [`InstallationError::NoServer`], or [`InstallationError::Misleading`] when one of the
-    /// variables is set and nothing is there: what someone asked for is never replaced in silence.
+    /// variables is set and nothing is there. A wrong variable is an error, and not ignored.
     pub fn find_class_path() -> Result<OsString, InstallationError> {
         class_path(|variable| env::var_os(variable), Path::new("/"))
     }

@@ -80,7 +80,7 @@ impl<'a> Laws<'a> {
 
     /// Checks each place of each queue.
     ///
-    /// An error of the rule is no broken law: its attempt fails, and its contender goes.
+    /// An error of the rule does not break a law: the attempt fails, and its contender leaves.
     ///
     /// # Errors
     ///
@@ -167,7 +167,9 @@ impl<'a> Laws<'a> {
     }
 }
 
-/// All queues of contenders with these labels, as long as there are not too many of them.
+/// All queues of contenders with these labels, shortest first.
+///
+/// Leaves out a length that has too many queues, and every longer one.
 ///
 /// ```
 /// use zookeeper_recipes_testkit::laws::queues;
@@ -186,7 +188,7 @@ pub fn queues(labels: &[&str]) -> impl Iterator<Item = Vec<Contender>> {
     })
 }
 
-/// The queue of this length that the digits of the number choose the labels of.
+/// A queue of this length. The digits of the number choose its labels.
 fn queue(labels: &[String], length: u32, mut number: usize) -> Vec<Contender> {
     let mut contenders = Vec::new();
     for place in 0..i32::try_from(length).unwrap_or(0) {

@@ -1,9 +1,9 @@
 //! ZooKeeper for tests: real servers and ensembles on loopback.
 //!
-//! A [`Server`] has a port and a data directory of its own, in memory where the system has such;
-//! it serves when [`Server::start`] returns, and is gone when it is dropped, whether the test
-//! returned, panicked or was killed. Several run side by side. An [`Ensemble`] is three of them, or
-//! as many as you like.
+//! A [`Server`] has its own port and its own data directory, in memory if the system has a file
+//! system there. The server serves clients when [`Server::start`] returns. It ends when it is
+//! dropped, and also if the test panics or is killed. Several servers run side by side. An
+//! [`Ensemble`] has three servers, or any other number.
 //!
 //! ```
 //! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,20 +22,20 @@
 //! # }
 //! ```
 //!
-//! # What can be done to a server
+//! # What you can do to a server
 //!
-//! | | |
+//! | methods | what happens |
 //! |---|---|
-//! | [`stop`](Server::stop), [`kill`](Server::kill), [`restart`](Server::restart) | in good order, or not; data and port stay |
-//! | [`pause`](Server::pause), [`resume`](Server::resume) | connections stay open, nothing is answered |
-//! | [`expire_session`](Server::expire_session) | a session of your choice expires now |
-//! | [`set_create_counter`](Server::set_create_counter) | sequential names go on from a number of your choice, such as the last one |
-//! | [`monitor`](Server::monitor), [`watches`](Server::watches), [`ephemerals`](Server::ephemerals) | what your code cost, and what it left behind |
+//! | [`stop`](Server::stop), [`kill`](Server::kill), [`restart`](Server::restart) | the server ends, in good order or not, and starts again; data and port stay |
+//! | [`pause`](Server::pause), [`resume`](Server::resume) | connections stay open, and the server does not answer |
+//! | [`expire_session`](Server::expire_session) | one session expires now |
+//! | [`set_create_counter`](Server::set_create_counter) | the next sequential name gets a number of your choice, such as the last one |
+//! | [`monitor`](Server::monitor), [`watches`](Server::watches), [`ephemerals`](Server::ephemerals) | the cost of your code, and the znodes and watches that it leaves |
 //!
-//! A [`proxy`] between your code and a server breaks connections at the request of your choice, and
-//! counts; and in an ensemble [started for it](Ensemble::start_with_partitions) a member can be cut
-//! off from the others. A [`history`] judges whether holders ever held together who may not. A
-//! [`meter`] counts at the seam of the recipes what a session asks and is told.
+//! A [`proxy`] between your code and a server breaks connections at chosen requests, and counts
+//! requests. In an ensemble [with partitions](Ensemble::start_with_partitions) you can cut one
+//! member off from the others. A [`history`] judges whether holds overlap that must not. A
+//! [`meter`] counts the requests and the notifications of one session.
 //!
 //! # Without a server
 //!
@@ -45,12 +45,13 @@
 //!
 //! # What real servers need
 //!
-//! A ZooKeeper server (3.5 or newer) and a Java runtime on the machine, found by
-//! [`Installation::find`]: `ZOOKEEPER_CLASSPATH`, `ZOOKEEPER_HOME`, Debian's package `zookeeper`,
-//! or Homebrew's. Where there is none, the error says what to install. It runs on Unix.
+//! Real servers need Unix, a ZooKeeper server (3.5 or newer) and a Java runtime on the machine.
+//! [`Installation::find`] looks for the server in `ZOOKEEPER_CLASSPATH`, in `ZOOKEEPER_HOME`, in
+//! Debian's package `zookeeper`, and in Homebrew's. If there is none, the error says how to install
+//! one.
 //!
-//! Code that needs no more than a connect string takes a [`TestEnsemble`], and so can be pointed to
-//! an ensemble that runs already, by `ZOOKEEPER_CONNECT`.
+//! If your code needs a connect string only, take a [`TestEnsemble`]. The variable
+//! `ZOOKEEPER_CONNECT` then selects an ensemble that runs already.
 
 pub mod conformance;
 mod create_counter;

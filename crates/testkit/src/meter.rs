@@ -1,8 +1,8 @@
-//! What a session asks of its server and is told by it, counted on its way through the seam.
+//! Counts the requests and the notifications of a session, between the recipes and the client.
 //!
-//! Cheaper and nearer than a [`proxy`](crate::proxy): it knows which requests have yet to be
-//! answered and which watches are set, so that one can wait until a waiter waits; and it knows of
-//! a notification whose doing it was. It does not see bytes.
+//! A meter knows more than a [`proxy`](crate::proxy): which requests have no answer yet, which
+//! watches are set, and whether a notification comes from another session. So a test can wait until
+//! a waiter waits. A meter does not count bytes.
 //!
 //! ```
 //! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,26 +38,28 @@ use zookeeper_recipes_core::ensemble::{
 };
 use zookeeper_recipes_core::{Identity, ServerError};
 
-/// What has been counted of one session.
+/// The counts of one session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Requests that were sent, those that take a watch off again included; not the session's
-    /// probes and pings, which it sends by itself.
+    /// Requests, including those that remove a watch.
+    ///
+    /// Does not count the probes and pings that the session sends by itself.
     pub requests: u64,
-    /// Of the requests and probes: those whose answer has not come yet.
+    /// Requests and probes without an answer yet.
     pub unanswered: u64,
-    /// The `sync` that a session sends by itself, once in a tenth of its timeout or more often; and any other of
-    /// the root.
+    /// Every `sync` of the root. The session sends one by itself in each tenth of its timeout, or
+    /// more often.
     pub probes: u64,
-    /// Watches that are set, and have told nothing yet.
+    /// Watches that are set, and have not fired.
     pub watches: u64,
     /// Watches that have ever been set.
     pub watches_set: u64,
-    /// Notifications of something that another session did.
+    /// Notifications of an event that another session caused.
     pub wake_ups: u64,
-    /// Notifications that a znode of the session's own has been deleted: a watch that a waiter
-    /// sets as an alarm, and that a holder still has when it releases.
+    /// Notifications that a znode of this session was deleted.
+    ///
+    /// A waiter sets such a loss watch, and still has it when it holds and releases.
     pub own: u64,
 }
 
@@ -82,19 +84,21 @@ impl Counts {
     }
 }
 
-/// Counts for one session, or for several together; shared with them.
+/// Counts for one session, or for several sessions together. The clones are one meter.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
     counts: Arc<watch::Sender<Counts>>,
 }
 
 impl Meter {
-    /// What has been counted so far.
+    /// The counts until now.
     pub fn read(&self) -> Counts {
         *self.counts.borrow()
     }
 
-    /// Waits until the counts are such, for ever where they never are.
+    /// Waits until `are_such` accepts the counts.
+    ///
+    /// Waits for ever if it never does.
     pub async fn when(&self, are_such: impl FnMut(&Counts) -> bool) -> Counts {
         let mut counts = self.counts.subscribe();
         let counts = counts.wait_for(are_such).await.map(|counts| *counts);

@@ -45,8 +45,8 @@ impl Partitions {
             ways.insert((from, to), Way { quorum, election });
         }
         for ((from, to), known) in known_as {
-            // Of two members only the one with the greater number may connect for elections; so the
-            // other says where it is, is hung up on, and connected to. That way back is this.
+            // For elections, only the member with the greater number may connect. The other member
+            // tells its address and is connected to. This is that way back.
             if let Some(back) = ways.get(&(to, from)) {
                 known.get_or_init(|| back.election.address());
             }

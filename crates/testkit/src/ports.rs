@@ -1,4 +1,4 @@
-//! Ports of 127.0.0.1 that nobody listens on.
+//! Free ports of 127.0.0.1.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,18 +14,18 @@ const TRIES: usize = 64;
 /// The lowest port that a server is given.
 const LOWEST: u16 = 10_000;
 
-/// Where the ports begin that a system gives to outgoing connections, unless it says otherwise.
+/// The first port of outgoing connections, unless the system says otherwise.
 const USUAL_EPHEMERAL: u16 = 32_768;
 
-/// What this process has given to servers so far: two servers that start at the same time must not
-/// both be told the same free port.
+/// The ports that this process has given to servers: two servers that start at the same time must
+/// not get the same port.
 static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
 
 /// Finds a port that is free now and was not given to another server of this process.
 ///
-/// It lies below the ports of outgoing connections where it can: a server that is down for a while
-/// must not find its port taken by some client's connection when it comes back, and a client that
-/// dials a port of that range while nobody listens can even be connected to itself.
+/// If possible, the port is below the ports of outgoing connections. So no client's connection takes
+/// the port of a server that is down for a while. Also, a client that dials a port of that range can
+/// be connected to itself if no server listens.
 pub(crate) fn free_port() -> Result<u16, Error> {
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     let end = ephemeral_start().max(LOWEST + 1);

@@ -91,7 +91,7 @@ impl Process {
         Ok(status)
     }
 
-    /// The watcher is not to kill whoever gets the server's id next.
+    /// The watcher must not kill the next process with the server's id.
     fn send_watcher_home(&mut self) {
         // An error here means that it has gone already.
         let _ = self.lifeline.write_all(b"\n");
@@ -109,19 +109,18 @@ impl Process {
         Ok(kill_process(self.pid()?, signal)?)
     }
 
-    /// Stops it where it stands, and returns when all its threads do.
+    /// Stops the process, and returns when all its threads have stopped.
     pub(crate) fn pause(&self) -> io::Result<()> {
         let pid = self.pid()?;
         kill_process(pid, Signal::STOP)?;
-        // The signal stops the process only when one of its threads gets to run, which on a busy
-        // machine is late enough for another to answer a request. Should it have ended instead,
-        // that is left for `ended` to see.
+        // The signal stops the process only when one of its threads runs. On a busy machine, another
+        // thread may answer a request before that. If the process has ended, `ended` sees it.
         let stopped = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         retry_on_intr(|| waitid(WaitId::Pid(pid), stopped))?;
         Ok(())
     }
 
-    /// Lets it go on.
+    /// Resumes the process.
     pub(crate) fn resume(&self) -> io::Result<()> {
         self.signal(Signal::CONT)
     }
@@ -130,7 +129,7 @@ impl Process {
     pub(crate) async fn terminate(mut self, patience: Duration) -> io::Result<()> {
         if self.ended()?.is_none() {
             self.signal(Signal::TERM)?;
-            // A stopped process gets its signals when it goes on.
+            // A stopped process gets its signals when it resumes.
             self.signal(Signal::CONT)?;
             let deadline = Instant::now() + patience;
             while self.ended()?.is_none() && Instant::now() < deadline {

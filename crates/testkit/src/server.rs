@@ -18,13 +18,13 @@ use crate::options::ServerOptions;
 use crate::ports::free_port;
 use crate::process::Process;
 
-/// How many sets of ports are tried when somebody else takes one before the server does.
+/// The number of attempts if another process takes a port before the server does.
 pub(crate) const PORT_TRIES: usize = 5;
 
 /// How often a starting server is asked whether it serves.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long a starting server may take for one answer, before it is asked anew.
+/// How long a starting server may take for one answer, before it is asked again.
 const ANSWER: Duration = Duration::from_secs(2);
 
 /// How long a server may take to end in good order.
@@ -52,8 +52,8 @@ const LOGBACK: &str = r#"<configuration>
 
 /// A ZooKeeper server on loopback, with a port and a data directory of its own.
 ///
-/// It is killed and its data removed when this is dropped, so also when a test panics; and its
-/// process does not outlive this one even when this one is killed.
+/// If this value is dropped, the server is killed and its data is deleted, also if a test panics.
+/// The server does not outlive the test's process, even if that process is killed.
 ///
 /// # Examples
 ///
@@ -206,7 +206,7 @@ impl Server {
 
     async fn serves(&self) -> bool {
         let address = self.connect_string();
-        // Should somebody else's server have taken the port, it is not to be mistaken for ours.
+        // Another process's server may have taken the port.
         let data = self.directory.data().display().to_string();
         match four_letter::ask_within(&address, FourLetterWord::Conf, ANSWER).await {
             Ok(configuration) if configuration.contains(&data) => {}
@@ -240,14 +240,15 @@ impl Server {
         }
     }
 
-    /// Whether the server ended since one of its ports was somebody else's.
+    /// True if the server ended because another process had one of its ports.
     pub(crate) fn port_was_taken(&self) -> bool {
         self.log().contains("Address already in use")
     }
 
-    /// Ends the server in good order, and waits until its process is gone. Its data stays. A server
-    /// that takes more than 5 s is killed, and so it is when the future is dropped. Nothing happens
-    /// when it is not running.
+    /// Ends the server in good order, and waits until its process has ended.
+    ///
+    /// Its data stays. The server is killed if it takes more than 5 s, or if the future is dropped.
+    /// Does nothing if the server does not run.
     ///
     /// # Errors
     ///
@@ -259,8 +260,9 @@ impl Server {
         }
     }
 
-    /// Kills the server (SIGKILL), and waits until its process is gone. What it has committed
-    /// stays. Nothing happens when it is not running.
+    /// Kills the server (SIGKILL), and waits until its process has ended.
+    ///
+    /// Committed data stays. Does nothing if the server does not run.
     ///
     /// # Errors
     ///
@@ -272,25 +274,28 @@ impl Server {
         }
     }
 
-    /// Starts the server again, with its data and on its port, after stopping it when it runs; and
-    /// waits until it serves clients. Once it has been started it stays so when the future is dropped.
+    /// Stops the server if it runs, and starts it with its data and on its port.
+    ///
+    /// Waits until the server serves clients. If the future is dropped after the start, the server
+    /// runs on.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start), but for the port, which stays as it is: when it has been taken
-    /// meanwhile, that is [`Error::Exited`].
+    /// As [`start`](Self::start). The port stays the same: if another process has taken it, the
+    /// error is [`Error::Exited`].
     pub async fn restart(&mut self) -> Result<(), Error> {
         self.stop().await?;
         self.launch()?;
         self.wait_until_serving().await
     }
 
-    /// Sets the create counter of each of these znodes, in the data of a server that has been
-    /// stopped: the next sequential child gets the number `next`. It can only be raised. Its last
-    /// number is 2147483647; what a server does then depends on its version.
+    /// Sets the create counter of these znodes, in the data of a stopped server.
     ///
-    /// Done with the server's own classes, by a program in Java that takes a second or two and for
-    /// which the Java runtime has to have the compiler.
+    /// The next sequential child gets the number `next`. The counter cannot be lowered. Its last
+    /// number is 2147483647, and the behaviour of a server after that depends on its version.
+    ///
+    /// A Java program with the server's own classes changes the data, in a second or two. It needs
+    /// a Java runtime with a compiler.
     ///
     /// # Errors
     ///
@@ -307,8 +312,10 @@ impl Server {
         create_counter::set(installation, &self.directory, port, paths, next).await
     }
 
-    /// Pauses the server (SIGSTOP), and returns when it stands still: connections stay open, and
-    /// nothing is answered. Time goes on, and the server will see so.
+    /// Pauses the server (SIGSTOP), and returns when it stands still.
+    ///
+    /// Connections stay open, and the server does not answer. Its clock runs on, so sessions may
+    /// expire when it resumes.
     ///
     /// # Errors
     ///
@@ -319,7 +326,7 @@ impl Server {
         Ok(())
     }
 
-    /// Lets a paused server go on (SIGCONT).
+    /// Resumes a paused server (SIGCONT).
     ///
     /// # Errors
     ///
@@ -341,7 +348,7 @@ impl Server {
         move |source| Error::Process { port, source }
     }
 
-    /// Whether it has been started, and neither stopped, killed nor paused since.
+    /// True if the server was started, and is not stopped, killed or paused.
     pub fn is_running(&self) -> bool {
         self.process.is_some() && !self.paused.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Who holds, by the holders' own account.
+//! The holders, by their own account.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,7 @@ use zookeeper_recipes_core::{FencingToken, Hold};
 
 use super::promise::Kept;
 
-/// Who holds, as those who hold have noted.
+/// The holders, as each has noted itself.
 #[derive(Default)]
 pub(super) struct Inside(Mutex<Seen>);
 
@@ -39,7 +39,7 @@ impl Inside {
         Ok(())
     }
 
-    /// Whether as many held at a time as may, of so many who wanted to.
+    /// True if as many contenders held together as may, of this many contenders.
     pub(super) fn within(&self, holders: Option<usize>, contenders: usize) -> Kept {
         let Seen { most, tokens, .. } = &*self.lock();
         let may = holders.unwrap_or(contenders);

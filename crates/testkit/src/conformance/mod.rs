@@ -1,6 +1,6 @@
-//! What every recipe promises, as a test that any recipe can take.
+//! The promises of every recipe, as a test for any recipe.
 //!
-//! A recipe of one's own passes in a few lines, as each of ours does:
+//! A few lines test your own recipe, as they test each of ours:
 //!
 //! ```
 //! use std::borrow::Cow;

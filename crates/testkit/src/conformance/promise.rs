@@ -1,25 +1,25 @@
-//! What a promise comes to, and for how long the suite waits.
+//! The outcome of a promise, and how long the suite waits.
 
 use std::fmt;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-/// What the name of a znode ends with that is the session's, and no contender's.
+/// The end of the name of a session's own znode, which is no contender.
 pub(super) const OF_THE_SESSION: &str = "-session-lock-2147483647";
 
-/// How long anything may take that the recipe, and not the server's clock, decides.
+/// How long a step may take that does not depend on the server's clock.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
 /// More than any acquisition has awaits.
 pub(super) const MOST_POLLS: usize = 40;
 
-/// A promise that was not kept, and how that showed.
+/// A broken promise, and the event that shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenPromise {
     /// The promise.
     pub promise: &'static str,
-    /// What was seen instead.
+    /// The event that breaks it.
     pub seen: String,
 }
 
@@ -31,14 +31,14 @@ impl fmt::Display for BrokenPromise {
 
 impl std::error::Error for BrokenPromise {}
 
-/// What one promise came to: an account of what was seen if it was not kept.
+/// The outcome of one promise: the event that breaks it, if it is broken.
 pub(super) type Kept<T = ()> = Result<T, String>;
 
 pub(super) fn text(error: impl fmt::Display) -> String {
     error.to_string()
 }
 
-/// Polls a future so many times and drops it then; `None` where it was not finished by then.
+/// Polls a future so many times, then drops it. `None` if it did not finish.
 pub(super) async fn polled<T>(work: impl Future<Output = T>, times: usize) -> Option<T> {
     let mut work = pin!(work);
     let mut polls = 0;

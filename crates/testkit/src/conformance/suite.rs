@@ -1,4 +1,4 @@
-//! The suite, and what all its checks need.
+//! The suite, and the helpers of all its checks.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::server::Server;
 
 pub(super) type Make<'a> = dyn Fn(&Session, &str) -> Box<dyn Recipe> + Send + Sync + 'a;
 
-/// The promises that a recipe is held to, on a real server.
+/// The promises of one recipe, checked on a real server.
 ///
-/// By default those of an exclusive lock that keeps order; what a recipe promises otherwise is
-/// said by the other methods.
+/// By default these are the promises of an exclusive lock that keeps order. The other methods
+/// select the promises of other recipes.
 pub struct Conformance<'a> {
     pub(super) server: &'a Server,
     pub(super) make: Box<Make<'a>>,
@@ -25,8 +25,9 @@ pub struct Conformance<'a> {
 }
 
 impl<'a> Conformance<'a> {
-    /// The recipes that `make` makes for a session and a path, on this server, which nobody else
-    /// uses meanwhile.
+    /// Checks the recipe that `make` creates for a session and a path, on this server.
+    ///
+    /// No other client may use the server during the check.
     pub fn new(
         server: &'a Server,
         make: impl Fn(&Session, &str) -> Box<dyn Recipe> + Send + Sync + 'a,
@@ -41,15 +42,16 @@ impl<'a> Conformance<'a> {
         }
     }
 
-    /// How many may hold at a time; one unless set.
+    /// How many contenders may hold together. By default one.
     #[must_use]
     pub fn holders(mut self, most: usize) -> Conformance<'a> {
         self.holders = Some(most);
         self
     }
 
-    /// Any number may hold at a time, but none while `block` holds at the same path: readers, for
-    /// which `block` makes the writer.
+    /// Any number may hold together, but none while `block` holds at the same path.
+    ///
+    /// For readers: `block` creates the writer.
     #[must_use]
     pub fn shared(
         mut self,
@@ -67,13 +69,13 @@ impl<'a> Conformance<'a> {
         self
     }
 
-    /// Holds the recipe to all its promises.
+    /// Checks all promises of the recipe.
     ///
     /// Takes about ten seconds.
     ///
     /// # Errors
     ///
-    /// The first promise that was not kept.
+    /// The first broken promise.
     pub async fn check(self) -> Result<(), BrokenPromise> {
         type Check<'c, 'a> = futures_util::future::BoxFuture<'c, Kept>;
         let promises: [(&'static str, Check<'_, 'a>); 9] = [
@@ -126,7 +128,7 @@ impl<'a> Conformance<'a> {
             .map_err(text)
     }
 
-    /// Holds so much at `path` that nobody else can.
+    /// Holds so much at `path` that no other contender can hold.
     pub(super) async fn fill(&self, session: &Session, path: &str) -> Kept<Vec<Hold>> {
         let block = self.block.as_ref().unwrap_or(&self.make);
         let mut holds = Vec::new();
@@ -144,7 +146,7 @@ impl<'a> Conformance<'a> {
         }
     }
 
-    /// Waits until so many hold or wait.
+    /// Waits until this many contenders hold or wait.
     pub(super) async fn queue_length(&self, recipe: &dyn Recipe, length: usize) -> Kept {
         // A recipe without a queue shows only its holder.
         let length = if self.ordered { length } else { length.min(1) };
@@ -161,7 +163,7 @@ impl<'a> Conformance<'a> {
         }
     }
 
-    /// Waits until nobody is in the queue any more and the server has no watch left.
+    /// Waits until the queue is empty and the server has no watch.
     pub(super) async fn nothing_left(&self, path: &str) -> Kept {
         let started = Instant::now();
         loop {

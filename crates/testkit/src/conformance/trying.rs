@@ -1,4 +1,4 @@
-//! Attempts that fail, end early or meet what is no contender.
+//! Attempts that fail or end early, and foreign children in the queue.
 
 use std::time::Duration;
 

@@ -48,14 +48,14 @@ pub async fn ask_within(
     word: FourLetterWord,
     patience: Duration,
 ) -> Result<String, Error> {
-    let replace = async {
+    let conversation = async {
         let mut stream = TcpStream::connect(address).await?;
         stream.write_all(word.as_str().as_bytes()).await?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await?;
         Ok(answer)
     };
-    let answer = match timeout(patience, replace).await {
+    let answer = match timeout(patience, conversation).await {
         Ok(answer) => answer,
         Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut)),
     };

@@ -92,8 +92,9 @@ impl Monitor {
         self.values.get(name)?.parse().ok()
     }
 
-    /// How many watchers the server has notified of anything so far; `None` where it does not say
-    /// (before ZooKeeper 3.6).
+    /// The number of watchers that the server has notified until now.
+    ///
+    /// `None` if the server does not say (before ZooKeeper 3.6).
     pub fn notifications(&self) -> Option<u64> {
         ["created", "deleted", "changed", "children"]
             .into_iter()

@@ -1,8 +1,8 @@
 //! One connection through a proxy.
 //!
-//! Each direction is a reader and a writer with a queue between them. Readers read frames, count
-//! them, and find out what is to go wrong; whatever goes wrong takes its place in the queue, so
-//! that all before it is passed on and nothing after it. Writers wait for their time and write.
+//! Each direction has a reader and a writer, with a queue between them. A reader reads frames,
+//! counts them, and looks for a fault. The fault takes its place in the queue, so that the proxy
+//! passes on all frames before it and none after it. A writer waits for its time and writes.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,10 +1,10 @@
-//! What a proxy has counted.
+//! The counts of a proxy.
 
 use std::collections::BTreeMap;
 
 use super::operation::Operation;
 
-/// What has passed through a [`Proxy`](super::Proxy), lost requests and replies included.
+/// The traffic of a [`Proxy`](super::Proxy), lost requests and replies included.
 ///
 /// Bytes include the four of each frame's length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Counters {
     pub(super) tallies: BTreeMap<Operation, Tally>,
 }
 
-/// What has passed of one kind of operation.
+/// The counts of one kind of operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tally {
@@ -45,7 +45,7 @@ impl Counters {
         self.bytes_to_client
     }
 
-    /// What has passed of this operation.
+    /// The counts of this operation.
     pub fn of(&self, operation: Operation) -> Tally {
         self.tallies.get(&operation).copied().unwrap_or_default()
     }
@@ -55,8 +55,7 @@ impl Counters {
         self.of(Operation::Notification).replies
     }
 
-    /// How many requests clients have sent, pings left out: they depend on the time that passes,
-    /// and not on what is done in it.
+    /// The requests of clients, without pings: the number of pings depends on time only.
     pub fn requests(&self) -> u64 {
         self.tallies
             .iter()
@@ -65,7 +64,7 @@ impl Counters {
             .sum()
     }
 
-    /// What has been counted since `earlier` was taken from the same proxy.
+    /// The counts since `earlier`, which is from the same proxy.
     #[must_use]
     pub fn since(&self, earlier: &Counters) -> Counters {
         let tallies = self.tallies.iter().map(|(operation, now)| {

@@ -1,4 +1,4 @@
-//! What is to break, and when.
+//! The faults: how a connection breaks, and at which request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::frame::{self, Request};
 use super::operation::Operation;
 
-/// A way through a connection.
+/// A direction of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From the client to the server: requests.
@@ -26,16 +26,16 @@ pub enum Breakage {
     Cut,
     /// Both sides see the connection reset (RST), as when a machine has been restarted.
     Reset,
-    /// One side sees the other's end in this direction; the other direction goes on.
+    /// One side sees the end of this direction. The other direction stays open.
     HalfClose(Direction),
     /// The connection stays, and nothing passes until [`Proxy::thaw`](super::Proxy::thaw), as when
     /// the network is partitioned. What is sent meanwhile is passed on then.
     Freeze,
-    /// What was struck is held up for so long, and with it all that follows it in its direction.
+    /// The request or reply is late by this time, and so is all that follows in its direction.
     Delay(Duration),
 }
 
-/// One thing to go wrong at a chosen request: an [`Occasion`] and what happens on it.
+/// One fault at a chosen request: an [`Occasion`] and its effect.
 ///
 /// ```
 /// use zookeeper_recipes_testkit::proxy::{Breakage, Fault, Operation};
@@ -98,7 +98,7 @@ impl Fault {
         }
     }
 
-    /// On the next request, whichever, signs of life and handshakes included.
+    /// On the next request of any kind, pings and handshakes included.
     pub fn on_any() -> Occasion {
         Occasion {
             operation: None,
@@ -243,7 +243,7 @@ impl Strikes {
         *self.count.borrow()
     }
 
-    /// Resolves once it has struck. For ever pending where the proxy goes before that.
+    /// Resolves when it has struck. Never resolves if the proxy is dropped before that.
     ///
     /// # Cancel safety
     ///
@@ -270,7 +270,7 @@ pub(super) struct Armed {
     pub(super) strike: Strike,
 }
 
-/// A fault's blow: to be dealt when its turn in the connection has come.
+/// A fault that strikes when its place in the connection is reached.
 #[derive(Clone, Debug)]
 pub(super) struct Strike {
     pub(super) effect: Effect,
@@ -293,8 +293,7 @@ impl Armed {
         (armed, Strikes { count })
     }
 
-    /// Takes note of a request, and says whether this is the one; not where another fault strikes
-    /// it already.
+    /// Notes a request. True if the fault strikes it, and no other fault does.
     pub(super) fn sees(&mut self, request: &Request, struck: bool) -> bool {
         let occasion = &self.fault.occasion;
         if self.over || !occasion.fits(request) {

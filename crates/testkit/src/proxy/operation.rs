@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a client asks of a server, or a server tells a client.
+/// A kind of request, or a notification.
 ///
 /// The variants of one request that differ only in what the reply holds count as one: `create`,
 /// `create2`, `createContainer` and `createTTL` are all [`Create`](Self::Create).
@@ -37,11 +37,11 @@ pub enum Operation {
     AddWatch,
     /// A watch taken off.
     RemoveWatches,
-    /// The watches of a session, set anew after a reconnect.
+    /// The watches of a session, set again after a reconnect.
     SetWatches,
     /// Credentials, of either scheme.
     Auth,
-    /// A sign of life.
+    /// A ping.
     Ping,
     /// The end of a session, asked for by its client.
     CloseSession,

@@ -18,8 +18,8 @@ use super::shared::{AGAIN, Protocol, Shared};
 
 /// A proxy on loopback, between clients and a server.
 ///
-/// See the [module](super) for an example. Dropped, it resets all its connections and gives up its
-/// port.
+/// See the [module](super) for an example. If it is dropped, it resets all its connections and frees
+/// its port.
 pub struct Proxy {
     shared: Arc<Shared>,
     address: SocketAddr,
@@ -31,7 +31,7 @@ impl Proxy {
     /// Starts a proxy to the server at `connect_string`, which is `host:port` and may have a
     /// chroot. Of several hosts, each connection goes to the first that takes it.
     ///
-    /// The server need not run yet, and may be restarted: it is connected to for each client anew.
+    /// The server may start later, and may restart: the proxy connects to it for each client.
     ///
     /// # Errors
     ///
@@ -44,9 +44,10 @@ impl Proxy {
         Proxy::start_with(connect_string.as_ref(), Protocol::ZooKeeper).await
     }
 
-    /// Starts a proxy that knows nothing of the protocol: for connections between servers, or of
-    /// another service altogether. Faults at requests never strike, and only connections and bytes
-    /// are counted.
+    /// Starts a proxy without knowledge of the protocol.
+    ///
+    /// For connections between servers, or for another service. Faults at requests never strike, and
+    /// the proxy counts connections and bytes only.
     ///
     /// # Errors
     ///
@@ -80,7 +81,7 @@ impl Proxy {
         })
     }
 
-    /// Where clients find the proxy: its address, and the chroot it was started with.
+    /// The connect string of the proxy: its address, and the chroot that it was started with.
     pub fn connect_string(&self) -> String {
         format!("{}{}", self.address, self.chroot)
     }
@@ -90,43 +91,44 @@ impl Proxy {
         self.address
     }
 
-    /// Makes something go wrong at a chosen request.
+    /// Adds a fault at a chosen request.
     ///
-    /// Several faults may be waiting at a time. Where two would strike the same request, the one
-    /// that was given first does, and the other waits for the next.
+    /// Several faults may wait together. If two faults match the same request, the older fault
+    /// strikes, and the other one waits for the next request.
     pub fn fault(&self, fault: Fault) -> Strikes {
         let (armed, strikes) = Armed::new(fault);
         self.shared.state().faults.push(armed);
         strikes
     }
 
-    /// Takes back all faults that are still waiting.
+    /// Removes all faults that still wait.
     pub fn clear_faults(&self) {
         self.shared.state().faults.clear();
     }
 
-    /// Ends all connections in good order; new ones are welcome.
+    /// Ends all connections in good order. Accepts new connections.
     pub fn cut(&self) {
         self.shared.state().each_link(|link| link.end(Ending::Cut));
     }
 
-    /// Resets all connections; new ones are welcome.
+    /// Resets all connections. Accepts new connections.
     pub fn reset(&self) {
         self.shared
             .state()
             .each_link(|link| link.end(Ending::Reset));
     }
 
-    /// Ends this direction of all connections; the other direction goes on.
+    /// Ends this direction of all connections. The other direction stays open.
     pub fn half_close(&self, direction: Direction) {
         self.shared
             .state()
             .each_link(|link| link.half_close(direction));
     }
 
-    /// From now on nothing passes, on the connections there are and on new ones, until
-    /// [`thaw`](Self::thaw): neither data nor a connection's end. What is sent meanwhile is passed
-    /// on then.
+    /// Stops all data until [`thaw`](Self::thaw), on open connections and on new ones.
+    ///
+    /// The end of a connection does not pass either. The proxy passes on at the thaw what was sent
+    /// meanwhile.
     pub fn freeze(&self) {
         self.shared.state().freeze(Frozen::BOTH);
     }
@@ -138,32 +140,32 @@ impl Proxy {
         state.freeze(frozen);
     }
 
-    /// Everything passes again, also where a fault has frozen a connection.
+    /// Passes everything again, also on a connection that a fault has frozen.
     pub fn thaw(&self) {
         self.shared.state().freeze(Frozen::default());
     }
 
-    /// From now on everything takes this much longer, in each direction. The order stays.
+    /// Delays everything by this much, in each direction. The order stays.
     pub fn delay(&self, delay: Duration) {
         self.shared.state().delay = delay;
     }
 
-    /// From now on new connections are ended at once. Those there are stay.
+    /// Ends each new connection at once. Open connections stay.
     pub fn refuse_connections(&self) {
         self.shared.state().refusing = true;
     }
 
-    /// New connections are welcome again.
+    /// Accepts new connections again.
     pub fn accept_connections(&self) {
         self.shared.state().refusing = false;
     }
 
-    /// How many connections there are now.
+    /// The number of open connections.
     pub fn connections(&self) -> usize {
         self.shared.state().links.len()
     }
 
-    /// What has passed so far.
+    /// The counts until now.
     pub fn counters(&self) -> Counters {
         self.shared.state().counters.clone()
     }

@@ -24,13 +24,11 @@ const QUORUM_TRIES: u32 = 200;
 pub(crate) enum Protocol {
     ZooKeeper,
     Raw,
-    /// Followers and their leader. A follower that is refused by a leader that does not listen yet
-    /// tries again; behind a proxy it would only see its connection end, and give up. So the proxy
-    /// tries again in its stead.
+    /// Followers and their leader. If a leader does not listen yet, a follower tries again. Behind a
+    /// proxy the follower would see its connection end, and give up. So the proxy tries again for it.
     Quorum,
-    /// Leader election among servers. Whoever connects says first under which address it can be
-    /// reached; this one is put in its place, so that those who connect back do it through a proxy
-    /// too.
+    /// Leader election among servers. A server that connects first tells its own address. The proxy
+    /// replaces it by this address, so that servers connect back through a proxy too.
     Election(Arc<OnceLock<SocketAddr>>),
 }
 
