@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zookeeper_recipes_core::{ConnectOptions, CreateMode, Hold, Queue, Recipe, Session};
+use zookeeper_recipes_core::{ConnectOptions, CreateMode, Hold, Queue, Session};
 use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use tokio::time::sleep;
 use zookeeper_recipes_core::{
     Acl, AuthId, ConnectOptions, Error, Hold, InvalidInput, LossReason, Permission, Queue,
-    QueueView, Recipe, Rule, Session, Verdict,
+    QueueView, Rule, Session, Verdict,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;

@@ -5,7 +5,7 @@ mod support;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use zookeeper_recipes_core::{Error, InvalidInput, Queue, QueueView, Recipe, Rule, Verdict};
+use zookeeper_recipes_core::{Error, InvalidInput, Queue, QueueView, Rule, Verdict};
 use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::simulated_session;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::sleep;
-use zookeeper_recipes_core::{CreateMode, Error, Hold, HoldState, LossReason, Recipe, SingleNode};
+use zookeeper_recipes_core::{CreateMode, Error, Hold, HoldState, LossReason, SingleNode};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 

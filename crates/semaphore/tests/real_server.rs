@@ -8,7 +8,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use zookeeper_recipes_core::ensemble::CreateMode;
 use zookeeper_recipes_core::{Identity, NodePath, QueueOptions};
 use zookeeper_recipes_semaphore::{
-    Error, Hold, Recipe, Semaphore, SemaphoreOptions, Session, WaitStrategy,
+    Error, Hold, Semaphore, SemaphoreOptions, Session, WaitStrategy,
 };
 use zookeeper_recipes_suite::{
     Judge, QUIET, SEMAPHORE, assert_nothing_left, eventually, in_time, queue_length, server,

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::hold::view::HoldView;
 use crate::hold_state::LossReason;
+use crate::invalid_input::InvalidInput;
 use crate::server::acl::open_acl;
 use crate::server::checks::check_size;
 use crate::server::ensemble::{CreateMode, Operation, Outcome};
@@ -129,8 +130,8 @@ impl GuardedTransaction {
     ///
     /// # Errors
     ///
-    /// * [`Error::InvalidInput`] if the transaction is longer than 1,000,000 bytes. Nothing was
-    ///   sent.
+    /// * [`Error::InvalidInput`] if the transaction is longer than 1,000,000 bytes, or writes to the
+    ///   holder's own znode. Nothing was sent.
     /// * [`Error::Lost`] if the hold has ended, or its znode is deleted. Nothing was written.
     /// * [`Error::Refused`] if the server refused an operation, with that operation's path. Nothing
     ///   was written.
@@ -146,6 +147,7 @@ impl GuardedTransaction {
         let id = self.hold.session_id();
         let sizes = self.operations.iter().map(operation_size);
         check_size("transaction", sizes.sum())?;
+        self.check_own_path()?;
         // The znode's name may belong to another holder by now.
         if let Some(reason) = self.hold.end() {
             return Err(self.hold.lost_by(reason));
@@ -170,6 +172,22 @@ impl GuardedTransaction {
             Ok(outcomes)
         };
         live.during(guard, commit).await
+    }
+
+    /// Refuses a write to the holder's own znode: waiters take it for a release.
+    fn check_own_path(&self) -> Result<(), InvalidInput> {
+        let own = self.hold.node_path();
+        let writes_own = |operation: &Operation| {
+            operation_path(operation) == own && !matches!(operation, Operation::Check { .. })
+        };
+        match self.operations.iter().any(writes_own) {
+            true => Err(InvalidInput::new(
+                "write",
+                own,
+                "is to the holder's own znode, and would let the next contender hold",
+            )),
+            false => Ok(()),
+        }
     }
 }
 

@@ -67,11 +67,12 @@ impl ConnectOptions {
     /// A hold is lost a margin before the server could expire its session. A longer tick needs a
     /// longer margin: see [`docs::lease`](crate::docs::lease).
     ///
-    /// If this is not set, the session assumes a tick of two seconds, or half of the session
-    /// timeout if that is shorter. Set it in these two cases:
+    /// If this is not set, the session assumes a tick of three seconds, which is ZooKeeper's if its
+    /// configuration names none, or half of the session timeout if that is shorter. Set it in these
+    /// two cases:
     ///
-    /// * The servers' tick is longer than two seconds. The default margin may not be long enough.
-    /// * The servers' tick is shorter, and the session timeout is below six seconds. Holds then
+    /// * The servers' tick is longer than three seconds. The default margin may not be long enough.
+    /// * The servers' tick is shorter, and the session timeout is below nine seconds. Holds then
     ///   survive longer disturbances.
     pub fn tick(mut self, tick: Duration) -> ConnectOptions {
         self.tick = Some(tick);

@@ -6,8 +6,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The tick that is assumed if the user tells none, as in ZooKeeper's sample configuration.
-const USUAL_TICK: Duration = Duration::from_secs(2);
+/// The tick that is assumed if the user tells none: ZooKeeper's without a `tickTime` in its
+/// configuration.
+const USUAL_TICK: Duration = Duration::from_secs(3);
 
 /// The times that a lease counts with: the session timeout, the wait and the margin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl Terms {
     /// The terms if the user does not tell the servers' tick.
     ///
     /// If the server has raised the session timeout, half of the timeout is assumed as its tick.
-    /// Otherwise the shorter of two seconds and half of the timeout is assumed.
+    /// Otherwise the shorter of three seconds and half of the timeout is assumed.
     pub(crate) fn untold(timeout: Duration, raised: bool) -> Terms {
         let told_after = timeout / 4 + timeout / 40;
         let longest = timeout / 2;

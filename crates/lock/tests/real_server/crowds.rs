@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use zookeeper_recipes_lock::{ExclusiveLock, Recipe};
+use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::{eventually, server, session};
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_lock::{ExclusiveLock, Recipe};
+use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::{PATIENCE, server, session};
 
 use crate::support::{SESSION_TIMEOUT, assert_nothing_left};

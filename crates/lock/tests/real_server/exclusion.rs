@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use zookeeper_recipes_lock::{ExclusiveLock, Recipe};
+use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::{Judge, LOCK, administrator, in_time, server, session};
 
 use crate::support::{SESSION_TIMEOUT, assert_nothing_left};

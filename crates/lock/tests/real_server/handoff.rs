@@ -5,9 +5,7 @@ use std::future::Future;
 use tokio::task::JoinHandle;
 use zookeeper_client::{Acl, AuthId, Client, Permission};
 use zookeeper_recipes_lock::common::{self, LossReason};
-use zookeeper_recipes_lock::{
-    ConnectOptions, Error, ExclusiveLock, Hold, LockOptions, Recipe, Session,
-};
+use zookeeper_recipes_lock::{ConnectOptions, Error, ExclusiveLock, Hold, LockOptions, Session};
 use zookeeper_recipes_suite::{
     QUIET, administrator, children, eventually, in_time, proxy, queue_length, server, server_with,
     session,

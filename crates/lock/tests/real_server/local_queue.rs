@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, Recipe};
+use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
 use zookeeper_recipes_suite::{
     Judge, LOCK, PATIENCE, administrator, children, eventually, server, session,
 };

@@ -3,9 +3,7 @@
 use std::time::{Duration, Instant};
 
 use zookeeper_recipes_lock::common::{AfterSessionLoss, SessionEnd};
-use zookeeper_recipes_lock::{
-    Error, ExclusiveLock, HoldState, LockOptions, LossReason, Recipe, Session,
-};
+use zookeeper_recipes_lock::{Error, ExclusiveLock, HoldState, LockOptions, LossReason, Session};
 use zookeeper_recipes_suite::{
     PATIENCE, TICK, administrator, create, eventually, queue_length, server, session,
 };

@@ -1,0 +1,50 @@
+//! A guarded write to the holder's own znode.
+
+mod support;
+
+use std::time::Duration;
+
+use zookeeper_recipes_core::{Error, Operation, Queue};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
+
+use support::First;
+
+/// Waiters take a write to the holder's znode for its release.
+#[tokio::test(start_paused = true)]
+async fn guarded_write_to_the_holders_own_znode_is_refused_and_lets_nobody_in() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "holder").await;
+    let queue = Queue::new(&session, "/queue", First).expect("a good path");
+    let hold = queue.acquire().await.expect("it is free");
+    let other = simulated_session(&simulation, "waiter").await;
+    let other = Queue::new(&other, "/queue", First).expect("a good path");
+    let waiting = tokio::spawn(async move { other.acquire().await });
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let own = hold.node_path();
+    let writes = [
+        hold.transaction().set_data(own, b"mine"),
+        hold.transaction().delete(own),
+        hold.transaction().operation(Operation::SetData {
+            path: own.to_owned(),
+            data: Vec::new(),
+            version: Some(0),
+        }),
+    ];
+    for write in writes {
+        let refused = write.commit().await.expect_err("it is its own");
+        assert!(matches!(refused, Error::InvalidInput(_)), "{refused}");
+        assert!(refused.to_string().contains(own), "{refused}");
+    }
+    hold.transaction()
+        .check(own)
+        .commit()
+        .await
+        .expect("a look");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(hold.is_held());
+    assert!(!waiting.is_finished());
+    hold.release().await.expect("it is held");
+    let next = waiting.await.expect("no panic").expect("its turn");
+    assert!(next.is_held());
+}
