@@ -12,7 +12,7 @@ use zookeeper_recipes_testkit::Ensemble;
 
 use crate::contender::Phase;
 use crate::journal::Journal;
-use crate::{MEMBERS, SESSION_TIMEOUT};
+use crate::settings::{MEMBERS, SESSION_TIMEOUT};
 
 /// How soon everybody must have come to work again once the ensemble has.
 const GOES_ON_WITHIN: Duration = Duration::from_secs(30);

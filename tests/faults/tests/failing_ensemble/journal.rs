@@ -13,7 +13,7 @@ use zookeeper_recipes_schedules::Figures;
 use zookeeper_recipes_suite::TestedRecipe;
 use zookeeper_recipes_testkit::history::{History, Violation};
 
-use crate::SESSION_TIMEOUT;
+use crate::settings::SESSION_TIMEOUT;
 
 /// Tasks that are never later than this are not the cause when somebody is told of a loss too late:
 /// there is much more time between a loss and the next grant.

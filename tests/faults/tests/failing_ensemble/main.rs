@@ -8,6 +8,7 @@ mod contender;
 mod fault;
 mod journal;
 mod pulse;
+mod settings;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,22 +30,7 @@ use crate::contender::{Contender, Phase};
 use crate::fault::FaultInjector;
 use crate::journal::Journal;
 use crate::pulse::Pulse;
-
-const RECIPES: [&str; 5] = [
-    "lock",
-    "rwlock",
-    "semaphore",
-    "election",
-    "lock-single-node",
-];
-
-const MEMBERS: usize = 3;
-const CONTENDERS: usize = 30;
-
-/// As many know all members, and as many know one member only, and share its fate.
-const SESSIONS_OF_EACH_MEMBER: usize = 2;
-
-const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
+use crate::settings::{CONTENDERS, MEMBERS, RECIPES, SESSION_TIMEOUT, SESSIONS_OF_EACH_MEMBER};
 
 /// A session of the contenders, with the only member that it knows where there is such.
 async fn open_sessions(ensemble: &Ensemble) -> Vec<(Option<usize>, Session)> {

@@ -76,25 +76,10 @@ async fn contend(arguments: Arguments, mode: String, number: usize) -> anyhow::R
     let mut referee = Referee::connect(&arguments.referee).await?;
     let options = ConnectOptions::new().session_timeout(arguments.session_timeout);
     let session = Session::connect_with(&arguments.connect_string, options).await?;
-    let path = &arguments.path;
-    let shared = || {
-        let options = RwLockOptions::new().data(name.as_bytes());
-        RwLock::with_options(&session, path, options)
-    };
-    let recipe: Box<dyn Recipe> = match mode.as_str() {
-        "lock" => {
-            let options = LockOptions::new().data(name.as_bytes());
-            Box::new(ExclusiveLock::with_options(&session, path, options)?)
-        }
-        "read" => Box::new(shared()?.read().clone()),
-        "write" | "downgrade" => Box::new(shared()?.write().clone()),
-        "latch" => Box::new(LeaderElection::new(&session, path, &name)?),
-        _ => bail!("no such mode: {mode}"),
-    };
-    let downgrading = match mode.as_str() {
-        "downgrade" => Some(shared()?),
-        _ => None,
-    };
+    let Contended {
+        recipe,
+        downgrading,
+    } = Contended::of(&mode, &session, &arguments.path, &name)?;
     let kind = if mode == "read" {
         "shared"
     } else {
@@ -135,6 +120,40 @@ async fn contend(arguments: Arguments, mode: String, number: usize) -> anyhow::R
     }
     session.close().await;
     Ok(())
+}
+
+/// What a contender of a mode contends for.
+struct Contended {
+    recipe: Box<dyn Recipe>,
+    /// The lock of a contender that downgrades each of its holds.
+    downgrading: Option<RwLock>,
+}
+
+impl Contended {
+    fn of(mode: &str, session: &Session, path: &str, name: &str) -> anyhow::Result<Contended> {
+        let shared = || {
+            let options = RwLockOptions::new().data(name.as_bytes());
+            RwLock::with_options(session, path, options)
+        };
+        let recipe: Box<dyn Recipe> = match mode {
+            "lock" => {
+                let options = LockOptions::new().data(name.as_bytes());
+                Box::new(ExclusiveLock::with_options(session, path, options)?)
+            }
+            "read" => Box::new(shared()?.read().clone()),
+            "write" | "downgrade" => Box::new(shared()?.write().clone()),
+            "latch" => Box::new(LeaderElection::new(session, path, name)?),
+            _ => bail!("no such mode: {mode}"),
+        };
+        let downgrading = match mode {
+            "downgrade" => Some(shared()?),
+            _ => None,
+        };
+        Ok(Contended {
+            recipe,
+            downgrading,
+        })
+    }
 }
 
 /// Different each time, so that the contenders do not queue in the same order for ever.
