@@ -1,7 +1,5 @@
 //! What everybody says they hold, beside what the ensemble has committed.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,210 +9,14 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_election::StopWork;
 use zookeeper_recipes_simulation::{Change, Committed, SimulatedProcess, Simulation};
 use zookeeper_recipes_suite::TestedRecipe;
-use zookeeper_recipes_testkit::history::{self, History};
+use zookeeper_recipes_testkit::history::History;
 
+use crate::figures::Figures;
+use crate::findings::{Findings, Violation, found};
 use crate::invariants::errors::Asked;
-use crate::invariants::observers::{self, Observers};
-use crate::invariants::{calm, errors, guarded, loss, release, room, turn, work, znode};
+use crate::invariants::{calm, errors, guarded, loss, observers, release, room, turn, work, znode};
 use crate::place::Place;
-
-/// A promise that was not kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    /// When, by the simulation's clock.
-    pub at: Duration,
-    /// Which promise.
-    pub promise: &'static str,
-    /// What happened instead.
-    pub text: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.at.as_secs_f64();
-        write!(formatter, "at {at:.3}s: {}: {}", self.promise, self.text)
-    }
-}
-
-/// What has happened in a run, counted: a run in which nothing happens proves nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Holds that were granted.
-    pub grants: u64,
-    /// Attempts that ended with an error.
-    pub errors: u64,
-    /// Attempts that were dropped half-way.
-    pub aborted: u64,
-    /// Holds that were lost.
-    pub losses: u64,
-    /// Guarded writes that were committed.
-    pub guarded_writes: u64,
-    /// Guarded writes that were refused.
-    pub refused_writes: u64,
-    /// Writes that a store refused for their token.
-    pub stale_tokens: u64,
-    /// Contenders' znodes that were deleted by hand.
-    pub deleted_by_hand: u64,
-    /// Sessions that came to their end by expiry.
-    pub expired: u64,
-    /// How often two recipes were held together.
-    pub together: u64,
-    /// How often it was changed how much can be held.
-    pub resized: u64,
-    /// Terms that leaders have worked for.
-    pub terms: u64,
-    /// What observers were told of who leads.
-    pub news: u64,
-}
-
-impl std::ops::AddAssign for Figures {
-    fn add_assign(&mut self, other: Figures) {
-        self.grants += other.grants;
-        self.errors += other.errors;
-        self.aborted += other.aborted;
-        self.losses += other.losses;
-        self.guarded_writes += other.guarded_writes;
-        self.refused_writes += other.refused_writes;
-        self.stale_tokens += other.stale_tokens;
-        self.deleted_by_hand += other.deleted_by_hand;
-        self.expired += other.expired;
-        self.together += other.together;
-        self.resized += other.resized;
-        self.terms += other.terms;
-        self.news += other.news;
-    }
-}
-
-impl fmt::Display for Figures {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "{} grants, {} lost; {} attempts failed, {} dropped; {} guarded writes, {} refused; \
-             {} stale tokens refused; {} sessions expired, {} znodes deleted by hand; {} held \
-             together; {} resized; {} terms, {} news of leaders",
-            self.grants,
-            self.losses,
-            self.errors,
-            self.aborted,
-            self.guarded_writes,
-            self.refused_writes,
-            self.stale_tokens,
-            self.expired,
-            self.deleted_by_hand,
-            self.together,
-            self.resized,
-            self.terms,
-            self.news,
-        )
-    }
-}
-
-/// A znode that has been committed.
-#[derive(Clone, Debug)]
-pub(crate) struct Standing {
-    pub(crate) owner: Option<SessionId>,
-    /// The transaction that created it or, where it took another's place, that one.
-    pub(crate) place: i64,
-}
-
-pub(crate) struct State {
-    pub(crate) recipe: TestedRecipe,
-    pub(crate) place: Place,
-    /// The judge of exclusion, order and tokens.
-    pub(crate) history: History,
-    /// How much can be held in all, and since when: the last one now.
-    pub(crate) capacities: Vec<(Duration, u64)>,
-    /// The znodes that have ever been held.
-    pub(crate) granted: BTreeSet<String>,
-    pub(crate) standing: BTreeMap<String, Standing>,
-    /// Who has owned the one znode that is the lock, by the transaction that created it.
-    pub(crate) owners: BTreeMap<i64, Option<SessionId>>,
-    pub(crate) ended: BTreeMap<SessionId, SessionEnd>,
-    last_end: i64,
-    last_created: (i64, String),
-    /// Whether rights have been taken away at some time.
-    pub(crate) withholds: bool,
-    /// Until when nobody lets go of what is held.
-    detained_until: Duration,
-    pub(crate) observers: Observers,
-    violations: Vec<Violation>,
-    figures: Figures,
-}
-
-impl State {
-    pub(crate) fn count_guarded_write(&mut self) {
-        self.figures.guarded_writes += 1;
-    }
-
-    /// How much can be held in all, now.
-    pub(crate) fn capacity(&self) -> u64 {
-        self.capacities
-            .last()
-            .map_or(self.recipe.capacity, |(_, capacity)| *capacity)
-    }
-
-    /// The contenders whose znodes stand now, in the order of their places, with their weights.
-    pub(crate) fn queue(&self) -> Vec<(i64, &String, u64)> {
-        let mut queue: Vec<(i64, &String, u64)> = self
-            .standing
-            .range(children_of(self.place.path))
-            .filter_map(|(path, node)| Some((node.place, path, self.weight_at(path)?)))
-            .collect();
-        queue.sort_unstable();
-        queue
-    }
-
-    /// What the contender weighs whose znode is at this path.
-    fn weight_at(&self, path: &str) -> Option<u64> {
-        let name = path.strip_prefix(self.place.path)?.strip_prefix('/')?;
-        self.recipe.weight_of(name)
-    }
-
-    /// A znode was created, perhaps a contender's.
-    fn created(&mut self, path: &str, owner: Option<SessionId>, place: i64) {
-        self.standing
-            .insert(path.to_owned(), Standing { owner, place });
-        if path == self.place.path {
-            self.owners.insert(place, owner);
-        }
-        if let Some(weight) = self.weight_at(path) {
-            self.history.came(FencingToken::from(place), weight);
-        }
-        self.last_created = (place, path.to_owned());
-    }
-
-    /// A znode was deleted. If another was created in the same transaction, that one has taken its
-    /// place.
-    fn deleted(&mut self, path: &str, zxid: i64) {
-        let Some(gone) = self.standing.remove(path) else {
-            return;
-        };
-        let (created, successor) = &self.last_created;
-        let successor = self.standing.get_mut(successor);
-        match successor.filter(|_| *created == zxid) {
-            Some(successor) => {
-                let (earlier, by) = (gone.place.into(), successor.place.into());
-                self.history.replaced(earlier, by);
-                successor.place = gone.place;
-            }
-            None => self.history.went(gone.place.into()),
-        }
-    }
-}
-
-/// Where the children of a znode are among all paths.
-fn children_of(path: &str) -> std::ops::Range<String> {
-    format!("{path}/")..format!("{path}0")
-}
-
-/// The broken promises that a look has found.
-pub(crate) type Findings = Vec<(&'static str, String)>;
-
-/// What the judge has found.
-pub(crate) fn found(violations: impl IntoIterator<Item = history::Violation>) -> Findings {
-    let violations = violations.into_iter();
-    violations.map(|it| (it.promise, it.text)).collect()
-}
+use crate::state::State;
 
 /// The account of one run.
 pub(crate) struct Ledger {
@@ -224,29 +26,9 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     pub(crate) fn new(simulation: Simulation, recipe: TestedRecipe, place: Place) -> Ledger {
-        let history = History::new(recipe.capacity);
         Ledger {
             simulation,
-            state: Mutex::new(State {
-                recipe,
-                place,
-                history: match recipe.queues {
-                    true => history.ordered(),
-                    false => history,
-                },
-                capacities: vec![(Duration::ZERO, recipe.capacity)],
-                granted: BTreeSet::new(),
-                standing: BTreeMap::new(),
-                owners: BTreeMap::new(),
-                ended: BTreeMap::new(),
-                last_end: 0,
-                last_created: (0, String::new()),
-                withholds: false,
-                detained_until: Duration::ZERO,
-                observers: Observers::default(),
-                violations: Vec::new(),
-                figures: Figures::default(),
-            }),
+            state: Mutex::new(State::new(recipe, place)),
         }
     }
 
@@ -436,14 +218,14 @@ impl Ledger {
         self.remark(format!("{who} is told that {leader:?} leads"));
         let mut state = self.state();
         state.figures.news += 1;
-        let findings = observers::at_news(&mut state, who, leader);
+        let findings = observers::at_news(&mut state.observers, who, leader);
         drop(state);
         self.report(findings);
     }
 
     /// The observers who do not know who leads, though it has been so for this long.
     pub(crate) fn mistaken_observers(&self, patience: Duration) -> Findings {
-        observers::mistaken(&self.state(), self.simulation.now(), patience)
+        observers::mistaken(&self.state().observers, self.simulation.now(), patience)
     }
 
     /// The sessions of those who observe.
@@ -571,7 +353,8 @@ impl Ledger {
             Change::SessionOpened { .. } => {}
         }
         if state.recipe.elects {
-            observers::at_change(&mut state, committed);
+            let leader = state.queue().first().map(|(place, _, _)| *place);
+            observers::at_change(&mut state.observers, leader, committed);
         }
         drop(state);
         self.report(findings);

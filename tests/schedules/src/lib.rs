@@ -8,6 +8,8 @@
 mod contender;
 mod crowd;
 mod exhaustive;
+mod figures;
+mod findings;
 mod holding;
 mod interference;
 mod invariants;
@@ -20,9 +22,11 @@ mod process;
 mod resizing;
 mod run;
 mod schedule;
+mod state;
 mod together;
 
 pub use exhaustive::{Case, Exhausted, exhaust};
-pub use ledger::{Figures, Violation};
+pub use figures::Figures;
+pub use findings::Violation;
 pub use run::{Report, run, run_without};
 pub use schedule::Kind;

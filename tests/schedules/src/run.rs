@@ -14,10 +14,12 @@ use zookeeper_recipes_simulation::{Simulation, Trace};
 use zookeeper_recipes_suite::{LOCK, TestedRecipe};
 
 use crate::contender::{Setting, draw_weight, make};
+use crate::figures::Figures;
+use crate::findings::{Findings, Violation};
 use crate::invariants::errors::Asked;
 use crate::invariants::remains;
 use crate::invariants::turn::Turns;
-use crate::ledger::{Figures, Findings, Ledger, Violation};
+use crate::ledger::Ledger;
 use crate::place::{BESIDE, Place, UNDER_TEST};
 use crate::schedule::{Kind, Schedule};
 use crate::{interference, observer, pairs, process, resizing};

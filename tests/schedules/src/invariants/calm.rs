@@ -2,7 +2,7 @@
 
 use zookeeper_recipes_core::{HoldState, HoldView};
 
-use crate::ledger::Findings;
+use crate::findings::Findings;
 
 /// Whoever holds while nothing goes wrong holds to the end, whatever the others ask for.
 pub(crate) fn at_end(who: &str, hold: &HoldView) -> Findings {

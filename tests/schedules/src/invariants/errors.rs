@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use zookeeper_recipes_core::{Error, Refusal, SessionEnd};
 
-use crate::ledger::{Findings, State};
+use crate::findings::Findings;
+use crate::state::State;
 
 /// What an attempt has asked for, and since when.
 #[derive(Clone, Copy, Debug)]

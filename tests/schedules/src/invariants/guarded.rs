@@ -2,7 +2,8 @@
 
 use zookeeper_recipes_core::{FencingToken, SessionId};
 
-use crate::ledger::{Findings, State, found};
+use crate::findings::{Findings, found};
+use crate::state::State;
 
 /// A guarded write was committed: `data` says the token and the znode of its writer.
 ///

@@ -2,7 +2,8 @@
 
 use zookeeper_recipes_core::SessionId;
 
-use crate::ledger::{Findings, State};
+use crate::findings::Findings;
+use crate::state::State;
 
 /// A znode has been deleted: nobody's account says any more that it is held.
 ///

@@ -6,7 +6,7 @@ use std::time::Duration;
 use zookeeper_recipes_core::{FencingToken, Session};
 use zookeeper_recipes_simulation::Committed;
 
-use crate::ledger::{Findings, State};
+use crate::findings::Findings;
 
 /// Who leads by what the ensemble has committed, and what the observers know of it.
 #[derive(Default)]
@@ -49,10 +49,8 @@ impl Observers {
     }
 }
 
-/// Takes in what was committed.
-pub(crate) fn at_change(state: &mut State, committed: &Committed) {
-    let leader = state.queue().first().map(|(place, _, _)| *place);
-    let observers = &mut state.observers;
+/// Takes in what was committed, after which this one leads.
+pub(crate) fn at_change(observers: &mut Observers, leader: Option<i64>, committed: &Committed) {
     if leader.is_none() {
         observers.last_vacancy = committed.zxid;
     }
@@ -65,8 +63,11 @@ pub(crate) fn at_change(state: &mut State, committed: &Committed) {
 
 /// An observer is told of a change: of somebody who has led, and newer than all it was told of
 /// before; or that nobody leads, and there has been such a moment since.
-pub(crate) fn at_news(state: &mut State, who: &str, leader: Option<FencingToken>) -> Findings {
-    let observers = &mut state.observers;
+pub(crate) fn at_news(
+    observers: &mut Observers,
+    who: &str,
+    leader: Option<FencingToken>,
+) -> Findings {
     let vacant = observers.last_vacancy;
     let is_vacant = observers.leader.is_none();
     let has_led = leader.is_none_or(|leader| observers.leaders.contains(&leader.get()));
@@ -102,8 +103,7 @@ pub(crate) fn at_news(state: &mut State, who: &str, leader: Option<FencingToken>
 }
 
 /// The observers who do not know who leads, though it has been so for longer than `patience`.
-pub(crate) fn mistaken(state: &State, now: Duration, patience: Duration) -> Findings {
-    let observers = &state.observers;
+pub(crate) fn mistaken(observers: &Observers, now: Duration, patience: Duration) -> Findings {
     if now <= observers.since + patience {
         return Findings::new();
     }

@@ -2,7 +2,8 @@
 
 use zookeeper_recipes_core::{HoldState, HoldView};
 
-use crate::ledger::{Findings, State};
+use crate::findings::Findings;
+use crate::state::State;
 
 /// A release has come back with the server's word: the znode has gone.
 pub(crate) fn at_word(state: &State, who: &str, path: &str) -> Findings {

@@ -2,7 +2,8 @@
 
 use zookeeper_recipes_simulation::Simulation;
 
-use crate::ledger::{Findings, Ledger};
+use crate::findings::Findings;
+use crate::ledger::Ledger;
 
 /// What is still there of contenders. Observers go on, with one watch each. Watches count only if
 /// the servers take them off when they are asked to.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::errors::Asked;
-use crate::ledger::{Findings, State};
+use crate::findings::Findings;
+use crate::state::State;
 
 /// Takes in what the recipe's own znode says of how much can be held.
 pub(crate) fn at_data(state: &mut State, now: Duration, path: &str, data: &[u8]) {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::ledger::{Findings, State};
+use crate::findings::Findings;
+use crate::state::State;
 
 /// The contenders whose turn has come by what the ensemble has committed, and since when.
 pub(crate) type Turns = BTreeMap<String, Duration>;

@@ -3,7 +3,8 @@
 use zookeeper_recipes_core::{HoldState, SessionId};
 use zookeeper_recipes_election::StopWork;
 
-use crate::ledger::{Findings, State};
+use crate::findings::Findings;
+use crate::state::State;
 
 /// The work of a leader goes on: it leads by its own account, and nobody else does by theirs.
 ///

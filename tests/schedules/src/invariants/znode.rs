@@ -2,7 +2,8 @@
 
 use zookeeper_recipes_core::HoldView;
 
-use crate::ledger::{Findings, State};
+use crate::findings::Findings;
+use crate::state::State;
 
 /// A new holder has a znode of its own session.
 ///

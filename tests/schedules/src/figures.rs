@@ -1,0 +1,76 @@
+//! What has happened in a run, counted.
+
+use std::fmt;
+
+/// What has happened in a run, counted: a run in which nothing happens proves nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Holds that were granted.
+    pub grants: u64,
+    /// Attempts that ended with an error.
+    pub errors: u64,
+    /// Attempts that were dropped half-way.
+    pub aborted: u64,
+    /// Holds that were lost.
+    pub losses: u64,
+    /// Guarded writes that were committed.
+    pub guarded_writes: u64,
+    /// Guarded writes that were refused.
+    pub refused_writes: u64,
+    /// Writes that a store refused for their token.
+    pub stale_tokens: u64,
+    /// Contenders' znodes that were deleted by hand.
+    pub deleted_by_hand: u64,
+    /// Sessions that came to their end by expiry.
+    pub expired: u64,
+    /// How often two recipes were held together.
+    pub together: u64,
+    /// How often it was changed how much can be held.
+    pub resized: u64,
+    /// Terms that leaders have worked for.
+    pub terms: u64,
+    /// What observers were told of who leads.
+    pub news: u64,
+}
+
+impl std::ops::AddAssign for Figures {
+    fn add_assign(&mut self, other: Figures) {
+        self.grants += other.grants;
+        self.errors += other.errors;
+        self.aborted += other.aborted;
+        self.losses += other.losses;
+        self.guarded_writes += other.guarded_writes;
+        self.refused_writes += other.refused_writes;
+        self.stale_tokens += other.stale_tokens;
+        self.deleted_by_hand += other.deleted_by_hand;
+        self.expired += other.expired;
+        self.together += other.together;
+        self.resized += other.resized;
+        self.terms += other.terms;
+        self.news += other.news;
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{} grants, {} lost; {} attempts failed, {} dropped; {} guarded writes, {} refused; \
+             {} stale tokens refused; {} sessions expired, {} znodes deleted by hand; {} held \
+             together; {} resized; {} terms, {} news of leaders",
+            self.grants,
+            self.losses,
+            self.errors,
+            self.aborted,
+            self.guarded_writes,
+            self.refused_writes,
+            self.stale_tokens,
+            self.expired,
+            self.deleted_by_hand,
+            self.together,
+            self.resized,
+            self.terms,
+            self.news,
+        )
+    }
+}
