@@ -12,49 +12,15 @@ use zookeeper_recipes_core::{
 };
 use zookeeper_recipes_suite::{RecipeOptions, TestedRecipe, downgrade};
 
-use crate::crowd::Crowd;
 use crate::holding::Holding;
 use crate::invariants::errors::Asked;
 use crate::ledger::Ledger;
 use crate::place::{Place, UNDER_TEST};
+use crate::resizing;
+use crate::setting::Setting;
 
 /// How late a timer may be: tokio's count whole milliseconds.
 const TIMERS: Duration = Duration::from_millis(2);
-
-/// What a contender knows of the run.
-#[derive(Clone)]
-pub(crate) struct Setting {
-    pub(crate) recipe: TestedRecipe,
-    pub(crate) ledger: Arc<Ledger>,
-    /// The account of the lock that is acquired together with the recipe.
-    pub(crate) beside: Arc<Ledger>,
-    /// When things cease to go wrong, and everybody comes to an end.
-    pub(crate) quiet_from: Instant,
-    pub(crate) handovers: Option<u32>,
-    /// Whether it is changed how much can be held.
-    pub(crate) resizes: bool,
-    /// Whether processes fall asleep, and then are late.
-    pub(crate) sleeps: bool,
-    pub(crate) longest_stay: Duration,
-    /// What the processes are told of the servers' tick.
-    pub(crate) tick: Duration,
-    /// How many there are beside.
-    pub(crate) crowd: Crowd,
-    /// Whether most who hold go on for about as long as a session lasts.
-    pub(crate) stays_long: bool,
-}
-
-impl Setting {
-    fn is_quiet(&self) -> bool {
-        Instant::now() >= self.quiet_from
-    }
-
-    /// Sleeps, but not into the quiet.
-    pub(crate) async fn pause(&self, duration: Duration) {
-        let until = (Instant::now() + duration).min(self.quiet_from);
-        tokio::time::sleep_until(until).await;
-    }
-}
 
 /// The recipes that the contenders of a process share, by their weights.
 pub(crate) type Shared = BTreeMap<u64, SharedRecipe>;
@@ -236,7 +202,7 @@ impl<'a> Contender<'a> {
     /// Asks for another capacity.
     async fn resize(&mut self) {
         let to = self.rng.u64(1..=self.setting.recipe.capacity);
-        crate::resizing::resize(&self.setting.ledger, &self.who, self.session, to).await;
+        resizing::resize(&self.setting.ledger, &self.who, self.session, to).await;
     }
 
     /// Holds for a while, writing under guard and to a store, then lets go in some way.

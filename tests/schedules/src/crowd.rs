@@ -10,18 +10,10 @@ use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_simulation::SimulatedProcess;
 use zookeeper_recipes_suite::RecipeOptions;
 
-use crate::contender::{Setting, draw_weight};
+use crate::contender::draw_weight;
 use crate::holding::Holding;
 use crate::place::UNDER_TEST;
-
-/// How many there are beside those who contend in every run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Crowd {
-    /// How many tasks of a process wait for the recipe under test.
-    pub(crate) waiters: usize,
-    /// How many locks that nobody else wants a session holds.
-    pub(crate) holds: usize,
-}
+use crate::setting::Setting;
 
 /// Has a session hold and wait, until the quiet begins.
 pub(crate) async fn run(

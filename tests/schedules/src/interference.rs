@@ -7,9 +7,9 @@ use tokio::time::{sleep, sleep_until, timeout};
 use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Permission, SessionId};
 use zookeeper_recipes_simulation::{Administrator, Simulation};
 
-use crate::contender::Setting;
 use crate::place::UNDER_TEST;
 use crate::schedule::Interference;
+use crate::setting::Setting;
 
 /// Children that are no contenders, though some look a little like one.
 const OTHER_CHILDREN: [&str; 6] = [

@@ -9,9 +9,10 @@ use zookeeper_recipes_core::{HoldState, HoldView, LossReason};
 use zookeeper_recipes_election::{RunError, StopWork, Term};
 use zookeeper_recipes_suite::candidate;
 
-use crate::contender::{Contender, Setting, commit, guarded, options};
+use crate::contender::{Contender, commit, guarded, options};
 use crate::holding::Holding;
 use crate::place::UNDER_TEST;
+use crate::setting::Setting;
 
 /// What a leader's work fails with.
 #[derive(Debug)]

@@ -22,6 +22,7 @@ mod process;
 mod resizing;
 mod run;
 mod schedule;
+mod setting;
 mod state;
 mod together;
 

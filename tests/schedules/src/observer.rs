@@ -11,9 +11,9 @@ use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::Ensemble;
 use zookeeper_recipes_suite::{RecipeOptions, candidate};
 
-use crate::contender::Setting;
 use crate::place::UNDER_TEST;
 use crate::process;
+use crate::setting::Setting;
 
 /// Observes who leads, for good; while things go wrong, it begins anew now and then.
 pub(crate) async fn run(

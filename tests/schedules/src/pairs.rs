@@ -12,9 +12,9 @@ use zookeeper_recipes_simulation::{
     Way,
 };
 
-use crate::contender::Setting;
 use crate::interference;
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, longest_tick_of_pairs, pairs_mend_within};
+use crate::setting::Setting;
 
 /// Has pairs happen, one after the other, until the quiet begins.
 pub(crate) async fn run(
@@ -69,16 +69,6 @@ fn befallen(
         Some((process, _)) if rng.u8(..4) > 0 => process.to_owned(),
         _ => format!("p{}", rng.usize(..schedule.processes)),
     }
-}
-
-/// How long what a pair has begun may last.
-pub(crate) fn mend_within(options: &SimulationOptions) -> Duration {
-    options.session_timeout * 3
-}
-
-/// The longest tick that the members are restarted with: what the processes are told.
-pub(crate) fn longest_tick(options: &SimulationOptions) -> Duration {
-    options.tick
 }
 
 struct Pair<'a> {
@@ -220,7 +210,7 @@ impl Pair<'_> {
 
     async fn asleep_beside_a_lonely_leader(&mut self) {
         let alone = self.options.tick * (self.options.sync_limit + self.rng.u32(..=4));
-        let alone = alone.min(mend_within(self.options));
+        let alone = alone.min(pairs_mend_within(self.options));
         let asleep = self.part(20, 150);
         if self.rng.bool() {
             self.setting
@@ -322,7 +312,7 @@ impl Pair<'_> {
     /// All members begin anew with another tick, no longer than the one before.
     fn restarted(&mut self) {
         let shortest = self.options.session_timeout.as_millis() as u64 / 20 + 1;
-        let longest = longest_tick(self.options).as_millis() as u64;
+        let longest = longest_tick_of_pairs(self.options).as_millis() as u64;
         let settings = ServerSettings {
             tick: Duration::from_millis(self.rng.u64(shortest.min(longest)..=longest)),
             min_session_timeout: None,

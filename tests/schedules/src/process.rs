@@ -8,8 +8,10 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 use zookeeper_recipes_core::{ConnectOptions, Ensemble, Session};
 
-use crate::contender::{Contender, Setting, Shared, SharedRecipe};
-use crate::crowd::{self, Crowd};
+use crate::contender::{Contender, Shared, SharedRecipe};
+use crate::crowd;
+use crate::schedule::Crowd;
+use crate::setting::Setting;
 
 /// Runs a process to its end; its last session is still open then.
 pub(crate) async fn run(

@@ -7,10 +7,10 @@ use tokio::time::sleep;
 use zookeeper_recipes_core::Session;
 use zookeeper_recipes_suite as suite;
 
-use crate::contender::Setting;
 use crate::invariants::errors::Asked;
 use crate::ledger::Ledger;
 use crate::place::UNDER_TEST;
+use crate::setting::Setting;
 
 /// Asks for another capacity, given the one that is in force now.
 pub(crate) async fn resize(ledger: &Ledger, who: &str, session: &Session, to: u64) {

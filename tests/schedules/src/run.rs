@@ -13,7 +13,7 @@ use zookeeper_recipes_core::{CreateMode, Error, Session};
 use zookeeper_recipes_simulation::{Simulation, Trace};
 use zookeeper_recipes_suite::{LOCK, TestedRecipe};
 
-use crate::contender::{Setting, draw_weight, make};
+use crate::contender::{draw_weight, make};
 use crate::figures::Figures;
 use crate::findings::{Findings, Violation};
 use crate::invariants::errors::Asked;
@@ -22,6 +22,7 @@ use crate::invariants::turn::Turns;
 use crate::ledger::Ledger;
 use crate::place::{BESIDE, Place, UNDER_TEST};
 use crate::schedule::{Kind, Schedule};
+use crate::setting::Setting;
 use crate::{interference, observer, pairs, process, resizing};
 
 /// What came of a run.

@@ -6,9 +6,6 @@ use fastrand::Rng;
 use zookeeper_recipes_simulation::{FaultRates, Limits, Opcode, SimulationOptions};
 use zookeeper_recipes_suite::TestedRecipe;
 
-use crate::crowd::Crowd;
-use crate::pairs;
-
 /// How a run is to be.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
@@ -47,6 +44,15 @@ pub(crate) struct Interference {
     pub(crate) changes_acls: u32,
     /// Whether contenders of other libraries come.
     pub(crate) contends: bool,
+}
+
+/// How many there are beside those who contend in every run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Crowd {
+    /// How many tasks of a process wait for the recipe under test.
+    pub(crate) waiters: usize,
+    /// How many locks that nobody else wants a session holds.
+    pub(crate) holds: usize,
 }
 
 /// A kind of fault that can be left out.
@@ -264,7 +270,7 @@ impl Schedule {
             rates.stalled_for,
             rates.paused_for,
             rates.elected_within,
-            pairs::mend_within(&self.options),
+            pairs_mend_within(&self.options),
             // Until servers that have lost each other have done with it.
             self.longest_tick() * (self.options.sync_limit + 3),
         ]
@@ -276,7 +282,7 @@ impl Schedule {
     /// The members may be restarted with a longer one.
     fn longest_tick(&self) -> Duration {
         match self.between_pairs {
-            Some(_) => self.options.tick.max(pairs::longest_tick(&self.options)),
+            Some(_) => self.options.tick.max(longest_tick_of_pairs(&self.options)),
             None => self.options.tick,
         }
     }
@@ -310,6 +316,16 @@ impl Schedule {
             + *options.follower_lag.end() * 2;
         round_trip * 8 + milliseconds(700)
     }
+}
+
+/// How long what a pair of faults has begun may last.
+pub(crate) fn pairs_mend_within(options: &SimulationOptions) -> Duration {
+    options.session_timeout * 3
+}
+
+/// The longest tick that the members are restarted with: what the processes are told.
+pub(crate) fn longest_tick_of_pairs(options: &SimulationOptions) -> Duration {
+    options.tick
 }
 
 /// The rates with every chance taken out: a pair shows best where nothing else happens.

@@ -1,0 +1,45 @@
+//! What those who take part in a run know of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use zookeeper_recipes_suite::TestedRecipe;
+
+use crate::ledger::Ledger;
+use crate::schedule::Crowd;
+
+/// What a contender knows of the run.
+#[derive(Clone)]
+pub(crate) struct Setting {
+    pub(crate) recipe: TestedRecipe,
+    pub(crate) ledger: Arc<Ledger>,
+    /// The account of the lock that is acquired together with the recipe.
+    pub(crate) beside: Arc<Ledger>,
+    /// When things cease to go wrong, and everybody comes to an end.
+    pub(crate) quiet_from: Instant,
+    pub(crate) handovers: Option<u32>,
+    /// Whether it is changed how much can be held.
+    pub(crate) resizes: bool,
+    /// Whether processes fall asleep, and then are late.
+    pub(crate) sleeps: bool,
+    pub(crate) longest_stay: Duration,
+    /// What the processes are told of the servers' tick.
+    pub(crate) tick: Duration,
+    /// How many there are beside.
+    pub(crate) crowd: Crowd,
+    /// Whether most who hold go on for about as long as a session lasts.
+    pub(crate) stays_long: bool,
+}
+
+impl Setting {
+    pub(crate) fn is_quiet(&self) -> bool {
+        Instant::now() >= self.quiet_from
+    }
+
+    /// Sleeps, but not into the quiet.
+    pub(crate) async fn pause(&self, duration: Duration) {
+        let until = (Instant::now() + duration).min(self.quiet_from);
+        tokio::time::sleep_until(until).await;
+    }
+}
