@@ -188,7 +188,6 @@ async fn contend(
     ledger: &Ledger,
     steps: &mut Steps,
 ) -> Vec<Session> {
-    let weight = recipe.capacity;
     let before = simulated_session(simulation, "before").await;
     let disturbed = simulated_session(simulation, "disturbed").await;
     let behind = simulated_session(simulation, "behind").await;
@@ -197,74 +196,87 @@ async fn contend(
     }
 
     let first = async {
-        if !case.waits {
-            return;
-        }
-        let recipe = make(recipe, &before);
-        if let Ok(hold) = recipe.acquire().await {
-            let number = ledger.granted("before", weight, &hold);
-            sleep(SESSION_TIMEOUT / 4).await;
-            ledger.letting_go(number);
-            let _ = hold.release().await;
+        if case.waits {
+            hold_before(recipe, &before, ledger).await;
         }
     };
-    let process = simulation.process("disturbed");
-    let second = async {
-        sleep(Duration::from_millis(200)).await;
-        let asked = requests(simulation);
-        if let Some((nth, kind, server)) = case.fault {
-            let fault = Fault::new(kind).of_process("disturbed").nth(nth);
-            simulation.faults().inject(fault.reconnecting_to(server));
-        }
-        let work = async {
-            let recipe = make(recipe, &disturbed);
-            let acquired = dropped_after(
-                case.acquire_dropped,
-                recipe.acquire(),
-                &mut steps.acquire_polls,
-            );
-            let Some(acquired) = acquired.await else {
-                return;
-            };
-            match acquired {
-                Ok(hold) => {
-                    let number = ledger.granted("disturbed", weight, &hold);
-                    sleep(Duration::from_millis(100)).await;
-                    ledger.letting_go(number);
-                    let released = dropped_after(
-                        case.release_dropped,
-                        hold.release(),
-                        &mut steps.release_polls,
-                    );
-                    released.await;
-                }
-                Err(error) => ledger.failed("disturbed", None, &error),
-            }
-        };
-        process.while_awake(work).await;
-        steps.requests = requests(simulation) - asked;
-    };
-    let third = async {
-        sleep(SESSION_TIMEOUT / 8).await;
-        let recipe = make(recipe, &behind);
-        match recipe.acquire().await {
-            Ok(hold) => {
-                let number = ledger.granted("behind", weight, &hold);
-                ledger.letting_go(number);
-                if let Err(error) = hold.release().await {
-                    let text = error.to_string();
-                    ledger.violated("what nobody disturbs goes well", text);
-                }
-            }
-            Err(error) => {
-                let text = error.to_string();
-                ledger.violated("what nobody disturbs goes well", text);
-            }
-        }
-    };
+    let second = disturb(recipe, case, simulation, &disturbed, ledger, steps);
+    let third = come_behind(recipe, &behind, ledger);
     tokio::join!(biased; first, second, third);
     simulation.faults().stop();
     vec![before, disturbed, behind]
+}
+
+/// Holds as the acquisition begins, and goes.
+async fn hold_before(recipe: TestedRecipe, session: &Session, ledger: &Ledger) {
+    if let Ok(hold) = make(recipe, session).acquire().await {
+        let number = ledger.granted("before", recipe.capacity, &hold);
+        sleep(SESSION_TIMEOUT / 4).await;
+        ledger.letting_go(number);
+        let _ = hold.release().await;
+    }
+}
+
+/// Acquires and releases while something goes wrong, and counts the requests and the polls.
+async fn disturb(
+    recipe: TestedRecipe,
+    case: &Case,
+    simulation: &Simulation,
+    session: &Session,
+    ledger: &Ledger,
+    steps: &mut Steps,
+) {
+    let process = simulation.process("disturbed");
+    sleep(Duration::from_millis(200)).await;
+    let asked = requests(simulation);
+    if let Some((nth, kind, server)) = case.fault {
+        let fault = Fault::new(kind).of_process("disturbed").nth(nth);
+        simulation.faults().inject(fault.reconnecting_to(server));
+    }
+    let work = async {
+        let weight = recipe.capacity;
+        let recipe = make(recipe, session);
+        let acquired = dropped_after(
+            case.acquire_dropped,
+            recipe.acquire(),
+            &mut steps.acquire_polls,
+        );
+        let Some(acquired) = acquired.await else {
+            return;
+        };
+        match acquired {
+            Ok(hold) => {
+                let number = ledger.granted("disturbed", weight, &hold);
+                sleep(Duration::from_millis(100)).await;
+                ledger.letting_go(number);
+                let released = dropped_after(
+                    case.release_dropped,
+                    hold.release(),
+                    &mut steps.release_polls,
+                );
+                released.await;
+            }
+            Err(error) => ledger.failed("disturbed", None, &error),
+        }
+    };
+    process.while_awake(work).await;
+    steps.requests = requests(simulation) - asked;
+}
+
+/// Acquires behind the disturbed contender, and releases at once.
+async fn come_behind(recipe: TestedRecipe, session: &Session, ledger: &Ledger) {
+    let promise = "what nobody disturbs goes well";
+    sleep(SESSION_TIMEOUT / 8).await;
+    match make(recipe, session).acquire().await {
+        Ok(hold) => {
+            let number = ledger.granted("behind", recipe.capacity, &hold);
+            ledger.letting_go(number);
+            if let Err(error) = hold.release().await {
+                ledger.violated(promise, error.to_string());
+            }
+        }
+        Err(error) => ledger.violated(promise, error.to_string()),
+    }
 }
 
 fn make(recipe: TestedRecipe, session: &Session) -> Box<dyn Recipe> {

@@ -74,27 +74,12 @@ async fn operate(
             found
         });
         match (kind, some) {
-            (Some(0), Some((path, _))) => {
-                setting.ledger.delete_by_hand(&path);
-                setting.ledger.remark(format!("somebody deletes {path}"));
-                // It may be gone by now.
-                let _ = administrator.delete(&path);
-            }
+            (Some(0), Some((path, _))) => delete(&administrator, setting, &path),
             (Some(1), Some((_, Some(session)))) => end(simulation, setting, session),
-            (Some(2), Some((path, _))) => {
-                setting.ledger.remark(format!("somebody writes to {path}"));
-                // Whoever marks keeps others from it.
-                let _ = administrator.set_data_as_anyone(&path, b"somebody was here");
-            }
+            (Some(2), Some((path, _))) => write(&administrator, setting, &path),
             (Some(3), _) => {
                 let name = rng.choice(OTHER_CHILDREN).unwrap_or("0");
-                let path = format!("{}/{name}", UNDER_TEST.path);
-                if administrator
-                    .create(&path, b"", CreateMode::Persistent)
-                    .is_err()
-                {
-                    let _ = administrator.delete(&path);
-                }
+                create_or_delete(&administrator, name);
             }
             (Some(4), _) => {
                 administrator.reap_containers();
@@ -109,6 +94,30 @@ async fn operate(
             }
             _ => {}
         }
+    }
+}
+
+fn delete(administrator: &Administrator, setting: &Setting, path: &str) {
+    setting.ledger.delete_by_hand(path);
+    setting.ledger.remark(format!("somebody deletes {path}"));
+    // It may be gone by now.
+    let _ = administrator.delete(path);
+}
+
+fn write(administrator: &Administrator, setting: &Setting, path: &str) {
+    setting.ledger.remark(format!("somebody writes to {path}"));
+    // Whoever marks keeps others from it.
+    let _ = administrator.set_data_as_anyone(path, b"somebody was here");
+}
+
+/// Creates a child that is no contender, or deletes it if it exists.
+fn create_or_delete(administrator: &Administrator, name: &str) {
+    let path = format!("{}/{name}", UNDER_TEST.path);
+    if administrator
+        .create(&path, b"", CreateMode::Persistent)
+        .is_err()
+    {
+        let _ = administrator.delete(&path);
     }
 }
 

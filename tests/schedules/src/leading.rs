@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::pin::pin;
 use std::time::Duration;
 
+use fastrand::Rng;
 use tokio::time::{Instant, sleep, sleep_until};
 use zookeeper_recipes_core::{HoldState, HoldView, LossReason};
 use zookeeper_recipes_election::{RunError, StopWork, Term};
@@ -45,27 +46,7 @@ impl Contender<'_> {
         let rng = &mut self.rng;
         let work = async |term: Term| {
             led.borrow_mut().push((*term).clone());
-            setting.ledger.count(|figures| figures.terms += 1);
-            let holding = Holding::of_another(&setting.ledger, who, 1, &term);
-            let number = holding.number();
-            let lasts = Duration::from_millis(rng.u64(0..=1_500));
-            let steps = rng.u32(1..=6);
-            let ending = rng.u8(..4);
-            let writes = rng.bool();
-            let steps = async {
-                for _ in 0..steps {
-                    sleep(lasts / steps).await;
-                    if writes {
-                        write(setting, who, &term, number).await;
-                    }
-                }
-                match ending {
-                    0 => Ok(()),
-                    1 => Err(Failed),
-                    _ => std::future::pending().await,
-                }
-            };
-            watched(setting, number, stop, steps).await
+            serve(setting, who, stop, rng, term).await
         };
         let run = candidate.run(shutdown, work);
         let result = match dropped {
@@ -83,19 +64,56 @@ impl Contender<'_> {
                 setting.ledger.violated(promise, text);
             }
         }
+        self.check_resigned(led.into_inner()).await;
+    }
+
+    /// Checks that no znode remains of the terms that it has resigned from.
+    async fn check_resigned(&self, led: Vec<HoldView>) {
+        let ledger = &self.setting.ledger;
         // What was lost is given up in the background.
         let resigned = |hold: &HoldView| hold.state() == HoldState::Lost(LossReason::Released);
-        let led = led.into_inner().into_iter().filter(resigned);
+        let led = led.into_iter().filter(resigned);
         let led = led.map(|hold| (hold.node_path().to_owned(), hold.session_id()));
-        let remaining = setting.ledger.remaining(led.collect());
+        let remaining = ledger.remaining(led.collect());
         if !remaining.is_empty() {
             // Until the session knows that it is over, where it is.
             sleep(Duration::from_millis(1)).await;
             for hold in remaining {
-                setting.ledger.remains(who, self.session, &hold);
+                ledger.remains(&self.who, self.session, &hold);
             }
         }
     }
+}
+
+/// Works as the leader for a term, and then returns, fails, or goes on for ever.
+async fn serve(
+    setting: &Setting,
+    who: &str,
+    stop: StopWork,
+    rng: &mut Rng,
+    term: Term,
+) -> Result<(), Failed> {
+    setting.ledger.count(|figures| figures.terms += 1);
+    let holding = Holding::of_another(&setting.ledger, who, 1, &term);
+    let number = holding.number();
+    let lasts = Duration::from_millis(rng.u64(0..=1_500));
+    let steps = rng.u32(1..=6);
+    let ending = rng.u8(..4);
+    let writes = rng.bool();
+    let steps = async {
+        for _ in 0..steps {
+            sleep(lasts / steps).await;
+            if writes {
+                write(setting, who, &term, number).await;
+            }
+        }
+        match ending {
+            0 => Ok(()),
+            1 => Err(Failed),
+            _ => std::future::pending().await,
+        }
+    };
+    watched(setting, number, stop, steps).await
 }
 
 async fn write(setting: &Setting, who: &str, hold: &HoldView, number: u64) {

@@ -102,66 +102,14 @@ async fn scenario(recipe: TestedRecipe, schedule: &Schedule, mut rng: Rng) -> Re
     let simulation = Simulation::new(schedule.options.clone());
     let ledgers = observed(&simulation, &[(recipe, UNDER_TEST), (LOCK, BESIDE)]);
     begin(&simulation, recipe, schedule);
-    let setting = Setting {
-        recipe,
-        ledger: ledgers[0].clone(),
-        beside: ledgers[1].clone(),
-        quiet_from: Instant::now() + schedule.troubled,
-        handovers: schedule.handovers,
-        resizes: schedule.resizes,
-        sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),
-        longest_stay: schedule.options.session_timeout * 2,
-        tick: schedule.options.tick,
-        stays_long: schedule.stays_long,
-        crowd: schedule.crowd,
-    };
+    let setting = setting(recipe, schedule, &ledgers);
     simulation.faults().set_rates(schedule.rates.clone());
-    let processes = join_all((0..schedule.processes).map(|number| {
-        let name = format!("p{number}");
-        let (simulation, setting, rng) = (&simulation, &setting, rng.fork());
-        async move {
-            let process = simulation.process(&name);
-            let ensemble = process.ensemble();
-            let run = process::run(setting, &name, ensemble, schedule.contenders, rng);
-            process.while_awake(run).await
-        }
-    }));
-    let observers = join_all((0..schedule.observers).map(|number| {
-        let name = format!("observer{number}");
-        let (simulation, setting, rng) = (&simulation, &setting, rng.fork());
-        async move {
-            let process = simulation.process(&name);
-            let run = observer::run(setting, &name, process.ensemble(), rng);
-            process.while_awake(run).await
-        }
-    }));
-    let meddling = async {
-        let others = interference::run(&simulation, &setting, schedule.interference, rng.fork());
-        let pairs = pairs::run(&simulation, &setting, schedule, rng.fork());
-        tokio::join!(biased; others, pairs);
-        simulation.faults().stop();
-        simulation.remark("from here on all is quiet");
-    };
-    let last = setting.quiet_from + schedule.mends_within() + schedule.waits_at_most();
-    let contending = async {
-        let all = async { tokio::join!(biased; meddling, processes).1 };
-        match timeout_at(last, all).await {
-            Ok(sessions) => {
-                quiet(&simulation, &setting, schedule, &sessions).await;
-                sessions
-            }
-            Err(_) => {
-                let contenders = setting.ledger.contenders();
-                let text = format!("some still wait; the queue is {contenders:?}");
-                let promise = "all come through once things have ceased to go wrong";
-                setting.ledger.violated(promise, text);
-                Vec::new()
-            }
-        }
-    };
+    let processes = processes(&simulation, &setting, schedule, &mut rng);
+    let observers = observers(&simulation, &setting, schedule, &mut rng);
+    let meddling = meddle(&simulation, &setting, schedule, rng);
     let sessions = tokio::select! {
         biased;
-        sessions = contending => sessions,
+        sessions = contend(&simulation, &setting, schedule, meddling, processes) => sessions,
         text = simulation.exceeds_its_limits() => {
             setting.ledger.violated("nothing goes on without end", text);
             Vec::new()
@@ -174,6 +122,94 @@ async fn scenario(recipe: TestedRecipe, schedule: &Schedule, mut rng: Rng) -> Re
         end(&simulation, &setting, schedule, sessions).await;
     }
     report(&simulation, &ledgers)
+}
+
+fn setting(recipe: TestedRecipe, schedule: &Schedule, ledgers: &[Arc<Ledger>]) -> Setting {
+    Setting {
+        recipe,
+        ledger: ledgers[0].clone(),
+        beside: ledgers[1].clone(),
+        quiet_from: Instant::now() + schedule.troubled,
+        handovers: schedule.handovers,
+        resizes: schedule.resizes,
+        sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),
+        longest_stay: schedule.options.session_timeout * 2,
+        tick: schedule.options.tick,
+        stays_long: schedule.stays_long,
+        crowd: schedule.crowd,
+    }
+}
+
+/// All processes with their contenders; the last session of each is still open then. Their seeds
+/// are drawn at once.
+fn processes<'a>(
+    simulation: &'a Simulation,
+    setting: &'a Setting,
+    schedule: &'a Schedule,
+    rng: &mut Rng,
+) -> impl Future<Output = Vec<Session>> + use<'a> {
+    join_all((0..schedule.processes).map(|number| {
+        let name = format!("p{number}");
+        let rng = rng.fork();
+        async move {
+            let process = simulation.process(&name);
+            let ensemble = process.ensemble();
+            let run = process::run(setting, &name, ensemble, schedule.contenders, rng);
+            process.while_awake(run).await
+        }
+    }))
+}
+
+/// All who want to know who leads. Their seeds are drawn at once.
+fn observers<'a>(
+    simulation: &'a Simulation,
+    setting: &'a Setting,
+    schedule: &Schedule,
+    rng: &mut Rng,
+) -> impl Future + use<'a> {
+    join_all((0..schedule.observers).map(|number| {
+        let name = format!("observer{number}");
+        let rng = rng.fork();
+        async move {
+            let process = simulation.process(&name);
+            let run = observer::run(setting, &name, process.ensemble(), rng);
+            process.while_awake(run).await
+        }
+    }))
+}
+
+/// Has things go wrong until the quiet begins.
+async fn meddle(simulation: &Simulation, setting: &Setting, schedule: &Schedule, mut rng: Rng) {
+    let others = interference::run(simulation, setting, schedule.interference, rng.fork());
+    let pairs = pairs::run(simulation, setting, schedule, rng.fork());
+    tokio::join!(biased; others, pairs);
+    simulation.faults().stop();
+    simulation.remark("from here on all is quiet");
+}
+
+/// All contend, and come through in time. Returns their sessions, or none if some still wait.
+async fn contend(
+    simulation: &Simulation,
+    setting: &Setting,
+    schedule: &Schedule,
+    meddling: impl Future<Output = ()>,
+    processes: impl Future<Output = Vec<Session>>,
+) -> Vec<Session> {
+    let last = setting.quiet_from + schedule.mends_within() + schedule.waits_at_most();
+    let all = async { tokio::join!(biased; meddling, processes).1 };
+    match timeout_at(last, all).await {
+        Ok(sessions) => {
+            quiet(simulation, setting, schedule, &sessions).await;
+            sessions
+        }
+        Err(_) => {
+            let contenders = setting.ledger.contenders();
+            let text = format!("some still wait; the queue is {contenders:?}");
+            let promise = "all come through once things have ceased to go wrong";
+            setting.ledger.violated(promise, text);
+            Vec::new()
+        }
+    }
 }
 
 /// Ledgers that are told of all that the simulation commits.

@@ -1,10 +1,10 @@
 //! What a seed decides before anything runs.
 
+mod draw;
+
 use std::time::Duration;
 
-use fastrand::Rng;
-use zookeeper_recipes_simulation::{FaultRates, Limits, Opcode, SimulationOptions};
-use zookeeper_recipes_suite::TestedRecipe;
+use zookeeper_recipes_simulation::{FaultRates, Opcode, SimulationOptions};
 
 /// How a run is to be.
 #[derive(Clone, Debug)]
@@ -99,143 +99,7 @@ impl Kind {
     ];
 }
 
-fn milliseconds(milliseconds: u64) -> Duration {
-    Duration::from_millis(milliseconds)
-}
-
 impl Schedule {
-    pub(crate) fn draw(recipe: &TestedRecipe, seed: u64, trace_limit: usize) -> Schedule {
-        let mut rng = Rng::with_seed(seed);
-        let tick = milliseconds(rng.u64(500..=2_000));
-        let ticks = rng.u32(2..=10);
-        // In a session of two ticks nothing can be kept over a network that is slow for it.
-        let (tick, slow) = match ticks {
-            2 => (tick.max(milliseconds(1_500)), 0),
-            _ => (tick, rng.u32(0..=4)),
-        };
-        let session_timeout = tick * ticks;
-        let network = rng.u64(0..=20);
-        let options = SimulationOptions {
-            seed: rng.u64(..),
-            servers: [1, 1, 3, 3, 3, 5][rng.usize(..6)],
-            sync_limit: rng.u32(2..=5),
-            forgets_sessions: rng.u8(..20) == 0,
-            clock_drift: if rng.bool() { 10_000 } else { 0 },
-            unknown: match rng.u8(..80) {
-                0 => vec![Opcode::CreateContainer],
-                1 => vec![Opcode::RemoveWatches],
-                2 => vec![Opcode::SetWatches],
-                _ => Vec::new(),
-            },
-            session_timeout,
-            tick,
-            network_delay: Duration::ZERO..=milliseconds(network),
-            commit_delay: Duration::ZERO..=milliseconds(rng.u64(0..=20)),
-            follower_lag: Duration::ZERO..=session_timeout / 100 * slow,
-            container_interval: Duration::from_secs(rng.u64(5..=60)),
-            trace_limit,
-            limits: limits(),
-            ..SimulationOptions::default()
-        };
-        let mut rate = |most: f64| match rng.u8(..3) {
-            0 => 0.0,
-            1 => most * rng.f64() / 10.0,
-            _ => most * rng.f64(),
-        };
-        let rates = FaultRates {
-            request_lost: rate(0.1),
-            reply_lost: rate(0.1),
-            request_late: rate(0.1),
-            reply_late: rate(0.1),
-            event_late: rate(0.3),
-            late_by: session_timeout,
-            disconnected: rate(0.3),
-            throttled: rate(0.02),
-            forgotten: rate(0.3),
-            replaced: rate(1.0),
-            blocked: rate(0.1),
-            blocked_for: session_timeout * 2,
-            one_way: rate(1.0),
-            isolated: rate(0.05),
-            isolated_for: options.tick * (options.sync_limit + 4),
-            stalled: rate(0.05),
-            stalled_for: session_timeout,
-            paused: rate(0.03),
-            paused_for: session_timeout,
-            partitioned: rate(0.1),
-            partitioned_for: session_timeout * 2,
-            asleep: rate(0.1),
-            asleep_for: session_timeout * 2,
-            cut_off: rate(0.1),
-            cut_off_for: session_timeout * 2,
-            elected: rate(0.05),
-            elected_within: tick,
-            // Those who meddle end sessions, so that it is known which.
-            expired: 0.0,
-        };
-        let mut likely = |of: u8, weight: u32| if rng.u8(..of) == 0 { weight } else { 0 };
-        let interference = Interference {
-            // All holders of a lock of one znode have the same path, and must be told apart by it.
-            deletes_contenders: likely(if recipe.queues { 3 } else { 8 }, 2),
-            ends_sessions: likely(3, 1),
-            // Nor may its data be lost, by which its owner knows it.
-            writes_to_contenders: if recipe.queues { likely(2, 4) } else { 0 },
-            makes_other_children: if recipe.queues { likely(2, 2) } else { 0 },
-            reaps_directories: likely(2, 2),
-            changes_acls: if recipe.queues { likely(8, 2) } else { 0 },
-            contends: likely(3, 1) == 1,
-        };
-        let mut options = options;
-        let crowd = match rng.u8(..100) {
-            0 => Crowd {
-                waiters: rng.usize(100..=400),
-                holds: rng.usize(0..=20),
-            },
-            1 => Crowd {
-                waiters: rng.usize(0..=50),
-                holds: rng.usize(500..=1_500),
-            },
-            _ => Crowd::default(),
-        };
-        if crowd != Crowd::default() {
-            options.limits.requests_per_second = 50_000;
-        }
-        let only_pairs = rng.u8(..5) == 0;
-        let (rates, interference) = match only_pairs {
-            true => (without_chance(rates), Interference::default()),
-            false => (rates, interference),
-        };
-        let stays_long = only_pairs || rng.u8(..5) == 0;
-        Schedule {
-            options,
-            processes: rng.usize(2..=4),
-            contenders: rng.usize(1..=3),
-            troubled: match stays_long {
-                true => session_timeout * rng.u32(3..=6),
-                false => milliseconds(rng.u64(5_000..=25_000)),
-            },
-            stays_long,
-            forgets: true,
-            crowd,
-            rates,
-            interference,
-            between_pairs: match rng.u8(..5) {
-                _ if only_pairs => Some(session_timeout / 2),
-                0..=1 => Some(milliseconds(rng.u64(1_000..=8_000))),
-                _ => None,
-            },
-            handovers: (recipe.hands_over() && rng.bool()).then(|| rng.u32(0..=2)),
-            resizes: recipe.resizes && rng.bool(),
-            observers: if recipe.elects { rng.usize(0..=2) } else { 0 },
-            first_number: match rng.u8(..8) {
-                0 => i32::MAX - rng.i32(0..=40),
-                1 => 1_000_000_000 - rng.i32(0..=20),
-                2 => 9_999_990,
-                _ => 0,
-            },
-        }
-    }
-
     pub(crate) fn leave_out(&mut self, kind: Kind) {
         let rates = &mut self.rates;
         match kind {
@@ -314,7 +178,7 @@ impl Schedule {
         let round_trip = *options.network_delay.end() * 2
             + *options.commit_delay.end() * 2
             + *options.follower_lag.end() * 2;
-        round_trip * 8 + milliseconds(700)
+        round_trip * 8 + Duration::from_millis(700)
     }
 }
 
@@ -326,31 +190,4 @@ pub(crate) fn pairs_mend_within(options: &SimulationOptions) -> Duration {
 /// The longest tick that the members are restarted with: what the processes are told.
 pub(crate) fn longest_tick_of_pairs(options: &SimulationOptions) -> Duration {
     options.tick
-}
-
-/// The rates with every chance taken out: a pair shows best where nothing else happens.
-fn without_chance(rates: FaultRates) -> FaultRates {
-    FaultRates {
-        late_by: rates.late_by,
-        blocked_for: rates.blocked_for,
-        isolated_for: rates.isolated_for,
-        stalled_for: rates.stalled_for,
-        paused_for: rates.paused_for,
-        partitioned_for: rates.partitioned_for,
-        asleep_for: rates.asleep_for,
-        cut_off_for: rates.cut_off_for,
-        elected_within: rates.elected_within,
-        ..FaultRates::default()
-    }
-}
-
-/// More than this happens only where something spins.
-fn limits() -> Limits {
-    let mut limits = Limits::default();
-    limits.at_one_instant = 200_000;
-    limits.requests_per_second = 5_000;
-    limits.changes = 1_000_000;
-    limits.outstanding = 1_000_000;
-    limits.wall_clock = Duration::from_secs(600);
-    limits
 }

@@ -1,5 +1,6 @@
 //! Several recipes as one: held together, or none of them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -9,6 +10,7 @@ use zookeeper_recipes_suite::{LOCK, RecipeOptions};
 use crate::contender::{Contender, commit, draw_weight, guarded, make};
 use crate::holding::Holding;
 use crate::invariants::errors::Asked;
+use crate::ledger::Ledger;
 use crate::place::BESIDE;
 
 impl Contender<'_> {
@@ -88,12 +90,18 @@ impl Contender<'_> {
                 commit(ledger, &self.who, write, holding.number()).await;
             }
         }
+        let ledgers = holdings.into_iter().map(|(_, ledger)| ledger).collect();
+        self.release_together(holds, ledgers).await;
+    }
+
+    /// Releases the holds in some way; `ledgers` are their ledgers, in the same order.
+    async fn release_together(&mut self, holds: AllHold, ledgers: Vec<&Arc<Ledger>>) {
+        let setting = self.setting;
         let paths: Vec<String> = holds
             .holds()
             .iter()
             .map(|it| it.node_path().to_owned())
             .collect();
-        let ledgers: Vec<_> = holdings.into_iter().map(|(_, ledger)| ledger).collect();
         match self.rng.u8(..3) {
             0 => drop(holds),
             1 => {
