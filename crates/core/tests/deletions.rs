@@ -68,7 +68,8 @@ impl Crowd {
     }
 
     async fn on(simulation: Simulation, ensemble: Arc<dyn Ensemble>, paths: Vec<String>) -> Crowd {
-        let session = Session::open(ensemble, ConnectOptions::new());
+        let options = ConnectOptions::new().tick(Duration::from_secs(2));
+        let session = Session::open(ensemble, options);
         let session = session.await.expect("a session opens");
         let lock = |path| Queue::new(&session, path, First).expect("a good path");
         let locks = paths.into_iter().map(lock).collect();

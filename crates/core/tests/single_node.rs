@@ -274,6 +274,9 @@ async fn release_whose_answer_was_lost_spares_the_next_holders_znode_at_a_server
     assert!(lost_answers > 50, "{lost_answers} answers were lost");
 }
 
+/// What a guarded write is to.
+const WRITTEN: &str = "/written";
+
 /// The client sends it after a reconnect, in the new session that the server has put it into.
 #[tokio::test(start_paused = true)]
 async fn what_is_sent_late_in_another_session_spares_the_next_holder() {
@@ -288,19 +291,26 @@ async fn what_is_sent_late_in_another_session_spares_the_next_holder() {
         lock(&simulation, "other").await,
     );
     let hold = one.acquire().await.expect("free");
+    let administrator = simulation.administrator();
+    let made = administrator.create(WRITTEN, b"", CreateMode::Persistent);
+    made.expect("an empty tree takes it");
     let process = simulation.process("one");
     // The server expires the session before it goes on, and the client has not given it up.
     let blocked = TIMEOUT + TICK + TICK / 4;
     process.block_sessions(blocked);
     process.partition(TIMEOUT);
-    let mut write = hold.transaction().set_data(PATH, b"late").commit().boxed();
+    let mut write = hold
+        .transaction()
+        .set_data(WRITTEN, b"late")
+        .commit()
+        .boxed();
     assert!((&mut write).now_or_never().is_none(), "it is under way");
     let mut release = hold.release().boxed();
     assert!((&mut release).now_or_never().is_none(), "it is under way");
     let next = other.acquire().await.expect("its turn");
     sleep(TIMEOUT).await;
     assert!(next.is_held(), "{:?}", next.state());
-    let tree = simulation.administrator().tree();
-    let standing = tree.iter().find(|znode| znode.path == PATH);
-    assert!(standing.is_some_and(|znode| znode.data != b"late"));
+    let tree = administrator.tree();
+    let written = tree.iter().find(|znode| znode.path == WRITTEN);
+    assert!(written.is_some_and(|znode| znode.data != b"late"));
 }

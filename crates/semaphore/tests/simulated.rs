@@ -40,9 +40,6 @@ async fn lowered_number_counts(
     assert_eq!(unclaimed, 0);
     let late = Fault::new(FaultKind::RequestLate(SECOND)).of_process("waiting");
     simulation.faults().inject(late.on(slow).nth(nth));
-    let waiting = simulated_session(&simulation, "waiting").await;
-    let options = SemaphoreOptions::new().strategy(strategy);
-    let waiter = Semaphore::with_options(&waiting, PATH, 5, options).expect("a good path");
     let acquiring = tokio::spawn(async move { waiter.acquire_many(2).await });
     while simulation.faults().waiting() > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
