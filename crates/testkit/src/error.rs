@@ -81,14 +81,14 @@ pub enum Error {
         members: String,
     },
 
-    /// The server has been stopped or killed, and what was asked needs a running one.
+    /// The server is stopped or killed, and the request needs a running server.
     #[error("the ZooKeeper server on port {port} is not running")]
     NotRunning {
         /// The port it served clients on.
         port: u16,
     },
 
-    /// The server runs, and what was asked needs one that has been stopped or killed.
+    /// The server runs, and the request needs a stopped or killed server.
     #[error("the ZooKeeper server on port {port} is running")]
     Running {
         /// The port it serves clients on.
@@ -146,7 +146,7 @@ pub enum Error {
     /// An answer that no ZooKeeper server gives.
     #[error("unexpected answer to {question}: {answer:?}")]
     Malformed {
-        /// What was asked.
+        /// The question.
         question: &'static str,
         /// What came back, or the part of it that made no sense.
         answer: String,

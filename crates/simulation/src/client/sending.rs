@@ -40,7 +40,7 @@ impl World {
                 return;
             }
             match client.pending.pop_front() {
-                // Looked at only now: what was asked for before it may be about to set a watch.
+                // Looked at only now: an earlier request may be about to set a watch.
                 Some((Request::RemoveWatch { path, kind }, _)) => self.unwatch(id, path, kind),
                 Some((request, responder)) => self.transmit(id, request, Some(responder)),
                 None => break,

@@ -52,7 +52,7 @@ impl World {
             Err(failure) => format!("{}: {failure:?}", in_flight.request.text()),
         });
         if result == Err(Failure::SessionExpired) {
-            // The client ends the session before it fails what was in flight.
+            // The client ends the session before it fails the requests in flight.
             if let Some(client) = self.clients.get_mut(&id) {
                 client.in_flight.push_front(in_flight);
             }

@@ -66,7 +66,7 @@ pub(crate) struct Client {
     pub(crate) process: ProcessId,
     pub(super) identities: Vec<AuthId>,
     pub(crate) session: i64,
-    /// What was negotiated last.
+    /// The timeout that was negotiated last.
     pub(crate) timeout: Duration,
     pub(super) state: ConnectionState,
     pub(super) states: watch::Sender<ConnectionState>,

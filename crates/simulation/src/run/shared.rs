@@ -65,7 +65,7 @@ impl Shared {
     }
 }
 
-/// Lets go of the lock, then does what was left to do.
+/// Unlocks the world, then does the work that was left.
 fn finish(mut world: MutexGuard<'_, World>) {
     let effects = std::mem::take(&mut world.kernel().effects);
     drop(world);

@@ -37,7 +37,7 @@ impl Scope {
         !for_nobody
     }
 
-    /// What was created, at its path below the chroot.
+    /// The created znode, at its path below the chroot.
     pub(super) fn client_path(&self, created: Created) -> Created {
         match created.path.strip_prefix(&self.chroot) {
             Some(path) if !self.chroot.is_empty() => Created {

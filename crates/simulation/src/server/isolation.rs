@@ -175,8 +175,8 @@ impl Servers {
         );
     }
 
-    /// From here on what the isolated leader knows and what the others know are two things. Of
-    /// what was proposed and not committed some may have reached them.
+    /// From here on the isolated leader and the others know different things. Some proposals that
+    /// were not committed may have reached the others.
     fn depose(&mut self) {
         let (committed, end) = (self.committed, self.log_end());
         let kept = self.kernel.rng.u64(committed..=end);

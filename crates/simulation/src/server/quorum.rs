@@ -119,8 +119,8 @@ impl Servers {
         }
     }
 
-    /// The leader falls; after a while `server` leads, and has all the others. What was proposed
-    /// is kept, what was not is gone.
+    /// The leader falls. After a while `server` leads all the others. Proposals are kept; requests
+    /// that were not proposed are gone.
     pub(crate) fn elect(&mut self, server: usize, duration: Duration) {
         self.kernel
             .trace_fault(|| format!("the leader falls; server {server} will lead in {duration:?}"));

@@ -21,7 +21,7 @@ impl Servers {
         };
         if arriving.lose_reply {
             connection.down_broken = true;
-            // What was answered before still arrives.
+            // Answers that were sent before still arrive.
             let at = connection
                 .last_down
                 .max(self.kernel.now + Duration::from_millis(1));

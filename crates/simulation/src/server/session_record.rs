@@ -4,7 +4,7 @@ use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub(crate) struct SessionRecord {
-    /// What was negotiated last.
+    /// The timeout that was negotiated last.
     pub(crate) timeout: Duration,
     pub(crate) expires: Duration,
     /// The server through which it came last.

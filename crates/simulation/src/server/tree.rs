@@ -120,7 +120,7 @@ impl Edit {
     }
 }
 
-/// What of an edit there is to tell those who watch.
+/// The event that an edit is to the watchers of a znode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trigger {
     Created,
@@ -131,7 +131,7 @@ pub(crate) enum Trigger {
 /// What came of an edit.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
-    /// What there is to tell those who watch.
+    /// The event for the watchers.
     pub(crate) trigger: Option<Trigger>,
     /// The znode's metadata, where a reply carries it.
     pub(crate) stat: Option<Stat>,

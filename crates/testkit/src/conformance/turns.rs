@@ -77,8 +77,8 @@ impl Conformance<'_> {
         drop(entered);
         let mut newest = None;
         for group in groups {
-            // Where so many hold at a time, one goes and one comes: the one that came last goes,
-            // since whoever watches too few watches those that came first.
+            // If several hold at a time, one goes and one comes. The last to come goes: a waiter
+            // that watches too few contenders watches the first ones.
             let staying = self.holders.map_or(0, |_| holding.len() - 1);
             for hold in holding.split_off(staying) {
                 hold.release().await.map_err(text)?;

@@ -23,7 +23,7 @@ pub struct Monitor {
     pub znodes: u64,
     /// Ephemeral znodes in the whole tree.
     pub ephemerals: u64,
-    /// Open connections, the one that asked included.
+    /// Open connections, including the connection of this request.
     pub connections: u64,
     /// Requests received and not yet answered.
     pub outstanding_requests: u64,

@@ -127,8 +127,8 @@ impl Proxy {
 
     /// Stops all data until [`thaw`](Self::thaw), on open connections and on new ones.
     ///
-    /// The end of a connection does not pass either. The proxy passes on at the thaw what was sent
-    /// meanwhile.
+    /// The end of a connection does not pass either. At the thaw the proxy passes on the
+    /// bytes that were sent meanwhile.
     pub fn freeze(&self) {
         self.shared.state().freeze(Frozen::BOTH);
     }
