@@ -12,9 +12,9 @@
 //! Each recipe is a [`Recipe`] and returns the same [`Hold`].
 //!
 //! ```
+//! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
 //! use std::borrow::Cow;
 //! use zookeeper_recipes_core::{InvalidInput, Queue, QueueView, Rule, Session, Verdict};
-//! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
 //! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //!
 //! /// Three at a time, first come, first served.

@@ -10,7 +10,7 @@
 //! the work before another candidate can lead, and campaigns again.
 //!
 //! ```
-//! # use zookeeper_recipes_core::ConnectOptions;
+//! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
 //! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //! use std::time::Duration;
 //!
@@ -30,7 +30,7 @@
 //! # let connect_string = "zk1:2181,zk2:2181";
 //! # let until_told_to_end = || tokio::time::sleep(Duration::from_millis(50));
 //! # let simulation = Simulation::new(SimulationOptions::default());
-//! # let simulated = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+//! # let simulated = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
 //! # let session = if true { simulated } else {
 //! let session = Session::connect(&connect_string).await?;
 //! # session };

@@ -36,14 +36,14 @@ use crate::stop_work::StopWork;
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions;
+/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
 /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use zookeeper_recipes_election::{LeaderElection, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
 /// let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
 /// assert_eq!(election.leader().await?, None);
 ///
@@ -400,7 +400,7 @@ impl LeaderElection {
     /// Goes on in the new session.
     ///
     /// ```
-    /// # use zookeeper_recipes_core::ConnectOptions;
+    /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
     /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
     /// use futures_util::StreamExt;
     /// use zookeeper_recipes_election::{LeaderElection, Session};
@@ -408,7 +408,7 @@ impl LeaderElection {
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let simulation = Simulation::new(SimulationOptions::default());
-    /// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+    /// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
     /// let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
     /// let mut leaders = election.observe();
     /// assert_eq!(leaders.next().await.transpose()?, Some(None));

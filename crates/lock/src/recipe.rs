@@ -27,7 +27,7 @@ use crate::rule::FirstInQueue;
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions;
+/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
 /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use std::time::Duration;
 /// use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, Session};

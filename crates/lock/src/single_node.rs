@@ -29,7 +29,7 @@ use zookeeper_recipes_core::{
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
 /// let lock = SingleNodeLock::new(&session, "/locks/simple")?;
 /// let hold = lock.acquire().await?;
 /// assert_eq!(hold.node_path(), "/locks/simple");

@@ -15,9 +15,7 @@
 //! # let simulation = Simulation::new(SimulationOptions::default());
 //! # let simulated = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
 //! # let session = if true { simulated } else {
-//! # let session = if true { simulated } else {
 //! let session = Session::connect(connect_string).await?;
-//! # session };
 //! # session };
 //! let lock = ExclusiveLock::new(&session, "/locks/report")?;
 //!

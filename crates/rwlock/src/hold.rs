@@ -62,7 +62,7 @@ impl WriteHold {
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let simulation = Simulation::new(SimulationOptions::default());
-    /// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+    /// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
     /// let lock = RwLock::new(&session, "/locks/catalogue")?;
     /// let writing = lock.write().acquire().await?;
     /// let token = writing.fencing_token();

@@ -35,7 +35,7 @@ use crate::rule::{NoWriterBefore, NobodyBefore};
 /// # Example
 ///
 /// ```
-/// # use zookeeper_recipes_core::ConnectOptions;
+/// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
 /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use std::time::Duration;
 /// use zookeeper_recipes_rwlock::{RwLock, RwLockOptions, Session};
@@ -133,7 +133,7 @@ impl RwLock {
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
 /// let reader: ReadLock = RwLock::new(&session, "/locks/catalogue")?.read().clone();
 /// let (one, another) = (reader.acquire().await?, reader.acquire().await?);
 /// assert!(one.is_held() && another.is_held());
@@ -297,7 +297,7 @@ delegate_recipe!(ReadLock, queue);
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
 /// let lock = RwLock::new(&session, "/locks/catalogue")?;
 /// let writing: WriteHold = lock.write().acquire().await?;
 /// writing.release().await?;

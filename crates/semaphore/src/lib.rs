@@ -16,11 +16,9 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let connect_string = "zk1:2181,zk2:2181";
 //! # let simulation = Simulation::new(SimulationOptions::default());
-//! # let simulated = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
-//! # let session = if true { simulated } else {
+//! # let simulated = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
 //! # let session = if true { simulated } else {
 //! let session = Session::connect(connect_string).await?;
-//! # session };
 //! # session };
 //! let semaphore = Semaphore::new(&session, "/limits/exports", 5)?;
 //!

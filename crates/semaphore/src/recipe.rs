@@ -46,7 +46,7 @@ use crate::rule::{WithinPermits, weight, weight_of};
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
 /// let semaphore = Semaphore::new(&session, "/limits/exports", 5)?;
 /// let hold = semaphore.acquire().await?;
 /// hold.release().await?;
@@ -430,7 +430,7 @@ delegate_recipe!(Semaphore, one);
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let simulation = Simulation::new(SimulationOptions::default());
-/// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+/// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
 /// let semaphore = Semaphore::new(&session, "/limits/exports", 5)?;
 /// let large = semaphore.permits(3)?;
 /// let hold = large.acquire().await?;
