@@ -332,7 +332,7 @@ async fn resize_down_revokes_nobody_and_lets_nobody_in_until_it_fits() -> Fallib
     until_last_watches(&server, &holding, 1).await;
     assert!(!fits.is_finished());
     large.release().await?;
-    let fits = in_time("the one that fits", fits).await??;
+    let fits = in_time("the waiter that fits", fits).await??;
     assert_eq!(holding.unclaimed().await?, 1);
     assert!(holding.acquire_many(4).await.is_err());
     fits.release().await?;

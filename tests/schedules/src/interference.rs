@@ -106,7 +106,7 @@ fn delete(administrator: &Administrator, setting: &Setting, path: &str) {
 
 fn write(administrator: &Administrator, setting: &Setting, path: &str) {
     setting.ledger.remark(format!("somebody writes to {path}"));
-    // Whoever marks keeps others from it.
+    // A contender that marks its release lets no other write.
     let _ = administrator.set_data_as_anyone(path, b"somebody was here");
 }
 

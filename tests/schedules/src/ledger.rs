@@ -228,7 +228,7 @@ impl Ledger {
         observers::mistaken(&self.state().observers, self.simulation.now(), patience)
     }
 
-    /// The sessions of those who observe.
+    /// The sessions of the observers.
     pub(crate) fn observers(&self) -> Vec<String> {
         self.state().observers.names()
     }

@@ -46,7 +46,7 @@ pub(crate) struct Interference {
     pub(crate) contends: bool,
 }
 
-/// How many there are beside those who contend in every run.
+/// The numbers of contenders and holds beside the usual contenders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Crowd {
     /// How many tasks of a process wait for the recipe under test.

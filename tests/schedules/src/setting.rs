@@ -1,4 +1,4 @@
-//! What those who take part in a run know of it.
+//! What the participants of a run know of it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -69,7 +69,7 @@ impl Attachment for Granted {
     }
 
     fn ended(&self) {
-        // Dropped after the locks are free, because each of them keeps the session.
+        // Dropped after the locks are free, because each drop wakes the views of a hold.
         let grants = std::mem::take(&mut lock(&self.grants).by_number);
         let unset = std::mem::take(&mut *lock(&self.unset));
         drop((grants, unset));
