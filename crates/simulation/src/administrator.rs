@@ -175,7 +175,9 @@ impl Administrator {
         })
     }
 
-    /// Sets the counter behind the sequence numbers of a znode's children, on every server.
+    /// Sets the counter behind the sequence numbers of a znode's children.
+    ///
+    /// The change is an entry of the log: a server that lags applies it later.
     ///
     /// # Errors
     ///

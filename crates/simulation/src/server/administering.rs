@@ -48,30 +48,32 @@ impl Servers {
     /// Replaces an access control list, and tells the earlier one.
     pub(crate) fn set_acl(&mut self, path: &str, acl: &[Acl]) -> Result<Vec<Acl>, Refusal> {
         let earlier = self.tree.get(path).ok_or(Refusal::NoNode)?.acl.clone();
-        let edit = Edit::SetAcl {
+        self.edit(Edit::SetAcl {
             path: path.to_owned(),
             acl: acl.to_vec(),
-        };
+        });
+        Ok(earlier)
+    }
+
+    /// Sets the counter behind the sequence numbers of a znode's children. Each server applies it
+    /// in the order of the log: a follower that lags counts on from it too.
+    pub(crate) fn set_create_counter(&mut self, path: &str, creates: i32) -> Result<(), Refusal> {
+        self.tree.get(path).ok_or(Refusal::NoNode)?;
+        self.outstanding.remove(path);
+        self.edit(Edit::SetCreates {
+            path: path.to_owned(),
+            creates,
+        });
+        Ok(())
+    }
+
+    fn edit(&mut self, edit: Edit) {
         let body = Body::Write {
             edits: vec![edit],
             several: false,
         };
         self.propose(0, None, body);
         self.commit_all();
-        Ok(earlier)
-    }
-
-    /// Sets the counter behind the sequence numbers of a znode's children, on every server.
-    pub(crate) fn set_create_counter(&mut self, path: &str, creates: i32) -> Result<(), Refusal> {
-        self.commit_all();
-        self.outstanding.remove(path);
-        self.tree.get_mut(path).ok_or(Refusal::NoNode)?.creates = creates;
-        for member in &mut self.members {
-            if let Some(node) = member.tree.get_mut(path) {
-                node.creates = creates;
-            }
-        }
-        Ok(())
     }
 
     /// Commits all that has been proposed.

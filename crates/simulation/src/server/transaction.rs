@@ -63,6 +63,7 @@ fn edit_text(edit: &Edit) -> String {
         Edit::Create { path, .. } => format!("created {path}"),
         Edit::Delete { path } => format!("deleted {path}"),
         Edit::SetAcl { path, .. } => format!("set the ACL of {path}"),
+        Edit::SetCreates { path, creates } => format!("set the counter of {path} to {creates}"),
         Edit::SetData { path, version, .. } => format!("set {path} (version {version})"),
     }
 }

@@ -105,6 +105,10 @@ pub(crate) enum Edit {
         path: String,
         acl: Vec<Acl>,
     },
+    SetCreates {
+        path: String,
+        creates: i32,
+    },
 }
 
 impl Edit {
@@ -115,7 +119,8 @@ impl Edit {
             Edit::Create { path, .. }
             | Edit::Delete { path }
             | Edit::SetData { path, .. }
-            | Edit::SetAcl { path, .. } => Some(path),
+            | Edit::SetAcl { path, .. }
+            | Edit::SetCreates { path, .. } => Some(path),
         }
     }
 }
@@ -171,10 +176,6 @@ impl Tree {
         self.nodes.get(path)
     }
 
-    pub(crate) fn get_mut(&mut self, path: &str) -> Option<&mut Znode> {
-        self.nodes.get_mut(path)
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &Znode)> {
         self.nodes.iter()
     }
@@ -219,6 +220,12 @@ impl Tree {
                 if let Some(node) = self.nodes.get_mut(path) {
                     node.acl.clone_from(acl);
                     node.aversion += 1;
+                }
+                Applied::default()
+            }
+            Edit::SetCreates { path, creates } => {
+                if let Some(node) = self.nodes.get_mut(path) {
+                    node.creates = *creates;
                 }
                 Applied::default()
             }

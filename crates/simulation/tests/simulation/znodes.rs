@@ -1,6 +1,8 @@
 //! Znodes are created, read, changed and deleted as on a server.
 
-use crate::support::{connect, create, everyone, milliseconds, one_server, refusal, seconds};
+use crate::support::{
+    connect, connect_to, create, everyone, is_unknown, milliseconds, one_server, refusal, seconds,
+};
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Operation, Permission};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
@@ -148,6 +150,36 @@ async fn in_sequence_wrap_past_the_last_number_while_creates_are_outstanding() {
     assert_eq!(first.await.unwrap().path, "/q/a-2147483647");
     assert_eq!(second.await.unwrap().path, "/q/b--2147483648");
     assert_eq!(create(&*session, "/q/c-", mode).await, "/q/c-2147483647");
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_sequence_keep_a_count_that_was_set_when_a_follower_leads_and_is_deposed() {
+    for seed in 0..10 {
+        let simulation = Simulation::new(SimulationOptions {
+            seed,
+            servers: 3,
+            commit_delay: milliseconds(100)..=milliseconds(100),
+            ..Default::default()
+        });
+        let administrator = simulation.administrator();
+        administrator
+            .create("/q", b"", CreateMode::Persistent)
+            .unwrap();
+        administrator.set_create_counter("/q", i32::MAX).unwrap();
+        simulation.faults().elect(1, seconds(2));
+        tokio::time::sleep(seconds(4)).await;
+        let session = connect_to(&simulation, "a", 1).await;
+        let acl = everyone();
+        let uncommitted = session.create("/n", b"", CreateMode::Persistent, &acl);
+        tokio::time::sleep(milliseconds(50)).await;
+        simulation.faults().isolate_leader(seconds(30));
+        assert!(is_unknown(&uncommitted.await));
+        tokio::time::sleep(seconds(30)).await;
+        assert_ne!(simulation.administrator().leader(), 1);
+        let mode = CreateMode::PersistentSequential;
+        let later = connect(&simulation, "b").await;
+        assert_eq!(create(&*later, "/q/n-", mode).await, "/q/n-2147483647");
+    }
 }
 
 #[tokio::test(start_paused = true)]
