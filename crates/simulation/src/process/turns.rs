@@ -22,10 +22,13 @@ pub(crate) enum Kind {
 /// What sessions do in the background goes on one task at a time.
 ///
 /// The runtime wakes the tasks that wait for one event in an order that no seed gives again. So a
-/// task that is woken waits for its turn, and the seed says whose turn it is.
+/// task that is woken waits for its turn, and the seed says whose turn it is. The turn is drawn once
+/// all that were woken together wait for theirs.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     last: TaskId,
+    /// Whether a task has been woken since [`Turns::settles`] was last asked.
+    is_unsettled: bool,
     /// Those that have been woken since the last draw.
     woken: Vec<(TaskId, Waker)>,
     /// Those that have been drawn, the last of them first.
@@ -40,6 +43,12 @@ impl Turns {
     pub(crate) fn begin_task(&mut self) -> TaskId {
         self.last += 1;
         self.last
+    }
+
+    /// Whether tasks have been woken since the last call: others may have been woken with them, and
+    /// have to be let in before a turn is drawn.
+    pub(crate) fn settles(&mut self) -> bool {
+        std::mem::take(&mut self.is_unsettled)
     }
 
     /// The task whose turn it is, to be woken.
@@ -63,6 +72,7 @@ impl Turns {
         }
         if self.waiting.insert(task) {
             self.woken.push((task, waker.clone()));
+            self.is_unsettled = true;
         }
         false
     }

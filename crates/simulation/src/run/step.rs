@@ -9,7 +9,7 @@ use crate::wire::network::Delivery;
 
 /// What came of a step.
 pub(super) enum Step {
-    /// Something has happened that a task could notice.
+    /// Something has happened that a task could notice, or tasks are being woken.
     Noticed,
     /// There is nothing to do before this time, if ever.
     Wait(Option<Duration>),
@@ -26,6 +26,9 @@ enum Next {
 impl World {
     /// Does what is due, up to the first thing that a task could notice.
     pub(super) fn step(&mut self) -> Step {
+        if self.turns.settles() {
+            return Step::Noticed;
+        }
         if let Some(waker) = self.turns.draw(&mut self.servers.kernel.rng) {
             self.kernel().effect(move || waker.wake());
             return Step::Noticed;

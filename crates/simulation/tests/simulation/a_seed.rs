@@ -1,6 +1,10 @@
 //! A seed gives the same trace again, and the real clock needs none.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use crate::support::{connect, create, everyone, milliseconds, one_server, seconds, three_servers};
+use tokio::sync::{Notify, watch};
 use zookeeper_recipes_core::ensemble::{CreateMode, Event};
 use zookeeper_recipes_simulation::{FaultRates, Simulation, SimulationOptions};
 
@@ -50,13 +54,17 @@ async fn run(seed: u64) -> String {
     simulation.trace().to_string()
 }
 
-fn replay(seed: u64) -> String {
+fn on_a_paused_clock<T>(run: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
         .build()
         .unwrap();
-    runtime.block_on(run(seed))
+    runtime.block_on(run)
+}
+
+fn replay(seed: u64) -> String {
+    on_a_paused_clock(run(seed))
 }
 
 #[test]
@@ -67,6 +75,49 @@ fn gives_the_same_trace_again_and_another_seed_another() {
         assert_eq!(first, replay(seed), "seed {seed}");
         assert_ne!(first, replay(seed + 1000));
     }
+}
+
+/// Three tasks of a process wait for one value, and send a request when it comes. The first has been
+/// woken before, and puts the process to sleep.
+async fn run_tasks_that_are_woken_together() -> String {
+    let simulation = Simulation::new(SimulationOptions {
+        trace_limit: usize::MAX,
+        ..Default::default()
+    });
+    let session = connect(&simulation, "a").await;
+    let ensemble = simulation.ensemble("a");
+    let (value, awaited) = watch::channel(0);
+    let early = Arc::new(Notify::new());
+    for path in ["/1", "/2", "/3"] {
+        let (session, process) = (session.clone(), simulation.process("a"));
+        let (mut awaited, early) = (awaited.clone(), early.clone());
+        tokio::spawn(ensemble.task(Box::pin(async move {
+            if path == "/1" {
+                tokio::select! {
+                    biased;
+                    () = early.notified() => {}
+                    _ = awaited.changed() => {}
+                }
+                process.sleep(seconds(1));
+            } else {
+                awaited.changed().await.unwrap();
+            }
+            session.sync(path).await.unwrap();
+        })));
+    }
+    tokio::time::sleep(seconds(1)).await;
+    early.notify_one();
+    tokio::spawn(async move { value.send_replace(1) });
+    tokio::time::sleep(seconds(5)).await;
+    simulation.trace().to_string()
+}
+
+#[test]
+fn gives_the_same_trace_however_the_runtime_wakes_the_tasks() {
+    let traces: BTreeSet<_> = (0..50)
+        .map(|_| on_a_paused_clock(run_tasks_that_are_woken_together()))
+        .collect();
+    assert_eq!(traces.len(), 1, "{traces:#?}");
 }
 
 #[tokio::test]
