@@ -6,10 +6,11 @@
 //!
 //! # One idea
 //!
-//! A contender is an ephemeral sequential znode. A recipe is a [`Rule`]: a pure function from the
-//! ordered contenders to a verdict, "hold" or "wait on these". The [`Queue`] does the rest for
-//! every recipe: it enters, recovers from a lost reply, waits, gives up, holds, loses and releases.
-//! Each recipe is a [`Recipe`] and returns the same [`Hold`].
+//! A contender is an ephemeral sequential znode. A recipe is a [`Queue`] with a [`Rule`]. The rule
+//! is a pure function from the ordered contenders to a verdict, "hold" or "wait on these". The queue
+//! does the rest for every recipe: it enters, recovers from a lost reply, waits, gives up, holds,
+//! loses and releases. Each recipe implements the trait [`Recipe`] and returns the same [`Hold`],
+//! whose page says what a hold promises, and what it does not.
 //!
 //! ```
 //! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
@@ -30,7 +31,7 @@
 //!         Ok(match view.place() {
 //!             0..3 => Verdict::Hold,
 //!             // Any of the three contenders before it may leave first.
-//!             me => Verdict::Wait { on: (me - 3..me).collect() },
+//!             me => Verdict::wait_on_any(me - 3..me),
 //!         })
 //!     }
 //! }
@@ -54,10 +55,6 @@
 //! # Three kinds of errors
 //!
 //! An attempt failed, the session is over, or the outcome is unknown. See [`Error`].
-//!
-//! # What a hold promises
-//!
-//! [`Hold`] says what a hold promises, and what it does not.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -15,8 +15,11 @@ use crate::invalid_input::InvalidInput;
 ///
 /// * A rule decides by the view alone.
 /// * A rule is monotone: if contenders before this one leave, "hold" never becomes "wait".
-/// * A rule waits on enough: if some contenders before this one must leave before it holds, the
-///   rule waits on at least one of them.
+/// * A rule waits on enough: as long as all contenders that it waits on stay, it does not hold.
+///
+/// `Laws` of `zookeeper-recipes-testkit` checks these laws, and who holds together, on every short
+/// queue. `Conformance` there checks a recipe on a real server. A test of a queue that needs no
+/// server runs on `zookeeper-recipes-simulation`.
 ///
 /// ```
 /// use std::borrow::Cow;
@@ -42,13 +45,15 @@ use crate::invalid_input::InvalidInput;
 pub trait Rule: fmt::Debug + Send + Sync {
     /// The kind of contender that this rule creates.
     ///
-    /// It stands in the znode's name before the number. It may be any text without a slash. By
-    /// custom it ends with a hyphen.
+    /// It stands in the znode's name before the number. It may be any text without a slash and
+    /// without the control characters that a path may not have. By custom it ends with a hyphen.
     fn label(&self) -> Cow<'_, str>;
 
     /// True if a contender with this label belongs to the queue.
     ///
-    /// By default true for the rule's own label.
+    /// By default true for the rule's own label. If contenders of several rules queue together, such
+    /// as readers and writers, each of these rules counts all their labels. One
+    /// [`Queue::by`](crate::Queue::by) makes the queue of another rule on the same path.
     fn counts(&self, label: &str) -> bool {
         label == self.label()
     }
@@ -87,13 +92,54 @@ pub trait Rule: fmt::Debug + Send + Sync {
     }
 
     /// The data of the directory that the first contender creates.
+    ///
+    /// By default none. A container is deleted some time after its last contender has left, and the
+    /// next one starts with this data again. If an operator may set the data, let the directory be
+    /// [persistent](crate::Directories::Persistent).
     fn directory_data(&self) -> Vec<u8> {
         Vec::new()
     }
 
     /// True if the directory's data is part of the rule.
     ///
-    /// Then each decision reads it, and each waiter watches it.
+    /// Then each decision reads it, and each waiter watches it. A change of the data wakes the
+    /// waiters. It takes no hold away.
+    ///
+    /// By default false.
+    ///
+    /// ```
+    /// use std::borrow::Cow;
+    /// use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
+    ///
+    /// /// As many at a time as the directory's data says, at first three.
+    /// #[derive(Debug)]
+    /// struct Seats;
+    ///
+    /// impl Rule for Seats {
+    ///     fn label(&self) -> Cow<'_, str> {
+    ///         "seat-".into()
+    ///     }
+    ///
+    ///     fn directory_data(&self) -> Vec<u8> {
+    ///         b"3".to_vec()
+    ///     }
+    ///
+    ///     fn reads_directory(&self) -> bool {
+    ///         true
+    ///     }
+    ///
+    ///     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+    ///         let data = String::from_utf8_lossy(view.directory_data().unwrap_or(b"3"));
+    ///         let no_number = |_| InvalidInput::new("the number of seats", &*data, "is no number");
+    ///         let seats: usize = data.parse().map_err(no_number)?;
+    ///         let me = view.place();
+    ///         Ok(match me < seats {
+    ///             true => Verdict::Hold,
+    ///             false => Verdict::wait_on_any(me - seats..me),
+    ///         })
+    ///     }
+    /// }
+    /// ```
     fn reads_directory(&self) -> bool {
         false
     }
@@ -161,8 +207,17 @@ pub enum Verdict {
 
 impl Verdict {
     /// Waits until this one contender leaves.
+    ///
+    /// If several contenders are in the way, wait on the last of them. The rule then decides once.
     pub fn wait_on(place: usize) -> Verdict {
-        Verdict::Wait { on: vec![place] }
+        Verdict::wait_on_any([place])
+    }
+
+    /// Waits until any of these contenders leaves.
+    pub fn wait_on_any(places: impl IntoIterator<Item = usize>) -> Verdict {
+        Verdict::Wait {
+            on: places.into_iter().collect(),
+        }
     }
 }
 

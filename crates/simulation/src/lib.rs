@@ -1,9 +1,9 @@
 //! A ZooKeeper ensemble in memory, for tests: deterministic under a seed, with every fault of a
 //! real one.
 //!
-//! A [`Simulation`] needs no server, no Java and no network, and starts at once. It implements the
-//! seam of `zookeeper-recipes-core` ([`Ensemble`](zookeeper_recipes_core::Ensemble)), so that
-//! recipes and code that uses them run on it unchanged. It keeps nothing on disk.
+//! A [`Simulation`] needs no server, no Java and no network, and starts at once. It implements
+//! [`Ensemble`](zookeeper_recipes_core::Ensemble), the trait by which `zookeeper-recipes-core`
+//! reaches an ensemble. So recipes, and code that uses them, run on it unchanged. It keeps nothing on disk.
 //!
 //! # In a unit test
 //!

@@ -1,12 +1,15 @@
 //! The laws of a rule, checked on every queue up to a length.
 //!
-//! A [`Rule`] is safe and wakes its waiters if it is monotone and waits on enough. Both are laws
-//! about single queues, so that trying all short queues finds a rule that breaks them.
+//! A [`Rule`] loses no wake-up and keeps each hold if it is monotone and waits on enough. Who may
+//! hold together is for [`Laws::holders`] to say: without it, a rule that always holds breaks no
+//! law. All are laws about single queues, so trying all short queues finds a rule that breaks them.
+//!
+//! In a test of a rule that lets two hold:
 //!
 //! ```
 //! use std::borrow::Cow;
 //! use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
-//! use zookeeper_recipes_testkit::laws::Laws;
+//! use zookeeper_recipes_testkit::laws::{BrokenLaw, Laws};
 //!
 //! /// Two at a time.
 //! #[derive(Debug)]
@@ -20,31 +23,71 @@
 //!     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
 //!         Ok(match view.place() {
 //!             0..2 => Verdict::Hold,
-//!             // Not enough: the other of the two may go first.
-//!             me => Verdict::wait_on(me - 2),
+//!             me => Verdict::wait_on_any(me - 2..me),
 //!         })
 //!     }
 //! }
 //!
+//! # /*
+//! #[test]
+//! # */
+//! fn pair_keeps_the_laws() -> Result<(), BrokenLaw> {
+//!     Laws::of(&[&Pair]).holders(&|labels| labels.len() <= 2).check()
+//! }
+//! # pair_keeps_the_laws().unwrap();
+//! ```
+//!
+//! If the rule waits on one of the two only, the check names the shortest queue that shows it:
+//!
+//! ```
+//! # use std::borrow::Cow;
+//! # use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
+//! # use zookeeper_recipes_testkit::laws::Laws;
+//! # #[derive(Debug)]
+//! # struct Pair;
+//! # impl Rule for Pair {
+//! #     fn label(&self) -> Cow<'_, str> {
+//! #         "pair-".into()
+//! #     }
+//! # fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+//! Ok(match view.place() {
+//!     0..2 => Verdict::Hold,
+//!     // Not enough: the other of the two may go first.
+//!     me => Verdict::wait_on(me - 2),
+//! })
+//! # }
+//! # }
+//!
+//! # fn check() {
 //! let broken = Laws::of(&[&Pair]).check().unwrap_err();
 //! assert_eq!(
 //!     broken.to_string(),
 //!     "pair- pair- [pair-]: holds once all but those at [0] have gone, and waits on those alone",
 //! );
+//! # }
+//! # check();
 //! ```
+//!
+//! The laws read no server. [`Conformance`](crate::conformance::Conformance) checks on a real server
+//! what every recipe promises.
 
-use zookeeper_recipes_core::{Contender, Identity, QueueView, Rule, Sequence, Verdict};
+use std::fmt;
+
+use zookeeper_recipes_core::{
+    Contender, Identity, InvalidInput, QueueView, Rule, Sequence, Verdict,
+};
 
 /// How many queues are tried at most.
 const MOST_QUEUES: usize = 5_000;
 
 /// The laws of the rules of one queue.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "nothing is checked before `check`"]
 pub struct Laws<'a> {
     rules: Vec<&'a dyn Rule>,
     others: Vec<String>,
     directory_data: Option<Vec<u8>>,
+    may_hold: &'a dyn Fn(&[&str]) -> bool,
 }
 
 /// A queue on which a rule breaks a law: the labels in order, that of the contender in brackets.
@@ -62,7 +105,16 @@ impl<'a> Laws<'a> {
             rules: rules.to_vec(),
             others: Vec::new(),
             directory_data: None,
+            may_hold: &|_| true,
         }
+    }
+
+    /// The same, and contenders hold together only if `may_hold` allows their labels.
+    ///
+    /// By default any contenders may hold together.
+    pub fn holders(mut self, may_hold: &'a dyn Fn(&[&str]) -> bool) -> Laws<'a> {
+        self.may_hold = may_hold;
+        self
     }
 
     /// The same, beside contenders of other programs with these labels.
@@ -73,20 +125,26 @@ impl<'a> Laws<'a> {
     }
 
     /// The same, in a directory with this data.
+    ///
+    /// By default there is no directory, and the view's data is `None`.
     pub fn directory_data(mut self, data: &[u8]) -> Laws<'a> {
         self.directory_data = Some(data.to_vec());
         self
     }
 
-    /// Checks each place of each queue.
+    /// Checks each place of each queue, up to ten contenders or 5,000 queues of one length.
     ///
-    /// An error of the rule does not break a law: the attempt fails, and its contender leaves.
+    /// With one or two labels the longest queue has ten contenders, with three it has seven. A rule
+    /// for more holders than that is best checked with a lower number.
     ///
     /// # Errors
     ///
     /// The first broken law:
     ///
     /// * each rule counts the contenders of all rules;
+    /// * each rule decides about a queue of one without an error; about another queue, an error
+    ///   breaks no law: the attempt fails, and its contender leaves;
+    /// * those that hold together [may](Self::holders);
     /// * "hold" never becomes "wait" when a contender before goes;
     /// * a waiter waits on contenders before it, and does not hold as long as they all stay;
     /// * a label that [holds alone](Rule::holds_alone) holds with no contender before it.
@@ -99,6 +157,9 @@ impl<'a> Laws<'a> {
                     problem: format!("does not count {label}"),
                 });
             }
+        }
+        for queue in queues(&labels.iter().map(String::as_str).collect::<Vec<_>>()) {
+            self.check_holders(&queue)?;
         }
         let all: Vec<&str> = labels
             .iter()
@@ -117,16 +178,50 @@ impl<'a> Laws<'a> {
         Ok(())
     }
 
+    /// Checks that the contenders of this queue that hold may hold together.
+    fn check_holders(&self, queue: &[Contender]) -> Result<(), BrokenLaw> {
+        let mut holders = Vec::new();
+        for (place, me) in queue.iter().enumerate() {
+            for rule in self.rules.iter().filter(|rule| rule.label() == me.label()) {
+                match self.decide(*rule, &queue[..place], me) {
+                    Ok(Verdict::Hold) => holders.push(me.label()),
+                    Ok(Verdict::Wait { .. }) => {}
+                    Err(_) if place > 0 => {}
+                    Err(error) => {
+                        return Err(BrokenLaw {
+                            queue: format!("[{}]", me.label()),
+                            problem: format!("decides nothing: {error}"),
+                        });
+                    }
+                }
+            }
+        }
+        if (self.may_hold)(&holders) {
+            return Ok(());
+        }
+        let labels: Vec<&str> = queue.iter().map(Contender::label).collect();
+        Err(BrokenLaw {
+            queue: labels.join(" "),
+            problem: format!("{} hold together", holders.join(" ")),
+        })
+    }
+
+    fn decide(
+        &self,
+        rule: &dyn Rule,
+        before: &[Contender],
+        me: &Contender,
+    ) -> Result<Verdict, InvalidInput> {
+        rule.decide(&QueueView::new(before, me, self.directory_data.as_deref()))
+    }
+
     fn check_place(
         &self,
         rule: &dyn Rule,
         before: &[Contender],
         me: &Contender,
     ) -> Result<(), BrokenLaw> {
-        let decide = |before: &[Contender]| {
-            let view = QueueView::new(before, me, self.directory_data.as_deref());
-            rule.decide(&view).ok()
-        };
+        let decide = |before: &[Contender]| self.decide(rule, before, me).ok();
         let broken = |problem: String| {
             let labels: Vec<&str> = before.iter().map(Contender::label).collect();
             let queue = format!("{} [{}]", labels.join(" "), me.label());
@@ -167,9 +262,21 @@ impl<'a> Laws<'a> {
     }
 }
 
+impl fmt::Debug for Laws<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Laws")
+            .field("rules", &self.rules)
+            .field("others", &self.others)
+            .field("directory_data", &self.directory_data)
+            .finish_non_exhaustive()
+    }
+}
+
 /// All queues of contenders with these labels, shortest first.
 ///
-/// Leaves out a length that has too many queues, and every longer one.
+/// The longest have ten contenders. Leaves out a length that has more than 5,000 queues, and every
+/// longer one.
 ///
 /// ```
 /// use zookeeper_recipes_testkit::laws::queues;

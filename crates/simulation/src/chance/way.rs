@@ -1,6 +1,6 @@
-//! Which way a cut goes.
+//! The direction of a cut.
 
-/// Which way a cut goes: what is cut off can no longer be told of, no longer tell, or neither.
+/// The direction in which a cut lets nothing pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Nothing passes.
