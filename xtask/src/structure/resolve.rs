@@ -3,9 +3,6 @@
 use super::modules::Modules;
 use super::source::Meaning;
 
-/// Imports that lead in a circle end here.
-const MOST_IMPORTS: usize = 32;
-
 /// What a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
@@ -22,27 +19,56 @@ enum Missing {
     InAnotherCrate,
 }
 
+/// A name that is being looked up, and the look-ups that need it. Imports that lead in a circle
+/// need a name that is being looked up already.
+#[derive(Clone, Copy)]
+struct LookUp<'l> {
+    module: usize,
+    name: &'l str,
+    goes_on: bool,
+    needed_by: Option<&'l LookUp<'l>>,
+}
+
+impl LookUp<'_> {
+    fn leads_in_a_circle(&self) -> bool {
+        let key = |it: &LookUp<'_>| (it.module, it.name.to_owned(), it.goes_on);
+        let mut outer = self.needed_by;
+        while let Some(look_up) = outer {
+            if key(look_up) == key(self) {
+                return true;
+            }
+            outer = look_up.needed_by;
+        }
+        false
+    }
+}
+
 impl Modules {
     /// The file that defines what a path, taken in a module, leads to.
     ///
     /// `None` if the path leads to a module, or out of the crate.
     pub(crate) fn defining_file(&self, module: usize, path: &[String]) -> Option<usize> {
-        match self.resolve(module, path, 0) {
+        match self.resolve(module, path, None) {
             Ok(Found::InFile(file)) => Some(file),
             _ => None,
         }
     }
 
-    fn resolve(&self, module: usize, path: &[String], imports: usize) -> Result<Found, Missing> {
+    fn resolve(
+        &self,
+        module: usize,
+        path: &[String],
+        needed_by: Option<&LookUp<'_>>,
+    ) -> Result<Found, Missing> {
         let Some((first, rest)) = path.split_first() else {
             return Ok(Found::Module(module));
         };
         match first.as_str() {
-            "crate" => self.walk(0, rest, imports),
-            "self" => self.walk(module, rest, imports),
-            "super" => self.walk(module, path, imports),
-            _ => match self.look_up(module, first, !rest.is_empty(), imports)? {
-                Found::Module(inside) => self.walk(inside, rest, imports),
+            "crate" => self.walk(0, rest, needed_by),
+            "self" => self.walk(module, rest, needed_by),
+            "super" => self.walk(module, path, needed_by),
+            _ => match self.look_up(module, first, !rest.is_empty(), needed_by)? {
+                Found::Module(inside) => self.walk(inside, rest, needed_by),
                 found => Ok(found),
             },
         }
@@ -50,16 +76,21 @@ impl Modules {
 
     /// Follows a path that begins inside a module. A name that no module of the crate has is taken
     /// for the work of a macro in the last module of the path.
-    fn walk(&self, module: usize, path: &[String], imports: usize) -> Result<Found, Missing> {
+    fn walk(
+        &self,
+        module: usize,
+        path: &[String],
+        needed_by: Option<&LookUp<'_>>,
+    ) -> Result<Found, Missing> {
         let Some((first, rest)) = path.split_first() else {
             return Ok(Found::Module(module));
         };
         if first == "super" {
             let parent = self.modules[module].parent.ok_or(Missing::Unknown)?;
-            return self.walk(parent, rest, imports);
+            return self.walk(parent, rest, needed_by);
         }
-        match self.look_up(module, first, !rest.is_empty(), imports) {
-            Ok(Found::Module(inside)) => self.walk(inside, rest, imports),
+        match self.look_up(module, first, !rest.is_empty(), needed_by) {
+            Ok(Found::Module(inside)) => self.walk(inside, rest, needed_by),
             Ok(found) => Ok(found),
             Err(Missing::Unknown) => Ok(Found::InFile(self.modules[module].file)),
             Err(Missing::InAnotherCrate) => Err(Missing::InAnotherCrate),
@@ -73,9 +104,15 @@ impl Modules {
         module: usize,
         name: &str,
         goes_on: bool,
-        imports: usize,
+        needed_by: Option<&LookUp<'_>>,
     ) -> Result<Found, Missing> {
-        if imports > MOST_IMPORTS {
+        let this = LookUp {
+            module,
+            name,
+            goes_on,
+            needed_by,
+        };
+        if this.leads_in_a_circle() {
             return Err(Missing::InAnotherCrate);
         }
         let here = &self.modules[module];
@@ -88,7 +125,7 @@ impl Modules {
         for (_, meaning) in here.names.iter().filter(|(meant, _)| meant == name) {
             let found = match meaning {
                 Meaning::Defined => Ok(Found::InFile(here.file)),
-                Meaning::Imported(path) => self.resolve(module, path, imports + 1),
+                Meaning::Imported(path) => self.resolve(module, path, Some(&this)),
             };
             match found {
                 Ok(found) => return Ok(found),
@@ -98,25 +135,19 @@ impl Modules {
         if let Some(child) = child {
             return Ok(child);
         }
-        match self.look_up_in_globs(module, name, goes_on, imports) {
+        match self.look_up_in_globs(&this) {
             Err(Missing::Unknown) => Err(missing),
             found => found,
         }
     }
 
     /// What a name stands for in the modules whose names a module imports all at once.
-    fn look_up_in_globs(
-        &self,
-        module: usize,
-        name: &str,
-        goes_on: bool,
-        imports: usize,
-    ) -> Result<Found, Missing> {
+    fn look_up_in_globs(&self, this: &LookUp<'_>) -> Result<Found, Missing> {
         let mut missing = Missing::Unknown;
-        for glob in &self.modules[module].globs {
-            let found = match self.resolve(module, glob, imports + 1) {
-                Ok(Found::Module(all)) if all != module => {
-                    self.look_up(all, name, goes_on, imports + 1)
+        for glob in &self.modules[this.module].globs {
+            let found = match self.resolve(this.module, glob, Some(this)) {
+                Ok(Found::Module(all)) if all != this.module => {
+                    self.look_up(all, this.name, this.goes_on, Some(this))
                 }
                 // The variants of an enum: the glob itself has been taken.
                 Ok(_) => Err(Missing::Unknown),

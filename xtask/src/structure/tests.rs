@@ -209,6 +209,15 @@ fn names_of_other_crates_are_no_arrows() {
 }
 
 #[test]
+fn globs_of_several_other_crates_are_followed_to_an_end() {
+    let files = [(
+        "src/lib.rs",
+        "use one::*; use two::a::*; use three::b::*; pub fn first() { second() }",
+    )];
+    assert!(circles_in(&files).is_empty());
+}
+
+#[test]
 fn function_is_as_long_as_its_lines_from_the_signature_to_the_brace() {
     let function = |lines: usize| {
         let body = "\n".repeat(lines - 1);
