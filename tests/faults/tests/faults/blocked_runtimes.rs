@@ -11,7 +11,7 @@ use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::{KINDS, LONG, SHORT, in_time, number, server, session, session_told};
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
-use crate::support::{Succession, acquire, in_own_runtime, queue_length};
+use crate::support::{Succession, acquire, held_and_awaited, in_own_runtime, queue_length};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn loss_is_told_in_a_healthy_runtime_while_the_sessions_own_is_blocked() {
@@ -30,20 +30,13 @@ async fn loss_is_told_in_a_healthy_runtime_while_the_sessions_own_is_blocked() {
         let _ = over.await;
     });
     let victim = in_time("the session", opened).await.expect("it is open");
-    let mut successions = Vec::new();
-    for &kind in KINDS {
-        let hold = kind.on(&victim, "blocked").acquire().await;
-        let next = acquire(kind.rival_on(&rival, "blocked"));
-        queue_length(kind, &*kind.rival_on(&rival, "blocked"), 2).await;
-        let hold = hold.expect("it is free");
-        successions.push(Succession::begin(kind.name, hold, next));
-    }
+    let successions = held_and_awaited(&victim, &rival, "blocked").await;
     block.send(()).expect("it is waited for");
-    for succession in &successions {
+    for (_, succession) in &successions {
         succession.granted().await;
     }
     unblock.send(()).expect("it is waited for");
-    for succession in successions {
+    for (_, succession) in successions {
         let next = succession.in_order().await.next;
         next.release().await.expect("it is released");
     }

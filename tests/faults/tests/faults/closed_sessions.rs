@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use futures_util::FutureExt;
-use zookeeper_recipes_core::{LossReason, SessionEnd};
+use zookeeper_recipes_core::{Error, LossReason, SessionEnd};
 use zookeeper_recipes_suite::{KINDS, LONG, SHORT, in_time, server, session};
 
-use crate::support::{queue_length, works_with_each_kind};
+use crate::support::{acquire, acquired, queue_length};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn close_does_not_wait_for_attempts_that_nobody_polls() {
@@ -15,12 +15,16 @@ async fn close_does_not_wait_for_attempts_that_nobody_polls() {
     let rival = session(&server, LONG).await;
     let mut firsts = Vec::new();
     let mut holds = Vec::new();
+    let mut nexts = Vec::new();
     let mut parked = Vec::new();
     for &kind in KINDS {
         let first = kind.rival_on(&rival, "awaited").acquire().await;
         firsts.push(first.expect("it is free"));
         let hold = kind.on(&closing, "held").acquire().await;
         holds.push(hold.expect("it is free"));
+        let next = acquire(kind.rival_on(&rival, "held"));
+        queue_length(kind, &*kind.rival_on(&rival, "held"), 2).await;
+        nexts.push((kind, next));
         let (recipe, seen) = (
             kind.on(&closing, "awaited"),
             kind.rival_on(&rival, "awaited"),
@@ -40,9 +44,23 @@ async fn close_does_not_wait_for_attempts_that_nobody_polls() {
         assert_eq!(reason, LossReason::Session(SessionEnd::Closed));
     }
     assert!(took < SHORT, "closed after {took:?}");
-    works_with_each_kind(&rival, "held", SHORT).await;
+    for (kind, next) in nexts {
+        let next = acquired(kind.name, next).await;
+        next.release().await.expect("it is released");
+    }
+    let took = began.elapsed();
+    assert!(took < SHORT, "the next ones held after {took:?}");
     for (kind, attempt) in parked {
         let outcome = in_time(kind.name, attempt).await;
-        assert!(outcome.is_err(), "{kind:?}: held twice");
+        assert!(
+            matches!(
+                outcome,
+                Err(Error::SessionOver {
+                    reason: SessionEnd::Closed,
+                    ..
+                })
+            ),
+            "{kind:?}: {outcome:?}"
+        );
     }
 }

@@ -7,16 +7,15 @@ use std::time::Instant;
 
 use futures_util::future::join_all;
 use tokio::time::timeout;
-use zookeeper_recipes_core::{Error, HoldState, Session, SessionState, WaitStrategy};
+use zookeeper_recipes_core::{Error, HoldState, SessionState, WaitStrategy};
 use zookeeper_recipes_suite::{
-    KINDS, Kind, LATE, LONG, SHORT, TICK, administrator, eventually, in_time, proxy, server,
-    session,
+    KINDS, LATE, LONG, SHORT, TICK, administrator, eventually, in_time, proxy, server, session,
 };
 use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
 use crate::support::{
-    Succession, acquire, assert_no_contender_left, queue_length, waits_in_earnest,
+    acquire, assert_no_contender_left, held_and_awaited, queue_length, waits_in_earnest,
     works_with_each_kind,
 };
 
@@ -44,26 +43,6 @@ async fn proxy_forgetting_sessions(server: &Server) -> Proxy {
     let each = Fault::on(Operation::Connect).repeatedly();
     proxy.fault(each.session_forgotten());
     proxy
-}
-
-/// Has each kind held in one session and waited for in another.
-async fn held_and_awaited(
-    victim: &Session,
-    rival: &Session,
-    scenario: &str,
-) -> Vec<(Kind, Succession)> {
-    let mut successions = Vec::new();
-    for &kind in KINDS {
-        let hold = kind
-            .on(victim, scenario)
-            .acquire()
-            .await
-            .expect("it is free");
-        let next = acquire(kind.rival_on(rival, scenario));
-        queue_length(kind, &*kind.rival_on(rival, scenario), 2).await;
-        successions.push((kind, Succession::begin(kind.name, hold, next)));
-    }
-    successions
 }
 
 #[tokio::test(flavor = "multi_thread")]

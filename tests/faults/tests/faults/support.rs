@@ -134,6 +134,23 @@ impl Succession {
     }
 }
 
+/// Has each kind held in one session and waited for in another.
+pub(crate) async fn held_and_awaited(
+    victim: &Session,
+    rival: &Session,
+    scenario: &str,
+) -> Vec<(Kind, Succession)> {
+    let mut successions = Vec::new();
+    for &kind in KINDS {
+        let hold = kind.on(victim, scenario).acquire().await;
+        let next = acquire(kind.rival_on(rival, scenario));
+        queue_length(kind, &*kind.rival_on(rival, scenario), 2).await;
+        let hold = hold.expect("it is free");
+        successions.push((kind, Succession::begin(kind.name, hold, next)));
+    }
+    successions
+}
+
 /// How many contenders were ever created.
 pub(crate) async fn creates(client: &Client, kind: Kind, scenario: &str) -> i32 {
     let stat = client
