@@ -9,21 +9,16 @@ use zookeeper_recipes_core::{
     BoxFuture, Error, Hold, InvalidInput, NodePath, Queue, QueueEntry, QueueView, Recipe, Rule,
     Session, SingleNode, Verdict,
 };
+use zookeeper_recipes_suite::server;
 use zookeeper_recipes_testkit::conformance::Conformance;
-use zookeeper_recipes_testkit::{Server, ServerOptions};
 
-async fn broken_promise(rule: impl Rule + Clone + 'static) -> &'static str {
-    let server = Server::start(ServerOptions::new())
-        .await
-        .expect("a server starts");
-    let make = move |session: &Session, path: &str| {
-        Box::new(Queue::new(session, path, rule.clone()).expect("a good path")) as Box<dyn Recipe>
-    };
-    Conformance::new(&server, make)
-        .check()
-        .await
-        .expect_err("it is broken")
-        .promise
+fn queue(session: &Session, path: &str, rule: impl Rule + 'static) -> Queue {
+    Queue::new(session, path, rule).expect("a good path")
+}
+
+/// The promise that a recipe breaks.
+async fn broken_promise(conformance: Conformance<'_>) -> &'static str {
+    conformance.check().await.expect_err("it is broken").promise
 }
 
 /// Lets two in where it promises one.
@@ -46,25 +41,22 @@ impl Rule for Lax {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rule_that_lets_two_in_is_found() {
+    let server = server().await;
+    let lax = |session: &Session, path: &str| Box::new(queue(session, path, Lax)) as _;
     assert_eq!(
-        broken_promise(Lax).await,
+        broken_promise(Conformance::new(&server, lax)).await,
         "never more hold than may, and all get through"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recipe_without_the_order_it_claims_is_found() {
-    let server = Server::start(ServerOptions::new())
-        .await
-        .expect("a server starts");
+    let server = server().await;
     let make = |session: &Session, path: &str| {
         Box::new(SingleNode::new(session, path).expect("a good path")) as Box<dyn Recipe>
     };
-    let broken = Conformance::new(&server, make)
-        .check()
-        .await
-        .expect_err("it has no order");
-    assert_eq!(broken.promise, "first come, first served");
+    let broken = broken_promise(Conformance::new(&server, make)).await;
+    assert_eq!(broken, "first come, first served");
     Conformance::new(&server, make)
         .unordered()
         .check()
@@ -106,22 +98,12 @@ impl Rule for Heedless {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shared_recipe_that_minds_nobody_is_found() {
-    let server = Server::start(ServerOptions::new())
-        .await
-        .expect("a server starts");
-    let shared = |session: &Session, path: &str| {
-        Box::new(Queue::new(session, path, Heedless).expect("a good path")) as Box<dyn Recipe>
-    };
-    let alone = |session: &Session, path: &str| {
-        Box::new(Queue::new(session, path, First).expect("a good path")) as Box<dyn Recipe>
-    };
-    let broken = Conformance::new(&server, shared)
-        .shared(alone)
-        .check()
-        .await
-        .expect_err("it is broken");
+    let server = server().await;
+    let shared = |session: &Session, path: &str| Box::new(queue(session, path, Heedless)) as _;
+    let alone = |session: &Session, path: &str| Box::new(queue(session, path, First)) as _;
+    let conformance = Conformance::new(&server, shared).shared(alone);
     assert_eq!(
-        broken.promise,
+        broken_promise(conformance).await,
         "never more hold than may, and all get through"
     );
 }
@@ -169,25 +151,19 @@ impl Recipe for LatestFirst {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recipe_that_serves_the_latest_first_is_found() {
-    let server = Server::start(ServerOptions::new())
-        .await
-        .expect("a server starts");
+    let server = server().await;
     // One for all, so that what one has got outlives its session.
     let session = Session::connect(&server.connect_string())
         .await
         .expect("a session opens");
     let waiters = Waiters::default();
     let make = |_: &Session, path: &str| {
-        let queue = Queue::new(&session, path, ThreeAtATime).expect("a good path");
+        let queue = queue(&session, path, ThreeAtATime);
         let waiters = waiters.clone();
         Box::new(LatestFirst { queue, waiters }) as Box<dyn Recipe>
     };
-    let broken = Conformance::new(&server, make)
-        .holders(3)
-        .check()
-        .await
-        .expect_err("it has another order");
-    assert_eq!(broken.promise, "first come, first served");
+    let broken = broken_promise(Conformance::new(&server, make).holders(3)).await;
+    assert_eq!(broken, "first come, first served");
 }
 
 /// Three at a time, first come, first served.
@@ -247,20 +223,10 @@ impl Recipe for Leaky {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recipe_that_leaks_when_it_is_cancelled_is_found() {
-    let server = Server::start(ServerOptions::new())
-        .await
-        .expect("a server starts");
-    let make = |session: &Session, path: &str| {
-        Box::new(Leaky(
-            Queue::new(session, path, First).expect("a good path"),
-        )) as Box<dyn Recipe>
-    };
-    let broken = Conformance::new(&server, make)
-        .check()
-        .await
-        .expect_err("it leaks");
+    let server = server().await;
+    let make = |session: &Session, path: &str| Box::new(Leaky(queue(session, path, First))) as _;
     assert_eq!(
-        broken.promise,
+        broken_promise(Conformance::new(&server, make)).await,
         "dropped at any await, an acquisition leaves nothing"
     );
 }

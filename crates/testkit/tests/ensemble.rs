@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
+use zookeeper_recipes_suite::{administrator, create, exists};
 use zookeeper_recipes_testkit::{Ensemble, Error, Mode, ServerOptions};
-
-const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
 
 async fn ensemble() -> Ensemble {
     Ensemble::start(3, ServerOptions::new())
@@ -13,22 +11,11 @@ async fn ensemble() -> Ensemble {
         .expect("an ensemble")
 }
 
-async fn client(ensemble: &Ensemble) -> Client {
-    Client::connector()
-        .with_session_timeout(Duration::from_secs(20))
-        .connect(&ensemble.connect_string())
-        .await
-        .expect("a client")
-}
-
 #[tokio::test]
 async fn ensemble_survives_the_leaders_death() {
     let mut ensemble = ensemble().await;
-    let client = client(&ensemble).await;
-    client
-        .create("/before", b"", &PERSISTENT)
-        .await
-        .expect("a znode");
+    let client = administrator(&ensemble).await;
+    create(&client, "/before").await;
     let first = ensemble.leader().await.expect("a leader");
     ensemble.kill(first).await.expect("a kill");
     let second = ensemble.leader().await.expect("a leader");
@@ -69,11 +56,8 @@ async fn paused_leader_is_replaced_and_follows_when_it_goes_on() {
 async fn ensemble_without_a_quorum_says_so_and_comes_back_with_its_data() {
     let options = ServerOptions::new().start_timeout(Duration::from_secs(30));
     let mut ensemble = Ensemble::start(3, options).await.expect("an ensemble");
-    let before = client(&ensemble).await;
-    before
-        .create("/kept", b"", &PERSISTENT)
-        .await
-        .expect("a znode");
+    let before = administrator(&ensemble).await;
+    create(&before, "/kept").await;
     drop(before);
     for member in 0..3 {
         ensemble.kill(member).await.expect("a kill");
@@ -89,20 +73,14 @@ async fn ensemble_without_a_quorum_says_so_and_comes_back_with_its_data() {
         .wait_until_serving()
         .await
         .expect("a quorum of two");
-    let after = client(&ensemble).await;
-    assert!(
-        after
-            .check_stat("/kept")
-            .await
-            .expect("an answer")
-            .is_some()
-    );
+    let after = administrator(&ensemble).await;
+    assert!(exists(&after, "/kept").await);
 }
 
 #[tokio::test]
 async fn session_expires_through_any_member() {
     let ensemble = ensemble().await;
-    let client = client(&ensemble).await;
+    let client = administrator(&ensemble).await;
     let followers = ensemble.followers().await.expect("followers");
     let session_id = client.session_id().0;
     ensemble.members()[followers[0]]
@@ -184,10 +162,6 @@ async fn member_is_still_one_with_another_line_in_its_configuration() {
     let member = &ensemble.members()[follower];
     let status = member.status().await.expect("a status");
     assert_eq!(status.mode, Mode::Follower);
-    let client = Client::connector()
-        .with_session_timeout(Duration::from_secs(20))
-        .connect(&member.connect_string())
-        .await
-        .expect("a client");
+    let client = administrator(member).await;
     assert_eq!(client.session_timeout(), Duration::from_secs(3));
 }

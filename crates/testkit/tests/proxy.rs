@@ -4,32 +4,12 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, Error, SessionState};
+use zookeeper_client::{Acls, CreateMode, CreateOptions, Error, SessionState};
+use zookeeper_recipes_suite::{PATIENCE, administrator, create, exists, proxy, server};
 use zookeeper_recipes_testkit::proxy::{Breakage, Direction, Fault, Operation, Proxy};
-use zookeeper_recipes_testkit::{FourLetterWord, Server, ServerOptions, four_letter};
+use zookeeper_recipes_testkit::{FourLetterWord, four_letter};
 
 const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
-const PATIENCE: Duration = Duration::from_secs(30);
-
-async fn server() -> Server {
-    Server::start(ServerOptions::new())
-        .await
-        .expect("a server starts")
-}
-
-async fn proxy(server: &Server) -> Proxy {
-    Proxy::start(server.connect_string())
-        .await
-        .expect("a proxy starts")
-}
-
-async fn client(connect_string: &str) -> Client {
-    Client::connector()
-        .with_session_timeout(Duration::from_secs(10))
-        .connect(connect_string)
-        .await
-        .expect("a client connects")
-}
 
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, work).await.expect("in time")
@@ -62,7 +42,7 @@ async fn reads(stream: &mut TcpStream) -> std::io::Result<usize> {
 async fn third_create_is_applied_and_its_reply_lost_and_what_came_before_is_answered() {
     let server = server().await;
     let proxy = proxy(&server).await;
-    let client = client(&proxy.connect_string()).await;
+    let client = administrator(&proxy).await;
     let strikes = proxy.fault(
         Fault::on(Operation::Create)
             .under("/counted")
@@ -85,8 +65,7 @@ async fn third_create_is_applied_and_its_reply_lost_and_what_came_before_is_answ
     assert!(outcomes[3].is_err(), "{outcomes:?}");
     assert_eq!(strikes.count(), 1);
     in_time(strikes.first()).await;
-    let stat = client.check_stat("/counted-3").await.expect("a reply");
-    assert!(stat.is_some(), "it was applied");
+    assert!(exists(&client, "/counted-3").await, "it was applied");
     assert_eq!(proxy.counters().connections(), 2);
 }
 
@@ -94,17 +73,14 @@ async fn third_create_is_applied_and_its_reply_lost_and_what_came_before_is_answ
 async fn lost_request_is_not_applied_and_strikes_once_or_each_time() {
     let server = server().await;
     let proxy = proxy(&server).await;
-    let client = client(&proxy.connect_string()).await;
+    let client = administrator(&proxy).await;
     let once = proxy.fault(Fault::on(Operation::Create).request_lost());
     let before = client.check_stat("/before");
     let lost = client.create("/lost", b"", &PERSISTENT);
     assert_eq!(before.await.expect("it was asked before"), None);
     assert!(lost.await.is_err());
-    assert_eq!(client.check_stat("/lost").await.expect("a reply"), None);
-    client
-        .create("/lost", b"", &PERSISTENT)
-        .await
-        .expect("once is over");
+    assert!(!exists(&client, "/lost").await);
+    create(&client, "/lost").await;
     assert_eq!(once.count(), 1);
 
     let each = proxy.fault(
@@ -127,8 +103,8 @@ async fn lost_request_is_not_applied_and_strikes_once_or_each_time() {
 async fn transactions_are_found_by_each_of_their_paths_and_notifications_by_theirs() {
     let server = server().await;
     let proxy = proxy(&server).await;
-    let direct = client(&server.connect_string()).await;
-    let client = client(&proxy.connect_string()).await;
+    let direct = administrator(&server).await;
+    let client = administrator(&proxy).await;
     let multi = proxy.fault(
         Fault::on(Operation::Multi)
             .under("/second")
@@ -164,7 +140,7 @@ async fn transactions_are_found_by_each_of_their_paths_and_notifications_by_thei
 async fn requests_are_answered_by_the_proxy_in_their_turn() {
     let server = server().await;
     let proxy = proxy(&server).await;
-    let client = client(&proxy.connect_string()).await;
+    let client = administrator(&proxy).await;
     proxy.fault(Fault::on(Operation::Create).nth(2).refused(-102));
     let first = client.create("/first", b"", &PERSISTENT);
     let second = client.create("/second", b"", &PERSISTENT);
@@ -172,7 +148,7 @@ async fn requests_are_answered_by_the_proxy_in_their_turn() {
     assert!(first.await.is_ok());
     assert_eq!(second.await.expect_err("refused"), Error::NoAuth);
     assert!(third.await.is_ok());
-    assert_eq!(client.check_stat("/second").await.expect("a reply"), None);
+    assert!(!exists(&client, "/second").await);
     assert_eq!(proxy.counters().connections(), 1);
 }
 
@@ -180,13 +156,12 @@ async fn requests_are_answered_by_the_proxy_in_their_turn() {
 async fn frozen_connection_stays_and_all_arrives_after_the_thaw() {
     let server = server().await;
     let proxy = proxy(&server).await;
-    let client = client(&proxy.connect_string()).await;
+    let client = administrator(&proxy).await;
     let strikes = proxy.fault(Fault::on(Operation::Create).at_reply(Breakage::Freeze));
     let create = client.create("/frozen", b"", &PERSISTENT);
     in_time(strikes.first()).await;
-    let direct = self::client(&server.connect_string()).await;
-    let stat = direct.check_stat("/frozen").await.expect("a reply");
-    assert!(stat.is_some(), "it was applied");
+    let direct = administrator(&server).await;
+    assert!(exists(&direct, "/frozen").await, "it was applied");
     let mut create = std::pin::pin!(create);
     let early = tokio::time::timeout(Duration::from_millis(200), &mut create).await;
     assert!(early.is_err(), "nothing passes: {early:?}");
@@ -200,7 +175,7 @@ async fn frozen_connection_stays_and_all_arrives_after_the_thaw() {
 async fn delays_keep_the_order_and_add_up_over_both_ways() {
     let server = server().await;
     let proxy = proxy(&server).await;
-    let client = client(&proxy.connect_string()).await;
+    let client = administrator(&proxy).await;
     let delay = Duration::from_millis(50);
     proxy.delay(delay);
     let started = Instant::now();
@@ -226,10 +201,10 @@ async fn delays_keep_the_order_and_add_up_over_both_ways() {
 async fn requests_replies_and_bytes_are_counted_per_operation() {
     let server = server().await;
     let proxy = proxy(&server).await;
-    let client = client(&proxy.connect_string()).await;
+    let client = administrator(&proxy).await;
     let before = proxy.counters();
     assert_eq!(before.of(Operation::Connect).requests, 1);
-    client.create("/a", b"", &PERSISTENT).await.expect("done");
+    create(&client, "/a").await;
     let (_, _, watcher) = client.get_and_watch_data("/a").await.expect("done");
     client.set_data("/a", &[7; 1000], None).await.expect("done");
     in_time(watcher.changed()).await;
@@ -273,11 +248,8 @@ async fn four_letter_words_pass_and_a_server_may_be_restarted_behind_it() {
         .await
         .expect("an answer");
     assert_eq!(answer, "imok");
-    let client = client(&proxy.connect_string()).await;
-    client
-        .create("/kept", b"", &PERSISTENT)
-        .await
-        .expect("done");
+    let client = administrator(&proxy).await;
+    create(&client, "/kept").await;
     server.kill().await.expect("it can be killed");
     server.restart().await.expect("it starts again");
     let read = async {
@@ -291,7 +263,7 @@ async fn four_letter_words_pass_and_a_server_may_be_restarted_behind_it() {
 async fn connections_are_refused_for_as_long_as_one_wants() {
     let server = server().await;
     let proxy = proxy(&server).await;
-    let client = client(&proxy.connect_string()).await;
+    let client = administrator(&proxy).await;
     proxy.refuse_connections();
     client.check_stat("/").await.expect("those there are stay");
     proxy.cut();
@@ -391,7 +363,7 @@ async fn reconnect_opens_a_new_session_and_the_old_one_lives_on() {
             .repeatedly()
             .session_forgotten(),
     );
-    let client = client(&proxy.connect_string()).await;
+    let client = administrator(&proxy).await;
     let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
     let create = async |path| {
         let (stat, _) = client.create(path, b"", &ephemeral).await.expect("a reply");
@@ -420,7 +392,7 @@ async fn request_is_lost_by_its_code_alone_or_in_a_transaction() {
     const CREATE_CONTAINER: i32 = 19;
     let server = server().await;
     let proxy = proxy(&server).await;
-    let client = client(&proxy.connect_string()).await;
+    let client = administrator(&proxy).await;
     let containers = Fault::on_code(CREATE_CONTAINER).repeatedly();
     let containers = proxy.fault(containers.request_lost());
     let container = CreateMode::Container.with_acls(Acls::anyone_all());
@@ -432,7 +404,7 @@ async fn request_is_lost_by_its_code_alone_or_in_a_transaction() {
     assert_eq!(containers.count(), 2);
     let created = client.create("/a", b"", &PERSISTENT).await;
     created.expect("another code");
-    assert_eq!(client.check_stat("/b").await.expect("a reply"), None);
+    assert!(!exists(&client, "/b").await);
 
     let creates = proxy.fault(Fault::on_code(CREATE).request_lost());
     assert!(client.create("/d", b"", &PERSISTENT).await.is_err());

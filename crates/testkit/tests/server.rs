@@ -4,26 +4,18 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, SessionState};
+use zookeeper_recipes_suite::{administrator, create, exists};
 use zookeeper_recipes_testkit::four_letter::ask_within;
 use zookeeper_recipes_testkit::{
     Error, FourLetterWord, Installation, InstallationError, Mode, Server, ServerOptions,
     TestEnsemble,
 };
 
-const PERSISTENT: CreateOptions<'static> = CreateMode::Persistent.with_acls(Acls::anyone_all());
 const EPHEMERAL: CreateOptions<'static> = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
 const CONTAINER: CreateOptions<'static> = CreateMode::Container.with_acls(Acls::anyone_all());
 
 async fn server() -> Server {
     Server::start(ServerOptions::new()).await.expect("a server")
-}
-
-async fn client(server: &Server) -> Client {
-    Client::connector()
-        .with_session_timeout(Duration::from_secs(20))
-        .connect(&server.connect_string())
-        .await
-        .expect("a client")
 }
 
 #[test]
@@ -85,7 +77,7 @@ async fn started_server_serves_sessions_and_has_nothing_of_ours() {
     );
     let monitor = server.monitor().await.expect("figures");
     assert_eq!((monitor.watches, monitor.ephemerals), (0, 0));
-    let client = client(&server).await;
+    let client = administrator(&server).await;
     assert_eq!(
         client.list_children("/").await.expect("children"),
         ["zookeeper"]
@@ -96,36 +88,21 @@ async fn started_server_serves_sessions_and_has_nothing_of_ours() {
 async fn restart_keeps_the_data() {
     let mut server = server().await;
     let port = server.port();
-    let before = client(&server).await;
-    before
-        .create("/stopped", b"", &PERSISTENT)
-        .await
-        .expect("a znode");
+    let before = administrator(&server).await;
+    create(&before, "/stopped").await;
     server.restart().await.expect("a restart");
-    before
-        .create("/killed", b"", &PERSISTENT)
-        .await
-        .expect("a znode");
+    create(&before, "/killed").await;
     server.kill().await.expect("a kill");
     assert!(!accepts_connections(port));
     assert!(matches!(server.pause(), Err(Error::NotRunning { .. })));
     server.restart().await.expect("a restart");
     assert_eq!(server.port(), port);
-    let after = client(&server).await;
+    let after = administrator(&server).await;
     for path in ["/stopped", "/killed"] {
-        assert!(
-            after.check_stat(path).await.expect("an answer").is_some(),
-            "{path}"
-        );
+        assert!(exists(&after, path).await, "{path}");
     }
     // The first client's session has lived through it all.
-    assert!(
-        before
-            .check_stat("/killed")
-            .await
-            .expect("an answer")
-            .is_some()
-    );
+    assert!(exists(&before, "/killed").await);
 }
 
 #[tokio::test]
@@ -133,12 +110,9 @@ async fn sequential_names_go_on_from_a_counter_that_was_set() {
     const SEQUENTIAL: CreateOptions<'static> =
         CreateMode::PersistentSequential.with_acls(Acls::anyone_all());
     let mut server = server().await;
-    let before = client(&server).await;
+    let before = administrator(&server).await;
     for path in ["/one", "/two", "/two/below"] {
-        before
-            .create(path, b"", &PERSISTENT)
-            .await
-            .expect("a znode");
+        create(&before, path).await;
     }
     let running = server.set_create_counter(&["/one"], 7).await;
     assert!(matches!(running, Err(Error::Running { .. })), "{running:?}");
@@ -159,7 +133,7 @@ async fn sequential_names_go_on_from_a_counter_that_was_set() {
         assert!(said.contains(path), "{said}");
     }
     server.restart().await.expect("a restart");
-    let after = client(&server).await;
+    let after = administrator(&server).await;
     for path in ["/one", "/two"] {
         let (_, number) = after
             .create(&format!("{path}/child-"), b"", &SEQUENTIAL)
@@ -167,36 +141,17 @@ async fn sequential_names_go_on_from_a_counter_that_was_set() {
             .expect("a child");
         assert_eq!(number.into_i64(), 1_000_000, "{path}");
     }
-    let kept = after.check_stat("/two/below").await;
-    assert!(kept.expect("an answer").is_some(), "all else is as it was");
+    assert!(exists(&after, "/two/below").await, "all else is as it was");
 }
 
 #[tokio::test]
 async fn two_servers_run_side_by_side() {
     let (one, other) = tokio::join!(server(), server());
-    let (client_of_one, client_of_other) = (client(&one).await, client(&other).await);
-    client_of_one
-        .create("/one", b"", &PERSISTENT)
-        .await
-        .expect("a znode");
-    client_of_other
-        .create("/other", b"", &PERSISTENT)
-        .await
-        .expect("a znode");
-    assert!(
-        client_of_one
-            .check_stat("/other")
-            .await
-            .expect("an answer")
-            .is_none()
-    );
-    assert!(
-        client_of_other
-            .check_stat("/one")
-            .await
-            .expect("an answer")
-            .is_none()
-    );
+    let (client_of_one, client_of_other) = (administrator(&one).await, administrator(&other).await);
+    create(&client_of_one, "/one").await;
+    create(&client_of_other, "/other").await;
+    assert!(!exists(&client_of_one, "/other").await);
+    assert!(!exists(&client_of_other, "/one").await);
 }
 
 #[tokio::test]
@@ -231,7 +186,7 @@ async fn paused_server_can_be_stopped() {
 #[tokio::test]
 async fn expired_session_loses_its_ephemerals_and_is_told() {
     let server = server().await;
-    let (victim, witness) = (client(&server).await, client(&server).await);
+    let (victim, witness) = (administrator(&server).await, administrator(&server).await);
     victim
         .create("/mine", b"", &EPHEMERAL)
         .await
@@ -248,13 +203,7 @@ async fn expired_session_loses_its_ephemerals_and_is_told() {
         .await
         .expect("an expiry");
 
-    assert!(
-        witness
-            .check_stat("/mine")
-            .await
-            .expect("an answer")
-            .is_none()
-    );
+    assert!(!exists(&witness, "/mine").await);
     assert!(server.ephemerals().await.expect("ephemerals").is_empty());
     while states.state() != SessionState::Expired {
         states.changed().await;
@@ -270,7 +219,7 @@ async fn expired_session_loses_its_ephemerals_and_is_told() {
 #[tokio::test]
 async fn watches_and_packets_are_counted() {
     let server = server().await;
-    let client = client(&server).await;
+    let client = administrator(&server).await;
     let (_, _, _watcher) = client.get_and_watch_data("/zookeeper").await.expect("data");
     let watches = server.watches().await.expect("watches");
     assert_eq!(watches.len(), 1);
@@ -291,15 +240,12 @@ async fn watches_and_packets_are_counted() {
 async fn empty_container_goes_at_the_next_check() {
     let options = ServerOptions::new().container_check_interval(Duration::from_millis(200));
     let server = Server::start(options).await.expect("a server");
-    let client = client(&server).await;
+    let client = administrator(&server).await;
     client
         .create("/container", b"", &CONTAINER)
         .await
         .expect("a znode");
-    client
-        .create("/container/child", b"", &PERSISTENT)
-        .await
-        .expect("a znode");
+    create(&client, "/container/child").await;
     let (_, watcher) = client
         .check_and_watch_stat("/container")
         .await
@@ -396,7 +342,7 @@ fn server_outlives_the_runtime_it_was_started_on() {
 #[tokio::test]
 async fn line_of_the_configuration_takes_effect_with_the_next_restart() {
     let mut server = server().await;
-    let granted = async |server: &Server| client(server).await.session_timeout();
+    let granted = async |server: &Server| administrator(server).await.session_timeout();
     assert_eq!(granted(&server).await, Duration::from_secs(20));
     for timeout in [7, 3] {
         server

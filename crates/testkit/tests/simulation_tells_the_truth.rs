@@ -207,7 +207,7 @@ fn describe_stat(stat: &Stat) -> Line {
     ]
 }
 
-fn describe_failure(error: &ServerError) -> Line {
+fn describe_failure(error: ServerError) -> Line {
     match error {
         ServerError::Refused(refusal) => text(format!("refused: {refusal:?}")),
         other => panic!("no answer on a quiet day: {other:?}"),
@@ -241,135 +241,96 @@ fn describe_names(mut names: Vec<String>) -> Line {
     text(format!("{names:?}"))
 }
 
+/// What a reply says, and the watch that came with it.
+type Told = (Line, Option<Watch>);
+
+/// Describes a reply once it is there.
+fn told<'a, T: 'a, E: 'a>(
+    reply: impl Future<Output = Result<T, E>> + Send + 'a,
+    failure: fn(E) -> Line,
+    describe: fn(T) -> Told,
+) -> BoxFuture<'a, Told> {
+    reply
+        .map(move |outcome| match outcome {
+            Ok(done) => describe(done),
+            Err(error) => (failure(error), None),
+        })
+        .boxed()
+}
+
 /// Asks at once; the future only waits.
-fn ask<'a>(session: &'a dyn ServerSession, ask: &'a Ask) -> BoxFuture<'a, (Line, Option<Watch>)> {
+fn ask<'a>(session: &'a dyn ServerSession, ask: &'a Ask) -> BoxFuture<'a, Told> {
     match ask {
-        Ask::Write(Operation::Create {
+        Ask::Write(operation) => ask_to_write(session, operation),
+        Ask::Transact(operations) => told(
+            session.transact(operations),
+            |failed| {
+                let mut line = text(format!("operation {:?}", failed.operation));
+                line.extend(describe_failure(failed.error));
+                line
+            },
+            |outcomes| (outcomes.iter().flat_map(describe_outcome).collect(), None),
+        ),
+        Ask::List(path, false) => told(session.list(path), describe_failure, |names| {
+            (describe_names(names), None)
+        }),
+        Ask::List(path, true) => told(
+            session.list_and_watch(path),
+            describe_failure,
+            |(names, watch)| (describe_names(names), Some(watch)),
+        ),
+        Ask::Get(path, false) => told(session.get(path), describe_failure, |node| {
+            (describe_node(&node), None)
+        }),
+        Ask::Get(path, true) => told(
+            session.get_and_watch(path),
+            describe_failure,
+            |(data, stat, watch)| (describe_node(&(data, stat)), Some(watch)),
+        ),
+        Ask::Exists(path) => told(
+            session.exists_and_watch(path),
+            describe_failure,
+            |(stat, watch)| {
+                let stat = stat.map_or_else(|| text("not there"), |stat| describe_stat(&stat));
+                (stat, Some(watch))
+            },
+        ),
+        Ask::GetEach(paths) => told(session.get_each(paths), describe_failure, |nodes| {
+            let each = nodes.iter().flat_map(|node| match node {
+                Some(node) => describe_node(node),
+                None => text("not there"),
+            });
+            (each.collect(), None)
+        }),
+        Ask::Sync(path) => told(session.sync(path), describe_failure, |()| {
+            (text("synced"), None)
+        }),
+    }
+}
+
+fn ask_to_write<'a>(
+    session: &'a dyn ServerSession,
+    operation: &'a Operation,
+) -> BoxFuture<'a, Told> {
+    match operation {
+        Operation::Create {
             path,
             data,
             mode,
             acl,
-        }) => {
-            let reply = session.create(path, data, *mode, acl);
-            async move {
-                match reply.await {
-                    Ok(created) => (describe_outcome(&Outcome::Created(created)), None),
-                    Err(error) => (describe_failure(&error), None),
-                }
-            }
-            .boxed()
-        }
-        Ask::Write(Operation::Delete { path, .. }) => {
-            let reply = session.delete(path);
-            async move {
-                match reply.await {
-                    Ok(()) => (text("deleted"), None),
-                    Err(error) => (describe_failure(&error), None),
-                }
-            }
-            .boxed()
-        }
-        Ask::Write(operation) => {
-            let reply = session.transact(std::slice::from_ref(operation));
-            async move {
-                match reply.await {
-                    Ok(outcomes) => (outcomes.iter().flat_map(describe_outcome).collect(), None),
-                    Err(failed) => (describe_failure(&failed.error), None),
-                }
-            }
-            .boxed()
-        }
-        Ask::List(path, false) => {
-            let reply = session.list(path);
-            async move {
-                match reply.await {
-                    Ok(names) => (describe_names(names), None),
-                    Err(error) => (describe_failure(&error), None),
-                }
-            }
-            .boxed()
-        }
-        Ask::List(path, true) => {
-            let reply = session.list_and_watch(path);
-            async move {
-                match reply.await {
-                    Ok((names, watch)) => (describe_names(names), Some(watch)),
-                    Err(error) => (describe_failure(&error), None),
-                }
-            }
-            .boxed()
-        }
-        Ask::Get(path, false) => {
-            let reply = session.get(path);
-            async move {
-                match reply.await {
-                    Ok(node) => (describe_node(&node), None),
-                    Err(error) => (describe_failure(&error), None),
-                }
-            }
-            .boxed()
-        }
-        Ask::Get(path, true) => {
-            let reply = session.get_and_watch(path);
-            async move {
-                match reply.await {
-                    Ok((data, stat, watch)) => (describe_node(&(data, stat)), Some(watch)),
-                    Err(error) => (describe_failure(&error), None),
-                }
-            }
-            .boxed()
-        }
-        Ask::Exists(path) => {
-            let reply = session.exists_and_watch(path);
-            async move {
-                match reply.await {
-                    Ok((Some(stat), watch)) => (describe_stat(&stat), Some(watch)),
-                    Ok((None, watch)) => (text("not there"), Some(watch)),
-                    Err(error) => (describe_failure(&error), None),
-                }
-            }
-            .boxed()
-        }
-        Ask::Transact(operations) => {
-            let reply = session.transact(operations);
-            async move {
-                match reply.await {
-                    Ok(outcomes) => (outcomes.iter().flat_map(describe_outcome).collect(), None),
-                    Err(failed) => {
-                        let mut line = text(format!("operation {:?}", failed.operation));
-                        line.extend(describe_failure(&failed.error));
-                        (line, None)
-                    }
-                }
-            }
-            .boxed()
-        }
-        Ask::GetEach(paths) => {
-            let reply = session.get_each(paths);
-            async move {
-                match reply.await {
-                    Ok(nodes) => {
-                        let each = nodes.iter().flat_map(|node| match node {
-                            Some(node) => describe_node(node),
-                            None => text("not there"),
-                        });
-                        (each.collect(), None)
-                    }
-                    Err(error) => (describe_failure(&error), None),
-                }
-            }
-            .boxed()
-        }
-        Ask::Sync(path) => {
-            let reply = session.sync(path);
-            async move {
-                match reply.await {
-                    Ok(()) => (text("synced"), None),
-                    Err(error) => (describe_failure(&error), None),
-                }
-            }
-            .boxed()
-        }
+        } => told(
+            session.create(path, data, *mode, acl),
+            describe_failure,
+            |created| (describe_outcome(&Outcome::Created(created)), None),
+        ),
+        Operation::Delete { path, .. } => told(session.delete(path), describe_failure, |()| {
+            (text("deleted"), None)
+        }),
+        _ => told(
+            session.transact(std::slice::from_ref(operation)),
+            |failed| describe_failure(failed.error),
+            |outcomes| (outcomes.iter().flat_map(describe_outcome).collect(), None),
+        ),
     }
 }
 

@@ -112,6 +112,12 @@ pub async fn create(client: &Client, path: &str) {
         .expect("a znode can be created");
 }
 
+/// True if there is a znode at this path.
+pub async fn exists(client: &Client, path: &str) -> bool {
+    let stat = client.check_stat(path).await;
+    stat.expect("the server answers").is_some()
+}
+
 /// The names of a znode's children; none if there is no such znode.
 pub async fn children(client: &Client, path: &str) -> Vec<String> {
     match client.list_children(path).await {
