@@ -1,21 +1,29 @@
-//! Several recipes as one, on a real server; and on a simulated one where it is about time.
+//! Several recipes as one.
 
 mod support;
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-use zookeeper_recipes_core::{AllOf, ConnectOptions, Error, LossReason, Queue, Recipe, Session};
+use tokio::time::{Instant, sleep, timeout};
+use zookeeper_recipes_core::{AllOf, Error, Hold, LossReason, Queue, Recipe, Session};
 use zookeeper_recipes_simulation::{Fault, FaultKind, Simulation, SimulationOptions};
-use zookeeper_recipes_suite::{PATIENCE, server, simulated_session};
-use zookeeper_recipes_testkit::Server;
+use zookeeper_recipes_suite::{LONG, PATIENCE, queue_length, server, session, simulated_session};
 
 use support::First;
 
-async fn session(server: &Server) -> Session {
-    Session::connect(&server.connect_string())
-        .await
-        .expect("a session opens")
+const PATHS: [&str; 3] = ["/all/a", "/all/b", "/all/c"];
+
+/// A simulation, and the sessions of two processes.
+async fn simulated() -> (Simulation, Session, Session) {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let ours = simulated_session(&simulation, "ours").await;
+    let theirs = simulated_session(&simulation, "theirs").await;
+    (simulation, ours, theirs)
+}
+
+async fn held(session: &Session, path: &str) -> Hold {
+    let hold = lock(session, path).acquire().await;
+    hold.expect("nobody is before it")
 }
 
 fn lock(session: &Session, path: &str) -> Box<dyn Recipe> {
@@ -39,7 +47,7 @@ async fn assert_free(session: &Session, paths: [&str; 3]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_who_take_the_same_locks_in_opposite_order_both_finish() {
     let server = server().await;
-    let (first, second) = (session(&server).await, session(&server).await);
+    let (first, second) = (session(&server, LONG).await, session(&server, LONG).await);
     let turns = |all: AllOf| async move {
         for _ in 0..25 {
             let holds = all.acquire().await.expect("they are acquired");
@@ -49,7 +57,7 @@ async fn two_who_take_the_same_locks_in_opposite_order_both_finish() {
     };
     let forth = tokio::spawn(turns(all_of(&first, ["/all/a", "/all/b", "/all/c"])));
     let back = tokio::spawn(turns(all_of(&second, ["/all/c", "/all/b", "/all/a"])));
-    tokio::time::timeout(PATIENCE, async {
+    timeout(PATIENCE, async {
         forth.await.expect("no panic");
         back.await.expect("no panic");
     })
@@ -57,16 +65,11 @@ async fn two_who_take_the_same_locks_in_opposite_order_both_finish() {
     .expect("both finish");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(start_paused = true)]
 async fn a_failure_on_the_third_leaves_none_held() {
-    let server = server().await;
-    let (ours, theirs) = (session(&server).await, session(&server).await);
-    let paths = ["/all/a", "/all/b", "/all/c"];
-    let all = all_of(&ours, paths);
-    let third = lock(&theirs, "/all/c")
-        .acquire()
-        .await
-        .expect("nobody is before it");
+    let (_simulation, ours, theirs) = simulated().await;
+    let all = all_of(&ours, PATHS);
+    let third = held(&theirs, "/all/c").await;
 
     let timeout = Duration::from_secs(5);
     let error = all
@@ -80,7 +83,7 @@ async fn a_failure_on_the_third_leaves_none_held() {
     );
     assert!(all.try_acquire().await.expect("an answer").is_none());
     third.release().await.expect("it is released");
-    assert_free(&theirs, paths).await;
+    assert_free(&theirs, PATHS).await;
 
     let all = all
         .try_acquire()
@@ -88,29 +91,19 @@ async fn a_failure_on_the_third_leaves_none_held() {
         .expect("an answer")
         .expect("all are free");
     drop(all);
-    assert_free(&theirs, paths).await;
+    assert_free(&theirs, PATHS).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deadline_is_kept_where_what_is_held_cannot_be_given_back() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let open = async |process: &str| {
-        let ensemble = simulation.ensemble(process);
-        let session = Session::open(ensemble, ConnectOptions::new()).await;
-        session.expect("a session opens")
-    };
-    let (ours, theirs) = (open("ours").await, open("theirs").await);
-    let paths = ["/all/a", "/all/b", "/all/c"];
-    let third = lock(&theirs, "/all/c")
-        .acquire()
-        .await
-        .expect("nobody is before it");
+    let (simulation, ours, theirs) = simulated().await;
+    let third = held(&theirs, "/all/c").await;
 
-    let all = all_of(&ours, paths);
+    let all = all_of(&ours, PATHS);
     let timeout = Duration::from_millis(500);
     let began = Instant::now();
     let cut_off = async {
-        tokio::time::sleep(timeout / 2).await;
+        sleep(timeout / 2).await;
         simulation.process("ours").partition(Duration::from_secs(2));
     };
     let (acquired, ()) = tokio::join!(all.acquire_timeout(timeout), cut_off);
@@ -118,117 +111,76 @@ async fn a_deadline_is_kept_where_what_is_held_cannot_be_given_back() {
     assert_eq!(began.elapsed().as_millis(), timeout.as_millis());
 
     third.release().await.expect("it is released");
-    assert_free(&theirs, paths).await;
+    assert_free(&theirs, PATHS).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_try_in_the_course_of_which_one_is_lost_holds_none() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let ours = simulated_session(&simulation, "ours").await;
-    let theirs = simulated_session(&simulation, "theirs").await;
-    let paths = ["/all/a", "/all/b", "/all/c"];
-    assert_free(&theirs, paths).await;
+    let (simulation, ours, theirs) = simulated().await;
+    assert_free(&theirs, PATHS).await;
     let late = Fault::new(FaultKind::RequestLate(Duration::from_secs(2)));
     simulation
         .faults()
         .inject(late.of_process("ours").under("/all/c"));
 
-    let all = all_of(&ours, paths);
+    let all = all_of(&ours, PATHS);
     let administrator = simulation.administrator();
     let deleted = async {
         while administrator.children("/all/b").is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            sleep(Duration::from_millis(1)).await;
         }
-        tokio::time::sleep(Duration::from_millis(1200)).await;
+        sleep(Duration::from_millis(1200)).await;
         let name = &administrator.children("/all/a")[0];
         let deleted = administrator.delete(&format!("/all/a/{name}"));
         deleted.expect("it is there");
     };
     let (tried, ()) = tokio::join!(all.try_acquire(), deleted);
     assert!(matches!(tried, Err(Error::Lost { .. })), "{tried:?}");
-    assert_free(&theirs, paths).await;
+    assert_free(&theirs, PATHS).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(start_paused = true)]
 async fn one_lost_is_all_lost() {
-    let server = server().await;
-    let (ours, theirs) = (session(&server).await, session(&server).await);
-    let client = zookeeper_client::Client::connect(&server.connect_string())
-        .await
-        .expect("a client connects");
-    let paths = ["/all/a", "/all/b", "/all/c"];
-    let holds = all_of(&ours, paths)
-        .acquire()
-        .await
-        .expect("they are acquired");
-    client
-        .delete(holds.holds()[1].node_path(), None)
-        .await
-        .expect("it is there");
-    let (hold, reason) = tokio::time::timeout(PATIENCE, holds.lost())
-        .await
-        .expect("it is told");
+    let (simulation, ours, theirs) = simulated().await;
+    let holds = all_of(&ours, PATHS).acquire().await;
+    let holds = holds.expect("they are acquired");
+    let administrator = simulation.administrator();
+    let deleted = administrator.delete(holds.holds()[1].node_path());
+    deleted.expect("it is there");
+    let told = timeout(PATIENCE, holds.lost()).await;
+    let (hold, reason) = told.expect("it is told");
     assert!(hold.node_path().starts_with("/all/b/"));
     assert_eq!(reason, LossReason::Deleted);
     assert!(!holds.is_held() && holds.remaining().is_zero());
     assert!(matches!(holds.release().await, Err(Error::Lost { .. })));
-    assert_free(&theirs, paths).await;
+    assert_free(&theirs, PATHS).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(start_paused = true)]
 async fn one_lost_while_the_next_is_waited_for_ends_the_wait() {
-    let server = server().await;
-    let (ours, theirs) = (session(&server).await, session(&server).await);
-    let client = zookeeper_client::Client::connect(&server.connect_string())
-        .await
-        .expect("a client connects");
-    let paths = ["/all/a", "/all/b", "/all/c"];
-    let third = lock(&theirs, "/all/c")
-        .acquire()
-        .await
-        .expect("nobody is before it");
-    let all = all_of(&ours, paths);
+    let (simulation, ours, theirs) = simulated().await;
+    let third = held(&theirs, "/all/c").await;
+    let all = all_of(&ours, PATHS);
     let waiter = tokio::spawn(async move { all.acquire().await });
-    let queue = lock(&theirs, "/all/c");
-    while queue
-        .contenders()
-        .await
-        .expect("the queue can be read")
-        .len()
-        < 2
-    {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    let first = lock(&theirs, "/all/a")
-        .contenders()
-        .await
-        .expect("the queue can be read");
-    client
-        .delete(&format!("/all/a/{}", first[0].name), None)
-        .await
-        .expect("it is there");
-    let error = tokio::time::timeout(PATIENCE, waiter)
-        .await
-        .expect("it ends")
-        .expect("no panic");
+    queue_length(&*lock(&theirs, "/all/c"), 2).await;
+    let administrator = simulation.administrator();
+    let first = &administrator.children("/all/a")[0];
+    let deleted = administrator.delete(&format!("/all/a/{first}"));
+    deleted.expect("it is there");
+    let outcome = timeout(PATIENCE, waiter).await.expect("it ends");
+    let outcome = outcome.expect("no panic");
+    let expected = LossReason::Deleted;
     assert!(
-        matches!(
-            error,
-            Err(Error::Lost {
-                reason: LossReason::Deleted,
-                ..
-            })
-        ),
-        "{error:?}"
+        matches!(&outcome, Err(Error::Lost { reason, .. }) if *reason == expected),
+        "{outcome:?}"
     );
     third.release().await.expect("it is released");
-    assert_free(&theirs, paths).await;
+    assert_free(&theirs, PATHS).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(start_paused = true)]
 async fn none_and_twice_the_same_are_refused() {
-    let server = server().await;
-    let session = session(&server).await;
+    let (_simulation, session, _) = simulated().await;
     assert!(AllOf::new([]).is_err());
     let error = AllOf::new([lock(&session, "/all/a"), lock(&session, "/all/a")])
         .expect_err("one would wait for the other");

@@ -1,7 +1,7 @@
 //! Connecting: what keeps a session from being opened is said, with the host.
 
 use std::error::Error as _;
-use std::io;
+use std::io::{self, Write};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
@@ -46,6 +46,7 @@ async fn port_at_which_nobody_listens_is_named_with_the_cause() {
         let options = ConnectOptions::new().connection_timeout(3 * SECOND);
         let (error, took) = refused(&connect_string, options).await;
         assert!(took < 6 * SECOND, "{took:?}");
+        assert!(matches!(error, Error::Connect { .. }), "{error}");
         let text = error.to_string();
         assert!(text.contains(&format!("{address}: ")), "{text}");
         assert!(text.contains("refused"), "{text}");
@@ -54,15 +55,36 @@ async fn port_at_which_nobody_listens_is_named_with_the_cause() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn listener_that_opens_no_session_is_named() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("it is bound").to_string();
-    let options = ConnectOptions::new().connection_timeout(2 * SECOND);
-    let (error, _) = refused(&address, options).await;
-    let text = error.to_string();
-    assert!(
-        text.contains(&format!("{address}: something listens")),
-        "{text}"
-    );
+    for answer in [
+        &b""[..],
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"\xff\xff\xff\xff",
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound").to_string();
+        let stranger = listener.try_clone().expect("another handle");
+        std::thread::spawn(move || {
+            for stream in stranger.incoming() {
+                let answered = stream.and_then(|mut stream| {
+                    stream.write_all(answer)?;
+                    Ok(stream)
+                });
+                if answer.is_empty() {
+                    // Says nothing, and stays.
+                    std::mem::forget(answered);
+                }
+            }
+        });
+        let options = ConnectOptions::new().connection_timeout(2 * SECOND);
+        let (error, took) = refused(&address, options).await;
+        assert!(took < 6 * SECOND, "{took:?}");
+        assert!(matches!(error, Error::Connect { .. }), "{error}");
+        let text = error.to_string();
+        assert!(
+            text.contains(&format!("{address}: something listens")),
+            "{text}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

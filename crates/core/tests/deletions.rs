@@ -134,40 +134,37 @@ async fn outcomes(releases: Vec<JoinHandle<Result<(), Error>>>) -> Vec<Result<()
     all.map(|outcome| outcome.expect("no panic")).collect()
 }
 
+/// Releases all at once, each with success.
+async fn assert_released(holds: Vec<Hold>) {
+    for outcome in outcomes(release(holds)).await {
+        outcome.expect("it is released");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn many_releases_at_once_go_together() {
-    let crowd = Crowd::new(0, 200).await;
     let kinds = [
         RequestKind::Create,
         RequestKind::List,
         RequestKind::Delete,
         RequestKind::Transact,
     ];
-    let before = kinds.map(|kind| crowd.sent(kind));
-    let holds = crowd.acquire().await;
-    for outcome in outcomes(release(holds)).await {
-        outcome.expect("it is released");
+    // A transaction takes 64 at most, and one release too many is a request of its own.
+    for (locks, alone, transactions) in [
+        (ALONE + 1, ALONE + 1, 0),
+        (ALONE + 2 * 64 + 56, ALONE, 3),
+        (ALONE + 6 * 64, ALONE, 6),
+    ] {
+        let crowd = Crowd::new(0, locks).await;
+        let before = kinds.map(|kind| crowd.sent(kind));
+        assert_released(crowd.acquire().await).await;
+        assert_eq!(crowd.standing(), [""; 0]);
+        let mut sent = kinds.map(|kind| crowd.sent(kind));
+        for (sent, before) in sent.iter_mut().zip(before) {
+            *sent -= before;
+        }
+        assert_eq!(sent, [locks, locks, alone, transactions], "{locks} locks");
     }
-    assert_eq!(crowd.standing(), [""; 0]);
-    let mut sent = kinds.map(|kind| crowd.sent(kind));
-    for (sent, before) in sent.iter_mut().zip(before) {
-        *sent -= before;
-    }
-    // The others are 184: two transactions of 64, and one of 56.
-    assert_eq!(sent, [200, 200, ALONE, 3]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn more_than_go_in_the_first_transactions_go_in_the_next() {
-    let crowd = Crowd::new(0, ALONE + 6 * 64).await;
-    let kinds = [RequestKind::Delete, RequestKind::Transact];
-    let [deletes, transactions] = kinds.map(|kind| crowd.sent(kind));
-    for outcome in outcomes(release(crowd.acquire().await)).await {
-        outcome.expect("it is released");
-    }
-    assert_eq!(crowd.standing(), [""; 0]);
-    let sent = [deletes + ALONE, transactions + 6];
-    assert_eq!(kinds.map(|kind| crowd.sent(kind)), sent);
 }
 
 #[tokio::test(start_paused = true)]
@@ -219,25 +216,11 @@ async fn few_releases_at_once_are_sent_one_by_one_and_without_delay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_release_too_many_is_a_request_of_its_own() {
-    let crowd = Crowd::new(0, ALONE + 1).await;
-    let kinds = [RequestKind::Delete, RequestKind::Transact];
-    let [deletes, transactions] = kinds.map(|kind| crowd.sent(kind));
-    for outcome in outcomes(release(crowd.acquire().await)).await {
-        outcome.expect("it is released");
-    }
-    let sent = [deletes + ALONE + 1, transactions];
-    assert_eq!(kinds.map(|kind| crowd.sent(kind)), sent);
-}
-
-#[tokio::test(start_paused = true)]
 async fn long_paths_go_in_several_transactions() {
     let name = |lock: usize| format!("/locks/{}{lock:02}", "a".repeat(8 * 1024));
     let crowd = Crowd::of(0, (0..ALONE + 24).map(name).collect()).await;
     let transactions = crowd.sent(RequestKind::Transact);
-    for outcome in outcomes(release(crowd.acquire().await)).await {
-        outcome.expect("it is released");
-    }
+    assert_released(crowd.acquire().await).await;
     assert_eq!(crowd.sent(RequestKind::Transact), transactions + 3);
 }
 
@@ -419,9 +402,7 @@ async fn releases_dropped_at_random_leave_nothing_and_hold_up_nobody() {
         }
         crowd.assert_all_are_deleted().await;
         // Nobody is waited for any more.
-        for outcome in outcomes(release(crowd.acquire().await)).await {
-            outcome.expect("it is released");
-        }
+        assert_released(crowd.acquire().await).await;
     }
 }
 
@@ -450,9 +431,7 @@ async fn releases_that_nobody_polls_hold_up_no_other() {
     for release in &mut unpolled {
         assert!(release.now_or_never().is_none(), "no answer has come");
     }
-    for outcome in outcomes(release(others)).await {
-        outcome.expect("it is released");
-    }
+    assert_released(others).await;
     assert_eq!(crowd.standing(), [""; 0]);
     for outcome in join_all(unpolled).await {
         outcome.expect("it is released");
@@ -468,9 +447,7 @@ async fn znodes_of_names_that_others_use_are_deleted_one_by_one() {
         .collect();
     let holds = join_all(locks.iter().map(|lock| lock.acquire())).await;
     let holds = holds.into_iter().map(|hold| hold.expect("it is free"));
-    for outcome in outcomes(release(holds.collect())).await {
-        outcome.expect("it is released");
-    }
+    assert_released(holds.collect()).await;
     let kinds = [RequestKind::Delete, RequestKind::Transact];
     // Each in a transaction with the check of its guard.
     assert_eq!(kinds.map(|kind| crowd.sent(kind)), [0, 100]);
@@ -521,9 +498,7 @@ async fn many_releases_go_one_by_one_where_tasks_are_dropped() {
     let holds = crowd.acquire().await;
     let deletes = crowd.sent(RequestKind::Delete);
     drops_tasks.store(true, Ordering::Relaxed);
-    for outcome in outcomes(release(holds)).await {
-        outcome.expect("it is released");
-    }
+    assert_released(holds).await;
     assert_eq!(crowd.sent(RequestKind::Delete), deletes + 100);
     assert_eq!(crowd.standing(), [""; 0]);
 }
@@ -588,9 +563,7 @@ async fn many_releases_at_once_go_together_on_a_real_server() {
             by_hand.delete(&path).await.expect("it stands");
         }
         let before = meter.read().requests;
-        for outcome in outcomes(release(holds)).await {
-            outcome.expect("it is released");
-        }
+        assert_released(holds).await;
         let sent = meter.read().requests - before;
         // Those that went with the one that was deleted by hand go once more.
         let most = if deleted.is_some() { 120 } else { 50 };

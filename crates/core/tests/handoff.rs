@@ -1,6 +1,7 @@
 //! Handoff without a read: what a waiter may make of what it is told.
 
 use std::borrow::Cow;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,11 +121,16 @@ impl Waiter {
     async fn assert_is_not_let_in(self, seed: u64) {
         self.hold.release().await.expect("it is released");
         let outcome = self.waiting.await.expect("no panic");
-        assert!(
-            matches!(outcome, Err(Error::ContenderDeleted { .. })),
-            "seed {seed}: {outcome:?}"
-        );
+        assert_deleted(seed, &outcome);
     }
+}
+
+/// The attempt has ended because its znode was deleted, or written to by another.
+fn assert_deleted(case: impl Debug, outcome: &Result<Hold, Error>) {
+    assert!(
+        matches!(outcome, Err(Error::ContenderDeleted { .. })),
+        "{case:?}: {outcome:?}"
+    );
 }
 
 fn each(seeds: u64) -> impl Iterator<Item = (u64, Told)> {
@@ -187,10 +193,7 @@ async fn waiter_that_is_deleted_as_it_begins_to_watch_is_not_let_in_by_anothers_
             .delete(hold.node_path())
             .expect("it is deleted");
         let outcome = waiting.await.expect("no panic");
-        assert!(
-            matches!(outcome, Err(Error::ContenderDeleted { .. })),
-            "seed {seed}: {outcome:?}"
-        );
+        assert_deleted(seed, &outcome);
     }
 }
 
@@ -224,10 +227,7 @@ async fn waiter_whose_own_watch_has_fired_is_not_let_in_by_anothers_going() {
             .delete(waiter.hold.node_path())
             .expect("it is deleted");
         let outcome = waiter.waiting.await.expect("no panic");
-        assert!(
-            matches!(outcome, Err(Error::ContenderDeleted { .. })),
-            "seed {seed}: {outcome:?}"
-        );
+        assert_deleted(seed, &outcome);
     }
 }
 
@@ -238,10 +238,7 @@ async fn waiter_that_is_deleted_learns_it_while_the_holder_holds_on() {
         waiter.delete();
         let outcome = timeout(Duration::from_secs(1), waiter.waiting).await;
         let outcome = outcome.expect("in time").expect("no panic");
-        assert!(
-            matches!(outcome, Err(Error::ContenderDeleted { .. })),
-            "{told:?}: {outcome:?}"
-        );
+        assert_deleted(told, &outcome);
         assert!(waiter.hold.is_held());
     }
 }
@@ -256,10 +253,7 @@ async fn waiter_whose_znode_is_written_to_is_told_so() {
         .expect("it is written");
     let outcome = timeout(Duration::from_secs(1), waiter.waiting).await;
     let outcome = outcome.expect("in time").expect("no panic");
-    assert!(
-        matches!(outcome, Err(Error::ContenderDeleted { .. })),
-        "{outcome:?}"
-    );
+    assert_deleted("the waiter", &outcome);
 }
 
 #[tokio::test(start_paused = true)]
@@ -336,10 +330,7 @@ async fn waiter_that_looks_and_finds_its_znode_gone_does_not_hold() {
         .delete(&format!("{PATH}/{own}"))
         .expect("it is deleted");
     let outcome = waiting.await.expect("no panic");
-    assert!(
-        matches!(outcome, Err(Error::ContenderDeleted { .. })),
-        "{outcome:?}"
-    );
+    assert_deleted("the waiter", &outcome);
     assert!(hold.is_held());
 }
 

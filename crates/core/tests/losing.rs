@@ -49,6 +49,13 @@ async fn hold(queue: &Queue) -> Hold {
     queue.acquire().await.expect("nobody is before it")
 }
 
+/// An attempt that waits, polled once.
+fn waits(queue: &Queue) -> impl Future<Output = Result<Hold, Error>> {
+    let mut waits = Box::pin(queue.acquire());
+    assert!((&mut waits).now_or_never().is_none());
+    waits
+}
+
 /// Cuts a process off until its lease has lapsed, but not its session.
 async fn lapse(simulation: &Simulation, process: &str, hold: &Hold) {
     let lapses = hold.remaining() + Duration::from_millis(50);
@@ -59,10 +66,8 @@ async fn lapse(simulation: &Simulation, process: &str, hold: &Hold) {
 #[tokio::test(start_paused = true)]
 async fn hold_that_is_lost_and_kept_bars_nobody() {
     let simulation = simulation(1);
-    let (one, two) = (
-        open(&simulation, "one").await,
-        open(&simulation, "two").await,
-    );
+    let one = open(&simulation, "one").await;
+    let two = open(&simulation, "two").await;
     let kept = hold(&local_queue(&one)).await;
     let takes_a_turn =
         |queue: Queue| tokio::spawn(async move { queue.acquire().await?.release().await });
@@ -139,8 +144,7 @@ async fn try_takes_the_turn_of_a_lost_hold_unless_somebody_waits() {
     lapse(&simulation, "one", &kept).await;
     sleep(TIMEOUT).await;
     let tried = queue.try_acquire().await.expect("a look").expect("free");
-    let mut waits = Box::pin(queue.acquire());
-    assert!((&mut waits).now_or_never().is_none());
+    let waits = waits(&queue);
     sleep(TIMEOUT).await;
     lapse(&simulation, "one", &tried).await;
     sleep(TIMEOUT).await;
@@ -156,8 +160,7 @@ async fn hold_that_is_lost_on_its_way_to_a_waiter_is_not_granted() {
     let session = open(&simulation, "one").await;
     let queue = local_queue(&session);
     let first = hold(&queue).await;
-    let mut waits = Box::pin(queue.acquire());
-    assert!((&mut waits).now_or_never().is_none());
+    let waits = waits(&queue);
     sleep(TIMEOUT).await;
     let lapses = first.remaining() + Duration::from_millis(50);
     drop(first);
@@ -228,8 +231,7 @@ async fn lost_hold_is_not_handed_on_within_the_process() {
     let session = open(&simulation, "one").await;
     let queue = local_queue(&session);
     let held = hold(&queue).await;
-    let mut waits = Box::pin(queue.acquire());
-    assert!((&mut waits).now_or_never().is_none());
+    let waits = waits(&queue);
     sleep(TIMEOUT).await;
     lapse(&simulation, "one", &held).await;
     let released = held.release().await;
@@ -360,29 +362,6 @@ async fn release_in_an_outage_ends_with_the_lease() {
     let released = held.release().await;
     assert!(matches!(released, Err(Error::Lost { .. })), "{released:?}");
     assert!(began.elapsed() < remaining + Duration::from_millis(5));
-}
-
-#[tokio::test(start_paused = true)]
-async fn close_with_an_attempt_that_nobody_polls_lets_go_of_what_is_held() {
-    let simulation = simulation(1);
-    let (one, two) = (
-        open(&simulation, "one").await,
-        open(&simulation, "two").await,
-    );
-    let other = Queue::new(&two, "/locks/other", First).expect("a good path");
-    let _theirs = hold(&other).await;
-    let _mine = hold(&queue(&one)).await;
-    let waits = Queue::new(&one, "/locks/other", First).expect("a good path");
-    let mut parked = Box::pin(waits.acquire());
-    let polled = timeout(Duration::from_millis(500), &mut parked).await;
-    assert!(polled.is_err(), "somebody holds");
-    let began = Instant::now();
-    one.close().await;
-    assert!(began.elapsed() < TIMEOUT / 5, "{:?}", began.elapsed());
-    let next = timeout(Duration::from_secs(1), queue(&two).acquire()).await;
-    drop(next.expect("in time").expect("nobody is before it"));
-    assert_eq!(simulation.administrator().children("/locks/other").len(), 1);
-    drop(parked);
 }
 
 /// A follower tells the leader only every half tick of the sessions it has heard of.

@@ -31,46 +31,6 @@ impl Rule for First {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_replacement_is_found_done_however_many_answers_are_lost() {
-    for lost in [RequestKind::Sync, RequestKind::GetEach] {
-        let simulation = Simulation::new(SimulationOptions::default());
-        let session = simulated_session(&simulation, "a").await;
-        let queue = Queue::new(&session, "/queue", First).expect("a good path");
-        let hold = queue.acquire().await.expect("free");
-        let faults = simulation.faults();
-        faults.inject(Fault::new(FaultKind::ReplyLost).on(RequestKind::Transact));
-        faults.inject(Fault::new(FaultKind::ReplyLost).on(lost).under("/queue"));
-
-        let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
-        let hold = hold.replace("old-", "new-", b"", &everyone).await;
-        assert_eq!(faults.waiting(), 0, "all that was to be lost is");
-        let hold = hold.expect("replaced");
-        assert!(hold.is_held());
-        let standing = simulation.administrator().tree();
-        let contenders = standing
-            .iter()
-            .filter(|znode| znode.stat.ephemeral_owner != 0);
-        let paths: Vec<&str> = contenders.map(|znode| znode.path.as_str()).collect();
-        assert_eq!(paths, [hold.node_path()]);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_replacement_where_even_the_directory_has_gone_says_that_the_hold_is_lost() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let session = simulated_session(&simulation, "a").await;
-    let queue = Queue::new(&session, "/queue", First).expect("a good path");
-    let hold = queue.acquire().await.expect("free");
-    let administrator = simulation.administrator();
-    administrator.delete(hold.node_path()).expect("it stands");
-    administrator.delete("/queue").expect("it is empty");
-
-    let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
-    let failed = hold.replace("old-", "new-", b"", &everyone).await;
-    assert!(matches!(failed, Err(Error::Lost { .. })), "{failed:?}");
-}
-
 /// A hold, its session, and the ensemble that it is held on.
 async fn held(rule: impl Rule + 'static) -> (Simulation, Session, Hold) {
     let simulation = Simulation::new(SimulationOptions {
@@ -88,6 +48,50 @@ async fn held(rule: impl Rule + 'static) -> (Simulation, Session, Hold) {
 
 fn everyone() -> [Acl; 1] {
     [Acl::new(Permission::ALL, AuthId::anyone())]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replacement_is_found_done_however_many_answers_are_lost() {
+    for lost in [RequestKind::Sync, RequestKind::GetEach] {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let session = simulated_session(&simulation, "a").await;
+        let queue = Queue::new(&session, "/queue", First).expect("a good path");
+        let hold = queue.acquire().await.expect("free");
+        let faults = simulation.faults();
+        faults.inject(Fault::new(FaultKind::ReplyLost).on(RequestKind::Transact));
+        faults.inject(Fault::new(FaultKind::ReplyLost).on(lost).under("/queue"));
+
+        let hold = hold.replace("old-", "new-", b"", &everyone()).await;
+        assert_eq!(faults.waiting(), 0, "all that was to be lost is");
+        let hold = hold.expect("replaced");
+        assert!(hold.is_held());
+        let standing = simulation.administrator().tree();
+        let contenders = standing
+            .iter()
+            .filter(|znode| znode.stat.ephemeral_owner != 0);
+        let paths: Vec<&str> = contenders.map(|znode| znode.path.as_str()).collect();
+        assert_eq!(paths, [hold.node_path()]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replacement_of_a_hold_whose_znode_was_deleted_says_so_and_leaves_nothing() {
+    for directory_too in [false, true] {
+        let (simulation, _session, hold) = held(First).await;
+        let administrator = simulation.administrator();
+        administrator.delete(hold.node_path()).expect("it stands");
+        if directory_too {
+            administrator.delete("/queue").expect("it is empty");
+        }
+        let failed = hold.replace("old-", "new-", b"", &everyone()).await;
+        let deleted = LossReason::Deleted;
+        assert!(
+            matches!(&failed, Err(Error::Lost { reason, .. }) if *reason == deleted),
+            "{failed:?}"
+        );
+        sleep(TIMEOUT).await;
+        assert_eq!(administrator.children("/queue"), [""; 0]);
+    }
 }
 
 #[derive(Debug)]

@@ -9,16 +9,10 @@ use zookeeper_recipes_core::{
     AfterSessionLoss, ConnectOptions, CreateMode, Error, HoldState, LossReason, Queue,
     QueueOptions, Session, SessionEnd, SessionState,
 };
-use zookeeper_recipes_suite::{PATIENCE, eventually, in_time, server};
+use zookeeper_recipes_suite::{LONG, PATIENCE, eventually, in_time, server, session};
 use zookeeper_recipes_testkit::Server;
 
 use support::First;
-
-async fn session(server: &Server) -> Session {
-    Session::connect(&server.connect_string())
-        .await
-        .expect("a session opens")
-}
 
 async fn no_connection_left(server: &Server) {
     // The connection that asks is one.
@@ -32,7 +26,7 @@ async fn no_connection_left(server: &Server) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_expires_is_followed_by_a_new_one() {
     let server = server().await;
-    let session = session(&server).await;
+    let session = session(&server, LONG).await;
     let first = session.id().expect("it is open");
     let mut states = session.states();
     assert_eq!(states.next().await, Some(SessionState::Connected(first)));
@@ -64,7 +58,7 @@ async fn a_session_that_expires_is_followed_by_a_new_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn closing_tells_the_server() {
     let server = server().await;
-    let session = session(&server).await;
+    let session = session(&server, LONG).await;
     let queue = Queue::new(&session, "/closed", First).expect("a good path");
     let hold = queue.acquire().await.expect("nobody is before it");
     tokio::time::timeout(Duration::from_secs(5), session.close())
@@ -82,13 +76,15 @@ async fn closing_tells_the_server() {
         hold.state(),
         HoldState::Lost(LossReason::Session(SessionEnd::Closed))
     );
+    let error = queue.acquire().await.expect_err("there is no session");
+    assert!(matches!(error, Error::NoSession { .. }), "{error}");
     no_connection_left(&server).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dropping_the_last_handle_closes_but_a_hold_is_one() {
     let server = server().await;
-    let session = session(&server).await;
+    let session = session(&server, LONG).await;
     let queue = Queue::new(&session, "/dropped", First).expect("a good path");
     let hold = queue.acquire().await.expect("nobody is before it");
     drop((session, queue));
@@ -108,51 +104,6 @@ async fn dropping_the_last_handle_closes_but_a_hold_is_one() {
             .ephemerals,
         0
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn closing_ends_those_who_wait() {
-    let server = server().await;
-    let (first, second) = (session(&server).await, session(&server).await);
-    let hold = Queue::new(&first, "/waiting", First)
-        .expect("good")
-        .acquire()
-        .await;
-    let waiting = Queue::new(&second, "/waiting", First).expect("a good path");
-    let waiter = tokio::spawn(async move { waiting.acquire().await });
-    let look = Queue::new(&first, "/waiting", First).expect("a good path");
-    while look
-        .contenders()
-        .await
-        .expect("the queue can be read")
-        .len()
-        < 2
-    {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    second.close().await;
-    let error = waiter
-        .await
-        .expect("no panic")
-        .expect_err("its session is closed");
-    assert!(
-        matches!(
-            &error,
-            Error::SessionOver {
-                reason: SessionEnd::Closed,
-                ..
-            }
-        ),
-        "{error}"
-    );
-    assert_eq!(
-        look.contenders()
-            .await
-            .expect("the queue can be read")
-            .len(),
-        1
-    );
-    drop(hold);
 }
 
 /// Whoever asks a session that is over gets an answer at once, and were it to ask again and again,
@@ -230,44 +181,4 @@ async fn a_connected_client_becomes_a_session_for_as_long_as_it_lives() {
     .await
     .expect("there will be no other session");
     assert!(error.to_string().contains("expired"), "{error}");
-}
-
-#[test]
-fn a_hold_may_be_dropped_outside_any_runtime() {
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let (server, hold, look) = runtime.block_on(async {
-        let server = server().await;
-        let session = session(&server).await;
-        let queue = Queue::new(&session, "/outside", First).expect("a good path");
-        let hold = queue.acquire().await.expect("nobody is before it");
-        (server, hold, queue)
-    });
-    drop(hold);
-    runtime.block_on(async {
-        let gone = async {
-            while !look
-                .contenders()
-                .await
-                .expect("the queue can be read")
-                .is_empty()
-            {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        in_time("released in the background", gone).await;
-        drop(server);
-    });
-}
-
-#[test]
-fn a_hold_may_outlive_the_runtime() {
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let hold = runtime.block_on(async {
-        let server = server().await;
-        let session = session(&server).await;
-        let queue = Queue::new(&session, "/outlived", First).expect("a good path");
-        queue.acquire().await.expect("nobody is before it")
-    });
-    drop(runtime);
-    drop(hold);
 }

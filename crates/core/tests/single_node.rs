@@ -15,6 +15,12 @@ async fn lock(simulation: &Simulation, process: &str) -> SingleNode {
     SingleNode::new(&session, PATH).expect("a good path")
 }
 
+/// The lock of two processes.
+async fn two_locks(simulation: &Simulation) -> (SingleNode, SingleNode) {
+    let one = lock(simulation, "one").await;
+    (one, lock(simulation, "other").await)
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_release_dropped_half_way_leaves_the_next_holder_its_znode() {
     let milliseconds = Duration::from_millis;
@@ -23,10 +29,7 @@ async fn a_release_dropped_half_way_leaves_the_next_holder_its_znode() {
         commit_delay: Duration::ZERO..=Duration::ZERO,
         ..SimulationOptions::default()
     });
-    let (one, other) = (
-        lock(&simulation, "one").await,
-        lock(&simulation, "other").await,
-    );
+    let (one, other) = two_locks(&simulation).await;
     // So that its next create goes out at once.
     let first = other.acquire().await.expect("free");
     first.release().await.expect("it is held");
@@ -50,10 +53,7 @@ async fn a_release_dropped_half_way_leaves_the_next_holder_its_znode() {
 #[tokio::test(start_paused = true)]
 async fn a_write_under_a_hold_that_was_let_go_of_is_refused_while_another_holds() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let (one, other) = (
-        lock(&simulation, "one").await,
-        lock(&simulation, "other").await,
-    );
+    let (one, other) = two_locks(&simulation).await;
     let administrator = simulation.administrator();
     administrator
         .create("/data", b"", CreateMode::Persistent)
@@ -150,10 +150,7 @@ async fn lost_hold_deletes_no_other_holders_znode() {
             session_timeout: TIMEOUT,
             ..SimulationOptions::default()
         });
-        let (one, other) = (
-            lock(&simulation, "one").await,
-            lock(&simulation, "other").await,
-        );
+        let (one, other) = two_locks(&simulation).await;
         let hold = one.acquire().await.expect("free");
         let lapses = hold.remaining() + Duration::from_millis(100);
         simulation
@@ -172,10 +169,7 @@ async fn lost_hold_deletes_no_other_holders_znode() {
 #[tokio::test(start_paused = true)]
 async fn release_of_a_hold_that_was_deleted_spares_the_next_holders_znode() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let (one, other) = (
-        lock(&simulation, "one").await,
-        lock(&simulation, "other").await,
-    );
+    let (one, other) = two_locks(&simulation).await;
     let hold = one.acquire().await.expect("free");
     let next = replaced(&simulation, &other).await;
     hold.lost().await;
@@ -194,10 +188,7 @@ async fn two_deletions_of_a_lost_hold_spare_the_next_holders_znode() {
         session_timeout: TIMEOUT,
         ..SimulationOptions::default()
     });
-    let (one, other) = (
-        lock(&simulation, "one").await,
-        lock(&simulation, "other").await,
-    );
+    let (one, other) = two_locks(&simulation).await;
     let hold = one.acquire().await.expect("free");
     let next = tokio::spawn(async move { other.acquire().await });
     sleep(TIMEOUT).await;
@@ -253,10 +244,7 @@ async fn release_whose_answer_was_lost_spares_the_next_holders_znode_at_a_server
     let mut lost_answers = 0;
     for seed in 0..100 {
         let simulation = lagging(seed);
-        let (one, other) = (
-            lock(&simulation, "one").await,
-            lock(&simulation, "other").await,
-        );
+        let (one, other) = two_locks(&simulation).await;
         let hold = one.acquire().await.expect("free");
         let next = tokio::spawn(async move { other.acquire().await });
         sleep(TIMEOUT / 2).await;
@@ -286,10 +274,7 @@ async fn what_is_sent_late_in_another_session_spares_the_next_holder() {
         tick: TICK,
         ..SimulationOptions::default()
     });
-    let (one, other) = (
-        lock(&simulation, "one").await,
-        lock(&simulation, "other").await,
-    );
+    let (one, other) = two_locks(&simulation).await;
     let hold = one.acquire().await.expect("free");
     let administrator = simulation.administrator();
     let made = administrator.create(WRITTEN, b"", CreateMode::Persistent);

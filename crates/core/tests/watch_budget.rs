@@ -1,23 +1,20 @@
 //! The watches of one session: what many of them may cost the others.
 
 mod support;
-mod throttled;
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Error, Hold, HoldState, InvalidInput, LossReason, Queue, QueueView,
-    Recipe, Rule, Session, SingleNode, Verdict,
+    Acl, AuthId, CreateMode, Error, Hold, HoldState, InvalidInput, LossReason, Permission, Queue,
+    QueueView, Recipe, Rule, Session, SingleNode, Verdict,
 };
-use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session as open;
 
 use support::First;
-use throttled::{Throttle, Throttled};
 
 /// The session timeout, and the tick of the servers, that a simulation has by default.
 const TIMEOUT: Duration = Duration::from_secs(6);
@@ -294,19 +291,20 @@ async fn znode_deleted_by_hand_is_noticed_within_a_sixth_of_the_timeout_among_th
 #[tokio::test(start_paused = true)]
 async fn loss_watch_survives_throttled_reads() {
     let simulation = simulation();
-    let throttle = Throttle::default();
-    let ensemble = Throttled(simulation.ensemble("a"), throttle.clone());
-    let opened = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
-    let session = opened.expect("a session opens");
+    let session = open(&simulation, "a").await;
     let hold = hold(lock(&session, "/locks/one")).await;
-    throttle.set(true);
+    let faults = simulation.faults();
+    for nth in 1..=30 {
+        let throttled = Fault::new(FaultKind::Throttled).on(RequestKind::Get);
+        faults.inject(throttled.under(hold.node_path()).nth(nth));
+    }
     sleep(10 * TIMEOUT).await;
-    let refused = throttle.refused();
+    let refused = 30 - faults.waiting();
     assert!(
         (2..30).contains(&refused),
         "asked {refused} times in ten timeouts"
     );
-    throttle.set(false);
+    faults.stop();
     sleep(2 * TIMEOUT).await;
     assert_eq!(hold.state(), HoldState::Held);
     simulation
@@ -320,15 +318,14 @@ async fn loss_watch_survives_throttled_reads() {
 #[tokio::test(start_paused = true)]
 async fn znode_that_nobody_may_read_hides_no_other() {
     let simulation = simulation();
-    let throttle = Throttle::default();
-    let ensemble = Throttled(simulation.ensemble("a"), throttle.clone());
-    let opened = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
-    let session = opened.expect("a session opens");
-    let holds = idle_holds(&session, 1_500).await;
-    throttle.forbid(holds[1_000].node_path());
+    let administrator = simulation.administrator();
+    let holds = idle_holds(&open(&simulation, "a").await, 1_500).await;
+    let nobody_reads = [Acl::new(Permission::ADMIN, AuthId::anyone())];
+    administrator
+        .set_acl(holds[1_000].node_path(), &nobody_reads)
+        .expect("it stands");
     sleep(A_WHILE).await;
     for other in [999, 1_001, 1_499] {
-        let administrator = simulation.administrator();
         administrator
             .delete(holds[other].node_path())
             .expect("it is there");
