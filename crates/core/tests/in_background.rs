@@ -48,4 +48,9 @@ async fn session_closed_before_it_is_open_is_over() {
 async fn bad_connect_string_is_refused_before_anything_is_done_in_the_background() {
     let refused = Session::connect_in_background("zoo:port", ConnectOptions::new());
     assert!(refused.is_err());
+    let refused = Session::connect("zoo:port").await;
+    assert!(
+        matches!(refused, Err(Error::InvalidInput(_))),
+        "{refused:?}"
+    );
 }

@@ -1,7 +1,5 @@
 //! What an election promises, on real servers.
 
-mod link;
-
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
@@ -13,13 +11,14 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use zookeeper_client::{Acls, Client, CreateMode};
 use zookeeper_recipes_election::{
-    ConnectOptions, Error, FencingToken, HoldState, Leader, LeaderElection, RunError, Session,
-    SessionId, StopWork,
+    ConnectOptions, Error, FencingToken, Leader, LeaderElection, RunError, Session, SessionId,
+    StopWork,
 };
-use zookeeper_recipes_suite::{ELECTION, Judge, assert_no_watch_left, queue_length, server_with};
+use zookeeper_recipes_suite::{
+    ELECTION, Judge, assert_no_watch_left, proxy, queue_length, server_with,
+};
+use zookeeper_recipes_testkit::proxy::Proxy;
 use zookeeper_recipes_testkit::{Server, ServerOptions};
-
-use crate::link::Link;
 
 type Result<T = (), E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
@@ -41,6 +40,12 @@ async fn short_session(connect_string: &str) -> Result<Session> {
         .session_timeout(SHORT_SESSION)
         .tick(TICK);
     Ok(Session::connect_with(connect_string, options).await?)
+}
+
+/// Cuts all connections until new ones are accepted.
+fn cut(proxy: &Proxy) {
+    proxy.refuse_connections();
+    proxy.cut();
 }
 
 async fn soon<T>(future: impl Future<Output = T>) -> Result<T> {
@@ -203,8 +208,8 @@ async fn each_of_ten_candidates_leads_once_and_observers_see_every_change_in_ord
 #[tokio::test(flavor = "multi_thread")]
 async fn leader_is_stopped_before_the_next_leads_when_its_session_expires() -> Result {
     let server = server().await?;
-    let link = Link::to(server.connect_string()).await?;
-    let old = short_session(&link.connect_string()).await?;
+    let proxy = proxy(&server).await;
+    let old = short_session(&proxy.connect_string()).await?;
     let new = session(&server).await?;
     for (path, stop_work) in [
         ("/cautious", StopWork::WhenSuspended),
@@ -218,7 +223,7 @@ async fn leader_is_stopped_before_the_next_leads_when_its_session_expires() -> R
             let leadership = next.acquire().await;
             (leadership, Instant::now())
         });
-        link.cut();
+        cut(&proxy);
         let cut = Instant::now();
         let stopped = soon(term.stopped).await??;
         let (leadership, won) = soon(won).await??;
@@ -233,7 +238,7 @@ async fn leader_is_stopped_before_the_next_leads_when_its_session_expires() -> R
             StopWork::WhenSuspended => assert!(stopped - cut < SHORT_SESSION / 5),
             StopWork::WhenLost => assert!(stopped - cut > SHORT_SESSION / 5),
         }
-        link.mend();
+        proxy.accept_connections();
         leadership.release().await?;
         let again = leader.next_term().await?;
         assert_ne!(again.session_id, term.session_id);
@@ -305,30 +310,6 @@ async fn run_campaigns_again_when_the_session_expires_while_it_waits() -> Result
     leadership.release().await?;
     assert_eq!(waiting.next_term().await?.token, last);
     waiting.shut_down().await?;
-    nothing_is_left(&server, &first).await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn resigning_hands_over_at_once() -> Result {
-    let server = server().await?;
-    let (one, other) = (session(&server).await?, session(&server).await?);
-    let first = LeaderElection::new(&one, DIRECTORY, "first")?;
-    let leadership = first.acquire().await?;
-    let next = LeaderElection::new(&other, DIRECTORY, "next")?;
-    let campaign = tokio::spawn(async move { next.acquire().await });
-    queue_length(&first, 2).await;
-    let resigned = Instant::now();
-    leadership.release().await?;
-    let leadership = soon(campaign).await???;
-    // Well below the 10 s of the session timeout.
-    assert!(resigned.elapsed() < Duration::from_secs(2));
-    assert_eq!(leadership.id(), "next");
-    assert_eq!(leadership.state(), HoldState::Held);
-    assert_eq!(
-        first.leader().await?.map(|leader| leader.id).as_deref(),
-        Some("next")
-    );
-    drop(leadership);
     nothing_is_left(&server, &first).await
 }
 
@@ -468,17 +449,17 @@ async fn work_that_blocks_its_thread_delays_the_election_and_does_not_end_it() -
 #[tokio::test(flavor = "multi_thread")]
 async fn disconnection_stops_the_cautious_and_leaves_the_others_alone() -> Result {
     let server = server().await?;
-    let link = Link::to(server.connect_string()).await?;
-    let cut_off = Session::connect(&link.connect_string()).await?;
+    let proxy = proxy(&server).await;
+    let cut_off = Session::connect(&proxy.connect_string()).await?;
     let cautious = LeaderElection::new(&cut_off, "/cautious", "cautious")?;
     let steady = LeaderElection::new(&cut_off, "/steady", "steady")?;
     let mut stopping = Running::start(cautious.clone());
     let mut staying = Running::start(steady.clone().stop_work(StopWork::WhenLost));
     let first = stopping.next_term().await?;
     let mut only = staying.next_term().await?;
-    link.cut();
+    cut(&proxy);
     soon(first.stopped).await??;
-    link.mend();
+    proxy.accept_connections();
     let second = stopping.next_term().await?;
     // The same session, and yet it had resigned: this is another znode.
     assert_eq!(second.session_id, first.session_id);

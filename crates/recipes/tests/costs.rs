@@ -227,6 +227,9 @@ async fn semaphore_costs_what_it_says() {
     hold.release().await.expect("it is held");
     let next = waiting.await.expect("no panic").expect("it is its turn");
     assert_eq!(testbed.requests() - before, 1 + 2);
+    // The watch on the directory.
+    let removed = testbed.simulation.counters();
+    assert_eq!(removed.requests(RequestKind::RemoveWatch), 1);
     next.release().await.expect("it is held");
     assert_eq!(testbed.cost(semaphore.contenders()).await.1, (2, 1));
     // A `sync` goes with the read.

@@ -1,18 +1,14 @@
 //! What the semaphore promises, on a real server.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{join_all, try_join_all};
-use tokio::task::{JoinHandle, JoinSet};
+use futures_util::future::try_join_all;
+use tokio::task::JoinHandle;
 use zookeeper_recipes_core::ensemble::CreateMode;
 use zookeeper_recipes_core::{Identity, NodePath, QueueOptions};
-use zookeeper_recipes_semaphore::{
-    Error, Hold, Semaphore, SemaphoreOptions, Session, WaitStrategy,
-};
+use zookeeper_recipes_semaphore::{Error, Hold, Semaphore, Session};
 use zookeeper_recipes_suite::{
-    Judge, QUIET, SEMAPHORE, assert_nothing_left, eventually, in_time, queue_length, server,
-    session,
+    QUIET, assert_nothing_left, eventually, in_time, queue_length, server, session,
 };
 use zookeeper_recipes_testkit::Server;
 
@@ -55,58 +51,6 @@ async fn until_last_watches(server: &Server, semaphore: &Semaphore, others: usiz
     .await;
 }
 
-/// A hundred waiters with weights from 1 to 5 on a semaphore of 5.
-async fn hundred_waiters(server: &Server, options: &SemaphoreOptions) -> Fallible {
-    let sessions = join_all((0..5).map(|_| session(server, QUIET))).await;
-    let semaphores: Vec<Semaphore> = sessions
-        .iter()
-        .map(|session| Semaphore::with_options(session, PATH, 5, options.clone()))
-        .collect::<Result<_, _>>()?;
-    let judge = Arc::new(Judge::of_order(SEMAPHORE));
-    let door = semaphores[0].acquire_many(5).await?;
-    judge.came(door.fencing_token(), 5);
-    let at_the_door = judge.granted("door", 5, &door);
-    let mut waiters: JoinSet<Result<(), Error>> = JoinSet::new();
-    for place in 0..100 {
-        let weight = (place * 7 + place / 3) % 5 + 1;
-        let (semaphore, judge_of_waiter) = (semaphores[place % 5].clone(), judge.clone());
-        waiters.spawn(async move {
-            let hold = semaphore.acquire_many(weight as u32).await?;
-            let granted = judge_of_waiter.granted(place, weight as u64, &hold);
-            tokio::task::yield_now().await;
-            judge_of_waiter.letting_go(granted);
-            hold.release().await
-        });
-        queue_length(&semaphores[0], place + 2).await;
-        let queue = semaphores[0].contenders().await?;
-        judge.came(queue[place + 1].fencing_token, weight as u64);
-    }
-    assert_eq!(semaphores[1].unclaimed().await?, 0);
-    judge.letting_go(at_the_door);
-    door.release().await?;
-    for finished in in_time("all the waiters", waiters.join_all()).await {
-        finished?;
-    }
-    assert_eq!(semaphores[1].unclaimed().await?, 5);
-    assert_nothing_left(server).await;
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn hundred_waiters_are_served_in_order_and_never_hold_too_much() -> Fallible {
-    hundred_waiters(&server().await, &SemaphoreOptions::new()).await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn other_ways_to_wait_serve_in_order_as_well() -> Fallible {
-    let server = server().await;
-    let poll = WaitStrategy::Poll(Duration::from_millis(10));
-    for strategy in [WaitStrategy::Parent, poll] {
-        hundred_waiters(&server, &SemaphoreOptions::new().strategy(strategy)).await?;
-    }
-    Ok(())
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn any_holders_release_wakes_the_waiter() -> Fallible {
     let server = server().await;
@@ -126,45 +70,6 @@ async fn any_holders_release_wakes_the_waiter() -> Fallible {
         }
         assert_nothing_left(&server).await;
     }
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn waiter_sends_six_requests_to_wait_and_three_when_it_is_woken() -> Fallible {
-    let server = server().await;
-    let holding = Semaphore::new(&session(&server, QUIET).await, PATH, 1)?;
-    let hold = holding.acquire().await?;
-    let waiting = Semaphore::new(&session(&server, QUIET).await, PATH, 1)?;
-    // What is asked of the server here are packets, too.
-    let mut looks = 0;
-    let mut until_watched = async |znodes| {
-        eventually("so many znodes are watched", async || {
-            looks += 1;
-            server.watches().await.expect("wchp").len() == znodes
-        })
-        .await;
-    };
-    // Each session sends a probe as it opens, which is not to be counted.
-    eventually("the sessions are quiet", async || {
-        let received = async || server.monitor().await.expect("mntr").packets_received;
-        let first = received().await;
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        received().await == first + 1
-    })
-    .await;
-    let before = server.monitor().await?.packets_received;
-    let waiter = tokio::spawn(async move { waiting.acquire().await });
-    until_watched(3).await;
-    hold.release().await?;
-    let hold = in_time("the waiter", waiter).await??;
-    // Its own znode's.
-    until_watched(1).await;
-    let received = server.monitor().await?.packets_received - before - 1 - looks;
-    // A create, a list and a read of the number; a watch on its own znode, the directory and the
-    // holder; the holder's delete; a list and a read of the number; a watch taken off.
-    assert_eq!(received, 6 + 1 + 3);
-    hold.release().await?;
-    assert_nothing_left(&server).await;
     Ok(())
 }
 
@@ -197,29 +102,10 @@ async fn heavy_waiter_watches_its_window_and_gets_in_when_enough_has_gone() -> F
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_holders_permits_come_back() -> Fallible {
-    let server = server().await;
-    let killed = Session::connect(&server.connect_string()).await?;
-    let lost = Semaphore::new(&killed, PATH, 5)?.acquire_many(4).await?;
-    let waiter = waiter(&server, 5, 5).await?;
-    server.expire_session(lost.session_id().0).await?;
-    let hold = in_time("the waiter", waiter).await??;
-    in_time("the loss", lost.lost()).await;
-    drop(lost);
-    hold.release().await?;
-    assert_nothing_left(&server).await;
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn what_can_never_be_held_is_refused_and_leaves_nothing() -> Fallible {
     let server = server().await;
     let session = Session::connect(&server.connect_string()).await?;
     assert!(Semaphore::new(&session, PATH, 0).is_err());
-    for path in ["", "limits", "/"] {
-        assert!(Semaphore::new(&session, path, 5).is_err(), "{path:?}");
-    }
-
     let semaphore = Semaphore::new(&session, PATH, 5)?;
     let refused = async |weight| {
         let timeout = Duration::from_secs(5);

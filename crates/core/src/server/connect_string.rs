@@ -125,6 +125,7 @@ mod tests {
         for (given, problem) in [
             ("", "an empty host"),
             ("/app", "an empty host"),
+            (",zk1", "an empty host"),
             ("zk1:2181,", "an empty host"),
             ("zk1:1;zk2:2", "separate hosts by commas"),
             ("::1:2181", "into brackets"),

@@ -98,17 +98,21 @@ async fn handoff_needs_a_list_only_where_no_release_is_marked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn handoff_from_the_only_one_before_needs_no_list_though_nothing_is_marked() {
+async fn waiter_behind_the_only_one_before_is_told_once_and_asks_nothing() {
     let server = server().await;
-    let plain = LockOptions::new().mark_release(false);
     let session = session(&server, SESSION_TIMEOUT).await;
-    let lock = ExclusiveLock::with_options(&session, PATH, plain.clone()).expect("a good path");
-    let hold = lock.acquire().await.expect("it is acquired");
-    let mut waiter = Waiter::behind(hold.node_path(), &server, plain).await;
-    let release = async { hold.release().await.expect("it is released") };
-    let (hold, counted) = waiter.let_in_by(release).await;
-    assert_eq!(counted.requests(), 0, "{counted:?}");
-    hold.release().await.expect("it is released");
+    for marked in [true, false] {
+        let options = LockOptions::new().mark_release(marked);
+        let lock = ExclusiveLock::with_options(&session, PATH, options.clone());
+        let hold = lock.expect("a good path").acquire().await;
+        let hold = hold.expect("it is acquired");
+        let mut waiter = Waiter::behind(hold.node_path(), &server, options).await;
+        let release = async { hold.release().await.expect("it is released") };
+        let (hold, counted) = waiter.let_in_by(release).await;
+        assert_eq!(counted.requests(), 0, "marked: {marked}, {counted:?}");
+        assert_eq!(counted.notifications(), 1, "marked: {marked}, {counted:?}");
+        hold.release().await.expect("it is released");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,21 +157,6 @@ async fn one_who_comes_back_to_a_lock_that_nobody_wanted_asks_nothing() {
         .await
         .expect("it is released");
     assert_nothing_left(&server, PATH).await;
-}
-
-/// There was nobody to tell when it was acquired, and it has not been held for long.
-#[tokio::test(flavor = "multi_thread")]
-async fn brief_hold_that_nobody_waited_for_is_released_by_a_deletion() {
-    let server = server().await;
-    let proxy = proxy(&server).await;
-    let session = session(&proxy, QUIET).await;
-    let lock = lock(&session);
-    let hold = lock.acquire().await.expect("it is acquired");
-    let before = proxy.counters();
-    hold.release().await.expect("it is released");
-    let counted = proxy.counters().since(&before);
-    assert_eq!(counted.of(Operation::Delete).requests, 1, "{counted:?}");
-    assert_eq!(counted.requests(), 1, "{counted:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,12 +7,10 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use zookeeper_recipes_lock::Session;
 use zookeeper_recipes_suite::{
-    LOCK, LOCK_BY_PARENT, LOCK_BY_POLLING, LOCK_OF_ONE_ZNODE, PATIENCE, POLL, QUIET, TestedRecipe,
-    eventually, notifications, proxy, queue_length, server, session,
+    LOCK, LOCK_BY_PARENT, LOCK_BY_POLLING, LOCK_OF_ONE_ZNODE, PATIENCE, POLL, TestedRecipe,
+    eventually, notifications, queue_length, server, session,
 };
 use zookeeper_recipes_testkit::Server;
-
-use crate::support::SESSION_TIMEOUT;
 
 const WAITERS: usize = 10;
 
@@ -143,47 +141,26 @@ async fn watching_the_predecessor_a_release_wakes_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn watching_the_parent_a_release_wakes_all() {
-    let mut crowd = crowd(LOCK_BY_PARENT).await;
-    // The server lists no watches on children, but it counts them.
-    eventually("the holder watches its own znode", || {
-        crowd.watches_its_own()
-    })
-    .await;
-    eventually("the waiters watch", || async {
-        crowd
-            .server
-            .monitor()
-            .await
-            .expect("the server answers")
-            .watches
-            == 1 + WAITERS as u64
-    })
-    .await;
-    let before = notifications(&crowd.server).await;
-    crowd.release_one().await;
-    let notified = notifications(&crowd.server).await - before;
-    assert_eq!(
-        notified,
-        1 + WAITERS as u64,
-        "the holder of its own release, and every waiter"
-    );
-    crowd.finish().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn with_a_single_node_a_release_wakes_all() {
-    let mut crowd = crowd(LOCK_OF_ONE_ZNODE).await;
-    crowd.watched_by("/locks/waking", WAITERS).await;
-    eventually("the holder watches its own znode", || {
-        crowd.watches_its_own()
-    })
-    .await;
-    let before = notifications(&crowd.server).await;
-    crowd.release_one().await;
-    let notified = notifications(&crowd.server).await - before;
-    assert_eq!(notified, 1 + WAITERS as u64, "the holder, and every waiter");
-    crowd.finish().await;
+async fn watching_the_parent_or_the_only_znode_a_release_wakes_all() {
+    for way in [LOCK_BY_PARENT, LOCK_OF_ONE_ZNODE] {
+        let mut crowd = crowd(way).await;
+        eventually("the holder watches its own znode", || {
+            crowd.watches_its_own()
+        })
+        .await;
+        // The server lists no watches on children, but it counts them.
+        eventually("the waiters watch", || async {
+            let monitor = crowd.server.monitor().await.expect("the server answers");
+            monitor.watches == 1 + WAITERS as u64
+        })
+        .await;
+        let before = notifications(&crowd.server).await;
+        crowd.release_one().await;
+        let notified = notifications(&crowd.server).await - before;
+        // The holder of its own release, and every waiter.
+        assert_eq!(notified, 1 + WAITERS as u64, "{way:?}");
+        crowd.finish().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -194,34 +171,4 @@ async fn polling_sets_no_watch() {
     crowd.release_one().await;
     assert_eq!(notifications(&crowd.server).await, children_before);
     crowd.finish().await;
-}
-
-/// Counted between the one that waits and the server, over a session that says nothing by itself as
-/// long as the test runs.
-#[tokio::test(flavor = "multi_thread")]
-async fn next_holder_is_told_once_and_asks_nothing() {
-    let server = server().await;
-    let first = session(&server, SESSION_TIMEOUT).await;
-    let proxy = proxy(&server).await;
-    let second = session(&proxy, QUIET).await;
-    let lock = LOCK.at(&first, "/locks/waking", 1);
-    let next_lock = LOCK.at(&second, "/locks/waking", 1);
-    for _ in 0..3 {
-        let hold = lock.acquire().await.expect("it is acquired");
-        let mut waiting = Box::pin(next_lock.acquire());
-        tokio::select! {
-            _ = &mut waiting => panic!("two hold"),
-            () = eventually("both watch", || async {
-                let watches = server.watches().await.expect("the server answers");
-                watches.get(hold.node_path()).is_some_and(|sessions| sessions.len() == 2)
-            }) => {}
-        }
-        let before = proxy.counters();
-        hold.release().await.expect("it is released");
-        let next = waiting.await.expect("it is acquired");
-        let counted = proxy.counters().since(&before);
-        assert_eq!(counted.requests(), 0, "{counted:?}");
-        assert_eq!(counted.notifications(), 1, "{counted:?}");
-        next.release().await.expect("it is released");
-    }
 }

@@ -1,6 +1,10 @@
-//! Holds and waiters that lose their znode or their session.
+//! Holds that lose their znode or their session.
 
-use zookeeper_recipes_core::{Error, LossReason};
+use std::time::Duration;
+
+use futures_util::future::{join_all, try_join_all};
+use zookeeper_client::{Acls, CreateMode};
+use zookeeper_recipes_core::{Error, Hold, HoldState, LossReason, SessionEnd};
 
 use super::promise::{Kept, PATIENCE, SESSION_TIMEOUT, text};
 use super::suite::Conformance;
@@ -8,18 +12,65 @@ use super::suite::Conformance;
 impl Conformance<'_> {
     pub(super) async fn deletion(&self) -> Kept {
         const PATH: &str = "/conformance/deleted";
-        let session = self.session().await?;
-        let client = self.administrator().await?;
-        let recipe = (self.make)(&session, PATH);
+        let (ours, theirs) = (self.session().await?, self.session().await?);
+        let recipe = (self.make)(&ours, PATH);
         let hold = recipe.acquire_timeout(PATIENCE).await.map_err(text)?;
+        self.told_of_deletion(hold).await?;
+        // And then a hold that was waited for.
+        let holds = self.fill(&ours, PATH).await?;
+        let waiting = (self.make)(&theirs, PATH);
+        let waiter = tokio::spawn(async move { waiting.acquire_timeout(2 * PATIENCE).await });
+        self.queue_length(&*recipe, holds.len() + 1).await?;
+        let told = holds.into_iter().map(|hold| self.told_of_deletion(hold));
+        try_join_all(told).await?;
+        let hold = waiter.await.map_err(text)?.map_err(text)?;
+        self.told_of_deletion(hold).await?;
+        self.nothing_left(PATH).await
+    }
+
+    async fn told_of_deletion(&self, hold: Hold) -> Kept {
+        const DELETED: LossReason = LossReason::Deleted;
+        let client = self.administrator().await?;
         client.delete(hold.node_path(), None).await.map_err(text)?;
         match tokio::time::timeout(PATIENCE, hold.lost()).await {
-            Ok(LossReason::Deleted) if !hold.is_held() => {}
+            Ok(DELETED) if hold.state() == HoldState::Lost(DELETED) => {}
             other => return Err(format!("its znode was deleted by hand: {other:?}")),
         }
-        if !matches!(hold.release().await, Err(Error::Lost { .. })) {
-            return Err("a lost hold was released as if it had been held".to_owned());
+        match hold.release().await {
+            Err(Error::Lost { .. }) => Ok(()),
+            other => Err(format!("a lost hold was released: {other:?}")),
         }
+    }
+
+    pub(super) async fn guarded_writes(&self) -> Kept {
+        const PATH: &str = "/conformance/guarded";
+        const STORED: &str = "/conformance-stored";
+        let session = self.session().await?;
+        let client = self.administrator().await?;
+        let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+        client.create(STORED, b"", &options).await.map_err(text)?;
+        let recipe = (self.make)(&session, PATH);
+        let hold = recipe.acquire_timeout(PATIENCE).await.map_err(text)?;
+        let write = hold.transaction().set_data(STORED, b"fresh");
+        write.commit().await.map_err(text)?;
+        let write = hold.transaction().set_data("/absent", b"");
+        match write.commit().await {
+            Err(Error::Refused { path, .. }) if path == "/absent" => {}
+            other => return Err(format!("nothing is at /absent to be written: {other:?}")),
+        }
+        client.delete(hold.node_path(), None).await.map_err(text)?;
+        hold.lost().await;
+        let write = hold.transaction().set_data(STORED, b"stale");
+        match write.commit().await {
+            Err(Error::Lost { .. }) => {}
+            other => return Err(format!("written by a lost holder: {other:?}")),
+        }
+        let (data, stat) = client.get_data(STORED).await.map_err(text)?;
+        if data != b"fresh" || stat.version != 1 {
+            return Err(format!("stored, in the end: {data:?}, {stat:?}"));
+        }
+        client.delete(STORED, None).await.map_err(text)?;
+        drop(hold);
         self.nothing_left(PATH).await
     }
 
@@ -34,19 +85,14 @@ impl Conformance<'_> {
             .or_else(|seen| if self.ordered { Err(seen) } else { Ok(()) })?;
         // Asleep for longer than its session lives, as far as the server can tell.
         self.server.pause().map_err(text)?;
-        let lost = async {
-            for hold in &holds {
-                hold.lost().await;
-            }
-        };
-        let told = tokio::time::timeout(SESSION_TIMEOUT, lost).await;
+        let told = tokio::time::timeout(SESSION_TIMEOUT, join_all(holds.iter().map(lapse))).await;
         self.server.resume().map_err(text)?;
-        if told.is_err() {
+        let Ok(told) = told else {
             return Err(format!(
                 "silence for {SESSION_TIMEOUT:?}, and it is held still"
             ));
-        }
-        drop(holds);
+        };
+        told.into_iter().collect::<Kept>()?;
         match waiter.await.map_err(text)? {
             Ok(hold) => hold.release().await.map_err(text)?,
             // The waiter's own session may have been lost in the silence.
@@ -57,37 +103,77 @@ impl Conformance<'_> {
             .acquire_timeout(2 * PATIENCE)
             .await
             .map_err(text)?;
+        if let Some(hold) = holds.iter().find(|hold| hold.is_held()) {
+            return Err(format!("lost, and held again: {hold:?}"));
+        }
+        drop(holds);
         again.release().await.map_err(text)?;
         self.nothing_left(PATH).await
     }
 
-    pub(super) async fn waiter_loss(&self) -> Kept {
-        const PATH: &str = "/conformance/waiter-loss";
+    pub(super) async fn holder_expiry(&self) -> Kept {
+        const PATH: &str = "/conformance/holder-expiry";
         let (ours, theirs) = (self.session().await?, self.session().await?);
+        let recipe = (self.make)(&ours, PATH);
         let holds = self.fill(&ours, PATH).await?;
-        let waiting = (self.make)(&theirs, PATH);
-        let waiter = tokio::spawn(async move { waiting.acquire_timeout(2 * PATIENCE).await });
-        if self.ordered {
-            self.queue_length(&*(self.make)(&ours, PATH), holds.len() + 1)
-                .await?;
+        let waiters: Vec<_> = (0..2)
+            .map(|_| {
+                let waiting = (self.make)(&theirs, PATH);
+                tokio::spawn(async move {
+                    let hold = waiting.acquire_timeout(2 * PATIENCE).await?;
+                    hold.release().await
+                })
+            })
+            .collect();
+        self.queue_length(&*recipe, holds.len() + 2).await?;
+        let expired = ours.id().ok_or("the session is gone")?;
+        self.server.expire_session(expired.0).await.map_err(text)?;
+        for waiter in waiters {
+            let waited = waiter.await.map_err(text)?;
+            waited.map_err(|error| format!("the waiter was forgotten: {error}"))?;
         }
-        let id = theirs.id().ok_or("the session is gone")?;
-        self.server.expire_session(id.0).await.map_err(text)?;
-        match waiter.await.map_err(text)? {
-            Err(Error::SessionOver { .. }) => {}
-            other => return Err(format!("its session was lost: {other:?}")),
-        }
-        self.queue_length(&*(self.make)(&ours, PATH), holds.len())
-            .await?;
-        if let Some(hold) = holds.iter().find(|hold| !hold.is_held()) {
-            return Err(format!("the waiter's loss became the holder's: {hold:?}"));
+        for hold in &holds {
+            match tokio::time::timeout(PATIENCE, hold.lost()).await {
+                Ok(LossReason::Session(SessionEnd::Expired) | LossReason::LeaseElapsed)
+                    if !hold.is_held() => {}
+                other => return Err(format!("its session has expired: {other:?}")),
+            }
         }
         drop(holds);
-        let again = (self.make)(&theirs, PATH)
-            .acquire_timeout(2 * PATIENCE)
-            .await
-            .map_err(text)?;
+        let renewed = async {
+            while ours.id().is_none_or(|id| id == expired) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let renewed = tokio::time::timeout(PATIENCE, renewed).await;
+        renewed.map_err(|_| "no new session was opened")?;
+        let again = recipe.acquire_timeout(PATIENCE).await.map_err(text)?;
+        if again.session_id() == expired {
+            return Err("it holds in a session that has expired".to_owned());
+        }
         again.release().await.map_err(text)?;
         self.nothing_left(PATH).await
     }
+}
+
+/// Waits until a hold is lost at the end of its lease. It is suspended first, and held until then.
+async fn lapse(hold: &Hold) -> Kept {
+    let remaining = hold.remaining();
+    if remaining.is_zero() || remaining > SESSION_TIMEOUT {
+        return Err(format!("held for {remaining:?} at least"));
+    }
+    while hold.state() == HoldState::Held {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let suspended = (hold.state(), hold.is_held());
+    if suspended != (HoldState::Suspended, true) {
+        return Err(format!(
+            "after a silence it is not suspended: {suspended:?}"
+        ));
+    }
+    let reason = hold.lost().await;
+    if reason != LossReason::LeaseElapsed || !hold.remaining().is_zero() {
+        return Err(format!("lost for another reason: {reason}, {hold:?}"));
+    }
+    Ok(())
 }

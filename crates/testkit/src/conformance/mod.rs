@@ -32,6 +32,7 @@
 //! ```
 
 mod inside;
+mod leaving;
 mod losing;
 mod promise;
 mod suite;

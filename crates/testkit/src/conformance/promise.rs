@@ -11,6 +11,8 @@ pub(super) const OF_THE_SESSION: &str = "-session-lock-2147483647";
 /// How long a step may take that does not depend on the server's clock.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
+/// How soon the next contender holds after a release: far sooner than by a session's expiry.
+pub(super) const HANDOFF: Duration = Duration::from_secs(3);
 /// More than any acquisition has awaits.
 pub(super) const MOST_POLLS: usize = 40;
 

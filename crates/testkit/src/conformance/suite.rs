@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zookeeper_client::Client;
+use zookeeper_client::{Client, Stat};
 use zookeeper_recipes_core::{ConnectOptions, Hold, Recipe, Session};
 
 use super::promise::{BrokenPromise, Kept, OF_THE_SESSION, PATIENCE, SESSION_TIMEOUT, text};
@@ -71,14 +71,14 @@ impl<'a> Conformance<'a> {
 
     /// Checks all promises of the recipe.
     ///
-    /// Takes about ten seconds.
+    /// Takes about twenty seconds.
     ///
     /// # Errors
     ///
     /// The first broken promise.
     pub async fn check(self) -> Result<(), BrokenPromise> {
         type Check<'c, 'a> = futures_util::future::BoxFuture<'c, Kept>;
-        let promises: [(&'static str, Check<'_, 'a>); 9] = [
+        let promises: [(&'static str, Check<'_, 'a>); 11] = [
             (
                 "never more hold than may, and all get through",
                 Box::pin(self.exclusion()),
@@ -99,12 +99,20 @@ impl<'a> Conformance<'a> {
                 Box::pin(self.deletion()),
             ),
             (
+                "a guarded write is done while its hold is held, and not after",
+                Box::pin(self.guarded_writes()),
+            ),
+            (
                 "a hold is lost with its session before the next one holds",
                 Box::pin(self.holder_loss()),
             ),
             (
-                "a waiter whose session is lost is told, and forgotten",
-                Box::pin(self.waiter_loss()),
+                "when a holder's session expires, it is told, and all who wait get through",
+                Box::pin(self.holder_expiry()),
+            ),
+            (
+                "a waiter that leaves is told why, lets nobody in, and keeps nobody waiting",
+                Box::pin(self.leaving()),
             ),
         ];
         for (promise, check) in promises {
@@ -144,6 +152,12 @@ impl<'a> Conformance<'a> {
             Err(zookeeper_client::Error::NoNode) => Ok(Vec::new()),
             names => names.map_err(text),
         }
+    }
+
+    /// The metadata of a znode, which tells of every change of it and of its children.
+    pub(super) async fn stat(&self, path: &str) -> Kept<Option<Stat>> {
+        let client = self.administrator().await?;
+        client.check_stat(path).await.map_err(text)
     }
 
     /// Waits until this many contenders hold or wait.

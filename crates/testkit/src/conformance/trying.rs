@@ -15,11 +15,11 @@ impl Conformance<'_> {
         let (ours, theirs) = (self.session().await?, self.session().await?);
         let recipe = (self.make)(&theirs, PATH);
         let holds = self.fill(&ours, PATH).await?;
-        let before = self.names(PATH).await?;
+        let before = self.stat(PATH).await?;
         if recipe.try_acquire().await.map_err(text)?.is_some() {
             return Err("a try succeeded where there was no room".to_owned());
         }
-        if self.names(PATH).await? != before {
+        if self.stat(PATH).await? != before {
             return Err("a failed try has written".to_owned());
         }
         for hold in holds {

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use zookeeper_recipes_core::Hold;
 
 use super::inside::Inside;
-use super::promise::{Kept, PATIENCE, text};
+use super::promise::{HANDOFF, Kept, PATIENCE, text};
 use super::suite::Conformance;
 
 impl Conformance<'_> {
@@ -106,7 +106,7 @@ async fn next_group(
 ) -> Kept<Vec<(usize, Hold)>> {
     let mut came = Vec::new();
     for _ in group {
-        match tokio::time::timeout(PATIENCE, granted.recv()).await {
+        match tokio::time::timeout(HANDOFF, granted.recv()).await {
             Ok(Some(grant)) => came.push(grant),
             Ok(None) | Err(_) => {
                 return Err(format!("{group:?} could hold, and only {came:?} do"));

@@ -1,0 +1,123 @@
+//! Waiters that leave before their turn, each with another waiter behind it.
+
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use tokio::task::{JoinError, JoinHandle};
+use zookeeper_recipes_core::{Error, Hold, SessionEnd};
+
+use super::promise::{Kept, PATIENCE, text};
+use super::suite::Conformance;
+
+/// Long enough for two contenders to queue.
+const DEADLINE: Duration = Duration::from_secs(2);
+
+/// How long nobody may be let in.
+const A_WHILE: Duration = Duration::from_millis(200);
+
+#[derive(Clone, Copy, Debug)]
+enum Leaves {
+    WhenDropped,
+    AtItsDeadline,
+    WithItsSession,
+    WithItsZnode,
+}
+
+impl Leaves {
+    /// True if this is how an attempt ends that leaves in this way.
+    fn is_end(self, outcome: &Result<Result<Hold, Error>, JoinError>, znode: &str) -> bool {
+        match (self, outcome) {
+            (Leaves::WhenDropped, Err(error)) => error.is_cancelled(),
+            (Leaves::AtItsDeadline, Ok(Err(Error::DeadlineElapsed { .. }))) => true,
+            (Leaves::WithItsSession, Ok(Err(Error::SessionOver { reason, .. }))) => {
+                *reason == SessionEnd::Expired
+            }
+            (Leaves::WithItsZnode, Ok(Err(Error::ContenderDeleted { path, .. }))) => path == znode,
+            _ => false,
+        }
+    }
+}
+
+impl Conformance<'_> {
+    pub(super) async fn leaving(&self) -> Kept {
+        let ways = [
+            Leaves::WhenDropped,
+            Leaves::AtItsDeadline,
+            Leaves::WithItsSession,
+            Leaves::WithItsZnode,
+        ];
+        // A waiter without a queue has no znode.
+        let ways = &ways[..if self.ordered { 4 } else { 3 }];
+        // Side by side, each way at a path of its own.
+        let all = ways.iter().map(async |leaves| {
+            let path = format!("/conformance/leaving/{leaves:?}");
+            let left = self.waiter_leaves(*leaves, &path).await;
+            left.map(|()| path)
+                .map_err(|seen| format!("{leaves:?}: {seen}"))
+        });
+        let paths: Vec<String> = try_join_all(all).await?;
+        for path in paths {
+            self.nothing_left(&path).await?;
+        }
+        Ok(())
+    }
+
+    async fn waiter_leaves(&self, leaves: Leaves, path: &str) -> Kept {
+        let (ours, theirs) = (self.session().await?, self.session().await?);
+        let observer = (self.make)(&ours, path);
+        let holds = self.fill(&ours, path).await?;
+        // The last one waits for it too, if one of them waits for the other at all.
+        let leaver = self.block.as_ref().unwrap_or(&self.make)(&theirs, path);
+        let leaver = tokio::spawn(async move {
+            match leaves {
+                Leaves::AtItsDeadline => leaver.acquire_timeout(DEADLINE).await,
+                _ => leaver.acquire().await,
+            }
+        });
+        self.queue_length(&*observer, holds.len() + 1).await?;
+        let queue = observer.contenders().await.map_err(text)?;
+        let znode = queue.last().map(|entry| format!("{path}/{}", entry.name));
+        let znode = znode.unwrap_or_default();
+        let last = (self.make)(&ours, path);
+        let mut last = tokio::spawn(async move { last.acquire_timeout(2 * PATIENCE).await });
+        self.queue_length(&*observer, holds.len() + 2).await?;
+
+        match leaves {
+            Leaves::WhenDropped => leaver.abort(),
+            Leaves::AtItsDeadline => {}
+            Leaves::WithItsSession => {
+                let id = theirs.id().ok_or("the session is gone")?;
+                self.server.expire_session(id.0).await.map_err(text)?;
+            }
+            Leaves::WithItsZnode => {
+                let client = self.administrator().await?;
+                client.delete(&znode, None).await.map_err(text)?;
+            }
+        }
+        let outcome = leaver.await;
+        if !leaves.is_end(&outcome, &znode) {
+            return Err(format!("it was told {outcome:?}"));
+        }
+        self.queue_length(&*observer, holds.len() + 1).await?;
+        self.is_next(holds, &mut last).await?;
+        // Its session goes on, or the next one does.
+        let again = (self.make)(&theirs, path).acquire_timeout(PATIENCE).await;
+        again.map_err(text)?.release().await.map_err(text)
+    }
+
+    /// The last waiter holds after these holds, and not beside them.
+    async fn is_next(&self, holds: Vec<Hold>, last: &mut JoinHandle<Result<Hold, Error>>) -> Kept {
+        if let Ok(early) = tokio::time::timeout(A_WHILE, &mut *last).await {
+            return Err(format!("the next one was let in: {early:?}"));
+        }
+        for hold in holds {
+            if !hold.is_held() {
+                return Err(format!("the waiter's loss became the holder's: {hold:?}"));
+            }
+            hold.release().await.map_err(text)?;
+        }
+        let hold = last.await.map_err(text)?;
+        let hold = hold.map_err(|error| format!("the next one was forgotten: {error}"))?;
+        hold.release().await.map_err(text)
+    }
+}

@@ -1,0 +1,128 @@
+//! What no recipe can work with: a clear error from each, and nothing left behind.
+
+use zookeeper_client::{Acl, Acls, AuthId, CreateMode, Permission};
+use zookeeper_recipes_core::{Error, Refusal, Session};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::{
+    LONG, RecipeOptions, TestedRecipe, administrator, children, exists, server, session,
+    simulated_session,
+};
+
+/// What the refusal of an acquisition and of a try say.
+async fn refusals(recipe: TestedRecipe, session: &Session, path: &str) -> [Error; 2] {
+    let recipe = recipe.at(session, path, recipe.weights[0]);
+    let acquired = recipe
+        .acquire()
+        .await
+        .expect_err("there is no place for it");
+    let tried = recipe.try_acquire().await;
+    [acquired, tried.expect_err("there is no place for it")]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_path_that_cannot_be_a_recipes_is_refused_and_quoted() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "one").await;
+    for path in [
+        "",
+        "/",
+        "locks",
+        "/locks/",
+        "//locks",
+        "/a//b",
+        "/a/./b",
+        "/a/..",
+        "/zookeeper",
+        "/zookeeper/quota",
+        "/a\0b",
+        "/a\nb",
+        "/a\u{85}",
+        "/a\u{1f512}",
+    ] {
+        for recipe in TestedRecipe::ALL {
+            let made = recipe.make(&session, path, recipe.weights[0], RecipeOptions::new());
+            let error = made.expect_err("no recipe's path");
+            assert_eq!(error.value(), path, "{recipe:?}");
+            assert!(error.to_string().contains(&format!("{path:?}")), "{error}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ephemeral_directory_is_refused() {
+    let server = server().await;
+    let client = administrator(&server).await;
+    let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
+    // The data is that of a semaphore's directory.
+    let created = client.create("/ephemeral", b"5", &ephemeral).await;
+    created.expect("it can be created");
+    let session = session(&server, LONG).await;
+    for recipe in TestedRecipe::ALL {
+        // The znode of a lock without a queue would be the ephemeral one itself.
+        let paths = match recipe.queues {
+            true => &["/ephemeral", "/ephemeral/below"][..],
+            false => &["/ephemeral/below"],
+        };
+        for path in paths {
+            let made = recipe.at(&session, path, recipe.weights[0]);
+            let error = made.acquire().await.expect_err("no place for a queue");
+            let refusal = match &error {
+                Error::Refused { refusal, .. } => Some(refusal),
+                _ => None,
+            };
+            let expected = Some(&Refusal::NoChildrenForEphemerals);
+            assert_eq!(refusal, expected, "{recipe:?}: {error}");
+            assert!(error.to_string().contains("ephemeral"), "{error}");
+        }
+    }
+    assert!(children(&client, "/ephemeral").await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_without_permission_is_refused() {
+    let server = server().await;
+    let client = administrator(&server).await;
+    let read_only = [Acl::new(Permission::READ, AuthId::anyone())];
+    let options = CreateMode::Persistent.with_acls((&read_only[..]).into());
+    let created = client.create("/guarded", b"5", &options).await;
+    created.expect("it can be created");
+    let session = session(&server, LONG).await;
+    for recipe in TestedRecipe::ALL {
+        let path = match recipe.queues {
+            true => "/guarded",
+            false => "/guarded/lock",
+        };
+        for error in refusals(recipe, &session, path).await {
+            assert!(
+                matches!(&error, Error::Refused { refusal: Refusal::NoAuth, path, .. }
+                    if path.starts_with("/guarded")),
+                "{recipe:?}: {error}"
+            );
+        }
+    }
+    assert!(children(&client, "/guarded").await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_chroot_is_named() {
+    let server = server().await;
+    let client = administrator(&server).await;
+    let persistent = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    let created = client.mkdir("/not/there", &persistent).await;
+    created.expect("it can be created");
+    let chroot = format!("{}/not/there", server.connect_string());
+    let session = session(&chroot, LONG).await;
+    for path in ["/not/there", "/not"] {
+        client.delete(path, None).await.expect("it is empty");
+    }
+    for recipe in TestedRecipe::ALL {
+        for path in ["/lock", "/locks/a"] {
+            let made = recipe.at(&session, path, recipe.weights[0]);
+            let error = made.acquire().await.expect_err("there is no place for it");
+            let named = matches!(&error, Error::MissingChroot { chroot } if chroot == "/not/there");
+            assert!(named, "{recipe:?}: {error}");
+            assert!(error.to_string().contains("/not/there"), "{error}");
+        }
+    }
+    assert!(!exists(&client, "/not").await);
+}
