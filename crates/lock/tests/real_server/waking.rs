@@ -141,8 +141,12 @@ async fn watching_the_predecessor_a_release_wakes_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn watching_the_parent_or_the_only_znode_a_release_wakes_all() {
-    for way in [LOCK_BY_PARENT, LOCK_OF_ONE_ZNODE] {
+async fn a_release_wakes_all_who_watch_the_parent_or_the_only_znode_and_none_who_polls() {
+    for (way, watching) in [
+        (LOCK_BY_PARENT, WAITERS),
+        (LOCK_OF_ONE_ZNODE, WAITERS),
+        (LOCK_BY_POLLING.waiting(POLL), 0),
+    ] {
         let mut crowd = crowd(way).await;
         eventually("the holder watches its own znode", || {
             crowd.watches_its_own()
@@ -151,24 +155,14 @@ async fn watching_the_parent_or_the_only_znode_a_release_wakes_all() {
         // The server lists no watches on children, but it counts them.
         eventually("the waiters watch", || async {
             let monitor = crowd.server.monitor().await.expect("the server answers");
-            monitor.watches == 1 + WAITERS as u64
+            monitor.watches == 1 + watching as u64
         })
         .await;
         let before = notifications(&crowd.server).await;
         crowd.release_one().await;
         let notified = notifications(&crowd.server).await - before;
-        // The holder of its own release, and every waiter.
-        assert_eq!(notified, 1 + WAITERS as u64, "{way:?}");
+        // The holder of its own release, and every waiter that watches.
+        assert_eq!(notified, 1 + watching as u64, "{way:?}");
         crowd.finish().await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn polling_sets_no_watch() {
-    let mut crowd = crowd(LOCK_BY_POLLING.waiting(POLL)).await;
-    let children_before = notifications(&crowd.server).await;
-    assert_eq!(crowd.other_watchers(&crowd.holder.path).await, 0);
-    crowd.release_one().await;
-    assert_eq!(notifications(&crowd.server).await, children_before);
-    crowd.finish().await;
 }
