@@ -1,0 +1,148 @@
+//! Frames: a length of four bytes, then as many bytes.
+
+use crate::four_letter_word::FourLetterWord;
+use crate::jute;
+
+/// How long a request may be by default: Apache's `jute.maxbuffer`, 1 MiB - 1 byte.
+pub const DEFAULT_FRAME_LIMIT: usize = 0xf_ffff;
+
+/// How many bytes the length in front of a frame takes.
+pub const FRAME_HEADER: usize = 4;
+
+/// Once all frames are taken, a larger buffer is given back.
+const KEPT_CAPACITY: usize = 64 << 10;
+
+/// Why bytes are not frames. The rest of the stream has no meaning after it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// The length is negative.
+    #[error("a frame of {0} bytes")]
+    NegativeLength(i32),
+    /// The length is above the limit.
+    #[error("a frame of {length} bytes, where at most {limit} are allowed")]
+    TooLong {
+        /// The length that the peer claims.
+        length: usize,
+        /// The limit of the decoder.
+        limit: usize,
+    },
+}
+
+/// Cuts a stream of bytes into frames.
+///
+/// It buffers what was fed and nothing else: a claimed length reserves no memory. Feed it what a
+/// read has yielded, then take frames until there is none:
+///
+/// ```
+/// use zookeeper_recipes_protocol::{DEFAULT_FRAME_LIMIT, FrameDecoder};
+///
+/// let mut decoder = FrameDecoder::new(DEFAULT_FRAME_LIMIT);
+/// decoder.feed(&[0, 0, 0, 2, 7]);
+/// assert_eq!(decoder.next_frame(), Ok(None));
+/// decoder.feed(&[8, 0, 0]);
+/// assert_eq!(decoder.next_frame(), Ok(Some(&[7, 8][..])));
+/// assert_eq!(decoder.next_frame(), Ok(None));
+/// ```
+///
+/// `feed` does not limit how much is buffered. If the reader takes all frames after each `feed`,
+/// the buffer holds less than one frame of the limit and one read.
+#[derive(Clone, Debug)]
+pub struct FrameDecoder {
+    limit: usize,
+    /// Bytes that were fed. Frames in it that were taken end at `taken`.
+    buffer: Vec<u8>,
+    taken: usize,
+    begun: bool,
+}
+
+impl FrameDecoder {
+    /// A decoder at the beginning of a stream, for frames of at most `limit` bytes.
+    ///
+    /// The length in front of a frame does not count.
+    pub fn new(limit: usize) -> FrameDecoder {
+        FrameDecoder {
+            limit,
+            buffer: Vec::new(),
+            taken: 0,
+            begun: false,
+        }
+    }
+
+    /// Adds bytes that were read.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.discard_taken();
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Takes the next frame, without its length. `None` if it is not complete.
+    ///
+    /// # Errors
+    /// A length that is negative or above the limit. It stays: each further call fails alike.
+    pub fn next_frame(&mut self) -> Result<Option<&[u8]>, FrameError> {
+        let Some((header, rest)) = self.remaining().split_first_chunk::<FRAME_HEADER>() else {
+            return Ok(None);
+        };
+        let claimed = i32::from_be_bytes(*header);
+        let length = usize::try_from(claimed).map_err(|_| FrameError::NegativeLength(claimed))?;
+        if length > self.limit {
+            return Err(FrameError::TooLong {
+                length,
+                limit: self.limit,
+            });
+        }
+        if rest.len() < length {
+            return Ok(None);
+        }
+        let start = self.taken + FRAME_HEADER;
+        self.taken = start + length;
+        self.begun = true;
+        Ok(self.buffer.get(start..self.taken))
+    }
+
+    /// Takes a four-letter word, if the stream begins with one.
+    ///
+    /// Ask before the first frame. Bytes behind the word are left for
+    /// [`take_remaining`](Self::take_remaining).
+    pub fn take_four_letter_word(&mut self) -> Option<FourLetterWord> {
+        if self.begun {
+            return None;
+        }
+        let word = FourLetterWord::from_bytes(*self.remaining().first_chunk()?)?;
+        self.taken += FRAME_HEADER;
+        self.begun = true;
+        Some(word)
+    }
+
+    /// The bytes that were fed and not taken: a part of a frame, or no frame at all.
+    pub fn remaining(&self) -> &[u8] {
+        self.buffer.get(self.taken..).unwrap_or_default()
+    }
+
+    /// Takes the bytes that were fed and not taken.
+    pub fn take_remaining(&mut self) -> Vec<u8> {
+        self.begun = true;
+        self.discard_taken();
+        std::mem::take(&mut self.buffer)
+    }
+
+    fn discard_taken(&mut self) {
+        self.buffer.drain(..self.taken);
+        self.taken = 0;
+        if self.buffer.is_empty() && self.buffer.capacity() > KEPT_CAPACITY {
+            self.buffer = Vec::new();
+        }
+    }
+}
+
+/// Appends a frame with what `body` appends.
+///
+/// # Panics
+/// If the frame would be longer than 2 GiB - 1 byte.
+pub(crate) fn encode(to: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    let start = to.len();
+    to.extend([0; FRAME_HEADER]);
+    body(to);
+    let length = jute::length(to.len() - start - FRAME_HEADER);
+    to[start..start + FRAME_HEADER].copy_from_slice(&length.to_be_bytes());
+}

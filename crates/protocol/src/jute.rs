@@ -1,0 +1,282 @@
+//! Jute, ZooKeeper's serialization: big-endian numbers, and lengths before what has one.
+
+use crate::error::DecodeError;
+
+/// The bytes of a message that are not yet decoded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Input<'a> {
+        Input(bytes)
+    }
+
+    pub(crate) fn rest(self) -> &'a [u8] {
+        self.0
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
+        let (taken, rest) = self
+            .0
+            .split_at_checked(count)
+            .ok_or(DecodeError::Truncated {
+                needed: count as u64,
+                left: self.0.len(),
+            })?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(DecodeError::Truncated {
+            needed: N as u64,
+            left: self.0.len(),
+        })?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    /// Takes a length, and as many bytes. The length -1 stands for no bytes at all.
+    fn buffer(&mut self) -> Result<Option<&'a [u8]>, DecodeError> {
+        match i32::decode(self)? {
+            -1 => Ok(None),
+            length => match usize::try_from(length) {
+                Ok(length) => self.take(length).map(Some),
+                Err(_) => Err(DecodeError::NegativeLength(length)),
+            },
+        }
+    }
+
+    fn string(&mut self) -> Result<Option<&'a str>, DecodeError> {
+        let bytes = self.buffer()?;
+        bytes
+            .map(|bytes| std::str::from_utf8(bytes).map_err(|_| DecodeError::NotUtf8))
+            .transpose()
+    }
+}
+
+/// A length or a count as it stands before what it belongs to.
+///
+/// # Panics
+/// If it is more than `i32::MAX`, which the protocol cannot say.
+pub(crate) fn length(length: usize) -> i32 {
+    i32::try_from(length).expect("no message of ZooKeeper's protocol reaches 2 GiB")
+}
+
+/// A value that jute can encode and decode.
+pub(crate) trait Record: Sized {
+    /// How many bytes a value takes at least.
+    const SMALLEST: usize;
+
+    fn encode(&self, to: &mut Vec<u8>);
+
+    fn decode(from: &mut Input<'_>) -> Result<Self, DecodeError>;
+}
+
+impl Record for i32 {
+    const SMALLEST: usize = 4;
+
+    fn encode(&self, to: &mut Vec<u8>) {
+        to.extend(self.to_be_bytes());
+    }
+
+    fn decode(from: &mut Input<'_>) -> Result<i32, DecodeError> {
+        from.array().map(i32::from_be_bytes)
+    }
+}
+
+impl Record for i64 {
+    const SMALLEST: usize = 8;
+
+    fn encode(&self, to: &mut Vec<u8>) {
+        to.extend(self.to_be_bytes());
+    }
+
+    fn decode(from: &mut Input<'_>) -> Result<i64, DecodeError> {
+        from.array().map(i64::from_be_bytes)
+    }
+}
+
+/// Any byte but 0 is true.
+impl Record for bool {
+    const SMALLEST: usize = 1;
+
+    fn encode(&self, to: &mut Vec<u8>) {
+        to.push(u8::from(*self));
+    }
+
+    fn decode(from: &mut Input<'_>) -> Result<bool, DecodeError> {
+        from.array().map(|[byte]| byte != 0)
+    }
+}
+
+fn encode_buffer(bytes: &[u8], to: &mut Vec<u8>) {
+    length(bytes.len()).encode(to);
+    to.extend_from_slice(bytes);
+}
+
+impl Record for String {
+    const SMALLEST: usize = 4;
+
+    fn encode(&self, to: &mut Vec<u8>) {
+        encode_buffer(self.as_bytes(), to);
+    }
+
+    fn decode(from: &mut Input<'_>) -> Result<String, DecodeError> {
+        let text = from.string()?.ok_or(DecodeError::NullString)?;
+        Ok(text.to_owned())
+    }
+}
+
+impl Record for Option<String> {
+    const SMALLEST: usize = 4;
+
+    fn encode(&self, to: &mut Vec<u8>) {
+        match self {
+            Some(text) => text.encode(to),
+            None => (-1).encode(to),
+        }
+    }
+
+    fn decode(from: &mut Input<'_>) -> Result<Option<String>, DecodeError> {
+        Ok(from.string()?.map(str::to_owned))
+    }
+}
+
+impl Record for Option<Vec<u8>> {
+    const SMALLEST: usize = 4;
+
+    fn encode(&self, to: &mut Vec<u8>) {
+        match self {
+            Some(bytes) => encode_buffer(bytes, to),
+            None => (-1).encode(to),
+        }
+    }
+
+    fn decode(from: &mut Input<'_>) -> Result<Option<Vec<u8>>, DecodeError> {
+        Ok(from.buffer()?.map(<[u8]>::to_vec))
+    }
+}
+
+/// A buffer for which none and an empty one mean the same.
+impl Record for Vec<u8> {
+    const SMALLEST: usize = 4;
+
+    fn encode(&self, to: &mut Vec<u8>) {
+        encode_buffer(self, to);
+    }
+
+    fn decode(from: &mut Input<'_>) -> Result<Vec<u8>, DecodeError> {
+        Ok(from.buffer()?.unwrap_or_default().to_vec())
+    }
+}
+
+/// A negative count stands for an empty list, as Apache's server takes it.
+impl<T: Record> Record for Vec<T> {
+    const SMALLEST: usize = 4;
+
+    fn encode(&self, to: &mut Vec<u8>) {
+        length(self.len()).encode(to);
+        for value in self {
+            value.encode(to);
+        }
+    }
+
+    fn decode(from: &mut Input<'_>) -> Result<Vec<T>, DecodeError> {
+        let count = usize::try_from(i32::decode(from)?).unwrap_or(0);
+        let left = from.rest().len();
+        if count > left / T::SMALLEST {
+            return Err(DecodeError::Truncated {
+                needed: count as u64 * T::SMALLEST as u64,
+                left,
+            });
+        }
+        let mut values = Vec::with_capacity(count);
+        for _ in 0..count {
+            values.push(T::decode(from)?);
+        }
+        Ok(values)
+    }
+}
+
+/// Defines structs whose fields are encoded one after the other.
+macro_rules! records {
+    ($(
+        $(#[$about:meta])*
+        $visibility:vis struct $name:ident {
+            $($(#[$about_field:meta])* $field_visibility:vis $field:ident: $type:ty,)*
+        }
+    )*) => {$(
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        $visibility struct $name {
+            $($(#[$about_field])* $field_visibility $field: $type,)*
+        }
+
+        impl $crate::jute::Record for $name {
+            const SMALLEST: usize = 0 $(+ <$type as $crate::jute::Record>::SMALLEST)*;
+
+            fn encode(&self, to: &mut Vec<u8>) {
+                $($crate::jute::Record::encode(&self.$field, to);)*
+            }
+
+            fn decode(
+                from: &mut $crate::jute::Input<'_>,
+            ) -> Result<$name, $crate::error::DecodeError> {
+                Ok($name { $($field: $crate::jute::Record::decode(from)?,)* })
+            }
+        }
+    )*};
+}
+
+/// Defines enums of the numbers that stand for something, each with a variant for all others.
+macro_rules! codes {
+    ($(
+        $(#[$about:meta])*
+        pub enum $name:ident {
+            $($(#[$about_variant:meta])* $variant:ident = $code:literal,)*
+        }
+    )*) => {$(
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name {
+            $($(#[$about_variant])* $variant,)*
+            /// Any other number. `From<i32>` uses it for numbers of no other variant only.
+            Unknown(i32),
+        }
+
+        impl From<i32> for $name {
+            fn from(code: i32) -> $name {
+                match code {
+                    $($code => $name::$variant,)*
+                    code => $name::Unknown(code),
+                }
+            }
+        }
+
+        impl From<$name> for i32 {
+            fn from(code: $name) -> i32 {
+                match code {
+                    $($name::$variant => $code,)*
+                    $name::Unknown(code) => code,
+                }
+            }
+        }
+
+        impl $crate::jute::Record for $name {
+            const SMALLEST: usize = 4;
+
+            fn encode(&self, to: &mut Vec<u8>) {
+                i32::from(*self).encode(to);
+            }
+
+            fn decode(
+                from: &mut $crate::jute::Input<'_>,
+            ) -> Result<$name, $crate::error::DecodeError> {
+                i32::decode(from).map($name::from)
+            }
+        }
+    )*};
+}
+
+pub(crate) use {codes, records};
