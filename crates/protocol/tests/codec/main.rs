@@ -1,0 +1,9 @@
+//! The codec, against itself, against Apache's classes, and against garbage.
+
+mod bytes;
+mod frames;
+mod garbage;
+mod golden;
+mod messages;
+mod rejected;
+mod round_trip;
