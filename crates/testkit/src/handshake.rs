@@ -3,23 +3,21 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
+use zookeeper_recipes_protocol::{
+    ConnectRequest, ConnectResponse, PASSWORD_LENGTH, Request, RequestBody,
+};
 
 use crate::error::Error;
+use crate::frames::{FrameReader, Read};
 
 /// The timeout that a session of ours asks for; it is closed at once anyway.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long to wait before the session is taken over again.
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
-
-const CLOSE_SESSION: i32 = -11;
-const PASSWORD_LENGTH: usize = 16;
-
-/// No answer to a handshake or a close is longer.
-const LONGEST_ANSWER: usize = 1024;
 
 /// Opens a session through the server at `address` and closes it again. Both are transactions: a
 /// server that can do this has a quorum.
@@ -29,11 +27,12 @@ pub(crate) async fn open_and_close(address: &str, patience: Duration) -> Result<
         stream
             .write_all(&connect_request(0, [0; PASSWORD_LENGTH]))
             .await?;
-        if granted_timeout(&read_frame(&mut stream).await?) <= 0 {
+        let mut frames = FrameReader::new();
+        if !is_granted(&next_frame(&mut frames, &mut stream).await?) {
             return Err(io::Error::other("the session was refused"));
         }
         stream.write_all(&close_request()).await?;
-        read_frame(&mut stream).await
+        next_frame(&mut frames, &mut stream).await
     };
     let outcome = match timeout(patience, handshake).await {
         Ok(outcome) => outcome,
@@ -91,10 +90,11 @@ async fn take_and_close(address: &str, session_id: i64) -> io::Result<Takeover> 
     let mut requests = connect_request(session_id, password(session_id));
     requests.extend(close_request());
     stream.write_all(&requests).await?;
-    if granted_timeout(&read_frame(&mut stream).await?) <= 0 {
+    let mut frames = FrameReader::new();
+    if !is_granted(&next_frame(&mut frames, &mut stream).await?) {
         return Ok(Takeover::Unknown);
     }
-    match read_frame(&mut stream).await {
+    match next_frame(&mut frames, &mut stream).await {
         Ok(_) => Ok(Takeover::Closed),
         Err(_) => Ok(Takeover::TakenBack),
     }
@@ -110,47 +110,40 @@ fn unanswered(address: &str) -> impl FnOnce(io::Error) -> Error {
 }
 
 fn connect_request(session_id: i64, password: [u8; PASSWORD_LENGTH]) -> Vec<u8> {
-    let mut body = Vec::new();
-    body.extend(0_i32.to_be_bytes()); // protocol version
-    body.extend(0_i64.to_be_bytes()); // last zxid seen
-    body.extend((SESSION_TIMEOUT.as_millis() as i32).to_be_bytes());
-    body.extend(session_id.to_be_bytes());
-    body.extend((PASSWORD_LENGTH as i32).to_be_bytes());
-    body.extend(password);
-    body.push(0); // not read-only
-    frame(&body)
-}
-
-fn close_request() -> Vec<u8> {
-    let mut body = Vec::new();
-    body.extend(1_i32.to_be_bytes()); // xid
-    body.extend(CLOSE_SESSION.to_be_bytes());
-    frame(&body)
-}
-
-fn frame(body: &[u8]) -> Vec<u8> {
-    let mut frame = Vec::from((body.len() as u32).to_be_bytes());
-    frame.extend(body);
+    let request = ConnectRequest {
+        protocol_version: 0,
+        last_zxid_seen: 0,
+        timeout: SESSION_TIMEOUT.as_millis() as i32,
+        session_id,
+        password: password.to_vec(),
+        read_only: Some(false),
+    };
+    let mut frame = Vec::new();
+    request.encode_frame(&mut frame);
     frame
 }
 
-async fn read_frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
-    let length = stream.read_u32().await? as usize;
-    if length > LONGEST_ANSWER {
-        return Err(io::Error::from(io::ErrorKind::InvalidData));
-    }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await?;
-    Ok(body)
+fn close_request() -> Vec<u8> {
+    let request = Request {
+        xid: 1,
+        body: RequestBody::CloseSession,
+    };
+    let mut frame = Vec::new();
+    request.encode_frame(&mut frame);
+    frame
 }
 
-/// The session timeout in milliseconds that a handshake's answer grants: 0 when the session is no
-/// more.
-fn granted_timeout(answer: &[u8]) -> i32 {
-    match answer.get(4..8).map(<[u8; 4]>::try_from) {
-        Some(Ok(bytes)) => i32::from_be_bytes(bytes),
-        _ => 0,
+async fn next_frame(frames: &mut FrameReader, stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    match frames.next(stream).await? {
+        Read::Frame(body) => Ok(body),
+        Read::NoFrame(_) => Err(io::Error::from(io::ErrorKind::InvalidData)),
+        Read::End => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
     }
+}
+
+/// True if the answer to a handshake grants the session. False if the session is no more.
+fn is_granted(answer: &[u8]) -> bool {
+    ConnectResponse::decode(answer).is_ok_and(|response| response.timeout > 0)
 }
 
 /// The password of a session: a server makes it from the id alone, with `java.util.Random` seeded

@@ -60,6 +60,7 @@ mod ensemble;
 mod environment;
 mod error;
 pub mod four_letter;
+mod frames;
 mod handshake;
 pub mod history;
 mod installation;

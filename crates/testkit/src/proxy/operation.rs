@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use zookeeper_recipes_protocol::OpCode;
+
 /// A kind of request, or a notification.
 ///
 /// The variants of one request that differ only in what the reply holds count as one: `create`,
@@ -51,27 +53,29 @@ pub enum Operation {
     Other(i32),
 }
 
-impl Operation {
-    pub(super) fn from_code(code: i32) -> Operation {
-        match code {
-            1 | 15 | 19 | 21 => Operation::Create,
-            2 | 20 => Operation::Delete,
-            3 => Operation::Exists,
-            4 => Operation::GetData,
-            5 => Operation::SetData,
-            6 => Operation::GetAcl,
-            7 => Operation::SetAcl,
-            8 | 12 => Operation::GetChildren,
-            9 => Operation::Sync,
-            11 => Operation::Ping,
-            14 => Operation::Multi,
-            17 | 18 => Operation::RemoveWatches,
-            22 => Operation::MultiRead,
-            100 | 102 => Operation::Auth,
-            101 | 105 => Operation::SetWatches,
-            106 => Operation::AddWatch,
-            -11 => Operation::CloseSession,
-            other => Operation::Other(other),
+impl From<OpCode> for Operation {
+    fn from(opcode: OpCode) -> Operation {
+        match opcode {
+            OpCode::Create | OpCode::Create2 | OpCode::CreateContainer | OpCode::CreateTtl => {
+                Operation::Create
+            }
+            OpCode::Delete | OpCode::DeleteContainer => Operation::Delete,
+            OpCode::Exists => Operation::Exists,
+            OpCode::GetData => Operation::GetData,
+            OpCode::SetData => Operation::SetData,
+            OpCode::GetAcl => Operation::GetAcl,
+            OpCode::SetAcl => Operation::SetAcl,
+            OpCode::GetChildren | OpCode::GetChildren2 => Operation::GetChildren,
+            OpCode::Sync => Operation::Sync,
+            OpCode::Ping => Operation::Ping,
+            OpCode::Multi => Operation::Multi,
+            OpCode::MultiRead => Operation::MultiRead,
+            OpCode::CheckWatches | OpCode::RemoveWatches => Operation::RemoveWatches,
+            OpCode::Auth | OpCode::Sasl => Operation::Auth,
+            OpCode::SetWatches | OpCode::SetWatches2 => Operation::SetWatches,
+            OpCode::AddWatch => Operation::AddWatch,
+            OpCode::CloseSession => Operation::CloseSession,
+            other => Operation::Other(other.into()),
         }
     }
 }

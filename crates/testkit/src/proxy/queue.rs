@@ -9,19 +9,20 @@ use tokio::time::sleep_until;
 
 use super::connection::{Connection, Item};
 use super::fault::Direction;
-use super::frame::{self, Read};
 use super::link::{Ending, Frozen};
+use crate::frames::{FrameReader, Read};
 
 impl Connection {
-    /// Reads the next frame of a direction. With none the direction has ended, or goes on without
-    /// frames.
+    /// Reads the body of a direction's next frame. With none the direction has ended, or goes on
+    /// without frames.
     pub(super) async fn next_frame(
         &self,
+        frames: &mut FrameReader,
         from: &mut ReadHalf<'_>,
         queue: &mpsc::Sender<Item>,
         direction: Direction,
     ) -> Option<Vec<u8>> {
-        match frame::read(from).await {
+        match frames.next(from).await {
             Ok(Read::Frame(frame)) => return Some(frame),
             Ok(Read::NoFrame(bytes)) => {
                 self.count(direction, bytes.len());

@@ -2,16 +2,15 @@
 
 use tokio::net::tcp::ReadHalf;
 use tokio::sync::mpsc;
+use zookeeper_recipes_protocol::{FRAME_HEADER, ReplyHeader, xid};
 
 use super::connection::{Connection, Item};
 use super::fault::{Breakage, Direction, Effect, Strike};
-use super::frame::{self, ReplyHeader, Request};
+use super::frame::{self, Request};
 use super::link::Ending;
 use super::operation::Operation;
 use super::shared::Protocol;
-
-/// The number in the header of a notification.
-const NOTIFICATION: i32 = -1;
+use crate::frames::FrameReader;
 
 /// What becomes of a reply.
 enum Fate {
@@ -34,14 +33,20 @@ impl Connection {
             return self.read_raw(&mut server, &to_client, direction).await;
         }
         let mut first = true;
-        while let Some(bytes) = self.next_frame(&mut server, &to_client, direction).await {
+        let mut frames = FrameReader::new();
+        while let Some(body) = self
+            .next_frame(&mut frames, &mut server, &to_client, direction)
+            .await
+        {
             let header = if std::mem::take(&mut first) {
-                Some(ReplyHeader { xid: 0, zxid: 0 })
+                // The handshake's answer has no header.
+                Some((0, 0))
             } else {
-                ReplyHeader::parse(&bytes)
+                let header = ReplyHeader::peek(&body).ok();
+                header.map(|header| (header.xid, header.zxid))
             };
-            let strike = self.take_in(header, &bytes);
-            let mut frame = self.bytes(bytes);
+            let strike = self.take_in(header, &body);
+            let mut frame = self.bytes(frame::framed(&body));
             if let Some(strike) = strike {
                 match strike_reply(strike, &mut frame, &to_client).await {
                     Fate::Passes => {}
@@ -59,25 +64,26 @@ impl Connection {
     }
 
     /// Counts what the server has sent, and finds what is to go wrong at it.
-    fn take_in(&self, header: Option<ReplyHeader>, bytes: &[u8]) -> Option<Strike> {
+    fn take_in(&self, header: Option<(i32, i64)>, body: &[u8]) -> Option<Strike> {
+        let bytes = FRAME_HEADER + body.len();
         let mut state = self.shared.state();
-        state.counters.bytes_to_client += bytes.len() as u64;
-        let header = header?;
+        state.counters.bytes_to_client += bytes as u64;
+        let (xid, zxid) = header?;
         let mut conversation = self.conversation();
-        conversation.last_zxid = conversation.last_zxid.max(header.zxid);
-        if header.xid == NOTIFICATION {
-            state.counters.reply(Operation::Notification, bytes.len());
+        conversation.last_zxid = conversation.last_zxid.max(zxid);
+        if xid == xid::NOTIFICATION {
+            state.counters.reply(Operation::Notification, bytes);
             return state.strike(&Request {
-                paths: frame::notified_path(bytes).into_iter().collect(),
+                paths: frame::notified_path(body).into_iter().collect(),
                 ..Request::of(Operation::Notification)
             });
         }
         let place = conversation
             .pending
             .iter()
-            .position(|pending| pending.xid == header.xid && pending.refusal.is_none())?;
+            .position(|pending| pending.xid == xid && pending.refusal.is_none())?;
         let pending = conversation.pending.remove(place)?;
-        state.counters.reply(pending.operation, bytes.len());
+        state.counters.reply(pending.operation, bytes);
         self.unanswered.send_modify(|count| *count -= 1);
         pending.strike
     }

@@ -9,10 +9,11 @@ use tokio::sync::mpsc;
 
 use super::connection::{Connection, Item, Pending};
 use super::fault::{Breakage, Direction, Effect, Strike};
-use super::frame::{ReplyHeader, Request};
+use super::frame::{self, Request};
 use super::link::Ending;
 use super::operation::Operation;
 use super::shared::Protocol;
+use crate::frames::FrameReader;
 
 /// What becomes of a request.
 enum Fate {
@@ -58,15 +59,17 @@ impl Connection {
         to_client: &mpsc::WeakSender<Item>,
     ) {
         let mut first = true;
-        while let Some(bytes) = self
-            .next_frame(client, to_server, Direction::ToServer)
+        let mut frames = FrameReader::new();
+        while let Some(body) = self
+            .next_frame(&mut frames, client, to_server, Direction::ToServer)
             .await
         {
             let request = if std::mem::take(&mut first) {
                 Some(Request::of(Operation::Connect))
             } else {
-                Request::parse(&bytes)
+                Request::parse(&body)
             };
+            let bytes = frame::framed(&body);
             let strike = {
                 let mut state = self.shared.state();
                 state.counters.bytes_to_server += bytes.len() as u64;
@@ -199,11 +202,7 @@ impl Connection {
             .and_then(|pending| pending.refusal.clone())
         {
             if let Some(pending) = conversation.pending.pop_front() {
-                let header = ReplyHeader {
-                    xid: pending.xid,
-                    zxid: conversation.last_zxid,
-                };
-                let bytes = header.refusal(code);
+                let bytes = frame::refusal(pending.xid, conversation.last_zxid, code);
                 items.push(Item::Bytes { bytes, due });
             }
             strike.dealt();
