@@ -49,12 +49,12 @@ fn read_as_server(stream: &[u8]) {
     let _ = decoder.take_remaining();
 }
 
-/// Frames of garbage that once were somewhere an error of somebody's, or look like it.
+/// Streams and messages that are broken in a way that a decoder may trust.
 const CORPUS: &[&[u8]] = &[
     b"",
     b"\0",
     b"GET / HTTP/1.1\r\nHost: zookeeper\r\n\r\n",
-    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", // the begin of a TLS handshake
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", // the beginning of a TLS handshake
     b"\x00\x00\x00\x00",
     b"\x00\x00\x00\x01\xff",
     b"\x7f\xff\xff\xff",

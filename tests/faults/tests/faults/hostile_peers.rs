@@ -10,6 +10,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_protocol::{
+    ConnectResponse, OpCode, PASSWORD_LENGTH, Reply, ReplyBody, RequestHeader, xid,
+};
 use zookeeper_recipes_suite::{KINDS, LONG, administrator, in_time, server, session};
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
@@ -18,10 +21,11 @@ use crate::support::{acquire, acquired, assert_nothing_left};
 const SEEDS: u64 = 60;
 const SESSION: Duration = Duration::from_secs(2);
 const DEADLINE: Duration = Duration::from_secs(1);
-/// The number that a sign of life has instead of one of its own.
-const PING: [u8; 4] = (-2_i32).to_be_bytes();
-/// The kind of request that credentials are, which belong to the handshake.
-const AUTH: [u8; 4] = 100_i32.to_be_bytes();
+/// What a frame without a header counts as.
+const NO_HEADER: RequestHeader = RequestHeader {
+    xid: 0,
+    opcode: OpCode::Notification,
+};
 /// What a client may send, connections included, in the few seconds that it tries.
 const REQUESTS: u64 = 1500;
 
@@ -35,25 +39,18 @@ async fn speak(mut stream: TcpStream, mut dice: Rng, heard: Arc<AtomicU64>) -> s
         stream.read_exact(&mut request).await?;
         heard.fetch_add(1, Ordering::Relaxed);
         if std::mem::take(&mut first) && dice.u8(..) >= 30 {
-            // Protocol, timeout, session, password, not read-only.
-            let mut body = Vec::from([0; 4]);
-            body.extend((SESSION.as_millis() as u32).to_be_bytes());
-            body.extend(0x77_i64.to_be_bytes());
-            body.extend(16_u32.to_be_bytes());
-            body.extend([7; 16]);
-            body.push(0);
-            stream.write_u32(body.len() as u32).await?;
-            stream.write_all(&body).await?;
+            stream.write_all(&good_handshake()).await?;
             continue;
         }
-        let xid = request.get(..4).unwrap_or(&[0; 4]).to_vec();
-        let greets = xid == PING || request.get(4..8) == Some(&AUTH);
+        let header = RequestHeader::peek(&request).unwrap_or(NO_HEADER);
+        let greets = header.xid == xid::PING || header.opcode == OpCode::Auth;
         if greets && dice.u8(..) >= 60 {
-            let answer = [&xid[..], &[0; 12]].concat();
-            stream.write_u32(answer.len() as u32).await?;
+            let mut answer = Vec::new();
+            Reply::new(header.xid, 0, ReplyBody::Empty).encode_frame(&mut answer);
             stream.write_all(&answer).await?;
             continue;
         }
+        let xid = header.xid.to_be_bytes();
         let random = |dice: &mut Rng, most: usize| -> Vec<u8> {
             (0..dice.usize(..most)).map(|_| dice.u8(..)).collect()
         };
@@ -102,6 +99,19 @@ async fn speak(mut stream: TcpStream, mut dice: Rng, heard: Arc<AtomicU64>) -> s
         stream.write_u32(body.len() as u32).await?;
         stream.write_all(&body).await?;
     }
+}
+
+fn good_handshake() -> Vec<u8> {
+    let response = ConnectResponse {
+        protocol_version: 0,
+        timeout: SESSION.as_millis() as i32,
+        session_id: 0x77,
+        password: vec![7; PASSWORD_LENGTH],
+        read_only: Some(false),
+    };
+    let mut frame = Vec::new();
+    response.encode_frame(&mut frame);
+    frame
 }
 
 /// Lets no reply say that it lists more than 65,535 names.
