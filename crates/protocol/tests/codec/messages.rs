@@ -3,7 +3,13 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use zookeeper_recipes_protocol::*;
+use zookeeper_recipes_protocol::{
+    Acl, AddWatchRequest, AuthRequest, CheckRequest, ClientInfo, ConnectRequest, ConnectResponse,
+    CreateRequest, CreateTtlRequest, DeleteRequest, ErrorCode, GetEphemeralsRequest, Id,
+    MultiOperation, MultiResult, OpCode, PathRequest, ReadRequest, ReconfigRequest, Reply,
+    ReplyBody, Request, RequestBody, SaslRequest, SetAclRequest, SetDataRequest,
+    SetWatches2Request, SetWatchesRequest, Stat, WatcherEvent, WatchesRequest,
+};
 
 /// Numbers that stand for something, and others.
 fn code<T: From<i32> + std::fmt::Debug>() -> impl Strategy<Value = T> {
