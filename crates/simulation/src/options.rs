@@ -82,10 +82,16 @@ impl SimulationOptions {
     }
 
     /// The timeout that a session is given.
-    pub(crate) fn negotiate(&self) -> Duration {
+    pub(crate) fn negotiate(&self, asked_for: Option<Duration>) -> Duration {
         let least = self.min_session_timeout.unwrap_or(self.tick * 2);
         let most = self.max_session_timeout.unwrap_or(self.tick * 20);
-        self.session_timeout.max(least).min(most)
+        let asked_for = asked_for.unwrap_or(self.session_timeout);
+        asked_for.max(least).min(most)
+    }
+
+    /// Whether a watch tells nothing to those who may not read its znode (ZOOKEEPER-4799).
+    pub(crate) fn notifications_ask_for_permission(&self) -> bool {
+        self.exists_asks_for_permission()
     }
 
     pub(crate) fn transactions_tell_metadata(&self) -> bool {

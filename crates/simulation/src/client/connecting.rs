@@ -9,6 +9,7 @@ use super::state::{Client, Kind};
 use super::world::World;
 use crate::record::trace::TraceKind;
 use crate::wire::connection::ClientId;
+use crate::wire::greeting::Greeting;
 use crate::wire::message::Upward;
 use crate::wire::request::Request;
 
@@ -54,7 +55,7 @@ impl World {
         let connect = Upward::Connect {
             session: (client.session != 0).then_some(client.session),
             seen: client.seen,
-            identities: client.identities.clone(),
+            greeting: Greeting::of(client.identities.clone()),
         };
         self.trace_client(TraceKind::Connection, id, || {
             format!("connecting to server {server}")

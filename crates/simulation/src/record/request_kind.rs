@@ -15,6 +15,8 @@ pub enum RequestKind {
     Exists,
     /// A transaction of several writes.
     Transact,
+    /// A single write other than a create or a delete. Only clients over TCP send it.
+    Write,
     /// A read of several znodes.
     GetEach,
     /// A sync.
@@ -27,6 +29,8 @@ pub enum RequestKind {
     Ping,
     /// The end of a session, asked for by its client.
     CloseSession,
+    /// A request of another kind. Only clients over TCP send it.
+    Other,
 }
 
 impl RequestKind {
@@ -50,7 +54,7 @@ impl RequestKind {
     pub fn is_write(self) -> bool {
         matches!(
             self,
-            RequestKind::Create | RequestKind::Delete | RequestKind::Transact
+            RequestKind::Create | RequestKind::Delete | RequestKind::Transact | RequestKind::Write
         )
     }
 }

@@ -3,7 +3,7 @@
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::{Acl, Operation};
 
-use super::proposal::Writer;
+use super::access::Writer;
 use super::state::Servers;
 use super::transaction::Body;
 use super::tree::Edit;
@@ -22,7 +22,7 @@ impl Servers {
     }
 
     fn write_as(&mut self, operation: Operation, writer: &Writer<'_>) -> Result<(), Refusal> {
-        let body = self.decide(&[operation], false, writer);
+        let body = self.decide(&[operation.into()], false, writer);
         let refusal = match &body {
             Body::Refused(Failure::Refused { refusal, .. }) => Some(refusal.clone()),
             _ => None,

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use zookeeper_recipes_core::ensemble::AuthId;
 
+use super::password::password_of;
 use super::peer_message::ToLeader;
 use super::state::Servers;
 use crate::record::trace::TraceKind;
+use crate::wire::answer::{Answer, Failure};
 use crate::wire::connection::ConnectionId;
+use crate::wire::greeting::Greeting;
 use crate::wire::message::{Arriving, Downward, Upward};
 use crate::wire::request::Request;
 
@@ -25,14 +28,8 @@ impl Servers {
             Upward::Connect {
                 session,
                 seen,
-                identities,
-            } => {
-                self.ends.entry(id).or_default();
-                match session.filter(|session| !self.forgets(*session)) {
-                    None => self.open(id, server, identities),
-                    Some(session) => self.resume(id, server, session, seen, identities),
-                }
-            }
+                greeting,
+            } => self.greet(id, server, session, seen, greeting),
             Upward::Request(arriving) if self.options.closes_at(&arriving.request) => {
                 self.kernel.trace(TraceKind::Connection, None, 0, || {
                     format!(
@@ -55,12 +52,29 @@ impl Servers {
         }
     }
 
-    fn open(&mut self, connection: ConnectionId, server: usize, identities: Vec<AuthId>) {
-        let message = ToLeader::Open {
-            connection,
-            identities,
-        };
-        self.forward(server, message);
+    /// A client has connected: to open a session, or to go on with one.
+    fn greet(
+        &mut self,
+        id: ConnectionId,
+        server: usize,
+        session: Option<i64>,
+        seen: i64,
+        greeting: Greeting,
+    ) {
+        self.ends.entry(id).or_default().timeout = greeting.timeout;
+        if session.is_none() && seen > self.members[server].tree.zxid {
+            return self.close_at_server(id, true);
+        }
+        match session.filter(|session| !self.forgets(*session)) {
+            None => {
+                let message = ToLeader::Open {
+                    connection: id,
+                    greeting,
+                };
+                self.forward(server, message);
+            }
+            Some(session) => self.resume(id, server, session, seen, greeting),
+        }
     }
 
     /// A session comes back.
@@ -70,7 +84,7 @@ impl Servers {
         server: usize,
         session: i64,
         seen: i64,
-        identities: Vec<AuthId>,
+        greeting: Greeting,
     ) {
         if seen > self.members[server].tree.zxid {
             self.kernel.trace(TraceKind::Connection, None, session, || {
@@ -84,10 +98,15 @@ impl Servers {
                 self.close_at_server(earlier, true);
             }
         }
+        let right = password_of(session, self.options.seed);
+        if greeting.password.as_ref().is_some_and(|it| *it != right) {
+            self.send_down(id, Downward::Expired, Duration::ZERO);
+            return self.close_at_server(id, true);
+        }
         let message = ToLeader::Revalidate {
             connection: id,
             session,
-            identities,
+            greeting,
         };
         self.forward(server, message);
     }
@@ -117,7 +136,7 @@ impl Servers {
             return;
         };
         end.session = Some(session);
-        let timeout = self.options.negotiate();
+        let timeout = self.options.negotiate(end.timeout);
         let connected = Downward::Connected { session, timeout };
         self.send_down(id, connected, Duration::ZERO);
         while let Some(end) = self.ends.get_mut(&id) {
@@ -126,6 +145,16 @@ impl Servers {
             };
             self.receive(id, arriving);
         }
+    }
+
+    /// A client shows who it is, besides who it is already.
+    fn authenticate(&mut self, session: i64, identity: Option<AuthId>) -> Result<Answer, Failure> {
+        let identity = identity.ok_or(Failure::AuthenticationFailed)?;
+        let identities = self.identities.entry(session).or_default();
+        if identity.scheme() != "ip" && !identities.contains(&identity) {
+            identities.push(identity);
+        }
+        Ok(Answer::Done)
     }
 
     /// A request on a connection whose session is settled.
@@ -138,6 +167,11 @@ impl Servers {
             self.expire(session);
         }
         self.touch(server, session);
+        if let Request::Authenticate(identity) = &arriving.request {
+            // A server answers this at once, past what is still to be answered.
+            let result = self.authenticate(session, identity.clone());
+            return self.reply(id, &arriving, result);
+        }
         let Some(end) = self.ends.get_mut(&id) else {
             return;
         };
@@ -151,14 +185,17 @@ impl Servers {
                 }
                 return;
             }
-            request @ (Request::Create { .. } | Request::Delete { .. } | Request::Transact(_)) => {
-                ToLeader::Write {
-                    connection: id,
-                    id: request_id,
-                    session,
-                    request: request.clone(),
-                }
-            }
+            request @ (Request::Create { .. }
+            | Request::Delete { .. }
+            | Request::Transact(_)
+            | Request::Write(_)
+            | Request::WriteAll(_)
+            | Request::Reconfigure) => ToLeader::Write {
+                connection: id,
+                id: request_id,
+                session,
+                request: request.clone(),
+            },
             Request::Sync { .. } => ToLeader::Sync {
                 connection: id,
                 id: request_id,

@@ -114,7 +114,7 @@ fn changes(transaction: &Transaction) -> Vec<Change> {
 /// What an edit changes, as far as a history tells of it.
 fn change(edit: &Edit) -> Option<Change> {
     match edit {
-        Edit::Check | Edit::SetAcl { .. } | Edit::SetCreates { .. } => None,
+        Edit::Check { .. } | Edit::SetAcl { .. } | Edit::SetCreates { .. } => None,
         Edit::Create {
             path, data, owner, ..
         } => Some(Change::Created {

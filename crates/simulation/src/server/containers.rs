@@ -2,8 +2,8 @@
 
 use zookeeper_recipes_core::ensemble::Operation;
 
+use super::access::Writer;
 use super::action::Action;
-use super::proposal::Writer;
 use super::state::Servers;
 use super::transaction::Body;
 use super::tree::Owner;
@@ -34,7 +34,7 @@ impl Servers {
                 path: path.clone(),
                 version: None,
             };
-            let body = self.decide(&[delete], false, &Writer::Reaper);
+            let body = self.decide(&[delete.into()], false, &Writer::Reaper);
             if matches!(body, Body::Write { .. }) {
                 reaped.push(path);
             }

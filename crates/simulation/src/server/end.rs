@@ -1,6 +1,7 @@
 //! A server's end of a connection.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::wire::message::Arriving;
 
@@ -9,6 +10,8 @@ use crate::wire::message::Arriving;
 pub(crate) struct ServerEnd {
     /// The session that the server serves on it, once that is settled.
     pub(crate) session: Option<i64>,
+    /// The session timeout that the client has asked for.
+    pub(crate) timeout: Option<Duration>,
     /// Requests that came before the session was settled.
     pub(crate) early: VecDeque<Arriving>,
     /// Requests that wait for their turn: reads behind the writes of their own session.

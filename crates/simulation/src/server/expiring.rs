@@ -8,6 +8,7 @@ use super::peer_message::ToLeader;
 use super::state::Servers;
 use crate::chance::way::Way;
 use crate::record::trace::TraceKind;
+use crate::wire::greeting::Greeting;
 
 impl Servers {
     /// When a session of this timeout expires that is touched now: rounded up to the next tick.
@@ -115,8 +116,14 @@ impl Servers {
 
     /// A session has come to a server: whether it lives. Requests that another server still passes
     /// on are no longer its own.
-    pub(crate) fn revalidate(&mut self, leader: usize, session: i64, server: usize) -> bool {
-        let timeout = self.options.negotiate();
+    pub(crate) fn revalidate(
+        &mut self,
+        leader: usize,
+        session: i64,
+        server: usize,
+        greeting: &Greeting,
+    ) -> bool {
+        let timeout = self.options.negotiate(greeting.timeout);
         let sessions = self.sessions_of(leader);
         let Some(record) = sessions.and_then(|it| it.get_mut(&session)) else {
             return false;
@@ -125,6 +132,7 @@ impl Servers {
             record.owner = Some(server);
             record.timeout = timeout;
         }
+        self.identities.insert(session, greeting.identities.clone());
         self.touch_at_leader(leader, session)
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use zookeeper_recipes_core::ensemble::{Acl, Created, Event, Permission, Stat};
 
+use super::access::{Writer, permit};
 use super::apply::{apply, outcome};
 use super::member::MemberState;
 use super::peer_message::FromLeader;
-use super::proposal::{Writer, permit};
 use super::state::Servers;
 use super::transaction::{Body, Transaction};
 use super::tree::Edit;
@@ -81,12 +81,13 @@ impl Servers {
 
     fn apply_at(&mut self, at: usize, transaction: &Transaction) {
         let (notifications, outcomes) = self.apply_to_copy(at, transaction);
+        let asks = self.options.notifications_ask_for_permission();
         for (connection, path, event, acl) in notifications {
             // The watch is spent on who may not read the znode, but nothing is told.
             let session = self.session_on(connection);
             let identities = self.identities.get(&session).map_or(&[][..], Vec::as_slice);
             let reader = Writer::Session(session, identities);
-            if permit(&acl, Permission::READ, &reader).is_ok() {
+            if !asks || permit(&acl, Permission::READ, &reader).is_ok() {
                 self.notify(connection, path, event);
             }
         }
@@ -152,6 +153,9 @@ impl Servers {
         match outcomes.pop() {
             Some((Edit::Create { path, .. }, Some(stat))) => {
                 Answer::Created(Created { path, stat })
+            }
+            Some((Edit::SetData { .. } | Edit::SetAcl { .. } | Edit::Check { .. }, Some(stat))) => {
+                Answer::Stat(stat)
             }
             _ => Answer::Done,
         }

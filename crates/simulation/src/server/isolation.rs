@@ -102,9 +102,9 @@ impl Servers {
             ToLeader::Revalidate {
                 connection,
                 session,
-                ..
+                greeting,
             } => {
-                let valid = self.revalidate(server, session, server);
+                let valid = self.revalidate(server, session, server, &greeting);
                 let answer = FromLeader::Revalidated {
                     connection,
                     session,

@@ -1,18 +1,19 @@
 //! What members say to each other, and what the leader does with it.
 
+use std::time::Duration;
+
+use super::access::Writer;
 use super::action::Action;
 use super::member::MemberState;
 use super::peer_message::{FromLeader, ToLeader};
-use super::proposal::Writer;
 use super::session_record::SessionRecord;
 use super::state::Servers;
 use super::transaction::Body;
 use crate::chance::way::Way;
 use crate::wire::answer::Failure;
 use crate::wire::connection::ConnectionId;
+use crate::wire::greeting::Greeting;
 use crate::wire::request::Request;
-use std::time::Duration;
-use zookeeper_recipes_core::ensemble::AuthId;
 
 impl Servers {
     pub(super) fn forward(&mut self, server: usize, message: ToLeader) {
@@ -67,17 +68,17 @@ impl Servers {
         match message {
             ToLeader::Open {
                 connection,
-                identities,
-            } => self.open_session(server, connection, identities),
+                greeting,
+            } => self.open_session(server, connection, greeting),
             ToLeader::Revalidate {
                 connection,
                 session,
-                identities,
+                greeting,
             } => {
-                let valid = self.revalidate(self.leader, session, server);
+                let valid = self.revalidate(self.leader, session, server, &greeting);
                 let chance = self.kernel.rates.replaced;
                 if !valid && self.kernel.chance(chance) {
-                    return self.open_session(server, connection, identities);
+                    return self.open_session(server, connection, greeting);
                 }
                 let answer = FromLeader::Revalidated {
                     connection,
@@ -122,11 +123,11 @@ impl Servers {
         }
     }
 
-    fn open_session(&mut self, server: usize, connection: ConnectionId, identities: Vec<AuthId>) {
+    fn open_session(&mut self, server: usize, connection: ConnectionId, greeting: Greeting) {
         let session = ((server as i64 + 1) << 56) | self.next_session;
         self.next_session += 1;
-        self.identities.insert(session, identities);
-        let timeout = self.options.negotiate();
+        let timeout = self.options.negotiate(greeting.timeout);
+        self.identities.insert(session, greeting.identities);
         let record = SessionRecord {
             timeout,
             expires: self.expiry(timeout),
@@ -141,8 +142,11 @@ impl Servers {
     /// What a write of a session comes to, on top of all that has been proposed.
     fn judge(&mut self, session: i64, request: Request) -> Body {
         let identities = self.identities.get(&session).cloned().unwrap_or_default();
-        let (operations, several) = request.operations().unwrap_or((Vec::new(), false));
-        self.decide(&operations, several, &Writer::Session(session, &identities))
+        if matches!(request, Request::Reconfigure) {
+            return Body::Refused(Failure::ReconfigurationDisabled);
+        }
+        let (writes, several) = request.writes().unwrap_or((Vec::new(), false));
+        self.decide(&writes, several, &Writer::Session(session, &identities))
     }
 
     /// Whether a leader takes a write of a session from a server.

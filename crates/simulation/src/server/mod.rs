@@ -5,8 +5,11 @@
 //! things: to perform what is due, to break servers, and to look at them or change them as an
 //! administrator.
 
+mod access;
 mod action;
+mod addresses;
 mod administering;
+mod answering;
 mod apply;
 mod arriving;
 mod committing;
@@ -18,8 +21,11 @@ mod isolated;
 mod isolation;
 mod leading;
 mod member;
+pub(crate) mod password;
+mod paths;
 mod peer_message;
 mod perform;
+mod persistent_watches;
 pub(crate) mod proposal;
 mod proposing;
 mod quorum;

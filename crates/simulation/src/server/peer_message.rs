@@ -1,8 +1,7 @@
 //! What the members of an ensemble say to each other.
 
-use zookeeper_recipes_core::ensemble::AuthId;
-
 use crate::wire::connection::ConnectionId;
+use crate::wire::greeting::Greeting;
 use crate::wire::request::Request;
 
 /// What a follower tells its leader.
@@ -10,12 +9,12 @@ use crate::wire::request::Request;
 pub(crate) enum ToLeader {
     Open {
         connection: ConnectionId,
-        identities: Vec<AuthId>,
+        greeting: Greeting,
     },
     Revalidate {
         connection: ConnectionId,
         session: i64,
-        identities: Vec<AuthId>,
+        greeting: Greeting,
     },
     Write {
         connection: ConnectionId,

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use zookeeper_recipes_core::Refusal;
-use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Operation, Permission};
+use zookeeper_recipes_core::ensemble::{Acl, CreateMode, Operation, Permission};
 
+use super::access::{Writer, expand, permit};
+use super::paths;
 use super::tree::{Edit, Owner, Tree, split};
+use crate::wire::write::Write;
 
 /// The create counters that the leader has promised in proposals not yet committed.
 ///
@@ -15,16 +18,6 @@ use super::tree::{Edit, Owner, Tree, split};
 /// Seen on 3.8.0.
 pub(crate) type Outstanding = BTreeMap<String, (i32, i64)>;
 
-/// Who asks for a write.
-pub(crate) enum Writer<'a> {
-    /// A session, with what it has authenticated as.
-    Session(i64, &'a [AuthId]),
-    /// The server itself or its administrator: no access control.
-    Administrator,
-    /// The server, about to reap a container: the znode must still be empty and no ephemeral.
-    Reaper,
-}
-
 /// What the leader must know of a znode to judge the next write.
 #[derive(Clone)]
 struct Record {
@@ -33,6 +26,7 @@ struct Record {
     children: usize,
     creates: i32,
     acl: Vec<Acl>,
+    acl_version: i32,
 }
 
 /// The operations of one transaction, checked in order, each on top of those before it.
@@ -59,17 +53,22 @@ impl<'a> Proposal<'a> {
             .collect()
     }
 
-    pub(crate) fn add(
-        &mut self,
-        operation: &Operation,
-        writer: &Writer<'_>,
-    ) -> Result<Edit, Refusal> {
+    pub(crate) fn add(&mut self, write: &Write, writer: &Writer<'_>) -> Result<Edit, Refusal> {
+        match write {
+            Write::Operation(operation) => self.operate(operation, writer),
+            Write::SetAcl { path, acl, version } => self.set_acl(path, acl, *version, writer),
+            Write::Refused { refusal, .. } => Err(refusal.clone()),
+        }
+    }
+
+    fn operate(&mut self, operation: &Operation, writer: &Writer<'_>) -> Result<Edit, Refusal> {
         match operation {
             Operation::Check { path, version } => {
+                paths::check(path)?;
                 let record = self.record(path)?;
                 permit(&record.acl, Permission::READ, writer)?;
                 next_version(record.version, *version)?;
-                Ok(Edit::Check)
+                Ok(Edit::Check { path: path.clone() })
             }
             Operation::Create {
                 path,
@@ -82,6 +81,7 @@ impl<'a> Proposal<'a> {
                 data,
                 version,
             } => {
+                paths::check(path)?;
                 let mut record = self.record(path)?;
                 permit(&record.acl, Permission::WRITE, writer)?;
                 record.version = next_version(record.version, *version)?;
@@ -97,6 +97,24 @@ impl<'a> Proposal<'a> {
         }
     }
 
+    fn set_acl(
+        &mut self,
+        path: &str,
+        acl: &[Acl],
+        version: Option<i32>,
+        writer: &Writer<'_>,
+    ) -> Result<Edit, Refusal> {
+        paths::check(path)?;
+        let acl = expand(acl, writer)?;
+        let record = self.record(path)?;
+        permit(&record.acl, Permission::ADMIN, writer)?;
+        next_version(record.acl_version, version)?;
+        Ok(Edit::SetAcl {
+            path: path.to_owned(),
+            acl,
+        })
+    }
+
     fn create(
         &mut self,
         path: &str,
@@ -105,6 +123,7 @@ impl<'a> Proposal<'a> {
         acl: &[Acl],
         writer: &Writer<'_>,
     ) -> Result<Edit, Refusal> {
+        paths::check_parent(path)?;
         let (parent_path, _) = split(path);
         let acl = expand(acl, writer)?;
         let mut parent = self.record(parent_path)?;
@@ -118,6 +137,7 @@ impl<'a> Proposal<'a> {
         } else {
             path.to_owned()
         };
+        paths::check(&path)?;
         if self.record(&path).is_ok() {
             return Err(Refusal::NodeExists);
         }
@@ -142,6 +162,7 @@ impl<'a> Proposal<'a> {
             children: 0,
             creates: 0,
             acl: acl.clone(),
+            acl_version: 0,
         };
         self.records.insert(path.clone(), Some(record));
         Ok(Edit::Create {
@@ -159,6 +180,7 @@ impl<'a> Proposal<'a> {
         version: Option<i32>,
         writer: &Writer<'_>,
     ) -> Result<Edit, Refusal> {
+        paths::check_parent(path)?;
         if matches!(
             path,
             "/" | "/zookeeper" | "/zookeeper/quota" | "/zookeeper/config"
@@ -198,6 +220,7 @@ impl<'a> Proposal<'a> {
                 .get(path)
                 .map_or(node.creates, |(creates, _)| *creates),
             acl: node.acl.clone(),
+            acl_version: node.acl_version,
         })
     }
 }
@@ -211,64 +234,5 @@ fn next_version(current: i32, expected: Option<i32>) -> Result<i32, Refusal> {
     match expected {
         Some(expected) if expected != -1 && expected != current => Err(Refusal::BadVersion),
         _ => Ok(current.wrapping_add(1)),
-    }
-}
-
-/// Whether the access control list lets this writer do that.
-pub(crate) fn permit(
-    acl: &[Acl],
-    permission: Permission,
-    writer: &Writer<'_>,
-) -> Result<(), Refusal> {
-    let Writer::Session(_, identities) = writer else {
-        return Ok(());
-    };
-    let allowed = acl.iter().any(|entry| {
-        entry.permission().has(permission)
-            && (*entry.auth_id() == AuthId::anyone() || identities.contains(entry.auth_id()))
-    });
-    if acl.is_empty() || allowed {
-        Ok(())
-    } else {
-        Err(Refusal::NoAuth)
-    }
-}
-
-/// The list as the server stores it: each entry once, `auth` replaced by who the writer is.
-fn expand(acl: &[Acl], writer: &Writer<'_>) -> Result<Vec<Acl>, Refusal> {
-    let mut expanded = Vec::new();
-    let mut seen = Vec::new();
-    for entry in acl {
-        if seen.contains(&entry) {
-            continue;
-        }
-        seen.push(entry);
-        match (entry.scheme(), entry.id()) {
-            ("world", "anyone") => expanded.push(entry.clone()),
-            ("auth", _) => {
-                let Writer::Session(_, identities) = writer else {
-                    return Err(Refusal::InvalidAcl);
-                };
-                let known = expanded.len();
-                // An address is an identity, but no proof of one.
-                for identity in identities
-                    .iter()
-                    .filter(|identity| identity.scheme() != "ip")
-                {
-                    expanded.push(Acl::new(entry.permission(), identity.clone()));
-                }
-                if expanded.len() == known {
-                    return Err(Refusal::InvalidAcl);
-                }
-            }
-            ("digest", id) if id.split(':').count() == 2 => expanded.push(entry.clone()),
-            ("ip", id) if !id.is_empty() => expanded.push(entry.clone()),
-            _ => return Err(Refusal::InvalidAcl),
-        }
-    }
-    if expanded.is_empty() {
-        Err(Refusal::InvalidAcl)
-    } else {
-        Ok(expanded)
     }
 }

@@ -2,28 +2,23 @@
 
 use std::sync::Arc;
 
-use zookeeper_recipes_core::ensemble::Operation;
-
+use super::access::Writer;
 use super::action::Action;
 use super::apply::apply;
-use super::proposal::{Proposal, Writer};
+use super::proposal::Proposal;
 use super::state::Servers;
 use super::transaction::{Body, Transaction};
 use crate::wire::answer::Failure;
 use crate::wire::connection::ConnectionId;
+use crate::wire::write::Write;
 
 impl Servers {
-    /// Turns operations into a transaction's body, on top of all that has been proposed.
-    pub(crate) fn decide(
-        &mut self,
-        operations: &[Operation],
-        several: bool,
-        writer: &Writer<'_>,
-    ) -> Body {
+    /// Turns writes into a transaction's body, on top of all that has been proposed.
+    pub(crate) fn decide(&mut self, writes: &[Write], several: bool, writer: &Writer<'_>) -> Body {
         let mut proposal = Proposal::new(&self.tree, &self.outstanding);
         let mut edits = Vec::new();
-        for (index, operation) in operations.iter().enumerate() {
-            match proposal.add(operation, writer) {
+        for (index, write) in writes.iter().enumerate() {
+            match proposal.add(write, writer) {
                 Ok(edit) => edits.push(edit),
                 Err(refusal) => {
                     let operation = several.then_some(index);

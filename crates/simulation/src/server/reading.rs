@@ -3,8 +3,8 @@
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::Permission;
 
+use super::access::{Writer, permit};
 use super::member::Member;
-use super::proposal::{Writer, permit};
 use super::state::Servers;
 use super::tree::Znode;
 use crate::wire::answer::{Answer, Failure};
@@ -73,6 +73,8 @@ impl Servers {
                 self.set_watches(id, at, *zxid, [data, exists, children]);
                 Ok(Answer::Done)
             }
+            Request::Read(read) => self.answer_read(id, at, session, read),
+            Request::Unknown => Err(Failure::UnknownType),
             _ => Ok(Answer::Done),
         }
     }

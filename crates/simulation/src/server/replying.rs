@@ -34,14 +34,14 @@ impl Servers {
             return;
         }
         let server = connection.server;
-        let expired = result == Err(Failure::SessionExpired);
+        let ends_connection = result.as_ref().is_err_and(Failure::ends_connection);
         let reply = Downward::Reply {
             id: arriving.id,
             zxid: self.members[server].tree.zxid,
             result,
         };
         self.send_down(id, reply, arriving.delay_reply);
-        if expired {
+        if ends_connection {
             self.close_at_server(id, true);
         }
         if let Some(duration) = arriving.cut_off {

@@ -5,6 +5,7 @@ use zookeeper_recipes_core::ensemble::Event;
 use super::member::{Member, MemberState};
 use super::state::Servers;
 use crate::wire::connection::ConnectionId;
+use crate::wire::read::WatchesToSet;
 use crate::wire::watch_kind::WatchKind;
 
 /// A watch that a session which has come back sets again.
@@ -47,6 +48,36 @@ impl Servers {
             }
             if let Some(event) = renew_watch(&mut self.members[at], id, seen, path, *kind) {
                 self.notify(id, (*path).clone(), event);
+            }
+        }
+    }
+}
+
+impl Servers {
+    /// Sets watches again one after the other, as the server does when nothing comes in between.
+    pub(super) fn set_watches_in_order(
+        &mut self,
+        id: ConnectionId,
+        at: usize,
+        watches: &WatchesToSet,
+    ) {
+        let renewed = [
+            (&watches.data, Renewed::Data),
+            (&watches.exists, Renewed::Exists),
+            (&watches.children, Renewed::Children),
+        ];
+        for (paths, kind) in renewed {
+            for path in paths {
+                let member = &mut self.members[at];
+                if let Some(event) = renew_watch(member, id, watches.seen, path, kind) {
+                    self.notify(id, path.clone(), event);
+                }
+            }
+        }
+        let watched = &mut self.members[at].watches;
+        for (paths, recursive) in [(&watches.persistent, false), (&watches.recursive, true)] {
+            for path in paths {
+                watched.add_persistent(path, id, recursive);
             }
         }
     }

@@ -59,7 +59,7 @@ impl Transaction {
 
 fn edit_text(edit: &Edit) -> String {
     match edit {
-        Edit::Check => "checked".to_owned(),
+        Edit::Check { .. } => "checked".to_owned(),
         Edit::Create { path, .. } => format!("created {path}"),
         Edit::Delete { path } => format!("deleted {path}"),
         Edit::SetAcl { path, .. } => format!("set the ACL of {path}"),

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission, Stat};
 
+use super::paths;
+
 /// To whom a znode owes its being.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
@@ -28,7 +30,7 @@ pub(crate) struct Znode {
     pub(crate) acl: Vec<Acl>,
     pub(crate) owner: Owner,
     pub(crate) version: i32,
-    aversion: i32,
+    pub(crate) acl_version: i32,
     /// How many children have been created: the counter behind the sequence numbers.
     pub(crate) creates: i32,
     pub(crate) children: BTreeSet<String>,
@@ -47,7 +49,7 @@ impl Znode {
             acl,
             owner: Owner::Nobody,
             version: 0,
-            aversion: 0,
+            acl_version: 0,
             creates: 0,
             children: BTreeSet::new(),
             czxid: zxid,
@@ -70,7 +72,7 @@ impl Znode {
             // What a server tells is the count of creates and deletes, worked out from the count
             // of creates: for every create there is a delete, but for the children that stand.
             cversion: self.creates.wrapping_mul(2).wrapping_sub(children),
-            aversion: self.aversion,
+            aversion: self.acl_version,
             ephemeral_owner: self.owner.told(),
             data_length: self.data.len() as i32,
             num_children: children,
@@ -85,7 +87,9 @@ impl Znode {
 /// What a transaction does to one znode: decided by the leader, applied alike by every server.
 #[derive(Clone, Debug)]
 pub(crate) enum Edit {
-    Check,
+    Check {
+        path: String,
+    },
     Create {
         path: String,
         data: Vec<u8>,
@@ -115,7 +119,7 @@ impl Edit {
     /// The znode that it changes.
     pub(crate) fn path(&self) -> Option<&str> {
         match self {
-            Edit::Check => None,
+            Edit::Check { .. } => None,
             Edit::Create { path, .. }
             | Edit::Delete { path }
             | Edit::SetData { path, .. }
@@ -160,20 +164,25 @@ impl Tree {
             nodes: BTreeMap::new(),
             zxid: 0,
         };
+        let anyone = |permission| vec![Acl::new(permission, AuthId::anyone())];
         let node = |children: &[&str]| Znode {
             children: children.iter().map(|child| (*child).to_owned()).collect(),
-            ..Znode::new(vec![Acl::new(Permission::ALL, AuthId::anyone())], 0, 0)
+            ..Znode::new(anyone(Permission::ALL), 0, 0)
         };
         tree.nodes.insert("/".to_owned(), node(&["zookeeper"]));
         tree.nodes
             .insert("/zookeeper".to_owned(), node(&["config", "quota"]));
-        tree.nodes.insert("/zookeeper/config".to_owned(), node(&[]));
+        let config = Znode {
+            acl_version: -1,
+            ..Znode::new(anyone(Permission::READ), 0, 0)
+        };
+        tree.nodes.insert("/zookeeper/config".to_owned(), config);
         tree.nodes.insert("/zookeeper/quota".to_owned(), node(&[]));
         tree
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<&Znode> {
-        self.nodes.get(path)
+        self.nodes.get(paths::of_node(path))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &Znode)> {
@@ -192,7 +201,10 @@ impl Tree {
     /// Applies one edit of the transaction `zxid`.
     pub(crate) fn apply(&mut self, edit: &Edit, zxid: i64, time: i64) -> Applied {
         match edit {
-            Edit::Check => Applied::default(),
+            Edit::Check { path } => Applied {
+                stat: self.nodes.get(path).map(Znode::stat),
+                ..Applied::default()
+            },
             Edit::Create {
                 path,
                 data,
@@ -217,11 +229,15 @@ impl Tree {
             }
             Edit::Delete { path } => self.delete(path, zxid),
             Edit::SetAcl { path, acl } => {
-                if let Some(node) = self.nodes.get_mut(path) {
-                    node.acl.clone_from(acl);
-                    node.aversion += 1;
+                let Some(node) = self.nodes.get_mut(path) else {
+                    return Applied::default();
+                };
+                node.acl.clone_from(acl);
+                node.acl_version = node.acl_version.wrapping_add(1);
+                Applied {
+                    stat: Some(node.stat()),
+                    ..Applied::default()
                 }
-                Applied::default()
             }
             Edit::SetCreates { path, creates } => {
                 if let Some(node) = self.nodes.get_mut(path) {

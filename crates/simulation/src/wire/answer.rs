@@ -1,7 +1,7 @@
 //! What servers answer.
 
 use zookeeper_recipes_core::Refusal;
-use zookeeper_recipes_core::ensemble::{Created, Outcome, Stat};
+use zookeeper_recipes_core::ensemble::{Acl, AuthId, Created, Outcome, Stat};
 
 /// What a server answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,12 +13,21 @@ pub(crate) enum Answer {
     Exists(Option<Stat>),
     Outcomes(Vec<Outcome>),
     Each(Vec<Option<(Vec<u8>, Stat)>>),
+    /// The metadata that a single write leaves.
+    Stat(Stat),
+    ChildrenAndStat(Vec<String>, Stat),
+    Acl(Vec<Acl>, Stat),
+    Count(i32),
+    Identities(Vec<AuthId>),
+    /// The answers to several reads.
+    Answers(Vec<Result<Answer, Refusal>>),
+    WatchAdded,
 }
 
 impl Answer {
     pub(crate) fn text(&self) -> String {
         match self {
-            Answer::Done => "done".to_owned(),
+            Answer::Done | Answer::WatchAdded => "done".to_owned(),
             Answer::Created(created) => {
                 format!("created {} at {:#x}", created.path, created.stat.czxid)
             }
@@ -26,6 +35,12 @@ impl Answer {
             Answer::Data(data, stat) => format!("{} bytes at {:#x}", data.len(), stat.mzxid),
             Answer::Exists(Some(stat)) => format!("exists at {:#x}", stat.mzxid),
             Answer::Exists(None) => "no such znode".to_owned(),
+            Answer::Stat(stat) => format!("done at {:#x}", stat.mzxid),
+            Answer::ChildrenAndStat(names, _) => format!("{} children {names:?}", names.len()),
+            Answer::Acl(entries, _) => format!("{} entries", entries.len()),
+            Answer::Count(count) => format!("{count} znodes"),
+            Answer::Identities(identities) => format!("{identities:?}"),
+            Answer::Answers(answers) => format!("{} answers", answers.len()),
             Answer::Outcomes(outcomes) => format!("{} operations done", outcomes.len()),
             Answer::Each(nodes) => {
                 format!(
@@ -49,6 +64,26 @@ pub(crate) enum Failure {
     SessionExpired,
     /// The session has gone to another server: this connection is no longer its own.
     SessionMoved,
+    /// There is no such watch to remove.
+    NoWatch,
+    /// The content of the request cannot be read.
+    Malformed,
+    /// The server does not know this type of request.
+    UnknownType,
+    /// The members of the ensemble cannot be changed.
+    ReconfigurationDisabled,
+    /// The client could not show who it is.
+    AuthenticationFailed,
+}
+
+impl Failure {
+    /// Whether the server closes the connection once it has said so.
+    pub(crate) fn ends_connection(&self) -> bool {
+        matches!(
+            self,
+            Failure::SessionExpired | Failure::UnknownType | Failure::AuthenticationFailed
+        )
+    }
 }
 
 impl From<Refusal> for Failure {

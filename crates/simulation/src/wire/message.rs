@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_core::ensemble::{AuthId, Event};
+use zookeeper_recipes_core::ensemble::Event;
 
 use super::answer::{Answer, Failure};
+use super::greeting::Greeting;
 use super::request::Request;
 
 /// From a client to a server, on one connection, in order.
@@ -15,8 +16,7 @@ pub(crate) enum Upward {
         session: Option<i64>,
         /// The last transaction that the session has seen.
         seen: i64,
-        /// What the client authenticates as.
-        identities: Vec<AuthId>,
+        greeting: Greeting,
     },
     Request(Arriving),
     /// The client has closed the connection.

@@ -2,7 +2,10 @@
 
 pub(crate) mod answer;
 pub(crate) mod connection;
+pub(crate) mod greeting;
 pub(crate) mod message;
 pub(crate) mod network;
+pub(crate) mod read;
 pub(crate) mod request;
 pub(crate) mod watch_kind;
+pub(crate) mod write;

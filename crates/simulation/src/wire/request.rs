@@ -1,12 +1,18 @@
 //! What clients ask of servers.
 
-use zookeeper_recipes_core::ensemble::{Acl, CreateMode, Operation};
+use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Operation};
 
+use super::read::Read;
 use super::watch_kind::WatchKind;
+use super::write::Write;
 use crate::record::request_kind::RequestKind;
 
 /// A request, as it travels.
 #[derive(Clone, Debug)]
+#[cfg_attr(
+    not(feature = "embedded"),
+    allow(dead_code, reason = "some requests come over TCP only")
+)]
 pub(crate) enum Request {
     Create {
         path: String,
@@ -45,6 +51,18 @@ pub(crate) enum Request {
     },
     Ping,
     CloseSession,
+    /// A single write, answered with the metadata that it leaves.
+    Write(Write),
+    /// Several writes in one transaction.
+    WriteAll(Vec<Write>),
+    /// A read that comes over TCP only.
+    Read(Read),
+    /// The client shows who it is, or with none fails to.
+    Authenticate(Option<AuthId>),
+    /// A change of the ensemble's members, which is not enabled.
+    Reconfigure,
+    /// A request of a type that the server does not know.
+    Unknown,
 }
 
 impl Request {
@@ -62,6 +80,13 @@ impl Request {
             Request::SetWatches { .. } => RequestKind::SetWatches,
             Request::Ping => RequestKind::Ping,
             Request::CloseSession => RequestKind::CloseSession,
+            Request::Write(Write::Operation(Operation::Create { .. })) => RequestKind::Create,
+            Request::Write(Write::Operation(Operation::Delete { .. })) => RequestKind::Delete,
+            Request::Write(_) => RequestKind::Write,
+            Request::WriteAll(_) => RequestKind::Transact,
+            Request::Read(read) => read.kind(),
+            Request::Reconfigure => RequestKind::Write,
+            Request::Authenticate(_) | Request::Unknown => RequestKind::Other,
         }
     }
 
@@ -76,7 +101,15 @@ impl Request {
             | Request::RemoveWatch { path, .. } => vec![path],
             Request::Transact(operations) => operations.iter().map(operation_path).collect(),
             Request::GetEach(paths) => paths.iter().map(String::as_str).collect(),
-            Request::SetWatches { .. } | Request::Ping | Request::CloseSession => Vec::new(),
+            Request::Write(write) => vec![write.path()],
+            Request::WriteAll(writes) => writes.iter().map(Write::path).collect(),
+            Request::Read(read) => read.paths(),
+            Request::SetWatches { .. }
+            | Request::Ping
+            | Request::CloseSession
+            | Request::Authenticate(_)
+            | Request::Reconfigure
+            | Request::Unknown => Vec::new(),
         }
     }
 
@@ -98,6 +131,8 @@ impl Request {
             Request::Create { path, data, .. } => path.len() + data.len() + 16,
             Request::Transact(operations) => operations.iter().map(operation_size).sum(),
             Request::GetEach(paths) => of_paths(paths),
+            Request::Write(write) => write.size(),
+            Request::WriteAll(writes) => writes.iter().map(Write::size).sum(),
             Request::SetWatches {
                 data,
                 exists,
@@ -108,31 +143,30 @@ impl Request {
         }
     }
 
-    /// What it asks the leader to write.
-    pub(crate) fn operations(self) -> Option<(Vec<Operation>, bool)> {
+    /// What it asks the leader to write, and whether that is a transaction of several writes.
+    pub(crate) fn writes(self) -> Option<(Vec<Write>, bool)> {
+        let single = |operation: Operation| Some((vec![operation.into()], false));
         match self {
             Request::Create {
                 path,
                 data,
                 mode,
                 acl,
-            } => Some((
-                vec![Operation::Create {
-                    path,
-                    data,
-                    mode,
-                    acl,
-                }],
-                false,
-            )),
-            Request::Delete { path } => Some((
-                vec![Operation::Delete {
-                    path,
-                    version: None,
-                }],
-                false,
-            )),
-            Request::Transact(operations) => Some((operations, true)),
+            } => single(Operation::Create {
+                path,
+                data,
+                mode,
+                acl,
+            }),
+            Request::Delete { path } => single(Operation::Delete {
+                path,
+                version: None,
+            }),
+            Request::Transact(operations) => {
+                Some((operations.into_iter().map(Write::from).collect(), true))
+            }
+            Request::Write(write) => Some((vec![write], false)),
+            Request::WriteAll(writes) => Some((writes, true)),
             _ => None,
         }
     }
@@ -149,8 +183,9 @@ impl Request {
             Request::Get { path, watch } => format!("get {path}{}", watching(*watch)),
             Request::Exists { path } => format!("exists {path} and watch"),
             Request::Transact(operations) => {
-                let operations: Vec<String> = operations.iter().map(operation_text).collect();
-                format!("transact {{ {} }}", operations.join("; "))
+                let operations = operations.iter().cloned().map(Write::from);
+                let texts: Vec<String> = operations.map(|write| write.text()).collect();
+                format!("transact {{ {} }}", texts.join("; "))
             }
             Request::GetEach(paths) => format!("get each of {}", paths.join(" ")),
             Request::Sync { path } => format!("sync {path}"),
@@ -169,6 +204,15 @@ impl Request {
             ),
             Request::Ping => "ping".to_owned(),
             Request::CloseSession => "close session".to_owned(),
+            Request::Write(write) => write.text(),
+            Request::WriteAll(writes) => {
+                let writes: Vec<String> = writes.iter().map(Write::text).collect();
+                format!("transact {{ {} }}", writes.join("; "))
+            }
+            Request::Read(read) => read.text(),
+            Request::Authenticate(_) => "authenticate".to_owned(),
+            Request::Reconfigure => "reconfigure".to_owned(),
+            Request::Unknown => "a request of an unknown type".to_owned(),
         }
     }
 }
@@ -192,20 +236,4 @@ fn operation_size(operation: &Operation) -> usize {
         Operation::Check { .. } | Operation::Delete { .. } => 0,
     };
     operation_path(operation).len() + data + 16
-}
-
-fn operation_text(operation: &Operation) -> String {
-    match operation {
-        Operation::Check {
-            path,
-            version: None,
-        } => format!("check {path}"),
-        Operation::Check {
-            path,
-            version: Some(version),
-        } => format!("check {path} at {version}"),
-        Operation::Create { path, mode, .. } => format!("create {path} {mode:?}"),
-        Operation::SetData { path, .. } => format!("set {path}"),
-        Operation::Delete { path, .. } => format!("delete {path}"),
-    }
 }

@@ -1,0 +1,140 @@
+//! What a server answers to reads that come over TCP only.
+
+use zookeeper_recipes_core::Refusal;
+use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission, Stat};
+
+use super::access::{Writer, permit};
+use super::member::Member;
+use super::paths;
+use super::state::Servers;
+use super::tree::{Tree, Znode};
+use crate::wire::answer::{Answer, Failure};
+use crate::wire::connection::ConnectionId;
+use crate::wire::read::{EachRead, Read};
+use crate::wire::watch_kind::WatchKind;
+
+impl Servers {
+    pub(super) fn answer_read(
+        &mut self,
+        id: ConnectionId,
+        at: usize,
+        session: i64,
+        read: &Read,
+    ) -> Result<Answer, Failure> {
+        let identities = self.identities.get(&session).cloned().unwrap_or_default();
+        let reader = Writer::Session(session, &identities);
+        let exists_asks_for_permission = self.options.exists_asks_for_permission();
+        let member = &mut self.members[at];
+        match read {
+            Read::Stat { path, watch } => {
+                let allowed = match member.tree.get(path) {
+                    Some(node) if exists_asks_for_permission => readable(node, &reader),
+                    _ => Ok(()),
+                };
+                allowed?;
+                watch_if(member, *watch, path, WatchKind::Data, id);
+                Ok(Answer::Exists(member.tree.get(path).map(Znode::stat)))
+            }
+            Read::Children { path, watch } => {
+                let (names, stat) = children(&member.tree, path, &reader)?;
+                watch_if(member, *watch, path, WatchKind::Children, id);
+                Ok(Answer::ChildrenAndStat(names, stat))
+            }
+            Read::Acl { path } => acl(&member.tree, path, &reader),
+            Read::CountBelow { path } => {
+                readable(found(&member.tree, path)?, &reader)?;
+                Ok(Answer::Count(count_below(&member.tree, path)))
+            }
+            Read::Ephemerals { prefix } => {
+                let mut paths = member.tree.ephemerals(session);
+                let prefix = if prefix.trim() == "/" { "" } else { prefix };
+                paths.retain(|path| prefix.trim().is_empty() || path.starts_with(prefix));
+                Ok(Answer::Children(paths))
+            }
+            Read::Identities => Ok(Answer::Identities(identities)),
+            Read::Each(reads) => {
+                let answers = reads.iter().map(|read| each(&member.tree, read, &reader));
+                Ok(Answer::Answers(answers.collect()))
+            }
+            Read::AddWatch { path, recursive } => {
+                member.watches.add_persistent(path, id, *recursive);
+                Ok(Answer::WatchAdded)
+            }
+            Read::RemoveWatches { path, kind } => done_if(member.watches.remove(path, *kind, id)),
+            Read::CheckWatches { path, kind } => done_if(member.watches.contains(path, *kind)),
+            Read::SetWatches(watches) => {
+                self.set_watches_in_order(id, at, watches);
+                Ok(Answer::Done)
+            }
+            Read::Malformed => Err(Failure::Malformed),
+        }
+    }
+}
+
+fn done_if(found: bool) -> Result<Answer, Failure> {
+    if found {
+        Ok(Answer::Done)
+    } else {
+        Err(Failure::NoWatch)
+    }
+}
+
+fn watch_if(member: &mut Member, watch: bool, path: &str, kind: WatchKind, id: ConnectionId) {
+    if watch {
+        member.watches.add(path, kind, id);
+    }
+}
+
+fn found<'a>(tree: &'a Tree, path: &str) -> Result<&'a Znode, Refusal> {
+    tree.get(path).ok_or(Refusal::NoNode)
+}
+
+fn readable(node: &Znode, reader: &Writer<'_>) -> Result<(), Refusal> {
+    permit(&node.acl, Permission::READ, reader)
+}
+
+fn children(tree: &Tree, path: &str, reader: &Writer<'_>) -> Result<(Vec<String>, Stat), Refusal> {
+    let node = found(tree, path)?;
+    readable(node, reader)?;
+    Ok((node.children.iter().cloned().collect(), node.stat()))
+}
+
+/// The list as its reader may see it: the digests are for those who may change the list.
+fn acl(tree: &Tree, path: &str, reader: &Writer<'_>) -> Result<Answer, Failure> {
+    let node = found(tree, path)?;
+    let administers = permit(&node.acl, Permission::ADMIN, reader).is_ok();
+    if !administers {
+        readable(node, reader)?;
+    }
+    let mask = |entry: &Acl| match entry.id().split_once(':') {
+        Some((user, _)) if entry.scheme() == "digest" && !administers => {
+            let masked = AuthId::new("digest", &format!("{user}:x"));
+            Acl::new(entry.permission(), masked)
+        }
+        _ => entry.clone(),
+    };
+    let entries = node.acl.iter().map(mask).collect();
+    Ok(Answer::Acl(entries, node.stat()))
+}
+
+fn count_below(tree: &Tree, path: &str) -> i32 {
+    let path = paths::of_node(path);
+    let below = |other: &str| {
+        let rest = other.strip_prefix(path.trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
+    };
+    tree.iter().filter(|(other, _)| below(other)).count() as i32
+}
+
+fn each(tree: &Tree, read: &EachRead, reader: &Writer<'_>) -> Result<Answer, Refusal> {
+    match read {
+        EachRead::Data { path } => {
+            let node = found(tree, path)?;
+            readable(node, reader)?;
+            Ok(Answer::Data(node.data.clone(), node.stat()))
+        }
+        EachRead::Children { path } => {
+            children(tree, path, reader).map(|(names, _)| Answer::Children(names))
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Which paths a server takes.
+
+use zookeeper_recipes_core::Refusal;
+
+/// The path of the root. An empty path names the root too.
+pub(crate) fn of_node(path: &str) -> &str {
+    if path.is_empty() { "/" } else { path }
+}
+
+/// Refuses a path that names no znode: the rule of the server's `PathUtils.validatePath`.
+pub(crate) fn check(path: &str) -> Result<(), Refusal> {
+    let is_valid = path == "/"
+        || path
+            .strip_prefix('/')
+            .is_some_and(|names| names.split('/').all(is_name));
+    if is_valid { Ok(()) } else { Err(bad(path)) }
+}
+
+/// Refuses a path of which a server cannot even tell the parent.
+pub(crate) fn check_parent(path: &str) -> Result<(), Refusal> {
+    if path.contains('/') && !path.contains('\0') {
+        Ok(())
+    } else {
+        Err(bad(path))
+    }
+}
+
+fn bad(path: &str) -> Refusal {
+    Refusal::BadArguments(format!("no valid path: {path:?}"))
+}
+
+fn is_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.chars().any(is_forbidden)
+}
+
+fn is_forbidden(character: char) -> bool {
+    // Java looks at the units of UTF-16, so that all characters beyond the first plane are forbidden.
+    matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}')
+        || character >= '\u{fff0}'
+}

@@ -1,0 +1,26 @@
+//! What a client says of itself when it connects.
+
+use std::time::Duration;
+
+use zookeeper_recipes_core::ensemble::AuthId;
+
+/// What a client says of itself on a new connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Greeting {
+    /// What the client authenticates as.
+    pub(crate) identities: Vec<AuthId>,
+    /// The session timeout that the client asks for. With none it is the one of the options.
+    pub(crate) timeout: Option<Duration>,
+    /// The password of a session that goes on. A client in this process shows none.
+    pub(crate) password: Option<Vec<u8>>,
+}
+
+impl Greeting {
+    /// The greeting of a client in this process.
+    pub(crate) fn of(identities: Vec<AuthId>) -> Greeting {
+        Greeting {
+            identities,
+            ..Greeting::default()
+        }
+    }
+}

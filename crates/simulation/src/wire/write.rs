@@ -1,0 +1,75 @@
+//! One write, as a server gets it.
+
+use zookeeper_recipes_core::Refusal;
+use zookeeper_recipes_core::ensemble::{Acl, Operation};
+
+/// One write of a request.
+#[derive(Clone, Debug)]
+#[cfg_attr(
+    not(feature = "embedded"),
+    allow(dead_code, reason = "clients in this process send operations only")
+)]
+pub(crate) enum Write {
+    Operation(Operation),
+    SetAcl {
+        path: String,
+        acl: Vec<Acl>,
+        /// The version that the old list must have.
+        version: Option<i32>,
+    },
+    /// A write that every server refuses, such as one of an unknown mode.
+    Refused {
+        path: String,
+        refusal: Refusal,
+    },
+}
+
+impl Write {
+    pub(crate) fn path(&self) -> &str {
+        match self {
+            Write::Operation(
+                Operation::Check { path, .. }
+                | Operation::Create { path, .. }
+                | Operation::SetData { path, .. }
+                | Operation::Delete { path, .. },
+            )
+            | Write::SetAcl { path, .. }
+            | Write::Refused { path, .. } => path,
+        }
+    }
+
+    /// About how many bytes it has on the wire.
+    pub(crate) fn size(&self) -> usize {
+        let data = match self {
+            Write::Operation(Operation::Create { data, .. } | Operation::SetData { data, .. }) => {
+                data.len()
+            }
+            _ => 0,
+        };
+        self.path().len() + data + 16
+    }
+
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Write::Operation(Operation::Check { path, version }) => match version {
+                None => format!("check {path}"),
+                Some(version) => format!("check {path} at {version}"),
+            },
+            Write::Operation(Operation::Create { path, mode, .. }) => {
+                format!("create {path} {mode:?}")
+            }
+            Write::Operation(Operation::SetData { path, .. }) => format!("set {path}"),
+            Write::Operation(Operation::Delete { path, .. }) => format!("delete {path}"),
+            Write::SetAcl { path, .. } => format!("set the ACL of {path}"),
+            Write::Refused { path, refusal } => {
+                format!("write {path}, which is refused: {refusal}")
+            }
+        }
+    }
+}
+
+impl From<Operation> for Write {
+    fn from(operation: Operation) -> Write {
+        Write::Operation(operation)
+    }
+}
