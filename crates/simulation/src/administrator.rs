@@ -238,11 +238,7 @@ impl Administrator {
     /// The server that a session is connected to, where it is.
     pub fn server_of(&self, session: SessionId) -> Option<usize> {
         self.shared.with(|world| {
-            let (client, _) = world
-                .clients
-                .iter()
-                .find(|(_, client)| client.session == session.0)?;
-            let connection = world.connection_of(*client)?;
+            let connection = world.connection_of_session(session)?;
             let connections = &world.servers.network.connections;
             Some(connections.get(&connection)?.server)
         })

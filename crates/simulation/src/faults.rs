@@ -80,12 +80,7 @@ impl Faults {
     /// Breaks a session's connection. What is in flight may or may not arrive.
     pub fn disconnect(&self, session: SessionId) {
         self.shared.with(|world| {
-            let found = world
-                .clients
-                .iter()
-                .find(|(_, client)| client.session == session.0);
-            let connection = found.and_then(|(client, _)| world.connection_of(*client));
-            if let Some(connection) = connection {
+            if let Some(connection) = world.connection_of_session(session) {
                 world.cut(connection);
             }
         });

@@ -118,6 +118,8 @@
 mod administrator;
 mod chance;
 mod client;
+#[cfg(feature = "embedded")]
+mod embedded;
 mod engine;
 mod faults;
 mod opcode;
@@ -135,6 +137,8 @@ pub use administrator::{Administrator, StandingNode, StandingWatch};
 pub use chance::injected::{Fault, FaultKind};
 pub use chance::rates::FaultRates;
 pub use chance::way::Way;
+#[cfg(feature = "embedded")]
+pub use embedded::{EmbeddedEnsemble, EmbeddedOptions, EmbeddedServer, StartError};
 pub use engine::limits::Limits;
 pub use faults::Faults;
 pub use opcode::Opcode;

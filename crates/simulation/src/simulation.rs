@@ -35,6 +35,14 @@ impl Simulation {
         }
     }
 
+    /// The simulation that is shared by these.
+    #[cfg(feature = "embedded")]
+    pub(crate) fn of(shared: &Arc<Shared>) -> Simulation {
+        Simulation {
+            shared: Arc::clone(shared),
+        }
+    }
+
     /// The ensemble, as the process of this name reaches it. The same name is the same process:
     /// what it opens sleeps and is cut off together.
     pub fn ensemble(&self, process: &str) -> Arc<dyn Ensemble> {

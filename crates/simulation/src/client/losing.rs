@@ -41,7 +41,7 @@ impl World {
     }
 
     /// The client's end of a connection is closed.
-    fn close_at_client(&mut self, id: ConnectionId) {
+    pub(super) fn close_at_client(&mut self, id: ConnectionId) {
         self.send_up(id, Upward::Close, Duration::ZERO);
         let network = &mut self.servers.network;
         if let Some(connection) = network.connections.get_mut(&id) {
@@ -52,6 +52,9 @@ impl World {
 
     /// A client learns that its connection is broken, once its process does not stand still.
     pub(crate) fn hang_up(&mut self, connection: ConnectionId, cause: &'static str) {
+        if let Some(peer) = self.peers.get(&connection).cloned() {
+            return self.kernel().effect(move || peer.hang_up());
+        }
         let Some(id) = self.client_on(connection) else {
             return;
         };

@@ -16,6 +16,8 @@ pub(crate) mod errors;
 mod hearing;
 mod losing;
 mod opening;
+#[cfg(feature = "embedded")]
+pub(crate) mod peers;
 mod rolling;
 mod sending;
 mod settling;

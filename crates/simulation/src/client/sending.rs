@@ -98,7 +98,7 @@ impl World {
         self.transmit_with(id, process, connection, arriving, faults);
     }
 
-    fn count(&mut self, process: ProcessId, kind: RequestKind) {
+    pub(super) fn count(&mut self, process: ProcessId, kind: RequestKind) {
         let now = self.now();
         let in_this_second = self.processes[process].count_request(now);
         let name = self.name_of(process).to_owned();
@@ -108,7 +108,7 @@ impl World {
     }
 
     /// Sends a request, with these faults.
-    fn transmit_with(
+    pub(super) fn transmit_with(
         &mut self,
         id: ClientId,
         process: ProcessId,

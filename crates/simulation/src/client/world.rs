@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
+
+use zookeeper_recipes_core::ensemble::SessionId;
 
 use super::action::Action;
 use super::state::Client;
@@ -18,12 +20,15 @@ use crate::record::trace::TraceKind;
 use crate::server::state::Servers;
 use crate::wire::connection::{ClientId, ConnectionId};
 use crate::wire::message::Upward;
+use crate::wire::peer::Peer;
 
 pub(crate) struct World {
     pub(crate) servers: Servers,
     pub(crate) processes: Vec<Process>,
     pub(crate) turns: Turns,
     pub(crate) clients: BTreeMap<ClientId, Client>,
+    /// The clients that are not simulated.
+    pub(crate) peers: BTreeMap<ConnectionId, Arc<dyn Peer>>,
     pub(super) next_client: ClientId,
     pub(super) watching: Weak<dyn Watching>,
     agenda: Agenda<Action>,
@@ -39,6 +44,7 @@ impl World {
             processes: Vec::new(),
             turns: Turns::default(),
             clients: BTreeMap::new(),
+            peers: BTreeMap::new(),
             next_client: 1,
             watching,
             agenda: Agenda::new(),
@@ -99,6 +105,18 @@ impl World {
 
     pub(crate) fn connection_of(&self, id: ClientId) -> Option<ConnectionId> {
         self.clients.get(&id)?.connection
+    }
+
+    /// The connection on which a session is served, by its client's account if that is simulated.
+    pub(crate) fn connection_of_session(&self, session: SessionId) -> Option<ConnectionId> {
+        let mut clients = self.clients.values();
+        match clients.find(|client| client.session == session.0) {
+            Some(client) => client.connection,
+            None => {
+                let mut peers = self.peers.keys().copied();
+                peers.find(|id| self.servers.session_on(*id) == session.0)
+            }
+        }
     }
 
     pub(super) fn send_up(&mut self, id: ConnectionId, message: Upward, extra: Duration) {

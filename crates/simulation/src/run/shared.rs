@@ -50,6 +50,12 @@ impl Shared {
         result
     }
 
+    /// Does all that is due, at once and in this thread.
+    #[cfg(feature = "embedded")]
+    pub(crate) fn do_what_is_due(&self) {
+        while matches!(self.step(), Step::Noticed) {}
+    }
+
     fn lock(&self) -> MutexGuard<'_, World> {
         let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
         let kernel = world.kernel();

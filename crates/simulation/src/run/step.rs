@@ -88,7 +88,10 @@ impl World {
             Delivery::ToClient {
                 connection,
                 message,
-            } => self.reach_client(connection, message),
+            } => match self.peers.get(&connection).cloned() {
+                Some(peer) => self.kernel().effect(move || peer.hear(message)),
+                None => self.reach_client(connection, message),
+            },
             Delivery::Break { connection, cause } => self.break_connection(connection, cause),
         }
     }

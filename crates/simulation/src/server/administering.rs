@@ -7,42 +7,38 @@ use super::access::Writer;
 use super::state::Servers;
 use super::transaction::Body;
 use super::tree::Edit;
-use crate::record::history::Change;
 use crate::wire::answer::Failure;
 
 impl Servers {
     /// Writes as the administrator, who may do everything.
     pub(crate) fn administer(&mut self, operation: Operation) -> Result<(), Refusal> {
-        self.write_as(operation, &Writer::Administrator)
+        self.write_as(operation, &Writer::Administrator).map(drop)
     }
 
     /// Writes as somebody who has no rights but everyone's.
     pub(crate) fn write_as_anyone(&mut self, operation: Operation) -> Result<(), Refusal> {
-        self.write_as(operation, &Writer::Session(0, &[]))
+        self.write_as(operation, &Writer::Session(0, &[])).map(drop)
     }
 
-    fn write_as(&mut self, operation: Operation, writer: &Writer<'_>) -> Result<(), Refusal> {
+    /// Writes, and tells the path of the znode.
+    fn write_as(&mut self, operation: Operation, writer: &Writer<'_>) -> Result<String, Refusal> {
         let body = self.decide(&[operation.into()], false, writer);
-        let refusal = match &body {
-            Body::Refused(Failure::Refused { refusal, .. }) => Some(refusal.clone()),
-            _ => None,
+        let written = match &body {
+            Body::Refused(Failure::Refused { refusal, .. }) => Err(refusal.clone()),
+            Body::Write { edits, .. } => {
+                let path = edits.iter().find_map(Edit::path);
+                Ok(path.unwrap_or_default().to_owned())
+            }
+            _ => Ok(String::new()),
         };
         self.propose(0, None, body);
         self.commit_all();
-        refusal.map_or(Ok(()), Err)
+        written
     }
 
     /// Creates a znode, and tells its path.
     pub(crate) fn create_as_administrator(&mut self, create: Operation) -> Result<String, Refusal> {
-        let known = self.history.len();
-        self.administer(create)?;
-        let created = self.history[known..]
-            .iter()
-            .find_map(|committed| match &committed.change {
-                Change::Created { path, .. } if committed.session.is_none() => Some(path.clone()),
-                _ => None,
-            });
-        Ok(created.unwrap_or_default())
+        self.write_as(create, &Writer::Administrator)
     }
 
     /// Replaces an access control list, and tells the earlier one.

@@ -26,6 +26,9 @@ impl Servers {
         let exists_asks_for_permission = self.options.exists_asks_for_permission();
         let member = &mut self.members[at];
         match read {
+            Read::Stat { path, .. } if path.contains('\0') => {
+                Err(Refusal::BadArguments("no valid path".to_owned()).into())
+            }
             Read::Stat { path, watch } => {
                 let allowed = match member.tree.get(path) {
                     Some(node) if exists_asks_for_permission => readable(node, &reader),

@@ -5,9 +5,6 @@ use zookeeper_recipes_core::ensemble::{Created, Outcome, Stat};
 use super::transaction::{Body, Transaction};
 use super::tree::{Applied, Edit, Owner, Tree};
 
-/// The wall clock's time at which every simulation begins, in milliseconds since 1970.
-const EPOCH: i64 = 1_700_000_000_000;
-
 /// Applies a transaction to a tree, telling each edit and what came of it.
 pub(crate) fn apply(
     tree: &mut Tree,
@@ -15,7 +12,7 @@ pub(crate) fn apply(
     mut done: impl FnMut(&Edit, Applied),
 ) {
     let zxid = transaction.zxid;
-    let time = EPOCH + transaction.proposed.as_millis() as i64;
+    let time = transaction.time;
     match &transaction.body {
         Body::Write { edits, .. } => {
             for edit in edits {

@@ -78,8 +78,10 @@ impl Servers {
                 let committed = committed.clone();
                 self.kernel.effect(move || observer(&committed));
             }
-            self.history.push(committed);
-            self.kernel.gauge.committed(self.history.len());
+            if self.keeps_history {
+                self.history.push(committed);
+                self.kernel.gauge.committed(self.history.len());
+            }
         }
         self.kernel.counters.transactions += 1;
     }

@@ -45,7 +45,7 @@ impl Servers {
             zxid,
             session,
             origin,
-            proposed: self.kernel.now,
+            time: self.began_at + self.kernel.now.as_millis() as i64,
             body,
         });
         apply(&mut self.tree, &transaction, |_, _| {});

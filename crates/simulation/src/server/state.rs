@@ -21,6 +21,9 @@ use crate::wire::message::Downward;
 use crate::wire::network::Network;
 use zookeeper_recipes_core::ensemble::AuthId;
 
+/// The wall clock's time at which every simulation begins, in milliseconds since 1970.
+const EPOCH: i64 = 1_700_000_000_000;
+
 /// Who is told of each commit.
 pub(crate) type CommitObserver = Arc<dyn Fn(&Committed) + Send + Sync>;
 
@@ -68,7 +71,10 @@ pub(crate) struct Servers {
     pub(crate) syncs: Vec<(u64, usize, ConnectionId, u64)>,
     pub(crate) timers_armed: bool,
 
+    /// When all began, in milliseconds since 1970, as znodes tell it.
+    pub(crate) began_at: i64,
     pub(crate) history: Vec<Committed>,
+    pub(crate) keeps_history: bool,
     pub(crate) commit_observer: Option<CommitObserver>,
 }
 
@@ -104,7 +110,9 @@ impl Servers {
             forgotten: BTreeSet::new(),
             syncs: Vec::new(),
             timers_armed: false,
+            began_at: EPOCH,
             history: Vec::new(),
+            keeps_history: true,
             commit_observer: None,
         }
     }

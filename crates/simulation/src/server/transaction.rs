@@ -1,7 +1,5 @@
 //! What the leader has decided, in the order in which all servers apply it.
 
-use std::time::Duration;
-
 use super::tree::Edit;
 use crate::wire::answer::Failure;
 use crate::wire::connection::ConnectionId;
@@ -14,7 +12,8 @@ pub(crate) struct Transaction {
     pub(crate) session: i64,
     /// Who waits for it: which request on which connection.
     pub(crate) origin: Option<(ConnectionId, u64)>,
-    pub(crate) proposed: Duration,
+    /// When it was proposed, in milliseconds since 1970.
+    pub(crate) time: i64,
     pub(crate) body: Body,
 }
 

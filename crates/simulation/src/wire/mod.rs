@@ -5,6 +5,7 @@ pub(crate) mod connection;
 pub(crate) mod greeting;
 pub(crate) mod message;
 pub(crate) mod network;
+pub(crate) mod peer;
 pub(crate) mod read;
 pub(crate) mod request;
 pub(crate) mod watch_kind;

@@ -1,0 +1,325 @@
+//! The task of one connection.
+
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep_until};
+use zookeeper_recipes_core::ensemble::AuthId;
+use zookeeper_recipes_protocol::{
+    ConnectRequest, DecodeError, FrameDecoder, FrameError, Request, RequestBody, RequestHeader,
+};
+
+use super::member::Member;
+use super::outlet::{Outlet, Stage};
+use super::replies::Awaited;
+use super::{requests, words};
+use crate::wire::connection::ConnectionId;
+use crate::wire::greeting::Greeting;
+use crate::wire::message::Downward;
+use crate::wire::peer::Peer;
+use crate::wire::read::Read;
+use crate::wire::request;
+
+/// How long a client may take until it has sent its first frame.
+const FIRST_FRAME: Duration = Duration::from_secs(10);
+
+/// With so many bytes to be written no more requests are taken.
+const ENOUGH_TO_WRITE: usize = 1 << 20;
+
+/// So much room is kept for what is written.
+const KEPT_CAPACITY: usize = 64 << 10;
+
+/// How many reads are made before what has come of them is written.
+const READS_AT_ONCE: usize = 16;
+
+/// Why a connection ends.
+#[derive(Debug, thiserror::Error)]
+enum End {
+    /// The client has closed it, or the server, or a fault.
+    #[error("it was closed")]
+    Closed,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("the client sent {0}")]
+    Frame(#[from] FrameError),
+    #[error("the client sent what is no message: {0}")]
+    Message(#[from] DecodeError),
+    #[error("the client sent nothing for {0:?}")]
+    Silent(Duration),
+    #[error("the client does not read: more than {0} bytes wait for it")]
+    Full(usize),
+    #[error("the client sent a request of an unknown type: {0}")]
+    UnknownType(i32),
+}
+
+struct Connection {
+    member: Arc<Member>,
+    stream: TcpStream,
+    outlet: Arc<Outlet>,
+    /// The connection in the simulation, once the client has greeted.
+    id: Option<ConnectionId>,
+    next_request: u64,
+    decoder: FrameDecoder,
+    writing: Vec<u8>,
+    written: usize,
+    heard: Instant,
+}
+
+/// Serves a client until one of both ends it.
+pub(super) async fn serve(member: Arc<Member>, stream: TcpStream) {
+    let Ok(address) = stream.peer_addr() else {
+        return;
+    };
+    let _ = stream.set_nodelay(true);
+    let outlet = member.outlet(address);
+    let limit = member.options.simulation.largest_request;
+    let mut connection = Connection {
+        outlet,
+        stream,
+        id: None,
+        next_request: 0,
+        decoder: FrameDecoder::new(limit),
+        writing: Vec::new(),
+        written: 0,
+        heard: Instant::now(),
+        member,
+    };
+    let end = connection.run().await;
+    match end {
+        End::Closed => tracing::debug!(%address, "connection closed"),
+        End::Io(error) => tracing::debug!(%address, %error, "connection broken"),
+        end => tracing::warn!(%address, reason = %end, "the server closes the connection"),
+    }
+}
+
+impl Connection {
+    async fn run(&mut self) -> End {
+        let mut idle = pin!(sleep_until(self.heard + FIRST_FRAME));
+        let outlet = Arc::clone(&self.outlet);
+        loop {
+            if let Err(end) = self.move_on() {
+                return end;
+            }
+            let silent_until = self.heard + self.patience();
+            // The clock is set anew when it has run out, not with each request.
+            if silent_until < idle.deadline() {
+                idle.as_mut().reset(silent_until);
+            }
+            tokio::select! {
+                biased;
+                ready = self.stream.ready(self.interest()) => {
+                    let read = ready.map_err(End::from).and_then(|ready| match ready.is_readable() {
+                        true => self.take_in(),
+                        false => Ok(()),
+                    });
+                    if let Err(end) = read {
+                        return end;
+                    }
+                }
+                () = outlet.woken() => {}
+                () = idle.as_mut() => {
+                    if Instant::now() >= silent_until {
+                        return End::Silent(self.patience());
+                    }
+                    idle.as_mut().reset(silent_until);
+                }
+            }
+        }
+    }
+
+    /// How long the client may be silent.
+    fn patience(&self) -> Duration {
+        let tick = self.member.options.simulation.tick;
+        self.outlet
+            .timeout()
+            .map_or(FIRST_FRAME, |timeout| timeout + tick)
+    }
+
+    fn interest(&self) -> Interest {
+        match (self.is_busy(), self.is_written()) {
+            (true, _) => Interest::WRITABLE,
+            (false, true) => Interest::READABLE,
+            (false, false) => Interest::READABLE | Interest::WRITABLE,
+        }
+    }
+
+    fn is_written(&self) -> bool {
+        self.written == self.writing.len()
+    }
+
+    /// Whether so much is to be written that no more requests are taken.
+    fn is_busy(&self) -> bool {
+        self.writing.len() - self.written + self.outlet.waiting() > ENOUGH_TO_WRITE
+    }
+
+    /// Answers what has come, and writes what can be written.
+    fn move_on(&mut self) -> Result<(), End> {
+        loop {
+            let frames = self.take_frames();
+            let stage = self.write()?;
+            frames?;
+            match stage {
+                Stage::Full => return Err(End::Full(self.outlet_limit())),
+                Stage::Broken => return Err(End::Closed),
+                Stage::Closing if self.is_written() => return Err(End::Closed),
+                _ => {}
+            }
+            if self.is_busy() || !self.is_written() || !self.has_frame() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn outlet_limit(&self) -> usize {
+        self.member.options.queue_limit
+    }
+
+    /// Whether a whole frame has come and was not taken for lack of room.
+    fn has_frame(&self) -> bool {
+        let rest = self.decoder.remaining();
+        let length = rest
+            .first_chunk()
+            .map(|it| u32::from_be_bytes(*it) as usize);
+        length.is_some_and(|length| rest.len() - 4 >= length)
+    }
+
+    fn take_in(&mut self) -> Result<(), End> {
+        let mut buffer = [0; 8 << 10];
+        for _ in 0..READS_AT_ONCE {
+            match self.stream.try_read(&mut buffer) {
+                Ok(0) => return Err(End::Closed),
+                Ok(count) => {
+                    self.heard = Instant::now();
+                    self.decoder.feed(&buffer[..count]);
+                    if count < buffer.len() {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_frames(&mut self) -> Result<(), End> {
+        if let Some(word) = self.decoder.take_four_letter_word() {
+            self.member.figures().received += 1;
+            let answer = words::answer(word.as_str(), &self.member);
+            self.member.figures().sent += 1;
+            self.writing.extend_from_slice(answer.as_bytes());
+            self.outlet.hear(Downward::Close);
+            return Ok(());
+        }
+        while !self.is_busy() {
+            let Some(frame) = self.decoder.next_frame()? else {
+                return Ok(());
+            };
+            self.outlet.count_received();
+            match self.id {
+                None => {
+                    let request = ConnectRequest::decode(frame)?;
+                    self.greet(request)?;
+                }
+                Some(id) => {
+                    let header = RequestHeader::peek(frame)?;
+                    let request = Request::decode(frame);
+                    self.ask(id, header, request)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn greet(&mut self, request: ConnectRequest) -> Result<(), End> {
+        let peer: Arc<dyn Peer> = self.outlet.clone();
+        self.outlet.greet(request.read_only.is_some());
+        let server = self.member.server;
+        let session = (request.session_id != 0).then_some(request.session_id);
+        let address = self.outlet.address.ip().to_string();
+        let greeting = Greeting {
+            identities: vec![AuthId::new("ip", &address)],
+            timeout: Some(Duration::from_millis(request.timeout.max(0) as u64)),
+            password: Some(request.password),
+        };
+        let shared = &self.member.shared;
+        self.id = shared.with(|world| {
+            let id = world.open_peer(server, peer)?;
+            world.greet_from_peer(id, session, request.last_zxid_seen, greeting);
+            Some(id)
+        });
+        let id = self.id.ok_or(End::Closed)?;
+        let outlet = Arc::clone(&self.outlet);
+        self.member.connections().insert(id, outlet);
+        shared.do_what_is_due();
+        Ok(())
+    }
+
+    fn ask(
+        &mut self,
+        id: ConnectionId,
+        header: RequestHeader,
+        request: Result<Request, DecodeError>,
+    ) -> Result<(), End> {
+        self.next_request += 1;
+        let request_id = self.next_request;
+        let (awaited, asked) = match request {
+            Ok(Request { body, .. }) => {
+                if let RequestBody::Other { opcode, .. } = &body {
+                    if self.member.options.closes_at_unknown_requests {
+                        return Err(End::UnknownType((*opcode).into()));
+                    }
+                }
+                let awaited = Awaited::new(request_id, header.xid, &body);
+                (awaited, requests::request(body))
+            }
+            Err(_) => {
+                let awaited = Awaited::malformed(request_id, header.xid, header.opcode);
+                (awaited, request::Request::Read(Read::Malformed))
+            }
+        };
+        self.outlet.await_reply(awaited);
+        let shared = &self.member.shared;
+        shared.with(|world| world.ask_from_peer(id, request_id, asked));
+        shared.do_what_is_due();
+        Ok(())
+    }
+
+    /// Writes what can be written without waiting.
+    fn write(&mut self) -> Result<Stage, End> {
+        loop {
+            if self.is_written() {
+                self.writing.clear();
+                self.writing.shrink_to(KEPT_CAPACITY);
+                self.written = 0;
+            }
+            let stage = match self.writing.len() {
+                0 => self.outlet.take(&mut self.writing),
+                _ => self.outlet.stage(),
+            };
+            if self.writing.is_empty() || matches!(stage, Stage::Full | Stage::Broken) {
+                return Ok(stage);
+            }
+            match self.stream.try_write(&self.writing[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(stage),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.member.connections().remove(&id);
+            let shared = &self.member.shared;
+            shared.with(|world| world.leave_peer(id));
+            shared.do_what_is_due();
+        }
+    }
+}

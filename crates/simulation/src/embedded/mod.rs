@@ -1,0 +1,26 @@
+//! The ensemble, served over TCP in ZooKeeper's own protocol.
+//!
+//! A connection is a task that reads frames, gives their requests to the simulation as those of a
+//! client, and writes what the simulation sends back. All tasks of a server run on one thread.
+
+mod codes;
+mod connection;
+mod converting;
+mod credentials;
+mod ensemble;
+mod error;
+mod figures;
+mod listening;
+mod member;
+mod options;
+mod outlet;
+mod replies;
+mod requests;
+mod server;
+mod thread;
+mod words;
+
+pub use ensemble::EmbeddedEnsemble;
+pub use error::StartError;
+pub use options::EmbeddedOptions;
+pub use server::EmbeddedServer;

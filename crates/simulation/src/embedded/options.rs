@@ -1,0 +1,71 @@
+//! How an embedded server is to be.
+
+use std::time::Duration;
+
+use crate::options::SimulationOptions;
+
+/// How an [`EmbeddedServer`](super::EmbeddedServer) or an
+/// [`EmbeddedEnsemble`](super::EmbeddedEnsemble) is set up.
+///
+/// ```
+/// use std::time::Duration;
+/// use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let options = EmbeddedOptions {
+///     znodes: vec![("/app/config".to_owned(), b"v1".to_vec())],
+///     ..Default::default()
+/// };
+/// let options = EmbeddedOptions {
+///     simulation: SimulationOptions {
+///         tick: Duration::from_millis(200),
+///         ..options.simulation
+///     },
+///     ..options
+/// };
+/// let server = EmbeddedServer::start_with(options)?;
+/// assert_eq!(server.administrator().children("/app"), ["config"]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct EmbeddedOptions {
+    /// The port on 127.0.0.1. With 0 the system chooses a free one. The members of an ensemble
+    /// have this port and those after it.
+    pub port: u16,
+    /// The znodes that exist from the beginning, with their data. Missing parents are created.
+    pub znodes: Vec<(String, Vec<u8>)>,
+    /// Whether the server closes the connection at a request of an unknown type, as ClickHouse
+    /// Keeper does. Apache's server answers such a request first.
+    pub closes_at_unknown_requests: bool,
+    /// How many bytes may wait for a client that does not read. At more the server closes the
+    /// connection.
+    pub queue_limit: usize,
+    /// The ensemble behind it: the tick, the version, the delays. The number of servers does not
+    /// count here.
+    ///
+    /// By default nothing is delayed, a tick is 500 ms, a session lasts from 1 s to 60 s, and
+    /// nothing is recorded.
+    pub simulation: SimulationOptions,
+}
+
+impl Default for EmbeddedOptions {
+    fn default() -> EmbeddedOptions {
+        let none = Duration::ZERO..=Duration::ZERO;
+        EmbeddedOptions {
+            port: 0,
+            znodes: Vec::new(),
+            closes_at_unknown_requests: false,
+            queue_limit: 64 << 20,
+            simulation: SimulationOptions {
+                tick: Duration::from_millis(500),
+                max_session_timeout: Some(Duration::from_secs(60)),
+                network_delay: none.clone(),
+                commit_delay: none.clone(),
+                follower_lag: none,
+                trace_limit: 0,
+                ..SimulationOptions::default()
+            },
+        }
+    }
+}

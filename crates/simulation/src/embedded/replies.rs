@@ -1,0 +1,188 @@
+//! What the simulation answers, in the words of the protocol.
+
+use zookeeper_recipes_core::Refusal;
+use zookeeper_recipes_core::ensemble::{AuthId, Event, Outcome};
+use zookeeper_recipes_protocol::{
+    ClientInfo, ErrorCode, EventType, KeeperState, MultiResult, OpCode, Reply, ReplyBody,
+    RequestBody, WatcherEvent,
+};
+
+use super::codes;
+use super::converting::{acl_out, stat};
+use crate::wire::answer::{Answer, Failure};
+
+/// What is kept of a request until it is answered.
+#[derive(Debug)]
+pub(super) struct Awaited {
+    pub(super) id: u64,
+    pub(super) xid: i32,
+    pub(super) opcode: OpCode,
+    /// The path of a sync, which is sent back.
+    path: Option<String>,
+    /// The operations of a transaction.
+    operations: Vec<OpCode>,
+}
+
+impl Awaited {
+    pub(super) fn new(id: u64, xid: i32, body: &RequestBody) -> Awaited {
+        let operations = match body {
+            RequestBody::Multi(operations) => operations.iter().map(|it| it.opcode()).collect(),
+            _ => Vec::new(),
+        };
+        let path = match body {
+            RequestBody::Sync(request) => Some(request.path.clone()),
+            _ => None,
+        };
+        Awaited {
+            id,
+            xid,
+            opcode: body.opcode(),
+            path,
+            operations,
+        }
+    }
+
+    /// A request whose content cannot be read.
+    pub(super) fn malformed(id: u64, xid: i32, opcode: OpCode) -> Awaited {
+        Awaited {
+            id,
+            xid,
+            opcode,
+            path: None,
+            operations: Vec::new(),
+        }
+    }
+}
+
+/// The reply to a request.
+pub(super) fn reply(awaited: Awaited, zxid: i64, result: Result<Answer, Failure>) -> Reply {
+    let xid = awaited.xid;
+    let zxid = match awaited.opcode {
+        OpCode::Auth | OpCode::Sasl => 0,
+        _ if result == Err(Failure::UnknownType) => -1,
+        _ => zxid,
+    };
+    match result {
+        Err(Failure::Refused {
+            operation: Some(operation),
+            refusal,
+        }) => {
+            let results = failed_transaction(awaited.operations.len(), operation, &refusal);
+            Reply::new(xid, zxid, ReplyBody::Multi(results))
+        }
+        Err(failure) => Reply::failed(xid, zxid, codes::of_failure(&failure)),
+        Ok(Answer::Exists(None)) => Reply::failed(xid, zxid, ErrorCode::NoNode),
+        Ok(answer) => Reply::new(xid, zxid, body(awaited, answer)),
+    }
+}
+
+/// One operation has failed; those before it were fine, those after it were not tried.
+fn failed_transaction(count: usize, failed: usize, refusal: &Refusal) -> Vec<MultiResult> {
+    let code = |index: usize| match index.cmp(&failed) {
+        std::cmp::Ordering::Less => ErrorCode::Ok,
+        std::cmp::Ordering::Equal => codes::of_refusal(refusal),
+        std::cmp::Ordering::Greater => ErrorCode::RuntimeInconsistency,
+    };
+    (0..count).map(|it| MultiResult::Error(code(it))).collect()
+}
+
+fn body(awaited: Awaited, answer: Answer) -> ReplyBody {
+    match answer {
+        Answer::Created(created) if awaited.opcode == OpCode::Create => {
+            ReplyBody::Create { path: created.path }
+        }
+        Answer::Created(created) => ReplyBody::Create2 {
+            path: created.path,
+            stat: stat(created.stat),
+        },
+        Answer::Children(paths) => ReplyBody::Ephemerals { paths },
+        Answer::ChildrenAndStat(children, _) if awaited.opcode == OpCode::GetChildren => {
+            ReplyBody::Children { children }
+        }
+        Answer::ChildrenAndStat(children, of) => ReplyBody::Children2 {
+            children,
+            stat: stat(of),
+        },
+        Answer::Data(data, of) => ReplyBody::Data {
+            data: Some(data),
+            stat: stat(of),
+        },
+        Answer::Exists(Some(of)) | Answer::Stat(of) => ReplyBody::Stat(stat(of)),
+        Answer::Acl(acl, of) => ReplyBody::Acl {
+            acl: acl_out(&acl),
+            stat: stat(of),
+        },
+        Answer::Count(count) => ReplyBody::AllChildrenNumber { count },
+        Answer::Identities(identities) => ReplyBody::WhoAmI {
+            identities: identities.iter().map(client_info).collect(),
+        },
+        Answer::Outcomes(outcomes) => {
+            let asked = awaited.operations.iter();
+            let results = outcomes.into_iter().zip(asked).map(outcome).collect();
+            ReplyBody::Multi(results)
+        }
+        Answer::Answers(answers) => {
+            ReplyBody::Multi(answers.into_iter().map(each_answer).collect())
+        }
+        Answer::WatchAdded => ReplyBody::AddWatch(ErrorCode::Ok),
+        Answer::Done => match awaited.path {
+            Some(path) => ReplyBody::Sync { path },
+            None => ReplyBody::Empty,
+        },
+        Answer::Exists(None) | Answer::Each(_) => ReplyBody::Empty,
+    }
+}
+
+fn client_info(identity: &AuthId) -> ClientInfo {
+    let user = match identity.scheme() {
+        "digest" => identity.id().split(':').next().unwrap_or_default(),
+        _ => identity.id(),
+    };
+    ClientInfo {
+        auth_scheme: identity.scheme().to_owned(),
+        user: user.to_owned(),
+    }
+}
+
+fn outcome((outcome, asked): (Outcome, &OpCode)) -> MultiResult {
+    match outcome {
+        Outcome::Checked => MultiResult::Check,
+        Outcome::Deleted => MultiResult::Delete,
+        Outcome::DataSet(of) => MultiResult::SetData { stat: stat(of) },
+        Outcome::Created(created) if created.stat.is_invalid() || *asked == OpCode::Create => {
+            MultiResult::Create { path: created.path }
+        }
+        Outcome::Created(created) => MultiResult::Create2 {
+            path: created.path,
+            stat: stat(created.stat),
+        },
+    }
+}
+
+fn each_answer(answer: Result<Answer, Refusal>) -> MultiResult {
+    match answer {
+        Ok(Answer::Data(data, of)) => MultiResult::GetData {
+            data: Some(data),
+            stat: stat(of),
+        },
+        Ok(Answer::Children(children)) => MultiResult::GetChildren { children },
+        Ok(_) => MultiResult::Error(ErrorCode::SystemError),
+        Err(refusal) => MultiResult::Error(codes::of_refusal(&refusal)),
+    }
+}
+
+/// The notification of an event; `None` for the end of a session, of which no event tells.
+pub(super) fn notification(path: String, event: Event) -> Option<Reply> {
+    let kind = match event {
+        Event::Created => EventType::NodeCreated,
+        Event::Deleted => EventType::NodeDeleted,
+        Event::DataChanged => EventType::NodeDataChanged,
+        Event::ChildrenChanged => EventType::NodeChildrenChanged,
+        Event::SessionEnded(_) => return None,
+    };
+    Some(Reply::notification(WatcherEvent {
+        kind,
+        state: KeeperState::SyncConnected,
+        path,
+    }))
+}

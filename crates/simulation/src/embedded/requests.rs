@@ -1,0 +1,231 @@
+//! Requests of the protocol as requests to the simulation.
+
+use zookeeper_recipes_core::Refusal;
+use zookeeper_recipes_core::ensemble::Operation;
+use zookeeper_recipes_protocol::{
+    AddWatchMode, CreateMode, CreateRequest, CreateTtlRequest, MultiOperation, ReadRequest,
+    RequestBody, SetWatches2Request, SetWatchesRequest, WatcherType, WatchesRequest,
+};
+
+use super::converting::{acl_in, mode};
+use super::credentials;
+use crate::wire::read::{EachRead, Read, WatchesToSet};
+use crate::wire::request::Request;
+use crate::wire::watch_kind::WatchKind;
+use crate::wire::write::Write;
+
+/// What a client asks for, in the words of the simulation.
+pub(super) fn request(body: RequestBody) -> Request {
+    match body {
+        RequestBody::Ping => Request::Ping,
+        RequestBody::CloseSession => Request::CloseSession,
+        RequestBody::Sync(request) => Request::Sync { path: request.path },
+        RequestBody::Reconfig(_) => Request::Reconfigure,
+        RequestBody::Auth(request) => {
+            let credentials = request.auth.unwrap_or_default();
+            Request::Authenticate(credentials::identity(&request.scheme, &credentials))
+        }
+        // A server without SASL does not know the scheme.
+        RequestBody::Sasl(_) => Request::Authenticate(None),
+        RequestBody::Multi(operations) => multi(operations),
+        RequestBody::MultiRead(operations) => {
+            let reads: Option<Vec<EachRead>> = operations.into_iter().map(each_read).collect();
+            Request::Read(reads.map_or(Read::Malformed, Read::Each))
+        }
+        RequestBody::GetData(ReadRequest { path, watch }) => Request::Get { path, watch },
+        RequestBody::Other { .. } => Request::Unknown,
+        body => match single_write(body) {
+            Ok(write) => Request::Write(write),
+            Err(body) => Request::Read(read(*body)),
+        },
+    }
+}
+
+/// A single write. A request that is none comes back.
+fn single_write(body: RequestBody) -> Result<Write, Box<RequestBody>> {
+    Ok(match body {
+        RequestBody::Create(request) | RequestBody::Create2(request) => {
+            // Only a request of its own creates a container.
+            let mode = match request.mode {
+                CreateMode::Container => CreateMode::Persistent,
+                mode => mode,
+            };
+            create(CreateRequest { mode, ..request })
+        }
+        RequestBody::CreateContainer(request) => create(CreateRequest {
+            mode: CreateMode::Container,
+            ..request
+        }),
+        RequestBody::CreateTtl(request) => create_ttl(request),
+        RequestBody::Delete(request) => Write::Operation(Operation::Delete {
+            path: request.path,
+            version: Some(request.version),
+        }),
+        RequestBody::SetData(request) => Write::Operation(Operation::SetData {
+            path: request.path,
+            data: request.data.unwrap_or_default(),
+            version: Some(request.version),
+        }),
+        RequestBody::Check(request) => Write::Operation(Operation::Check {
+            path: request.path,
+            version: Some(request.version),
+        }),
+        RequestBody::SetAcl(request) => Write::SetAcl {
+            path: request.path,
+            acl: acl_in(request.acl),
+            version: Some(request.version),
+        },
+        other => return Err(Box::new(other)),
+    })
+}
+
+fn create(request: CreateRequest) -> Write {
+    let CreateRequest {
+        path,
+        data,
+        acl,
+        mode: wanted,
+    } = request;
+    match mode(wanted) {
+        Some(mode) => Write::Operation(Operation::Create {
+            path,
+            data: data.unwrap_or_default(),
+            mode,
+            acl: acl_in(acl),
+        }),
+        None => Write::Refused {
+            path,
+            refusal: refusal_of(wanted),
+        },
+    }
+}
+
+/// Znodes with a time to live are not enabled, and a znode of another kind takes none.
+fn create_ttl(request: CreateTtlRequest) -> Write {
+    Write::Refused {
+        path: request.path,
+        refusal: refusal_of(request.mode),
+    }
+}
+
+fn refusal_of(mode: CreateMode) -> Refusal {
+    if mode.is_ttl() {
+        Refusal::Unimplemented
+    } else {
+        Refusal::BadArguments(format!("{mode:?} is no kind of znode here"))
+    }
+}
+
+fn multi(operations: Vec<MultiOperation>) -> Request {
+    let writes: Option<Vec<Write>> = operations.into_iter().map(one_of_several).collect();
+    match writes {
+        Some(writes) => Request::WriteAll(writes),
+        None => Request::Read(Read::Malformed),
+    }
+}
+
+/// One write of a transaction; `None` for a read.
+fn one_of_several(operation: MultiOperation) -> Option<Write> {
+    Some(match operation {
+        // In a transaction the mode alone tells whether it is a container.
+        MultiOperation::Create(request)
+        | MultiOperation::Create2(request)
+        | MultiOperation::CreateContainer(request) => create(request),
+        MultiOperation::CreateTtl(request) => create_ttl(request),
+        MultiOperation::Delete(request) => Write::Operation(Operation::Delete {
+            path: request.path,
+            version: Some(request.version),
+        }),
+        MultiOperation::SetData(request) => Write::Operation(Operation::SetData {
+            path: request.path,
+            data: request.data.unwrap_or_default(),
+            version: Some(request.version),
+        }),
+        MultiOperation::Check(request) => Write::Operation(Operation::Check {
+            path: request.path,
+            version: Some(request.version),
+        }),
+        MultiOperation::GetData(_) | MultiOperation::GetChildren(_) => return None,
+    })
+}
+
+fn each_read(operation: MultiOperation) -> Option<EachRead> {
+    match operation {
+        MultiOperation::GetData(ReadRequest { path, .. }) => Some(EachRead::Data { path }),
+        MultiOperation::GetChildren(ReadRequest { path, .. }) => Some(EachRead::Children { path }),
+        _ => None,
+    }
+}
+
+fn read(body: RequestBody) -> Read {
+    match body {
+        RequestBody::Exists(ReadRequest { path, watch }) => Read::Stat { path, watch },
+        RequestBody::GetChildren(ReadRequest { path, watch })
+        | RequestBody::GetChildren2(ReadRequest { path, watch }) => Read::Children { path, watch },
+        RequestBody::GetAcl(request) => Read::Acl { path: request.path },
+        RequestBody::GetAllChildrenNumber(request) => Read::CountBelow { path: request.path },
+        RequestBody::GetEphemerals(request) => Read::Ephemerals {
+            prefix: request.prefix.unwrap_or_default(),
+        },
+        RequestBody::WhoAmI => Read::Identities,
+        RequestBody::AddWatch(request) => match request.mode {
+            AddWatchMode::Persistent => Read::AddWatch {
+                path: request.path,
+                recursive: false,
+            },
+            AddWatchMode::PersistentRecursive => Read::AddWatch {
+                path: request.path,
+                recursive: true,
+            },
+            _ => Read::Malformed,
+        },
+        RequestBody::RemoveWatches(request) => match kind(&request) {
+            Some(kind) => Read::RemoveWatches {
+                path: request.path,
+                kind,
+            },
+            None => Read::Malformed,
+        },
+        RequestBody::CheckWatches(request) => match kind(&request) {
+            Some(kind) => Read::CheckWatches {
+                path: request.path,
+                kind,
+            },
+            None => Read::Malformed,
+        },
+        RequestBody::SetWatches(request) => set_watches(request),
+        RequestBody::SetWatches2(request) => set_watches_2(request),
+        _ => Read::Malformed,
+    }
+}
+
+/// Which watches are meant: of one kind, or with no kind of both.
+fn kind(request: &WatchesRequest) -> Option<Option<WatchKind>> {
+    match request.kind {
+        WatcherType::Children => Some(Some(WatchKind::Children)),
+        WatcherType::Data => Some(Some(WatchKind::Data)),
+        WatcherType::Any => Some(None),
+        _ => None,
+    }
+}
+
+fn set_watches(request: SetWatchesRequest) -> Read {
+    Read::SetWatches(Box::new(WatchesToSet {
+        seen: request.relative_zxid,
+        data: request.data_watches,
+        exists: request.exist_watches,
+        children: request.child_watches,
+        ..WatchesToSet::default()
+    }))
+}
+
+fn set_watches_2(request: SetWatches2Request) -> Read {
+    Read::SetWatches(Box::new(WatchesToSet {
+        seen: request.relative_zxid,
+        data: request.data_watches,
+        exists: request.exist_watches,
+        children: request.child_watches,
+        persistent: request.persistent_watches,
+        recursive: request.persistent_recursive_watches,
+    }))
+}

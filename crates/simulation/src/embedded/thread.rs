@@ -1,0 +1,163 @@
+//! The thread of an embedded server, with the runtime of all its tasks.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::net::TcpListener;
+use tokio::runtime;
+use tokio::sync::oneshot;
+use zookeeper_recipes_core::Refusal;
+use zookeeper_recipes_core::ensemble::CreateMode;
+
+use super::error::StartError;
+use super::listening::{accept, listen};
+use super::member::Member;
+use super::options::EmbeddedOptions;
+use crate::run::shared::Shared;
+use crate::simulation::Simulation;
+
+/// The thread of an embedded server. Dropping it ends all that the server has.
+#[derive(Debug)]
+pub(super) struct ServerThread {
+    pub(super) simulation: Simulation,
+    /// The addresses of the members.
+    pub(super) addresses: Vec<SocketAddr>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+type Started = Result<(Simulation, Vec<SocketAddr>), StartError>;
+
+impl ServerThread {
+    /// Starts so many members, and returns when they take connections.
+    pub(super) fn start(options: EmbeddedOptions, members: usize) -> Result<Self, StartError> {
+        let (told, started) = mpsc::channel::<Started>();
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new()
+            .name("embedded-zookeeper".to_owned())
+            .spawn(move || run(options, members, &told, stopped))
+            .map_err(StartError::Thread)?;
+        match started.recv() {
+            Ok(Ok((simulation, addresses))) => Ok(ServerThread {
+                simulation,
+                addresses,
+                stop: Some(stop),
+                thread: Some(thread),
+            }),
+            Ok(Err(error)) => Err(error),
+            Err(mpsc::RecvError) => {
+                let ended = std::io::Error::other("the thread has ended at once");
+                Err(StartError::Thread(ended))
+            }
+        }
+    }
+}
+
+impl Drop for ServerThread {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A thread that has panicked has said so itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Runs the server until it is to stop.
+fn run(
+    options: EmbeddedOptions,
+    members: usize,
+    told: &mpsc::Sender<Started>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            // Nobody waits for the answer any more only if the caller has panicked.
+            let _ = told.send(Err(StartError::Thread(error)));
+            return;
+        }
+    };
+    runtime.block_on(async {
+        let started = start(&options, members);
+        let serves = started.is_ok();
+        let _ = told.send(started);
+        if serves {
+            // The sender is dropped to stop the server.
+            let _ = stopped.await;
+        }
+    });
+}
+
+/// Starts the simulation and all that listens for its clients.
+fn start(options: &EmbeddedOptions, members: usize) -> Started {
+    let mut listeners = Vec::new();
+    for member in 0..members as u16 {
+        let port = match options.port {
+            0 => 0,
+            port => port.saturating_add(member),
+        };
+        listeners.push(listen(port)?);
+    }
+    let mut simulated = options.simulation.clone();
+    simulated.servers = members;
+    let shared = Shared::start(simulated);
+    let simulation = Simulation::of(&shared);
+    tell_the_time(&shared);
+    create(&simulation, &options.znodes)?;
+    let mut addresses = Vec::new();
+    for (server, listener) in listeners.into_iter().enumerate() {
+        let address = address_of(&listener)?;
+        addresses.push(address);
+        let member = Member::new(Arc::clone(&shared), server, address, options.clone());
+        tokio::spawn(accept(listener, Arc::new(member)));
+    }
+    tracing::info!(
+        ?addresses,
+        "an embedded ZooKeeper for development and tests serves, in memory only: \
+         all data is gone when it stops"
+    );
+    Ok((simulation, addresses))
+}
+
+fn address_of(listener: &TcpListener) -> Result<SocketAddr, StartError> {
+    let address = listener.local_addr();
+    address.map_err(|source| StartError::Listen { port: 0, source })
+}
+
+/// Gives the simulation the time of the wall clock, and session ids that no earlier server had.
+fn tell_the_time(shared: &Shared) {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = since_1970.unwrap_or_default().as_millis() as i64;
+    shared.with(|world| {
+        let servers = &mut world.servers;
+        servers.began_at = now;
+        servers.keeps_history = false;
+        servers.next_session = ((now << 24) as u64 >> 8) as i64;
+    });
+}
+
+/// Creates the znodes to begin with, and their parents.
+fn create(simulation: &Simulation, znodes: &[(String, Vec<u8>)]) -> Result<(), StartError> {
+    let administrator = simulation.administrator();
+    for (path, data) in znodes {
+        let ends = path.match_indices('/').map(|(at, _)| at);
+        for end in ends.filter(|end| *end > 0) {
+            // What is wrong with the path is told by the create below.
+            let _ = administrator.create(&path[..end], b"", CreateMode::Persistent);
+        }
+        let created = administrator.create(path, data, CreateMode::Persistent);
+        let created = match created {
+            Err(Refusal::NodeExists) => administrator.set_data(path, data),
+            other => other.map(drop),
+        };
+        created.map_err(|refusal| StartError::Znode {
+            path: path.clone(),
+            refusal,
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! The four-letter words, answered as Apache's server answers them.
+
+mod environment;
+mod listing;
+mod monitor;
+mod status;
+
+use super::member::Member;
+
+/// What a server says when it has no leader.
+const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests\n";
+
+/// The answer to a four-letter word.
+pub(super) fn answer(word: &str, member: &Member) -> String {
+    let serves = member
+        .shared
+        .with(|world| !world.servers.is_down(member.server));
+    match word {
+        "ruok" => "imok".to_owned(),
+        "isro" if !serves => "null".to_owned(),
+        "isro" => "rw".to_owned(),
+        _ if !serves => NOT_SERVING.to_owned(),
+        "srvr" => status::srvr(member),
+        "stat" => status::stat(member),
+        "srst" => status::reset(member),
+        "mntr" => monitor::mntr(member),
+        "cons" => listing::cons(member),
+        "dump" => listing::dump(member),
+        "wchs" => listing::wchs(member),
+        "wchp" => listing::wchp(member),
+        "wchc" => listing::wchc(member),
+        "envi" => environment::envi(),
+        "conf" => environment::conf(member),
+        other => format!("{other} is not executed because it is not in the whitelist.\n"),
+    }
+}
