@@ -1,7 +1,7 @@
 //! What every recipe promises, for the kinds of contenders.
 
 use zookeeper_recipes_core::{Recipe, Session};
-use zookeeper_recipes_testkit::conformance::Conformance;
+use zookeeper_recipes_testkit::conformance::{CheckedServer, Conformance};
 
 use crate::kind::Kind;
 use crate::recipe::{TestedRecipe, WRITER};
@@ -9,10 +9,14 @@ use crate::server::server;
 
 /// Holds the contenders of this weight to all that every recipe promises, on a server of their own.
 pub async fn conforms(recipe: TestedRecipe, weight: u64) {
+    conforms_on(&server().await, recipe, weight).await;
+}
+
+/// Holds the contenders of this weight to all that every recipe promises, on this server.
+pub async fn conforms_on(server: &dyn CheckedServer, recipe: TestedRecipe, weight: u64) {
     let kind = Kind::new(recipe.name, recipe, weight);
-    let server = server().await;
     let made = move |session: &Session, path: &str| -> Box<dyn Recipe> { kind.at(session, path) };
-    let mut conformance = Conformance::new(&server, made);
+    let mut conformance = Conformance::new(server, made);
     if recipe.capacity < WRITER {
         conformance = conformance.holders((recipe.capacity / weight) as usize);
     } else if weight < recipe.capacity {

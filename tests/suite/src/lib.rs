@@ -16,7 +16,7 @@ mod server;
 mod simulated;
 mod waiting;
 
-pub use conformance::conforms;
+pub use conformance::{conforms, conforms_on};
 pub use judge::Judge;
 pub use kind::{KINDS, Kind, POLL};
 pub use options::RecipeOptions;

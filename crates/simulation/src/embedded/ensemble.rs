@@ -82,6 +82,19 @@ impl EmbeddedEnsemble {
         self.thread.addresses[member].to_string()
     }
 
+    /// Has the whole ensemble stand still, and returns when it does.
+    ///
+    /// Connections stay open, and nothing is answered. The clock runs on, so that sessions may
+    /// expire when it [resumes](Self::resume).
+    pub fn pause(&self) {
+        self.thread.pause();
+    }
+
+    /// Ends a [standstill](Self::pause).
+    pub fn resume(&self) {
+        self.thread.resume();
+    }
+
     /// The handle that breaks members, sessions and requests.
     pub fn faults(&self) -> Faults {
         self.simulation().faults()

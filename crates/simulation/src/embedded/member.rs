@@ -44,14 +44,8 @@ impl Member {
 
     /// What stands for a client at this address.
     pub(super) fn outlet(&self, address: SocketAddr) -> Arc<Outlet> {
-        let secret = self.options.simulation.seed;
         let figures = Arc::clone(&self.figures);
-        Arc::new(Outlet::new(
-            address,
-            secret,
-            self.options.queue_limit,
-            figures,
-        ))
+        Arc::new(Outlet::new(address, self.options.queue_limit, figures))
     }
 
     pub(super) fn connections(&self) -> MutexGuard<'_, BTreeMap<ConnectionId, Arc<Outlet>>> {

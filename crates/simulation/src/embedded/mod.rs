@@ -17,6 +17,7 @@ mod outlet;
 mod replies;
 mod requests;
 mod server;
+mod standstill;
 mod thread;
 mod words;
 

@@ -21,7 +21,6 @@ use crate::wire::peer::Peer;
 /// The simulation puts in what its servers send. The task of the connection takes it out, as bytes.
 pub(super) struct Outlet {
     pub(super) address: SocketAddr,
-    secret: u64,
     limit: usize,
     figures: Arc<Mutex<Figures>>,
     woken: Notify,
@@ -51,15 +50,9 @@ struct State {
 }
 
 impl Outlet {
-    pub(super) fn new(
-        address: SocketAddr,
-        secret: u64,
-        limit: usize,
-        figures: Arc<Mutex<Figures>>,
-    ) -> Outlet {
+    pub(super) fn new(address: SocketAddr, limit: usize, figures: Arc<Mutex<Figures>>) -> Outlet {
         Outlet {
             address,
-            secret,
             limit,
             figures,
             woken: Notify::new(),
@@ -203,7 +196,7 @@ impl Peer for Outlet {
             Downward::Connected { session, timeout } => {
                 state.session = session;
                 state.timeout = Some(timeout);
-                let password = password_of(session, self.secret).to_vec();
+                let password = password_of(session).to_vec();
                 self.connected(&mut state, session, timeout, password);
             }
             Downward::Expired => {

@@ -80,6 +80,19 @@ impl EmbeddedServer {
         self.address().to_string()
     }
 
+    /// Has the server stand still, and returns when it does.
+    ///
+    /// Connections stay open, and nothing is answered. The clock runs on, so that sessions may
+    /// expire when it [resumes](Self::resume).
+    pub fn pause(&self) {
+        self.thread.pause();
+    }
+
+    /// Ends a [standstill](Self::pause).
+    pub fn resume(&self) {
+        self.thread.resume();
+    }
+
     /// The handle that breaks the server, its sessions and requests.
     pub fn faults(&self) -> Faults {
         self.simulation().faults()

@@ -15,6 +15,7 @@ use super::error::StartError;
 use super::listening::{accept, listen};
 use super::member::Member;
 use super::options::EmbeddedOptions;
+use super::standstill::{Pauses, Standstill, stand_still};
 use crate::run::shared::Shared;
 use crate::simulation::Simulation;
 
@@ -25,6 +26,7 @@ pub(super) struct ServerThread {
     /// The addresses of the members.
     pub(super) addresses: Vec<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
+    standstill: Standstill,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -35,15 +37,17 @@ impl ServerThread {
     pub(super) fn start(options: EmbeddedOptions, members: usize) -> Result<Self, StartError> {
         let (told, started) = mpsc::channel::<Started>();
         let (stop, stopped) = oneshot::channel();
+        let (standstill, pauses) = Standstill::new();
         let thread = thread::Builder::new()
             .name("embedded-zookeeper".to_owned())
-            .spawn(move || run(options, members, &told, stopped))
+            .spawn(move || run(options, members, &told, stopped, pauses))
             .map_err(StartError::Thread)?;
         match started.recv() {
             Ok(Ok((simulation, addresses))) => Ok(ServerThread {
                 simulation,
                 addresses,
                 stop: Some(stop),
+                standstill,
                 thread: Some(thread),
             }),
             Ok(Err(error)) => Err(error),
@@ -55,8 +59,20 @@ impl ServerThread {
     }
 }
 
+impl ServerThread {
+    /// Has the whole thread stand still, and returns when it does.
+    pub(super) fn pause(&self) {
+        self.standstill.begin();
+    }
+
+    pub(super) fn resume(&self) {
+        self.standstill.end();
+    }
+}
+
 impl Drop for ServerThread {
     fn drop(&mut self) {
+        self.resume();
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             // A thread that has panicked has said so itself.
@@ -71,6 +87,7 @@ fn run(
     members: usize,
     told: &mpsc::Sender<Started>,
     stopped: oneshot::Receiver<()>,
+    pauses: Pauses,
 ) {
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
@@ -86,6 +103,7 @@ fn run(
         let serves = started.is_ok();
         let _ = told.send(started);
         if serves {
+            tokio::spawn(stand_still(pauses));
             // The sender is dropped to stop the server.
             let _ = stopped.await;
         }

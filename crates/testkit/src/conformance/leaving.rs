@@ -87,7 +87,7 @@ impl Conformance<'_> {
             Leaves::AtItsDeadline => {}
             Leaves::WithItsSession => {
                 let id = theirs.id().ok_or("the session is gone")?;
-                self.server.expire_session(id.0).await.map_err(text)?;
+                self.expire(id).await?;
             }
             Leaves::WithItsZnode => {
                 let client = self.administrator().await?;

@@ -84,9 +84,9 @@ impl Conformance<'_> {
             .await
             .or_else(|seen| if self.ordered { Err(seen) } else { Ok(()) })?;
         // Asleep for longer than its session lives, as far as the server can tell.
-        self.server.pause().map_err(text)?;
+        self.server.pause()?;
         let told = tokio::time::timeout(SESSION_TIMEOUT, join_all(holds.iter().map(lapse))).await;
-        self.server.resume().map_err(text)?;
+        self.server.resume()?;
         let Ok(told) = told else {
             return Err(format!(
                 "silence for {SESSION_TIMEOUT:?}, and it is held still"
@@ -127,7 +127,7 @@ impl Conformance<'_> {
             .collect();
         self.queue_length(&*recipe, holds.len() + 2).await?;
         let expired = ours.id().ok_or("the session is gone")?;
-        self.server.expire_session(expired.0).await.map_err(text)?;
+        self.expire(expired).await?;
         for waiter in waiters {
             let waited = waiter.await.map_err(text)?;
             waited.map_err(|error| format!("the waiter was forgotten: {error}"))?;

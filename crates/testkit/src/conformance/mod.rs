@@ -31,6 +31,7 @@
 //! # }
 //! ```
 
+mod checked_server;
 mod inside;
 mod leaving;
 mod losing;
@@ -39,5 +40,6 @@ mod suite;
 mod trying;
 mod turns;
 
+pub use checked_server::CheckedServer;
 pub use promise::BrokenPromise;
 pub use suite::Conformance;

@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use zookeeper_client::{Client, Stat};
+use zookeeper_recipes_core::ensemble::SessionId;
 use zookeeper_recipes_core::{ConnectOptions, Hold, Recipe, Session};
 
+use super::checked_server::CheckedServer;
 use super::promise::{BrokenPromise, Kept, OF_THE_SESSION, PATIENCE, SESSION_TIMEOUT, text};
-use crate::server::Server;
+use crate::four_letter::{self, FourLetterWord, Monitor};
+use crate::handshake;
 
 pub(super) type Make<'a> = dyn Fn(&Session, &str) -> Box<dyn Recipe> + Send + Sync + 'a;
 
@@ -17,7 +20,7 @@ pub(super) type Make<'a> = dyn Fn(&Session, &str) -> Box<dyn Recipe> + Send + Sy
 /// By default these are the promises of an exclusive lock that keeps order. The other methods
 /// select the promises of other recipes.
 pub struct Conformance<'a> {
-    pub(super) server: &'a Server,
+    pub(super) server: &'a dyn CheckedServer,
     pub(super) make: Box<Make<'a>>,
     pub(super) block: Option<Box<Make<'a>>>,
     pub(super) holders: Option<usize>,
@@ -29,7 +32,7 @@ impl<'a> Conformance<'a> {
     ///
     /// No other client may use the server during the check.
     pub fn new(
-        server: &'a Server,
+        server: &'a dyn CheckedServer,
         make: impl Fn(&Session, &str) -> Box<dyn Recipe> + Send + Sync + 'a,
     ) -> Conformance<'a> {
         let make = Box::new(make);
@@ -136,6 +139,13 @@ impl<'a> Conformance<'a> {
             .map_err(text)
     }
 
+    /// Ends a session as if it had expired.
+    pub(super) async fn expire(&self, session: SessionId) -> Kept {
+        let address = self.server.connect_string();
+        let ended = handshake::end_session(&address, session.0, four_letter::PATIENCE);
+        ended.await.map_err(text)
+    }
+
     /// Holds so much at `path` that no other contender can hold.
     pub(super) async fn fill(&self, session: &Session, path: &str) -> Kept<Vec<Hold>> {
         let block = self.block.as_ref().unwrap_or(&self.make);
@@ -182,8 +192,10 @@ impl<'a> Conformance<'a> {
         let started = Instant::now();
         loop {
             let names = self.names(path).await?;
-            let watches = self.server.monitor().await.map_err(text)?.watches;
-            let ephemerals = self.server.ephemerals().await.map_err(text)?;
+            let address = self.server.connect_string();
+            let watches = Monitor::read(&address).await.map_err(text)?.watches;
+            let dump = four_letter::ask(&address, FourLetterWord::Dump).await;
+            let ephemerals = four_letter::parse_ephemerals(&dump.map_err(text)?);
             // A session may keep a znode of its own as long as it lives.
             let is_left = |path: &&String| !path.ends_with(OF_THE_SESSION);
             let ephemerals: Vec<_> = ephemerals.values().flatten().filter(is_left).collect();

@@ -1,0 +1,179 @@
+//! Clients that send garbage, do not read, say nothing, or come by the thousand.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use zookeeper_recipes_core::ensemble::CreateMode as Kind;
+use zookeeper_recipes_protocol::{
+    AddWatchMode, AddWatchRequest, CreateMode, DeleteRequest, ErrorCode, OpCode, RequestBody,
+};
+use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
+
+use crate::raw::{Raw, at, create};
+
+fn is_closed(mut stream: TcpStream) -> bool {
+    let patience = Some(Duration::from_secs(20));
+    stream.set_read_timeout(patience).expect("an open socket");
+    let mut rest = Vec::new();
+    match stream.read_to_end(&mut rest) {
+        Ok(_) => true,
+        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+    }
+}
+
+#[test]
+fn garbage_closes_the_connection_and_no_other() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let mut other = Raw::connect(&server.connect_string());
+    let frames: [&[u8]; 5] = [
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        &[0xff; 64],
+        &[0x7f, 0xff, 0xff, 0xff, 1, 2, 3],
+        &[0, 0, 0, 3, 1, 2, 3],
+        &[0, 0, 0, 0],
+    ];
+    for bytes in frames {
+        let mut stream = TcpStream::connect(server.address()).expect("it listens");
+        stream.write_all(bytes).expect("a server that reads");
+        assert!(is_closed(stream), "{bytes:?}");
+    }
+    other.done(RequestBody::Exists(at("/", false)));
+}
+
+#[test]
+fn garbage_in_a_session_closes_its_connection_and_the_session_lives() {
+    let server = EmbeddedServer::start().expect("it starts");
+    for bytes in [&[0xff; 64][..], &[0, 0, 0, 2, 1, 2]] {
+        let mut client = Raw::connect(&server.connect_string());
+        client.done(create("/alive", CreateMode::Ephemeral));
+        client.send_bytes(bytes);
+        assert!(client.is_closed(), "{bytes:?}");
+        let earlier = client.connected;
+        let address = server.connect_string();
+        let mut again = Raw::resume(&address, earlier.session_id, earlier.password);
+        again.done(RequestBody::Exists(at("/alive", false)));
+        again.done(RequestBody::CloseSession);
+    }
+}
+
+#[test]
+fn request_that_cannot_be_read_is_answered_with_an_error() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let mut client = Raw::connect(&server.connect_string());
+    client.send(RequestBody::Other {
+        opcode: OpCode::GetData,
+        bytes: vec![0, 0, 0, 9],
+    });
+    let reply = client.reply().expect("an answer");
+    assert_eq!(reply.header.error, ErrorCode::MarshallingError);
+    client.done(RequestBody::Exists(at("/", false)));
+}
+
+#[test]
+fn request_of_an_unknown_type_is_answered_and_ends_the_connection() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let mut client = Raw::connect(&server.connect_string());
+    let unknown = || RequestBody::Other {
+        opcode: OpCode::Unknown(4242),
+        bytes: Vec::new(),
+    };
+    assert_eq!(client.fails(unknown()), ErrorCode::Unimplemented);
+    assert!(client.is_closed());
+
+    let options = EmbeddedOptions {
+        closes_at_unknown_requests: true,
+        ..Default::default()
+    };
+    let server = EmbeddedServer::start_with(options).expect("it starts");
+    let mut client = Raw::connect(&server.connect_string());
+    client.send(unknown());
+    assert!(client.reply().is_none(), "the connection is closed");
+}
+
+#[test]
+fn client_that_never_reads_is_closed_and_the_others_are_served() {
+    let options = EmbeddedOptions {
+        queue_limit: 1 << 20,
+        ..Default::default()
+    };
+    let server = EmbeddedServer::start_with(options).expect("it starts");
+    let mut other = Raw::connect(&server.connect_string());
+    let mut silent = Raw::connect(&server.connect_string());
+    let watch = AddWatchRequest {
+        path: "/".to_owned(),
+        mode: AddWatchMode::PersistentRecursive,
+    };
+    silent.done(RequestBody::AddWatch(watch));
+    let path = format!("/{}", "long-".repeat(1_000));
+    let began = Instant::now();
+    while !server.administrator().watches().is_empty() {
+        other.done(create(&path, CreateMode::Persistent));
+        let version = -1;
+        let path = path.clone();
+        other.done(RequestBody::Delete(DeleteRequest { path, version }));
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "it is still there"
+        );
+    }
+    other.done(RequestBody::Exists(at("/", false)));
+}
+
+#[test]
+fn client_that_asks_for_much_and_reads_late_gets_it_all() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let mut client = Raw::connect(&server.connect_string());
+    let administrator = server.administrator();
+    administrator
+        .create("/large", &vec![7; 500_000], Kind::Persistent)
+        .expect("it is new");
+    for _ in 0..200 {
+        client.send(RequestBody::GetData(at("/large", false)));
+    }
+    for _ in 0..200 {
+        let reply = client.reply().expect("an answer");
+        assert_eq!(reply.header.error, ErrorCode::Ok);
+    }
+}
+
+#[test]
+fn half_open_connection_ends_when_its_session_has_expired() {
+    let simulation = SimulationOptions {
+        tick: Duration::from_millis(100),
+        max_session_timeout: Some(Duration::from_millis(300)),
+        ..EmbeddedOptions::default().simulation
+    };
+    let options = EmbeddedOptions {
+        simulation,
+        ..Default::default()
+    };
+    let server = EmbeddedServer::start_with(options).expect("it starts");
+    let mut client = Raw::connect(&server.connect_string());
+    client.done(create("/mine", CreateMode::Ephemeral));
+    assert!(client.is_closed());
+    let began = Instant::now();
+    while server.administrator().children("/") != ["zookeeper"] {
+        assert!(began.elapsed() < Duration::from_secs(20), "it never ends");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn thousand_clients_are_served_at_once() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let address = server.connect_string();
+    let mut clients: Vec<Raw> = (0..1_000).map(|_| Raw::connect(&address)).collect();
+    for client in &mut clients {
+        client.send(create("/queue-", CreateMode::EphemeralSequential));
+    }
+    for client in &mut clients {
+        let reply = client.reply().expect("an answer");
+        assert_eq!(reply.header.error, ErrorCode::Ok);
+    }
+    assert_eq!(server.administrator().children("/").len(), 1_001);
+    for client in &mut clients {
+        client.done(RequestBody::CloseSession);
+    }
+    assert_eq!(server.administrator().children("/"), ["zookeeper"]);
+}

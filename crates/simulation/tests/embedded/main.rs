@@ -1,0 +1,10 @@
+//! The embedded server, as clients over TCP see it.
+
+mod conformance;
+mod faults;
+mod four_letter_words;
+mod hostile_clients;
+mod operations;
+mod raw;
+mod sessions;
+mod starting;

@@ -1,0 +1,177 @@
+//! A client that sends what it is told to, and hides nothing.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use zookeeper_recipes_protocol::{
+    Acl, ConnectRequest, ConnectResponse, CreateMode, CreateRequest, DEFAULT_FRAME_LIMIT,
+    ErrorCode, FrameDecoder, Id, OpCode, ReadRequest, Reply, ReplyBody, ReplyHeader, Request,
+    RequestBody, WatcherEvent, permission, xid,
+};
+
+/// Longer than any server takes to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A connection with a session.
+pub(crate) struct Raw {
+    stream: TcpStream,
+    decoder: FrameDecoder,
+    pub(crate) connected: ConnectResponse,
+    next_xid: i32,
+    sent: VecDeque<(i32, OpCode)>,
+    pub(crate) events: Vec<WatcherEvent>,
+}
+
+impl Raw {
+    /// Opens a session.
+    pub(crate) fn connect(address: &str) -> Raw {
+        Raw::resume(address, 0, vec![0; 16])
+    }
+
+    /// Goes on with a session.
+    pub(crate) fn resume(address: &str, session_id: i64, password: Vec<u8>) -> Raw {
+        let mut stream = TcpStream::connect(address).expect("a server listens");
+        stream.set_nodelay(true).expect("an open socket");
+        let patience = Some(PATIENCE);
+        stream.set_read_timeout(patience).expect("an open socket");
+        let request = ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: 0,
+            timeout: 10_000,
+            session_id,
+            password,
+            read_only: Some(false),
+        };
+        let mut bytes = Vec::new();
+        request.encode_frame(&mut bytes);
+        stream.write_all(&bytes).expect("a server that reads");
+        let mut decoder = FrameDecoder::new(DEFAULT_FRAME_LIMIT * 4);
+        let frame = next_frame(&mut stream, &mut decoder).expect("an answer");
+        Raw {
+            connected: ConnectResponse::decode(&frame).expect("an answer to a handshake"),
+            stream,
+            decoder,
+            next_xid: 0,
+            sent: VecDeque::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Sends a request without waiting for its reply, and tells its xid.
+    pub(crate) fn send(&mut self, body: RequestBody) -> i32 {
+        self.next_xid += 1;
+        let xid = match &body {
+            RequestBody::Ping => xid::PING,
+            RequestBody::Auth(_) => xid::AUTH,
+            RequestBody::SetWatches(_) | RequestBody::SetWatches2(_) => xid::SET_WATCHES,
+            _ => self.next_xid,
+        };
+        self.sent.push_back((xid, body.opcode()));
+        let mut bytes = Vec::new();
+        Request { xid, body }.encode_frame(&mut bytes);
+        self.stream.write_all(&bytes).expect("a server that reads");
+        xid
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).expect("a server that reads");
+    }
+
+    /// The next reply. Events that come before it are kept.
+    pub(crate) fn reply(&mut self) -> Option<Reply> {
+        loop {
+            let frame = next_frame(&mut self.stream, &mut self.decoder)?;
+            let header = ReplyHeader::peek(&frame).expect("a header");
+            if header.xid == xid::NOTIFICATION {
+                let event = Reply::decode(&frame, OpCode::Notification).expect("an event");
+                if let ReplyBody::Notification(event) = event.body {
+                    self.events.push(event);
+                }
+                continue;
+            }
+            let place = self.sent.iter().position(|(xid, _)| *xid == header.xid);
+            let place = place.expect("a reply to a request");
+            let (_, opcode) = self.sent.remove(place).expect("it is there");
+            return Some(Reply::decode(&frame, opcode).expect("a reply"));
+        }
+    }
+
+    /// Sends a request and waits for its reply.
+    pub(crate) fn ask(&mut self, body: RequestBody) -> Reply {
+        self.send(body);
+        self.reply().expect("the server answers")
+    }
+
+    /// Sends a request that succeeds.
+    pub(crate) fn done(&mut self, body: RequestBody) -> ReplyBody {
+        let reply = self.ask(body);
+        assert_eq!(reply.header.error, ErrorCode::Ok, "{reply:?}");
+        reply.body
+    }
+
+    /// Sends a request that fails.
+    pub(crate) fn fails(&mut self, body: RequestBody) -> ErrorCode {
+        self.ask(body).header.error
+    }
+
+    /// The events that have come until the server has answered a ping, with their paths.
+    pub(crate) fn told(&mut self) -> Vec<WatcherEvent> {
+        self.ask(RequestBody::Ping);
+        std::mem::take(&mut self.events)
+    }
+
+    /// Whether the server closes the connection, whatever it sends before.
+    pub(crate) fn is_closed(&mut self) -> bool {
+        let mut rest = Vec::new();
+        match self.stream.read_to_end(&mut rest) {
+            Ok(_) => true,
+            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+fn next_frame(stream: &mut TcpStream, decoder: &mut FrameDecoder) -> Option<Vec<u8>> {
+    let mut buffer = [0; 4096];
+    loop {
+        if let Some(frame) = decoder.next_frame().expect("a frame") {
+            return Some(frame.to_vec());
+        }
+        match stream.read(&mut buffer).expect("an answer in time") {
+            0 => return None,
+            count => decoder.feed(&buffer[..count]),
+        }
+    }
+}
+
+pub(crate) fn anyone(permissions: i32) -> Vec<Acl> {
+    vec![entry(permissions, "world", "anyone")]
+}
+
+pub(crate) fn entry(permissions: i32, scheme: &str, id: &str) -> Acl {
+    Acl {
+        permissions,
+        id: Id {
+            scheme: scheme.to_owned(),
+            id: id.to_owned(),
+        },
+    }
+}
+
+pub(crate) fn create(path: &str, mode: CreateMode) -> RequestBody {
+    RequestBody::Create(CreateRequest {
+        path: path.to_owned(),
+        data: Some(b"data".to_vec()),
+        acl: anyone(permission::ALL),
+        mode,
+    })
+}
+
+pub(crate) fn at(path: &str, watch: bool) -> ReadRequest {
+    ReadRequest {
+        path: path.to_owned(),
+        watch,
+    }
+}

@@ -1,0 +1,84 @@
+//! The library's own sessions over TCP, through zookeeper-client.
+
+use std::time::Duration;
+
+use zookeeper_recipes_core::{ConnectOptions, LossReason, Session};
+use zookeeper_recipes_lock::ExclusiveLock;
+use zookeeper_recipes_protocol::CreateMode;
+use zookeeper_recipes_simulation::{EmbeddedEnsemble, EmbeddedServer};
+
+use crate::raw::{Raw, create};
+
+#[tokio::test]
+async fn lock_is_handed_over_and_leaves_nothing() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let address = server.connect_string();
+    let one = Session::connect(&address).await.unwrap();
+    let other = Session::connect(&address).await.unwrap();
+    let lock = |session: &Session| ExclusiveLock::new(session, "/locks/report").unwrap();
+    let hold = lock(&one).acquire().await.unwrap();
+    let waiting = lock(&other);
+    let waiter = tokio::spawn(async move { waiting.acquire().await });
+    let queue = lock(&one);
+    while queue.contenders().await.unwrap().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let token = hold.fencing_token();
+    hold.release().await.unwrap();
+    let next = waiter.await.unwrap().unwrap();
+    assert!(next.fencing_token() > token);
+    next.release().await.unwrap();
+    assert!(server.administrator().children("/locks/report").is_empty());
+}
+
+#[tokio::test]
+async fn expired_session_loses_its_hold() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let session = Session::connect(&server.connect_string()).await.unwrap();
+    let lock = ExclusiveLock::new(&session, "/lock").unwrap();
+    let hold = lock.acquire().await.unwrap();
+    server.administrator().expire(hold.session_id());
+    assert!(matches!(hold.lost().await, LossReason::Session(_)));
+}
+
+#[tokio::test]
+async fn session_outlives_the_fall_of_its_leader() {
+    let ensemble = EmbeddedEnsemble::start().expect("it starts");
+    let options = ConnectOptions::new().session_timeout(Duration::from_secs(10));
+    let session = Session::connect_with(&ensemble.connect_string(), options)
+        .await
+        .unwrap();
+    let lock = ExclusiveLock::new(&session, "/lock").unwrap();
+    let hold = lock.acquire().await.unwrap();
+    ensemble.faults().elect(1, Duration::from_millis(50));
+    session.wait_connected().await.unwrap();
+    assert!(hold.is_held());
+    hold.release().await.unwrap();
+    assert_eq!(ensemble.administrator().leader(), 1);
+}
+
+#[test]
+fn session_goes_on_with_its_password_and_with_no_other() {
+    let ensemble = EmbeddedEnsemble::start().expect("it starts");
+    let first = Raw::connect(&ensemble.member(0)).connected;
+    let wrong = Raw::resume(&ensemble.member(1), first.session_id, vec![1; 16]);
+    assert_eq!(wrong.connected.session_id, 0);
+    assert_eq!(wrong.connected.timeout, 0);
+    let right = Raw::resume(&ensemble.member(2), first.session_id, first.password);
+    assert_eq!(right.connected.session_id, first.session_id);
+}
+
+#[test]
+fn session_that_has_moved_is_no_longer_served_by_the_first_member() {
+    let ensemble = EmbeddedEnsemble::start().expect("it starts");
+    let mut first = Raw::connect(&ensemble.member(1));
+    let earlier = first.connected.clone();
+    let mut moved = Raw::resume(&ensemble.member(2), earlier.session_id, earlier.password);
+    moved.done(create("/moved", CreateMode::Ephemeral));
+    first.send(create("/late", CreateMode::Ephemeral));
+    assert!(first.is_closed());
+    assert_eq!(
+        ensemble.administrator().children("/"),
+        ["moved", "zookeeper"]
+    );
+}

@@ -1,0 +1,96 @@
+//! A server starts at once, and is gone when it is dropped.
+
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, StartError};
+
+use crate::raw::Raw;
+
+#[test]
+fn server_takes_connections_when_start_returns() {
+    let quickest = (0..5).map(|_| {
+        let began = Instant::now();
+        let server = EmbeddedServer::start().expect("it starts");
+        let client = Raw::connect(&server.connect_string());
+        assert_ne!(client.connected.session_id, 0);
+        began.elapsed()
+    });
+    // The machine may be busy: the quickest of several tells what the server takes.
+    let quickest = quickest.min().expect("several");
+    assert!(quickest < Duration::from_millis(20), "{quickest:?}");
+}
+
+#[test]
+fn port_in_use_is_one_clear_error() {
+    let other = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = other.local_addr().expect("it listens").port();
+    let options = EmbeddedOptions {
+        port,
+        ..Default::default()
+    };
+    let error = EmbeddedServer::start_with(options).expect_err("the port is in use");
+    assert!(matches!(error, StartError::PortInUse { .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains(&port.to_string()), "{text}");
+}
+
+#[test]
+fn dropped_server_is_gone_and_its_port_is_free() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let port = server.port();
+    let mut client = Raw::connect(&server.connect_string());
+    drop(server);
+    assert!(client.is_closed());
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+
+    let options = EmbeddedOptions {
+        port,
+        ..Default::default()
+    };
+    let again = EmbeddedServer::start_with(options).expect("the port is free");
+    assert_eq!(again.port(), port);
+    let earlier = client.connected;
+    let answer = Raw::resume(
+        &again.connect_string(),
+        earlier.session_id,
+        earlier.password,
+    );
+    assert_eq!(answer.connected.session_id, 0, "the session is over");
+}
+
+#[test]
+fn paused_server_that_is_dropped_is_gone() {
+    let server = EmbeddedServer::start().expect("it starts");
+    server.pause();
+    drop(server);
+}
+
+#[test]
+fn server_begins_with_the_given_znodes() {
+    let options = EmbeddedOptions {
+        znodes: vec![
+            ("/app/config".to_owned(), b"v1".to_vec()),
+            ("/app".to_owned(), b"an application".to_vec()),
+        ],
+        ..Default::default()
+    };
+    let server = EmbeddedServer::start_with(options).expect("it starts");
+    let tree = server.administrator().tree();
+    let found: Vec<(&str, &[u8])> = tree
+        .iter()
+        .map(|node| (node.path.as_str(), node.data.as_slice()))
+        .collect();
+    let wanted: [(&str, &[u8]); 2] = [("/app", b"an application"), ("/app/config", b"v1")];
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn znode_that_cannot_be_is_an_error_that_names_it() {
+    let options = EmbeddedOptions {
+        znodes: vec![("no-slash".to_owned(), Vec::new())],
+        ..Default::default()
+    };
+    let error = EmbeddedServer::start_with(options).expect_err("it is no path");
+    assert!(error.to_string().contains("no-slash"), "{error}");
+}

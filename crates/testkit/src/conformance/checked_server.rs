@@ -1,0 +1,41 @@
+//! The server that a recipe is checked on.
+
+use super::promise::{Kept, text};
+use crate::server::Server;
+
+/// A server that a recipe is checked on.
+///
+/// It speaks ZooKeeper's protocol, answers the four-letter words `mntr` and `dump`, and makes the
+/// passwords of sessions as Apache's server does.
+pub trait CheckedServer: Send + Sync {
+    /// The address of the server, for clients.
+    fn connect_string(&self) -> String;
+
+    /// Has the server stand still: connections stay open, and nothing is answered.
+    ///
+    /// # Errors
+    ///
+    /// Why it goes on.
+    fn pause(&self) -> Result<(), String>;
+
+    /// Ends the standstill.
+    ///
+    /// # Errors
+    ///
+    /// Why it stands still.
+    fn resume(&self) -> Result<(), String>;
+}
+
+impl CheckedServer for Server {
+    fn connect_string(&self) -> String {
+        Server::connect_string(self)
+    }
+
+    fn pause(&self) -> Kept {
+        Server::pause(self).map_err(text)
+    }
+
+    fn resume(&self) -> Kept {
+        Server::resume(self).map_err(text)
+    }
+}
