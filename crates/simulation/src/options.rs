@@ -89,11 +89,6 @@ impl SimulationOptions {
         asked_for.max(least).min(most)
     }
 
-    /// Whether a watch tells nothing to those who may not read its znode (ZOOKEEPER-4799).
-    pub(crate) fn notifications_ask_for_permission(&self) -> bool {
-        self.exists_asks_for_permission()
-    }
-
     pub(crate) fn transactions_tell_metadata(&self) -> bool {
         self.version >= (3, 8, 2)
     }

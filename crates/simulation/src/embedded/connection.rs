@@ -21,8 +21,6 @@ use crate::wire::connection::ConnectionId;
 use crate::wire::greeting::Greeting;
 use crate::wire::message::Downward;
 use crate::wire::peer::Peer;
-use crate::wire::read::Read;
-use crate::wire::request;
 
 /// How long a client may take until it has sent its first frame.
 const FIRST_FRAME: Duration = Duration::from_secs(10);
@@ -279,7 +277,7 @@ impl Connection {
             }
             Err(_) => {
                 let awaited = Awaited::malformed(request_id, header.xid, header.opcode);
-                (awaited, request::Request::Read(Read::Malformed))
+                (awaited, requests::malformed(header.opcode))
             }
         };
         self.outlet.await_reply(awaited);

@@ -3,8 +3,8 @@
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::{AuthId, Event, Outcome};
 use zookeeper_recipes_protocol::{
-    ClientInfo, ErrorCode, EventType, KeeperState, MultiResult, OpCode, Reply, ReplyBody,
-    RequestBody, WatcherEvent,
+    ClientInfo, ErrorCode, EventType, KeeperState, MultiOperation, MultiResult, OpCode, Reply,
+    ReplyBody, RequestBody, WatcherEvent,
 };
 
 use super::codes;
@@ -26,7 +26,7 @@ pub(super) struct Awaited {
 impl Awaited {
     pub(super) fn new(id: u64, xid: i32, body: &RequestBody) -> Awaited {
         let operations = match body {
-            RequestBody::Multi(operations) => operations.iter().map(|it| it.opcode()).collect(),
+            RequestBody::Multi(operations) => operations.iter().map(opcode_of).collect(),
             _ => Vec::new(),
         };
         let path = match body {
@@ -51,6 +51,14 @@ impl Awaited {
             path: None,
             operations: Vec::new(),
         }
+    }
+}
+
+/// The type of one operation. A container is one whatever it was asked for with.
+fn opcode_of(operation: &MultiOperation) -> OpCode {
+    match operation {
+        MultiOperation::Create(request) if request.mode.is_container() => OpCode::CreateContainer,
+        other => other.opcode(),
     }
 }
 

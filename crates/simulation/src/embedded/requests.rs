@@ -3,7 +3,7 @@
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::Operation;
 use zookeeper_recipes_protocol::{
-    AddWatchMode, CreateMode, CreateRequest, CreateTtlRequest, MultiOperation, ReadRequest,
+    AddWatchMode, CreateMode, CreateRequest, CreateTtlRequest, MultiOperation, OpCode, ReadRequest,
     RequestBody, SetWatches2Request, SetWatchesRequest, WatcherType, WatchesRequest,
 };
 
@@ -38,6 +38,23 @@ pub(super) fn request(body: RequestBody) -> Request {
             Ok(write) => Request::Write(write),
             Err(body) => Request::Read(read(*body)),
         },
+    }
+}
+
+/// A request of this type whose content cannot be read.
+pub(super) fn malformed(opcode: OpCode) -> Request {
+    match opcode {
+        OpCode::Create
+        | OpCode::Create2
+        | OpCode::CreateContainer
+        | OpCode::CreateTtl
+        | OpCode::Delete
+        | OpCode::SetData
+        | OpCode::SetAcl
+        | OpCode::Check
+        | OpCode::Multi
+        | OpCode::Reconfig => Request::Write(Write::Malformed),
+        _ => Request::Read(Read::Malformed),
     }
 }
 
@@ -120,13 +137,21 @@ fn multi(operations: Vec<MultiOperation>) -> Request {
     let writes: Option<Vec<Write>> = operations.into_iter().map(one_of_several).collect();
     match writes {
         Some(writes) => Request::WriteAll(writes),
-        None => Request::Read(Read::Malformed),
+        None => Request::Write(Write::Malformed),
     }
 }
 
 /// One write of a transaction; `None` for a read.
 fn one_of_several(operation: MultiOperation) -> Option<Write> {
     Some(match operation {
+        MultiOperation::Create(request)
+        | MultiOperation::Create2(request)
+        | MultiOperation::CreateContainer(request)
+            if request.mode.is_ttl() =>
+        {
+            // Apache's server fails at the whole transaction once it comes to this.
+            Write::Malformed
+        }
         // In a transaction the mode alone tells whether it is a container.
         MultiOperation::Create(request)
         | MultiOperation::Create2(request)

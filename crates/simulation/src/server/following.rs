@@ -81,13 +81,12 @@ impl Servers {
 
     fn apply_at(&mut self, at: usize, transaction: &Transaction) {
         let (notifications, outcomes) = self.apply_to_copy(at, transaction);
-        let asks = self.options.notifications_ask_for_permission();
         for (connection, path, event, acl) in notifications {
             // The watch is spent on who may not read the znode, but nothing is told.
             let session = self.session_on(connection);
             let identities = self.identities.get(&session).map_or(&[][..], Vec::as_slice);
             let reader = Writer::Session(session, identities);
-            if !asks || permit(&acl, Permission::READ, &reader).is_ok() {
+            if permit(&acl, Permission::READ, &reader).is_ok() {
                 self.notify(connection, path, event);
             }
         }

@@ -8,6 +8,7 @@ use zookeeper_recipes_core::ensemble::{Acl, CreateMode, Operation, Permission};
 use super::access::{Writer, expand, permit};
 use super::paths;
 use super::tree::{Edit, Owner, Tree, split};
+use crate::wire::answer::Failure;
 use crate::wire::write::Write;
 
 /// The create counters that the leader has promised in proposals not yet committed.
@@ -53,11 +54,12 @@ impl<'a> Proposal<'a> {
             .collect()
     }
 
-    pub(crate) fn add(&mut self, write: &Write, writer: &Writer<'_>) -> Result<Edit, Refusal> {
+    pub(crate) fn add(&mut self, write: &Write, writer: &Writer<'_>) -> Result<Edit, Failure> {
         match write {
-            Write::Operation(operation) => self.operate(operation, writer),
-            Write::SetAcl { path, acl, version } => self.set_acl(path, acl, *version, writer),
-            Write::Refused { refusal, .. } => Err(refusal.clone()),
+            Write::Operation(operation) => Ok(self.operate(operation, writer)?),
+            Write::SetAcl { path, acl, version } => Ok(self.set_acl(path, acl, *version, writer)?),
+            Write::Refused { refusal, .. } => Err(refusal.clone().into()),
+            Write::Malformed => Err(Failure::Malformed),
         }
     }
 

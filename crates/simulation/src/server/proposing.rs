@@ -20,10 +20,11 @@ impl Servers {
         for (index, write) in writes.iter().enumerate() {
             match proposal.add(write, writer) {
                 Ok(edit) => edits.push(edit),
-                Err(refusal) => {
+                Err(Failure::Refused { refusal, .. }) => {
                     let operation = several.then_some(index);
                     return Body::Refused(Failure::Refused { operation, refusal });
                 }
+                Err(failure) => return Body::Refused(failure),
             }
         }
         let zxid = (self.epoch << 32) | (self.proposals + 1);

@@ -17,6 +17,8 @@ pub(crate) enum Write {
         /// The version that the old list must have.
         version: Option<i32>,
     },
+    /// A write whose content the server cannot read.
+    Malformed,
     /// A write that every server refuses, such as one of an unknown mode.
     Refused {
         path: String,
@@ -35,6 +37,7 @@ impl Write {
             )
             | Write::SetAcl { path, .. }
             | Write::Refused { path, .. } => path,
+            Write::Malformed => "",
         }
     }
 
@@ -61,6 +64,7 @@ impl Write {
             Write::Operation(Operation::SetData { path, .. }) => format!("set {path}"),
             Write::Operation(Operation::Delete { path, .. }) => format!("delete {path}"),
             Write::SetAcl { path, .. } => format!("set the ACL of {path}"),
+            Write::Malformed => "a write that cannot be read".to_owned(),
             Write::Refused { path, refusal } => {
                 format!("write {path}, which is refused: {refusal}")
             }

@@ -1,6 +1,7 @@
 //! The embedded server, as clients over TCP see it.
 
 mod conformance;
+mod differential;
 mod faults;
 mod four_letter_words;
 mod hostile_clients;

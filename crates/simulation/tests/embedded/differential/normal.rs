@@ -1,0 +1,147 @@
+//! What was seen, without what two servers cannot have in common.
+
+use std::collections::BTreeSet;
+
+use zookeeper_recipes_protocol::{
+    ErrorCode, EventType, MultiResult, Reply, ReplyBody, Stat, WatcherEvent,
+};
+
+/// What came of one step.
+pub(super) struct Seen {
+    reply: Option<Reply>,
+    /// The events of each session.
+    events: Vec<Vec<WatcherEvent>>,
+    /// The ids of the sessions.
+    sessions: Vec<i64>,
+}
+
+/// What came of one step, as it can be compared.
+#[derive(Debug, PartialEq)]
+pub(super) struct Normal {
+    error: Option<ErrorCode>,
+    /// The place of the transaction among all that the server has told of.
+    at: Option<usize>,
+    body: Option<ReplyBody>,
+    events: Vec<Vec<(EventType, String)>>,
+}
+
+impl Seen {
+    pub(super) fn new(
+        reply: Option<Reply>,
+        events: Vec<Vec<WatcherEvent>>,
+        sessions: Vec<i64>,
+    ) -> Seen {
+        Seen {
+            reply,
+            events,
+            sessions,
+        }
+    }
+}
+
+impl Normal {
+    pub(super) fn of(mut seen: Vec<Seen>) -> Vec<Normal> {
+        let mut zxids = BTreeSet::new();
+        for seen in &mut seen {
+            let Some(reply) = &mut seen.reply else {
+                continue;
+            };
+            zxids.insert(reply.header.zxid);
+            for stat in stats(&mut reply.body) {
+                zxids.extend([stat.czxid, stat.mzxid, stat.pzxid]);
+            }
+        }
+        let place = |zxid: i64| zxids.range(..zxid).count();
+        let all = seen.into_iter();
+        all.map(|seen| seen.normal(&place)).collect()
+    }
+}
+
+impl Seen {
+    fn normal(self, place: &impl Fn(i64) -> usize) -> Normal {
+        let Seen {
+            reply,
+            events,
+            sessions,
+        } = self;
+        let (header, mut body) = match reply {
+            Some(reply) => (Some(reply.header), Some(reply.body)),
+            None => (None, None),
+        };
+        if let Some(body) = &mut body {
+            for stat in stats(body) {
+                for zxid in [&mut stat.czxid, &mut stat.mzxid, &mut stat.pzxid] {
+                    *zxid = place(*zxid) as i64;
+                }
+                stat.ctime = 0;
+                stat.mtime = 0;
+                let owner = sessions.iter().position(|it| *it == stat.ephemeral_owner);
+                stat.ephemeral_owner = match (owner, stat.ephemeral_owner) {
+                    (Some(session), _) => 1 + session as i64,
+                    (None, 0) => 0,
+                    (None, _) => -1,
+                };
+            }
+            without_order(body);
+        }
+        let events = events.into_iter().map(|events| {
+            let events = events.into_iter();
+            events.map(|event| (event.kind, event.path)).collect()
+        });
+        Normal {
+            error: header.map(|header| header.error),
+            at: header.map(|header| place(header.zxid)),
+            body,
+            events: events.collect(),
+        }
+    }
+}
+
+/// All metadata in a reply.
+fn stats(body: &mut ReplyBody) -> Vec<&mut Stat> {
+    match body {
+        ReplyBody::Create2 { stat, .. }
+        | ReplyBody::Stat(stat)
+        | ReplyBody::Data { stat, .. }
+        | ReplyBody::Acl { stat, .. }
+        | ReplyBody::Children2 { stat, .. } => vec![stat],
+        ReplyBody::Multi(results) => results
+            .iter_mut()
+            .filter_map(|result| match result {
+                MultiResult::Create2 { stat, .. }
+                | MultiResult::SetData { stat }
+                | MultiResult::GetData { stat, .. } => Some(stat),
+                _ => None,
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Sorts what has no order, and takes data of length -1 for empty data.
+fn without_order(body: &mut ReplyBody) {
+    match body {
+        ReplyBody::Children { children: names }
+        | ReplyBody::Children2 {
+            children: names, ..
+        }
+        | ReplyBody::Ephemerals { paths: names } => names.sort(),
+        ReplyBody::WhoAmI { identities } => {
+            identities.sort_by_key(|it| (it.auth_scheme.clone(), it.user.clone()));
+        }
+        ReplyBody::Acl { acl, .. } => acl.sort_by_key(|entry| entry.id.id.clone()),
+        ReplyBody::Data { data, .. } => *data = Some(data.take().unwrap_or_default()),
+        ReplyBody::Multi(results) => {
+            for result in results {
+                match result {
+                    MultiResult::GetChildren { children } => children.sort(),
+                    MultiResult::GetData { data, .. } => {
+                        *data = Some(data.take().unwrap_or_default());
+                    }
+                    _ => {}
+                }
+            }
+        }
+        _ => {}
+    }
+}
