@@ -10,12 +10,12 @@ pub(super) fn version(member: &Member) -> String {
     format!("{major}.{minor}.{patch}-embedded, in memory only")
 }
 
-pub(super) fn envi() -> String {
+pub(super) fn envi(member: &Member) -> String {
     let entries = [
-        ("zookeeper.version", "embedded, in memory only"),
-        ("host.name", "localhost"),
-        ("os.name", std::env::consts::OS),
-        ("os.arch", std::env::consts::ARCH),
+        ("zookeeper.version", version(member)),
+        ("host.name", "localhost".to_owned()),
+        ("os.name", std::env::consts::OS.to_owned()),
+        ("os.arch", std::env::consts::ARCH.to_owned()),
     ];
     let mut text = "Environment:\n".to_owned();
     for (key, value) in entries {

@@ -29,7 +29,7 @@ pub(super) fn answer(word: &str, member: &Member) -> String {
         "wchs" => listing::wchs(member),
         "wchp" => listing::wchp(member),
         "wchc" => listing::wchc(member),
-        "envi" => environment::envi(),
+        "envi" => environment::envi(member),
         "conf" => environment::conf(member),
         other => format!("{other} is not executed because it is not in the whitelist.\n"),
     }
