@@ -10,9 +10,10 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
 use zookeeper_recipes_core::ensemble::AuthId;
 use zookeeper_recipes_protocol::{
-    ConnectRequest, DecodeError, FrameDecoder, FrameError, Request, RequestBody, RequestHeader,
+    ConnectRequest, DecodeError, FrameDecoder, Request, RequestBody, RequestHeader,
 };
 
+use super::end::End;
 use super::member::Member;
 use super::outlet::{Outlet, Stage};
 use super::replies::Awaited;
@@ -33,26 +34,6 @@ const KEPT_CAPACITY: usize = 64 << 10;
 
 /// How many reads are made before what has come of them is written.
 const READS_AT_ONCE: usize = 16;
-
-/// Why a connection ends.
-#[derive(Debug, thiserror::Error)]
-enum End {
-    /// The client has closed it, or the server, or a fault.
-    #[error("it was closed")]
-    Closed,
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    #[error("the client sent {0}")]
-    Frame(#[from] FrameError),
-    #[error("the client sent what is no message: {0}")]
-    Message(#[from] DecodeError),
-    #[error("the client sent nothing for {0:?}")]
-    Silent(Duration),
-    #[error("the client does not read: more than {0} bytes wait for it")]
-    Full(usize),
-    #[error("the client sent a request of an unknown type: {0}")]
-    UnknownType(i32),
-}
 
 struct Connection {
     member: Arc<Member>,

@@ -7,6 +7,7 @@ mod codes;
 mod connection;
 mod converting;
 mod credentials;
+mod end;
 mod ensemble;
 mod error;
 mod figures;

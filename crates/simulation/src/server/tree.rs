@@ -228,17 +228,7 @@ impl Tree {
                 }
             }
             Edit::Delete { path } => self.delete(path, zxid),
-            Edit::SetAcl { path, acl } => {
-                let Some(node) = self.nodes.get_mut(path) else {
-                    return Applied::default();
-                };
-                node.acl.clone_from(acl);
-                node.acl_version = node.acl_version.wrapping_add(1);
-                Applied {
-                    stat: Some(node.stat()),
-                    ..Applied::default()
-                }
-            }
+            Edit::SetAcl { path, acl } => self.set_acl(path, acl),
             Edit::SetCreates { path, creates } => {
                 if let Some(node) = self.nodes.get_mut(path) {
                     node.creates = *creates;
@@ -264,6 +254,18 @@ impl Tree {
                     parent_acl: Vec::new(),
                 }
             }
+        }
+    }
+
+    fn set_acl(&mut self, path: &str, acl: &[Acl]) -> Applied {
+        let Some(node) = self.nodes.get_mut(path) else {
+            return Applied::default();
+        };
+        node.acl = acl.to_vec();
+        node.acl_version = node.acl_version.wrapping_add(1);
+        Applied {
+            stat: Some(node.stat()),
+            ..Applied::default()
         }
     }
 

@@ -16,6 +16,7 @@
 //! | characters beyond U+FFFF | sent as two halves, which is no UTF-8 | sent as UTF-8 |
 //! | permissions beyond the five | kept | dropped |
 
+mod below;
 mod normal;
 mod steps;
 
@@ -27,6 +28,7 @@ use zookeeper_recipes_protocol::{ConnectResponse, RequestBody};
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
+use self::below::below;
 use self::normal::{Normal, Seen};
 use self::steps::{SESSIONS, Step, steps};
 use crate::raw::{Raw, create};
@@ -56,7 +58,7 @@ impl Place {
     fn take(&mut self, step: &Step) {
         let reply = match step {
             Step::Ask(session, request) => {
-                let request = steps::below(&self.root, request);
+                let request = below(&self.root, request);
                 Some(self.sessions[*session].ask(request))
             }
             Step::Reconnect(session) => {
