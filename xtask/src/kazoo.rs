@@ -1,8 +1,8 @@
-//! kazoo, in a virtual environment of the project's own.
+//! kazoo, in a virtual environment of the project's own, with its tests.
 
 use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
@@ -17,7 +17,11 @@ const VERSION: &str = "from importlib.metadata import version; print('kazoo==' +
 
 /// The one dependency, with its version.
 fn requirements() -> PathBuf {
-    root().join("tests/interop/python/requirements.txt")
+    python_file("requirements.txt")
+}
+
+fn python_file(name: &str) -> PathBuf {
+    root().join("tests/interop/python").join(name)
 }
 
 /// Installs kazoo in the version that the project pins, unless that is installed.
@@ -36,18 +40,48 @@ pub(crate) fn install() -> anyhow::Result<()> {
         .args(["-c", VERSION])
         .stderr(Stdio::null())
         .output();
-    if installed.is_ok_and(|said| said.stdout.trim_ascii() == wanted.trim().as_bytes()) {
+    if !installed.is_ok_and(|said| said.stdout.trim_ascii() == wanted.trim().as_bytes()) {
+        println!(
+            "Installing {} into {}",
+            wanted.trim(),
+            environment.display()
+        );
+        run(Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&environment))?;
+        run(&mut pip(&python, "install", &requirements))?;
+    }
+    install_tests(&environment, &python)
+}
+
+/// Installs kazoo's sources, which have its tests, and what the tests need, unless they are there.
+fn install_tests(environment: &Path, python: &Path) -> anyhow::Result<()> {
+    let sources = environment.join("sources");
+    if sources.exists() {
         return Ok(());
     }
-    println!(
-        "Installing {} into {}",
-        wanted.trim(),
-        environment.display()
-    );
-    run(Command::new("python3")
-        .args(["-m", "venv", "--clear"])
-        .arg(&environment))?;
-    run(Command::new(&python)
-        .args(["-m", "pip", "install", "--quiet", "--requirement"])
-        .arg(&requirements))
+    run(&mut pip(
+        python,
+        "install",
+        &python_file("suite-requirements.txt"),
+    ))?;
+    let fresh = environment.join("fresh");
+    let mut download = pip(python, "download", &requirements());
+    run(download
+        .args(["--no-deps", "--no-binary", ":all:", "--dest"])
+        .arg(&fresh))?;
+    let archives = fs::read_dir(&fresh).with_context(|| format!("cannot read {fresh:?}"))?;
+    for archive in archives {
+        run(Command::new(python)
+            .args(["-m", "tarfile", "--extract"])
+            .args([&archive?.path(), &fresh]))?;
+    }
+    fs::rename(&fresh, &sources).with_context(|| format!("cannot keep {fresh:?}"))
+}
+
+fn pip(python: &Path, command: &str, requirements: &Path) -> Command {
+    let mut pip = Command::new(python);
+    pip.args(["-m", "pip", command, "--quiet", "--requirement"])
+        .arg(requirements);
+    pip
 }

@@ -1,6 +1,7 @@
 //! What requests and replies are made of.
 
-use crate::jute::records;
+use crate::error::DecodeError;
+use crate::jute::{Input, Record, records};
 
 records! {
     /// The metadata of a znode.
@@ -30,14 +31,6 @@ records! {
         pub pzxid: i64,
     }
 
-    /// Who an entry of an ACL is for.
-    pub struct Id {
-        /// The scheme of authentication: `world`, `auth`, `digest`, `ip`, `x509`, `sasl`.
-        pub scheme: String,
-        /// The identity in this scheme.
-        pub id: String,
-    }
-
     /// One entry of an access control list.
     pub struct Acl {
         /// The bits of [`permission`].
@@ -52,6 +45,32 @@ records! {
         pub auth_scheme: String,
         /// The name in this scheme.
         pub user: String,
+    }
+}
+
+/// Who an entry of an ACL is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Id {
+    /// The scheme of authentication: `world`, `auth`, `digest`, `ip`, `x509`, `sasl`.
+    pub scheme: String,
+    /// The identity in this scheme. Empty in the scheme `auth`, for which some clients send none.
+    pub id: String,
+}
+
+/// A missing identity is read as an empty one.
+impl Record for Id {
+    const SMALLEST: usize = 8;
+
+    fn encode(&self, to: &mut Vec<u8>) {
+        self.scheme.encode(to);
+        self.id.encode(to);
+    }
+
+    fn decode(from: &mut Input<'_>) -> Result<Id, DecodeError> {
+        let scheme = Record::decode(from)?;
+        let id: Option<String> = Record::decode(from)?;
+        let id = id.unwrap_or_default();
+        Ok(Id { scheme, id })
     }
 }
 

@@ -16,7 +16,7 @@ use zookeeper_recipes_testkit::Server;
 const CONTENDERS: usize = 100;
 /// As many contenders are enough if each release wakes all of them, or all of them poll.
 const FEW: usize = 25;
-const TURNS: usize = 2;
+const TURNS: usize = 10;
 const BRIEFLY: Duration = Duration::from_millis(1);
 const POLL: WaitStrategy = WaitStrategy::Poll(Duration::from_millis(10));
 

@@ -49,6 +49,19 @@ fn strings_and_buffers() {
 }
 
 #[test]
+fn identity_that_is_missing_is_an_empty_one() {
+    let acl =
+        b"\x00\x00\x00\x02/a\x00\x00\x00\x01\x00\x00\x00\x1f\x00\x00\x00\x04auth\xff\xff\xff\xff\
+        \xff\xff\xff\xff";
+    let request = Request::decode(&request(OpCode::SetAcl, acl)).expect("kazoo sends it");
+    let RequestBody::SetAcl(request) = request.body else {
+        panic!("{request:?}");
+    };
+    assert_eq!(request.acl[0].id.scheme, "auth");
+    assert_eq!(request.acl[0].id.id, "");
+}
+
+#[test]
 fn counts() {
     let set_watches = |lists: &[u8]| {
         let bytes = [&[0; 8], lists].concat();

@@ -66,7 +66,7 @@ fn source(path: &str) -> PathBuf {
 }
 
 /// The directory that cargo builds into.
-fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("..")
 }
 

@@ -1,0 +1,98 @@
+"""Runs kazoo's own tests against servers that run already.
+
+    kazoo_suite.py <directory of kazoo's sources> <connect string> [<arguments of pytest>...]
+
+kazoo's harness starts Apache's servers, with Java, and makes certificates for them. Here it gets the
+servers that the caller has started.
+
+Tests that cannot apply to these servers are left out, each with its reason. A reason that no test
+has is an error.
+"""
+
+import os
+import sys
+import types
+
+import pytest
+
+SOURCES, CONNECT_STRING, *ARGUMENTS = sys.argv[1:]
+
+RECONFIGURED = "the members of the ensemble are fixed"
+NO_DATA = "no data is the same as empty data"
+STOPPED = "stops a server by the harness, which has not started it"
+
+LEFT_OUT = {
+    "test_client.py::TestClient::test_request_queuing_session_expired": STOPPED,
+    "test_client.py::TestClient::test_request_queuing_session_recovered": STOPPED,
+    "test_client.py::TestClient::test_update_host_list": STOPPED,
+    "test_client.py::TestClient::test_create_null_data": NO_DATA,
+    "test_client.py::TestClient::test_set_null_data": NO_DATA,
+    "test_client.py::TestSSLClient::test_create": "there is no TLS",
+    "test_client.py::TestReconfig::test_add_remove_observer": RECONFIGURED,
+    "test_client.py::TestReconfig::test_bad_input": RECONFIGURED,
+    "test_client.py::TestReconfig::test_no_super_auth": RECONFIGURED,
+    "test_connection.py::TestReadOnlyMode::test_read_only": STOPPED,
+    "test_build.py::": "looks at the machine that kazoo is released from",
+    "test_eventlet_handler.py::": "needs a package that kazoo does not need",
+    "test_gevent_handler.py::": "needs a package that kazoo does not need",
+    "test_sasl.py::": "there is no SASL",
+}
+
+
+class Member:
+    """A server, as the harness sees it."""
+
+    # The harness starts the servers unless they run.
+    running = True
+
+    def __init__(self, address):
+        self.address = address
+
+
+class Cluster(list):
+    """The servers, as the harness sees them. They run already."""
+
+    def start(self):
+        pass
+
+    def terminate(self):
+        pass
+
+    def get_logs(self):
+        return []
+
+
+def set_up_harness():
+    # The real module needs packages to make certificates with.
+    common = types.ModuleType("kazoo.testing.common")
+    common.ZookeeperCluster = Cluster
+    sys.modules["kazoo.testing.common"] = common
+    from kazoo.testing import harness
+
+    cluster = Cluster(Member(address) for address in CONNECT_STRING.split(","))
+    harness.get_global_cluster = lambda: cluster
+
+
+def pytest_collection_modifyitems(config, items):
+    found = {part: False for part in LEFT_OUT}
+    kept, left_out = [], []
+    for item in items:
+        parts = [part for part in LEFT_OUT if part in item.nodeid]
+        for part in parts:
+            found[part] = True
+        (left_out if parts else kept).append(item)
+    missing = [part for part, is_found in found.items() if not is_found]
+    if missing:
+        raise pytest.UsageError(f"no such tests: {', '.join(missing)}")
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
+
+
+if __name__ == "__main__":
+    os.chdir(SOURCES)
+    sys.path.insert(0, SOURCES)
+    # The tests read it to leave out what an older server does not know.
+    os.environ["ZOOKEEPER_VERSION"] = "3.8.0"
+    set_up_harness()
+    arguments = ["-q", "--color=no", "-p", "no:cacheprovider", *ARGUMENTS, "kazoo/tests"]
+    sys.exit(pytest.main(arguments, plugins=[sys.modules[__name__]]))

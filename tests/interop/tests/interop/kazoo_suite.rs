@@ -1,0 +1,42 @@
+//! kazoo's own tests, against the embedded ensemble in place of Apache's.
+
+use std::path::{Path, PathBuf};
+
+use zookeeper_recipes_interop::{Program, can_run};
+use zookeeper_recipes_simulation::EmbeddedEnsemble;
+
+/// The directory of kazoo's sources, and the program that runs its tests.
+fn suite() -> Result<(PathBuf, Program), Vec<String>> {
+    let target = crate::peers::target();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/kazoo_suite.py");
+    let program = Program::with_kazoo(&script, &target).map_err(|error| vec![error.to_string()])?;
+    let sources = target.join("kazoo/sources");
+    let mut inside = std::fs::read_dir(&sources).into_iter().flatten().flatten();
+    let unpacked = inside.find(|entry| entry.path().is_dir());
+    let unpacked = unpacked.ok_or_else(|| {
+        let sources = sources.display();
+        vec![format!(
+            "no sources of kazoo in {sources}: `cargo xtask install`"
+        )]
+    })?;
+    Ok((unpacked.path(), program))
+}
+
+#[test]
+fn kazoos_own_tests_pass_on_the_embedded_ensemble() {
+    let suite = suite();
+    let missing = suite.as_ref().err().map_or(&[][..], Vec::as_slice);
+    if !can_run("kazoo's own tests", missing) {
+        return;
+    }
+    let (sources, program) = suite.expect("nothing is missing");
+    let ensemble = EmbeddedEnsemble::start().expect("it starts");
+    let output = program
+        .command()
+        .arg(&sources)
+        .arg(ensemble.connect_string())
+        .output()
+        .expect("it can be run");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+}
