@@ -91,6 +91,32 @@
 //! # }
 //! ```
 //!
+//! # Over TCP
+//!
+//! With the feature `embedded` the ensemble is also served over TCP, in ZooKeeper's own protocol, to
+//! clients in any language. `EmbeddedServer::start()` starts a server on a free port in
+//! milliseconds, and dropping it ends it. An `EmbeddedEnsemble` has three members, each with a port.
+//! Both run in real time, with every fault below.
+//!
+//! ```
+//! # #[cfg(feature = "embedded")]
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use zookeeper_recipes_lock::{ExclusiveLock, Session};
+//! use zookeeper_recipes_simulation::EmbeddedServer;
+//!
+//! let server = EmbeddedServer::start()?;
+//! let session = Session::connect(&server.connect_string()).await?;
+//! let hold = ExclusiveLock::new(&session, "/locks/report")?.acquire().await?;
+//! hold.release().await?;
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "embedded"))]
+//! # fn main() {}
+//! ```
+//!
+//! It is for development and tests, and not a store: it keeps nothing on disk.
+//!
 //! # What can be done to a simulation
 //!
 //! | | |
@@ -105,7 +131,7 @@
 //!
 //! * Servers: a leader, and followers that lag behind it. Elections, quorums, synchronisation.
 //! * The tree: znodes with their metadata, sequence numbers with their end, containers, access
-//!   control lists, transactions, one-shot watches.
+//!   control lists, transactions, one-shot watches; over TCP also persistent and recursive watches.
 //! * Sessions: the leader expires them, a reconnect moves them to another server.
 //! * Clients: they send pings, give up a connection, reconnect, and give up a session at the times
 //!   of the crate `zookeeper-client`.

@@ -29,6 +29,9 @@ const FIRST_FRAME: Duration = Duration::from_secs(10);
 /// With so many bytes to be written no more requests are taken.
 const ENOUGH_TO_WRITE: usize = 1 << 20;
 
+/// With so many requests to be answered no more are taken.
+const ENOUGH_TO_ANSWER: usize = 1_000;
+
 /// So much room is kept for what is written.
 const KEPT_CAPACITY: usize = 64 << 10;
 
@@ -88,9 +91,11 @@ impl Connection {
             if silent_until < idle.deadline() {
                 idle.as_mut().reset(silent_until);
             }
+            let interest = self.interest();
+            let awaited = interest.unwrap_or(Interest::READABLE);
             tokio::select! {
                 biased;
-                ready = self.stream.ready(self.interest()) => {
+                ready = self.stream.ready(awaited), if interest.is_some() => {
                     let read = ready.map_err(End::from).and_then(|ready| match ready.is_readable() {
                         true => self.take_in(),
                         false => Ok(()),
@@ -118,11 +123,13 @@ impl Connection {
             .map_or(FIRST_FRAME, |timeout| timeout + tick)
     }
 
-    fn interest(&self) -> Interest {
+    /// What the socket is waited for; `None` if only an answer lets the connection go on.
+    fn interest(&self) -> Option<Interest> {
         match (self.is_busy(), self.is_written()) {
-            (true, _) => Interest::WRITABLE,
-            (false, true) => Interest::READABLE,
-            (false, false) => Interest::READABLE | Interest::WRITABLE,
+            (true, true) => None,
+            (true, false) => Some(Interest::WRITABLE),
+            (false, true) => Some(Interest::READABLE),
+            (false, false) => Some(Interest::READABLE | Interest::WRITABLE),
         }
     }
 
@@ -130,9 +137,10 @@ impl Connection {
         self.written == self.writing.len()
     }
 
-    /// Whether so much is to be written that no more requests are taken.
+    /// Whether so much is to be written or answered that no more requests are taken.
     fn is_busy(&self) -> bool {
-        self.writing.len() - self.written + self.outlet.waiting() > ENOUGH_TO_WRITE
+        let (bytes, requests) = self.outlet.waiting();
+        self.writing.len() - self.written + bytes > ENOUGH_TO_WRITE || requests > ENOUGH_TO_ANSWER
     }
 
     /// Answers what has come, and writes what can be written.

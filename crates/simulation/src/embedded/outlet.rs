@@ -96,9 +96,10 @@ impl Outlet {
         self.state().stage
     }
 
-    /// How many bytes are to be written that have not been taken.
-    pub(super) fn waiting(&self) -> usize {
-        self.state().bytes.len()
+    /// How many bytes are to be written that have not been taken, and how many requests answered.
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        let state = self.state();
+        (state.bytes.len(), state.awaited.len())
     }
 
     /// Whether the client sends the field `readOnly`, and so wants it back.

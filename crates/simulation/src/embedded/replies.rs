@@ -111,8 +111,8 @@ fn body(awaited: Awaited, answer: Answer) -> ReplyBody {
             children,
             stat: stat(of),
         },
-        Answer::Data(data, of) => ReplyBody::Data {
-            data: Some(data),
+        Answer::DataIfAny(data, of) => ReplyBody::Data {
+            data,
             stat: stat(of),
         },
         Answer::Exists(Some(of)) | Answer::Stat(of) => ReplyBody::Stat(stat(of)),
@@ -137,7 +137,7 @@ fn body(awaited: Awaited, answer: Answer) -> ReplyBody {
             Some(path) => ReplyBody::Sync { path },
             None => ReplyBody::Empty,
         },
-        Answer::Exists(None) | Answer::Each(_) => ReplyBody::Empty,
+        Answer::Exists(None) | Answer::Data(..) | Answer::Each(_) => ReplyBody::Empty,
     }
 }
 
@@ -169,8 +169,8 @@ fn outcome((outcome, asked): (Outcome, &OpCode)) -> MultiResult {
 
 fn each_answer(answer: Result<Answer, Refusal>) -> MultiResult {
     match answer {
-        Ok(Answer::Data(data, of)) => MultiResult::GetData {
-            data: Some(data),
+        Ok(Answer::DataIfAny(data, of)) => MultiResult::GetData {
+            data,
             stat: stat(of),
         },
         Ok(Answer::Children(children)) => MultiResult::GetChildren { children },

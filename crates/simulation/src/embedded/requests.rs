@@ -4,7 +4,8 @@ use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::Operation;
 use zookeeper_recipes_protocol::{
     AddWatchMode, CreateMode, CreateRequest, CreateTtlRequest, MultiOperation, OpCode, ReadRequest,
-    RequestBody, SetWatches2Request, SetWatchesRequest, WatcherType, WatchesRequest,
+    RequestBody, SetDataRequest, SetWatches2Request, SetWatchesRequest, WatcherType,
+    WatchesRequest,
 };
 
 use super::converting::{acl_in, mode};
@@ -32,7 +33,6 @@ pub(super) fn request(body: RequestBody) -> Request {
             let reads: Option<Vec<EachRead>> = operations.into_iter().map(each_read).collect();
             Request::Read(reads.map_or(Read::Malformed, Read::Each))
         }
-        RequestBody::GetData(ReadRequest { path, watch }) => Request::Get { path, watch },
         RequestBody::Other { .. } => Request::Unknown,
         body => match single_write(body) {
             Ok(write) => Request::Write(write),
@@ -78,11 +78,7 @@ fn single_write(body: RequestBody) -> Result<Write, Box<RequestBody>> {
             path: request.path,
             version: Some(request.version),
         }),
-        RequestBody::SetData(request) => Write::Operation(Operation::SetData {
-            path: request.path,
-            data: request.data.unwrap_or_default(),
-            version: Some(request.version),
-        }),
+        RequestBody::SetData(request) => set_data(request),
         RequestBody::Check(request) => Write::Operation(Operation::Check {
             path: request.path,
             version: Some(request.version),
@@ -104,9 +100,9 @@ fn create(request: CreateRequest) -> Write {
         mode: wanted,
     } = request;
     match mode(wanted) {
-        Some(mode) => Write::Operation(Operation::Create {
+        Some(mode) => with_data(data, |data| Operation::Create {
             path,
-            data: data.unwrap_or_default(),
+            data,
             mode,
             acl: acl_in(acl),
         }),
@@ -114,6 +110,21 @@ fn create(request: CreateRequest) -> Write {
             path,
             refusal: refusal_of(wanted),
         },
+    }
+}
+
+fn set_data(request: SetDataRequest) -> Write {
+    with_data(request.data, |data| Operation::SetData {
+        path: request.path,
+        data,
+        version: Some(request.version),
+    })
+}
+
+fn with_data(data: Option<Vec<u8>>, operation: impl FnOnce(Vec<u8>) -> Operation) -> Write {
+    match data {
+        Some(data) => Write::Operation(operation(data)),
+        None => Write::WithoutData(operation(Vec::new())),
     }
 }
 
@@ -161,11 +172,7 @@ fn one_of_several(operation: MultiOperation) -> Option<Write> {
             path: request.path,
             version: Some(request.version),
         }),
-        MultiOperation::SetData(request) => Write::Operation(Operation::SetData {
-            path: request.path,
-            data: request.data.unwrap_or_default(),
-            version: Some(request.version),
-        }),
+        MultiOperation::SetData(request) => set_data(request),
         MultiOperation::Check(request) => Write::Operation(Operation::Check {
             path: request.path,
             version: Some(request.version),
@@ -185,6 +192,7 @@ fn each_read(operation: MultiOperation) -> Option<EachRead> {
 fn read(body: RequestBody) -> Read {
     match body {
         RequestBody::Exists(ReadRequest { path, watch }) => Read::Stat { path, watch },
+        RequestBody::GetData(ReadRequest { path, watch }) => Read::Data { path, watch },
         RequestBody::GetChildren(ReadRequest { path, watch })
         | RequestBody::GetChildren2(ReadRequest { path, watch }) => Read::Children { path, watch },
         RequestBody::GetAcl(request) => Read::Acl { path: request.path },

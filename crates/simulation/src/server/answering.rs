@@ -38,6 +38,11 @@ impl Servers {
                 watch_if(member, *watch, path, WatchKind::Data, id);
                 Ok(Answer::Exists(member.tree.get(path).map(Znode::stat)))
             }
+            Read::Data { path, watch } => {
+                let answer = data(&member.tree, path, &reader)?;
+                watch_if(member, *watch, path, WatchKind::Data, id);
+                Ok(answer)
+            }
             Read::Children { path, watch } => {
                 let (names, stat) = children(&member.tree, path, &reader)?;
                 watch_if(member, *watch, path, WatchKind::Children, id);
@@ -102,6 +107,13 @@ fn children(tree: &Tree, path: &str, reader: &Writer<'_>) -> Result<(Vec<String>
     Ok((node.children.iter().cloned().collect(), node.stat()))
 }
 
+fn data(tree: &Tree, path: &str, reader: &Writer<'_>) -> Result<Answer, Refusal> {
+    let node = found(tree, path)?;
+    readable(node, reader)?;
+    let data = node.has_data.then(|| node.data.clone());
+    Ok(Answer::DataIfAny(data, node.stat()))
+}
+
 /// The list as its reader may see it: the digests are for those who may change the list.
 fn acl(tree: &Tree, path: &str, reader: &Writer<'_>) -> Result<Answer, Failure> {
     let node = found(tree, path)?;
@@ -131,11 +143,7 @@ fn count_below(tree: &Tree, path: &str) -> i32 {
 
 fn each(tree: &Tree, read: &EachRead, reader: &Writer<'_>) -> Result<Answer, Refusal> {
     match read {
-        EachRead::Data { path } => {
-            let node = found(tree, path)?;
-            readable(node, reader)?;
-            Ok(Answer::Data(node.data.clone(), node.stat()))
-        }
+        EachRead::Data { path } => data(tree, path, reader),
         EachRead::Children { path } => {
             children(tree, path, reader).map(|(names, _)| Answer::Children(names))
         }

@@ -57,6 +57,7 @@ impl<'a> Proposal<'a> {
     pub(crate) fn add(&mut self, write: &Write, writer: &Writer<'_>) -> Result<Edit, Failure> {
         match write {
             Write::Operation(operation) => Ok(self.operate(operation, writer)?),
+            Write::WithoutData(operation) => Ok(self.operate(operation, writer)?.without_data()),
             Write::SetAcl { path, acl, version } => Ok(self.set_acl(path, acl, *version, writer)?),
             Write::Refused { refusal, .. } => Err(refusal.clone().into()),
             Write::Malformed => Err(Failure::Malformed),
@@ -92,6 +93,7 @@ impl<'a> Proposal<'a> {
                 Ok(Edit::SetData {
                     path: path.clone(),
                     data: data.clone(),
+                    has_data: true,
                     version,
                 })
             }
@@ -170,6 +172,7 @@ impl<'a> Proposal<'a> {
         Ok(Edit::Create {
             path,
             data: data.to_vec(),
+            has_data: true,
             acl,
             owner,
             parent_creates,

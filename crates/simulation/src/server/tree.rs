@@ -27,6 +27,8 @@ impl Owner {
 #[derive(Clone, Debug)]
 pub(crate) struct Znode {
     pub(crate) data: Vec<u8>,
+    /// False if the data is absent, which only clients over TCP tell from empty data.
+    pub(crate) has_data: bool,
     pub(crate) acl: Vec<Acl>,
     pub(crate) owner: Owner,
     pub(crate) version: i32,
@@ -46,6 +48,7 @@ impl Znode {
     fn new(acl: Vec<Acl>, zxid: i64, time: i64) -> Znode {
         Znode {
             data: Vec::new(),
+            has_data: true,
             acl,
             owner: Owner::Nobody,
             version: 0,
@@ -93,6 +96,7 @@ pub(crate) enum Edit {
     Create {
         path: String,
         data: Vec<u8>,
+        has_data: bool,
         acl: Vec<Acl>,
         owner: Owner,
         parent_creates: i32,
@@ -103,6 +107,7 @@ pub(crate) enum Edit {
     SetData {
         path: String,
         data: Vec<u8>,
+        has_data: bool,
         version: i32,
     },
     SetAcl {
@@ -116,6 +121,14 @@ pub(crate) enum Edit {
 }
 
 impl Edit {
+    /// The same, with the data absent.
+    pub(crate) fn without_data(mut self) -> Edit {
+        if let Edit::Create { has_data, .. } | Edit::SetData { has_data, .. } = &mut self {
+            *has_data = false;
+        }
+        self
+    }
+
     /// The znode that it changes.
     pub(crate) fn path(&self) -> Option<&str> {
         match self {
@@ -208,6 +221,7 @@ impl Tree {
             Edit::Create {
                 path,
                 data,
+                has_data,
                 acl,
                 owner,
                 parent_creates,
@@ -215,6 +229,7 @@ impl Tree {
                 let parent_acl = self.add_to_parent(path, *parent_creates, zxid);
                 let node = Znode {
                     data: data.clone(),
+                    has_data: *has_data,
                     owner: *owner,
                     ..Znode::new(acl.clone(), zxid, time)
                 };
@@ -238,12 +253,14 @@ impl Tree {
             Edit::SetData {
                 path,
                 data,
+                has_data,
                 version,
             } => {
                 let Some(node) = self.nodes.get_mut(path) else {
                     return Applied::default();
                 };
                 node.data.clone_from(data);
+                node.has_data = *has_data;
                 node.version = *version;
                 node.mzxid = zxid;
                 node.mtime = time;

@@ -15,6 +15,8 @@ pub(crate) enum Answer {
     Each(Vec<Option<(Vec<u8>, Stat)>>),
     /// The metadata that a single write leaves.
     Stat(Stat),
+    /// The data, if there is any, with the metadata.
+    DataIfAny(Option<Vec<u8>>, Stat),
     ChildrenAndStat(Vec<String>, Stat),
     Acl(Vec<Acl>, Stat),
     Count(i32),
@@ -36,6 +38,10 @@ impl Answer {
             Answer::Exists(Some(stat)) => format!("exists at {:#x}", stat.mzxid),
             Answer::Exists(None) => "no such znode".to_owned(),
             Answer::Stat(stat) => format!("done at {:#x}", stat.mzxid),
+            Answer::DataIfAny(data, stat) => {
+                let length = data.as_ref().map_or(0, Vec::len);
+                format!("{length} bytes at {:#x}", stat.mzxid)
+            }
             Answer::ChildrenAndStat(names, _) => format!("{} children {names:?}", names.len()),
             Answer::Acl(entries, _) => format!("{} entries", entries.len()),
             Answer::Count(count) => format!("{count} znodes"),

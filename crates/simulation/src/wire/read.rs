@@ -12,6 +12,8 @@ use crate::record::request_kind::RequestKind;
 pub(crate) enum Read {
     /// The metadata of a znode.
     Stat { path: String, watch: bool },
+    /// The data of a znode, if it has any, with its metadata.
+    Data { path: String, watch: bool },
     /// The names of a znode's children, with the znode's metadata.
     Children { path: String, watch: bool },
     /// The access control list of a znode, with the znode's metadata.
@@ -77,6 +79,7 @@ impl Read {
     pub(crate) fn kind(&self) -> RequestKind {
         match self {
             Read::Stat { .. } => RequestKind::Exists,
+            Read::Data { .. } => RequestKind::Get,
             Read::Children { .. } => RequestKind::List,
             Read::Each(_) => RequestKind::GetEach,
             Read::RemoveWatches { .. } => RequestKind::RemoveWatch,
@@ -94,6 +97,7 @@ impl Read {
     pub(crate) fn paths(&self) -> Vec<&str> {
         match self {
             Read::Stat { path, .. }
+            | Read::Data { path, .. }
             | Read::Children { path, .. }
             | Read::Acl { path }
             | Read::CountBelow { path }
@@ -111,6 +115,7 @@ impl Read {
         let with = |watch: bool| if watch { " and watch" } else { "" };
         match self {
             Read::Stat { path, watch } => format!("exists {path}{}", with(*watch)),
+            Read::Data { path, watch } => format!("get {path}{}", with(*watch)),
             Read::Children { path, watch } => format!("list {path}{}", with(*watch)),
             Read::Acl { path } => format!("get the ACL of {path}"),
             Read::CountBelow { path } => format!("count the znodes below {path}"),

@@ -3,6 +3,8 @@
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::{Acl, Operation};
 
+use crate::record::request_kind::RequestKind;
+
 /// One write of a request.
 #[derive(Clone, Debug)]
 #[cfg_attr(
@@ -11,6 +13,8 @@ use zookeeper_recipes_core::ensemble::{Acl, Operation};
 )]
 pub(crate) enum Write {
     Operation(Operation),
+    /// A create or a set whose data is absent, which is not the same as empty.
+    WithoutData(Operation),
     SetAcl {
         path: String,
         acl: Vec<Acl>,
@@ -27,16 +31,19 @@ pub(crate) enum Write {
 }
 
 impl Write {
+    pub(crate) fn kind(&self) -> RequestKind {
+        match self {
+            Write::Operation(Operation::Create { .. })
+            | Write::WithoutData(Operation::Create { .. }) => RequestKind::Create,
+            Write::Operation(Operation::Delete { .. }) => RequestKind::Delete,
+            _ => RequestKind::Write,
+        }
+    }
+
     pub(crate) fn path(&self) -> &str {
         match self {
-            Write::Operation(
-                Operation::Check { path, .. }
-                | Operation::Create { path, .. }
-                | Operation::SetData { path, .. }
-                | Operation::Delete { path, .. },
-            )
-            | Write::SetAcl { path, .. }
-            | Write::Refused { path, .. } => path,
+            Write::Operation(operation) | Write::WithoutData(operation) => path_of(operation),
+            Write::SetAcl { path, .. } | Write::Refused { path, .. } => path,
             Write::Malformed => "",
         }
     }
@@ -54,21 +61,34 @@ impl Write {
 
     pub(crate) fn text(&self) -> String {
         match self {
-            Write::Operation(Operation::Check { path, version }) => match version {
-                None => format!("check {path}"),
-                Some(version) => format!("check {path} at {version}"),
-            },
-            Write::Operation(Operation::Create { path, mode, .. }) => {
-                format!("create {path} {mode:?}")
-            }
-            Write::Operation(Operation::SetData { path, .. }) => format!("set {path}"),
-            Write::Operation(Operation::Delete { path, .. }) => format!("delete {path}"),
+            Write::Operation(operation) | Write::WithoutData(operation) => text_of(operation),
             Write::SetAcl { path, .. } => format!("set the ACL of {path}"),
             Write::Malformed => "a write that cannot be read".to_owned(),
             Write::Refused { path, refusal } => {
                 format!("write {path}, which is refused: {refusal}")
             }
         }
+    }
+}
+
+fn path_of(operation: &Operation) -> &str {
+    match operation {
+        Operation::Check { path, .. }
+        | Operation::Create { path, .. }
+        | Operation::SetData { path, .. }
+        | Operation::Delete { path, .. } => path,
+    }
+}
+
+fn text_of(operation: &Operation) -> String {
+    match operation {
+        Operation::Check { path, version } => match version {
+            None => format!("check {path}"),
+            Some(version) => format!("check {path} at {version}"),
+        },
+        Operation::Create { path, mode, .. } => format!("create {path} {mode:?}"),
+        Operation::SetData { path, .. } => format!("set {path}"),
+        Operation::Delete { path, .. } => format!("delete {path}"),
     }
 }
 

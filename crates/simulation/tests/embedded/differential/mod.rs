@@ -10,7 +10,6 @@
 //! | children, own ephemeral znodes | in the order of a hash | sorted |
 //! | identities of a client | in the order of a hash | in the order in which they were shown |
 //! | deletions when a session ends | in the order of a hash | in a random order |
-//! | data of length -1 | kept apart from empty data | kept as empty data |
 //! | a check outside a transaction | not answered at all | answered with the metadata |
 //! | a createTTL of a mode without a time to live | creates something else | bad arguments |
 //! | characters beyond U+FFFF | sent as two halves, which is no UTF-8 | sent as UTF-8 |

@@ -118,7 +118,7 @@ fn stats(body: &mut ReplyBody) -> Vec<&mut Stat> {
     }
 }
 
-/// Sorts what has no order, and takes data of length -1 for empty data.
+/// Sorts what has no order.
 fn without_order(body: &mut ReplyBody) {
     match body {
         ReplyBody::Children { children: names }
@@ -130,15 +130,10 @@ fn without_order(body: &mut ReplyBody) {
             identities.sort_by_key(|it| (it.auth_scheme.clone(), it.user.clone()));
         }
         ReplyBody::Acl { acl, .. } => acl.sort_by_key(|entry| entry.id.id.clone()),
-        ReplyBody::Data { data, .. } => *data = Some(data.take().unwrap_or_default()),
         ReplyBody::Multi(results) => {
             for result in results {
-                match result {
-                    MultiResult::GetChildren { children } => children.sort(),
-                    MultiResult::GetData { data, .. } => {
-                        *data = Some(data.take().unwrap_or_default());
-                    }
-                    _ => {}
+                if let MultiResult::GetChildren { children } = result {
+                    children.sort();
                 }
             }
         }
