@@ -8,24 +8,23 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
-use zookeeper_recipes_testkit::{Server, ServerOptions};
+use zookeeper_recipes_testkit::{CONNECT_VARIABLE, Server, ServerOptions};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn demo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_demo"));
     command.args(arguments).kill_on_drop(true);
+    command.env_remove(CONNECT_VARIABLE);
     command
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn demo_shows_four_ways_and_leaves_nothing_behind() -> Result<(), Box<dyn Error>> {
-    let server = Server::start(ServerOptions::new()).await?;
-    let before = server.monitor().await?;
-    let connect = server.connect_string();
-    let mut command = demo(&["--contenders", "3", "--hold", "5ms", "--connect", &connect]);
+/// What a small demo prints with these further arguments.
+async fn shown(arguments: &[&str]) -> Result<String, Box<dyn Error>> {
+    let small = ["--contenders", "3", "--hold", "5ms"];
+    let mut command = demo(&[&small, arguments].concat());
     let output = timeout(PATIENCE, command.output()).await??;
-    let printed = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{output:?}");
     for part in [
         "| single node |",
@@ -39,7 +38,27 @@ async fn demo_shows_four_ways_and_leaves_nothing_behind() -> Result<(), Box<dyn 
     ] {
         assert!(printed.contains(part), "{part:?} is not in\n{printed}");
     }
+    Ok(printed)
+}
+
+/// The counts of the default way to wait, which are the same in each run.
+fn counts(printed: &str) -> Option<String> {
+    let mut lines = printed.lines();
+    let row = lines.find(|line| line.starts_with("| predecessor |"))?;
+    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+    Some(cells.get(3..)?.join(" "))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn demo_shows_four_ways_and_leaves_nothing_behind() -> Result<(), Box<dyn Error>> {
+    let server = Server::start(ServerOptions::new()).await?;
+    let before = server.monitor().await?;
+    let on_apaches = shown(&["--connect", &server.connect_string()]).await?;
     assert_eq!(server.monitor().await?.znodes, before.znodes);
+    let embedded = shown(&[]).await?;
+    assert!(embedded.contains("Started an embedded server"));
+    assert!(counts(&embedded).is_some());
+    assert_eq!(counts(&embedded), counts(&on_apaches));
     Ok(())
 }
 

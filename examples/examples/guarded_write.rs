@@ -1,8 +1,7 @@
 //! A holder that was paused for too long writes: unguarded, guarded, and with a fencing token.
 //!
 //! The old holder is a process of its own, and really stopped (SIGSTOP) until its session has
-//! expired and another process holds. Then it goes on, and writes without a look at its hold. With
-//! `--simulated` it is a task that is stopped with all that its session does.
+//! expired and another process holds. Then it goes on, and writes without a look at its hold.
 //!
 //! `cargo run --example guarded_write`
 
@@ -80,7 +79,7 @@ async fn new_holder() -> Result<(), Box<dyn Error>> {
     let server = session.server(&NodePath::new("/guarded")?).await?;
     let mut store = Store::default();
 
-    let mut old = playground.start("old holder", old_holder)?;
+    let mut old = playground.start("old holder")?;
     let old_token = token(&old.hear().await?)?;
     println!("the old holder has token {old_token}, and is stopped");
     old.stop()?;

@@ -1,22 +1,20 @@
 //! A ZooKeeper for the examples to play with.
 //!
-//! Run one with `cargo run --example exclusive_lock`. With `-- --simulated` behind that, it runs on
-//! an ensemble in its own memory, and needs no server.
+//! Run one with `cargo run --example exclusive_lock`: it runs on a server in its own process, in
+//! memory. With `-- --server` behind that, it starts Apache's server.
 
 use std::time::Duration;
 
 use anyhow::bail;
 use zookeeper_recipes_core::ensemble::{CreateMode, Permission, ServerSession};
 use zookeeper_recipes_core::{Acl, AuthId, NodePath, Refusal, Session};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
-use zookeeper_recipes_testkit::{ServerOptions, TestEnsemble};
+use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
+use zookeeper_recipes_testkit::{CONNECT_VARIABLE, ServerOptions, TestEnsemble};
 
-mod place;
 mod process;
 #[cfg(doctest)]
 mod readmes;
 
-use self::place::Place;
 pub use self::process::{Part, Process};
 
 /// The tick of a server that is started here.
@@ -27,8 +25,9 @@ const USUAL_TICK: Duration = Duration::from_secs(2);
 
 /// A directory of its own on a ZooKeeper server.
 ///
-/// `ZOOKEEPER_CONNECT` names the server. If it names none, a server is started, and ends with the
-/// playground. If the program was called with `--simulated`, an ensemble in memory takes its place.
+/// `ZOOKEEPER_CONNECT` names the server. If it names none, an embedded server serves in this
+/// process, in memory, and ends with the playground. If the program was called with `--server`, it
+/// is Apache's server.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -44,16 +43,52 @@ const USUAL_TICK: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Playground {
     ground: Ground,
+    directory: NodePath,
     session_timeout: Duration,
 }
 
 #[derive(Debug)]
 enum Ground {
-    Server {
-        ensemble: Box<TestEnsemble>,
-        directory: NodePath,
-    },
-    Simulation(Simulation),
+    Embedded(EmbeddedServer),
+    /// Apache's server, or the ensemble that the environment names.
+    Server(Box<TestEnsemble>),
+}
+
+impl Ground {
+    async fn of_the_arguments() -> anyhow::Result<Ground> {
+        let arguments: Vec<String> = std::env::args().skip(1).collect();
+        let is_named = std::env::var_os(CONNECT_VARIABLE).is_some_and(|named| !named.is_empty());
+        match &arguments[..] {
+            [] if !is_named => {
+                let defaults = EmbeddedOptions::default();
+                let simulation = SimulationOptions {
+                    tick: TICK,
+                    ..defaults.simulation
+                };
+                let options = EmbeddedOptions {
+                    simulation,
+                    ..defaults
+                };
+                Ok(Ground::Embedded(EmbeddedServer::start_with(options)?))
+            }
+            [] => server().await,
+            [server_is_asked_for] if server_is_asked_for == "--server" => server().await,
+            _ => bail!("{arguments:?}: only --server is known"),
+        }
+    }
+
+    fn connect_string(&self) -> String {
+        match self {
+            Ground::Embedded(server) => server.connect_string(),
+            Ground::Server(ensemble) => ensemble.connect_string().to_owned(),
+        }
+    }
+}
+
+async fn server() -> anyhow::Result<Ground> {
+    let options = ServerOptions::new().tick_time(TICK);
+    let ensemble = TestEnsemble::from_environment_or_start(options).await?;
+    Ok(Ground::Server(Box::new(ensemble)))
 }
 
 impl Playground {
@@ -73,16 +108,26 @@ impl Playground {
     ///
     /// Those of [`open`](Self::open).
     pub async fn open_with(session_timeout: Duration) -> anyhow::Result<Playground> {
-        let arguments: Vec<String> = std::env::args().skip(1).collect();
-        let ground = match &arguments[..] {
-            [] => on_server().await?,
-            [simulated] if simulated == "--simulated" => simulated_ground(session_timeout),
-            _ => bail!("{arguments:?}: only --simulated is known"),
-        };
-        Ok(Playground {
-            ground,
+        let playground = Playground {
+            ground: Ground::of_the_arguments().await?,
+            directory: NodePath::new(&TestEnsemble::directory("recipes-example"))?,
             session_timeout,
-        })
+        };
+        let session = Session::connect(&playground.ground.connect_string()).await?;
+        let server = session.server(&playground.directory).await?;
+        let anyone = [Acl::new(Permission::ALL, AuthId::anyone())];
+        let directory = playground.directory.as_str();
+        server
+            .create(directory, b"", CreateMode::Persistent, &anyone)
+            .await?;
+        drop(server);
+        session.close().await;
+        Ok(playground)
+    }
+
+    /// The connect string, with the directory as its chroot.
+    fn place(&self) -> String {
+        format!("{}{}", self.ground.connect_string(), self.directory)
     }
 
     /// Opens a session: [`Session::connect`] with the connect string of the ensemble.
@@ -91,41 +136,24 @@ impl Playground {
     ///
     /// Those of [`Session::connect`].
     pub async fn connect(&self) -> Result<Session, zookeeper_recipes_core::Error> {
-        self.as_seen_by("example")
-            .connect(self.session_timeout)
-            .await
+        process::connect(&self.place(), self.session_timeout).await
     }
 
     /// The server's tick: a session can outlast its timeout by so much.
     pub fn tick(&self) -> Duration {
         match &self.ground {
-            Ground::Server { ensemble, .. } if ensemble.server().is_none() => USUAL_TICK,
-            Ground::Server { .. } | Ground::Simulation(_) => TICK,
+            Ground::Server(ensemble) if ensemble.server().is_none() => USUAL_TICK,
+            Ground::Server(_) | Ground::Embedded(_) => TICK,
         }
     }
 
-    /// Starts a process of this name that plays a part: this program once more or, in a simulation,
-    /// a task that can be stopped and killed as a process can.
+    /// Starts a process of this name that plays a part: this program once more.
     ///
     /// # Errors
     ///
     /// When it cannot be started.
-    pub fn start<F>(&self, name: &str, part: fn(Part) -> F) -> anyhow::Result<Process>
-    where
-        F: Future<Output = anyhow::Result<()>> + Send + 'static,
-    {
-        let place = self.as_seen_by(name);
-        Process::start(name, place, self.session_timeout, part)
-    }
-
-    fn as_seen_by(&self, process: &str) -> Place {
-        match &self.ground {
-            Ground::Server {
-                ensemble,
-                directory,
-            } => Place::Server(format!("{}{directory}", ensemble.connect_string())),
-            Ground::Simulation(simulation) => Place::Simulation(simulation.process(process)),
-        }
+    pub fn start(&self, name: &str) -> anyhow::Result<Process> {
+        Process::start(name, &self.place(), self.session_timeout)
     }
 
     /// Removes the directory and all that is in it.
@@ -134,46 +162,13 @@ impl Playground {
     ///
     /// When the server does not answer, or refuses.
     pub async fn close(self) -> anyhow::Result<()> {
-        // A simulation ends with its last handle.
-        if let Ground::Server {
-            ensemble,
-            directory,
-        } = &self.ground
-        {
-            let session = Session::connect(ensemble.connect_string()).await?;
-            let server = session.server(directory).await?;
-            remove(&*server, directory.as_str()).await?;
-            drop(server);
-            session.close().await;
-        }
+        let session = Session::connect(&self.ground.connect_string()).await?;
+        let server = session.server(&self.directory).await?;
+        remove(&*server, self.directory.as_str()).await?;
+        drop(server);
+        session.close().await;
         Ok(())
     }
-}
-
-async fn on_server() -> anyhow::Result<Ground> {
-    let options = ServerOptions::new().tick_time(TICK);
-    let ensemble = TestEnsemble::from_environment_or_start(options).await?;
-    let directory = NodePath::new(&TestEnsemble::directory("recipes-example"))?;
-    let session = Session::connect(ensemble.connect_string()).await?;
-    let server = session.server(&directory).await?;
-    let anyone = [Acl::new(Permission::ALL, AuthId::anyone())];
-    server
-        .create(directory.as_str(), b"", CreateMode::Persistent, &anyone)
-        .await?;
-    drop(server);
-    session.close().await;
-    Ok(Ground::Server {
-        ensemble: Box::new(ensemble),
-        directory,
-    })
-}
-
-fn simulated_ground(session_timeout: Duration) -> Ground {
-    Ground::Simulation(Simulation::new(SimulationOptions {
-        session_timeout,
-        tick: TICK,
-        ..SimulationOptions::default()
-    }))
 }
 
 async fn remove(server: &dyn ServerSession, path: &str) -> anyhow::Result<()> {

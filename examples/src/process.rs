@@ -1,22 +1,17 @@
-//! Processes that an example stops and kills: real ones or simulated ones.
+//! Processes that an example stops and kills.
 
 use std::fmt;
-use std::pin::Pin;
 use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{
-    AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines, duplex, stdin, stdout,
+    AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader, Lines, Stdin, Stdout, stdin, stdout,
 };
-use tokio::process::{Child, Command};
-use tokio::task::JoinHandle;
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
-use zookeeper_recipes_core::Session;
-use zookeeper_recipes_simulation::SimulatedProcess;
-
-use crate::place::Place;
+use zookeeper_recipes_core::{ConnectOptions, Error, Session};
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -24,29 +19,22 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The argument that makes this program play a part.
 const PART: &str = "--part";
 
-type Lined = Lines<BufReader<Pin<Box<dyn AsyncRead + Send + Sync>>>>;
-type Writer = Pin<Box<dyn AsyncWrite + Send + Sync>>;
-
 /// What a process has that plays a part.
+#[derive(Debug)]
 pub struct Part {
     name: String,
-    place: Place,
+    connect_string: String,
     session_timeout: Duration,
-    heard: Lined,
-    said: Writer,
+    heard: Lines<BufReader<Stdin>>,
+    said: Stdout,
 }
 
 /// A process that plays a part, as the process that started it sees it.
-pub struct Process {
-    life: Life,
-    heard: Lined,
-    said: Option<Writer>,
-}
-
 #[derive(Debug)]
-enum Life {
-    Real(Child),
-    Simulated(SimulatedProcess, JoinHandle<anyhow::Result<()>>),
+pub struct Process {
+    child: Child,
+    heard: Lines<BufReader<ChildStdout>>,
+    said: Option<ChildStdin>,
 }
 
 impl Part {
@@ -59,10 +47,10 @@ impl Part {
         let milliseconds = milliseconds.parse().ok().filter(|_| part == PART)?;
         Some(Part {
             name: name.clone(),
-            place: Place::Server(connect_string.clone()),
+            connect_string: connect_string.clone(),
             session_timeout: Duration::from_millis(milliseconds),
-            heard: lines(stdin()),
-            said: Box::pin(stdout()),
+            heard: BufReader::new(stdin()).lines(),
+            said: stdout(),
         })
     }
 
@@ -77,7 +65,7 @@ impl Part {
     ///
     /// As there.
     pub async fn connect(&self) -> Result<Session, zookeeper_recipes_core::Error> {
-        self.place.connect(self.session_timeout).await
+        connect(&self.connect_string, self.session_timeout).await
     }
 
     /// Sends a line to the process that started it.
@@ -100,51 +88,25 @@ impl Part {
 }
 
 impl Process {
-    pub(crate) fn start<F>(
+    pub(crate) fn start(
         name: &str,
-        place: Place,
+        connect_string: &str,
         session_timeout: Duration,
-        part: fn(Part) -> F,
-    ) -> anyhow::Result<Process>
-    where
-        F: Future<Output = anyhow::Result<()>> + Send + 'static,
-    {
-        match place {
-            Place::Server(connect_string) => {
-                let milliseconds = session_timeout.as_millis().to_string();
-                let mut child = Command::new(std::env::current_exe()?)
-                    .args([PART, &connect_string, &milliseconds, name])
-                    .stdin(Stdio::piped())
-                    .stdout(Stdio::piped())
-                    .kill_on_drop(true)
-                    .spawn()?;
-                let heard = child.stdout.take().context("it has no output")?;
-                let said = child.stdin.take().context("it has no input")?;
-                Ok(Process {
-                    life: Life::Real(child),
-                    heard: lines(heard),
-                    said: Some(Box::pin(said)),
-                })
-            }
-            Place::Simulation(process) => {
-                // One pipe each way, so that each can be closed by itself.
-                let ((told, hears), (says, heard)) = (duplex(1024), duplex(1024));
-                let played = part(Part {
-                    name: name.to_owned(),
-                    place: Place::Simulation(process.clone()),
-                    session_timeout,
-                    heard: lines(hears),
-                    said: Box::pin(says),
-                });
-                let alive = process.clone();
-                let task = tokio::spawn(async move { alive.while_awake(played).await });
-                Ok(Process {
-                    life: Life::Simulated(process, task),
-                    heard: lines(heard),
-                    said: Some(Box::pin(told)),
-                })
-            }
-        }
+    ) -> anyhow::Result<Process> {
+        let milliseconds = session_timeout.as_millis().to_string();
+        let mut child = Command::new(std::env::current_exe()?)
+            .args([PART, connect_string, &milliseconds, name])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let heard = child.stdout.take().context("it has no output")?;
+        let said = child.stdin.take().context("it has no input")?;
+        Ok(Process {
+            child,
+            heard: BufReader::new(heard).lines(),
+            said: Some(said),
+        })
     }
 
     /// The next line that it sends.
@@ -173,13 +135,7 @@ impl Process {
     ///
     /// When it has ended.
     pub fn stop(&self) -> anyhow::Result<()> {
-        match &self.life {
-            Life::Real(child) => signal(child, Signal::STOP),
-            Life::Simulated(process, _) => {
-                process.sleep(Duration::from_secs(3600));
-                Ok(())
-            }
-        }
+        self.signal(Signal::STOP)
     }
 
     /// Has it go on after [`stop`](Self::stop): SIGCONT.
@@ -188,13 +144,13 @@ impl Process {
     ///
     /// When it has ended.
     pub fn go_on(&self) -> anyhow::Result<()> {
-        match &self.life {
-            Life::Real(child) => signal(child, Signal::CONT),
-            Life::Simulated(process, _) => {
-                process.wake();
-                Ok(())
-            }
-        }
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        let id = i32::try_from(self.child.id().context("it has ended already")?)?;
+        let process = Pid::from_raw(id).context("no process has this id")?;
+        Ok(kill_process(process, signal)?)
     }
 
     /// Kills it: SIGKILL.
@@ -203,14 +159,7 @@ impl Process {
     ///
     /// When it has ended.
     pub async fn kill(mut self) -> anyhow::Result<()> {
-        match &mut self.life {
-            Life::Real(child) => child.kill().await?,
-            Life::Simulated(process, task) => {
-                process.kill();
-                task.abort();
-            }
-        }
-        Ok(())
+        Ok(self.child.kill().await?)
     }
 
     /// Tells it to end, and waits until it has.
@@ -220,47 +169,22 @@ impl Process {
     /// Why it has failed, if it has.
     pub async fn end(mut self) -> anyhow::Result<()> {
         drop(self.said.take());
-        match self.life {
-            Life::Real(mut child) => match timeout(PATIENCE, child.wait()).await?? {
-                status if status.success() => Ok(()),
-                status => bail!("it ended with {status}"),
-            },
-            Life::Simulated(_, task) => timeout(PATIENCE, task).await??,
+        match timeout(PATIENCE, self.child.wait()).await?? {
+            status if status.success() => Ok(()),
+            status => bail!("it ended with {status}"),
         }
     }
 }
 
-fn lines(reader: impl AsyncRead + Send + Sync + 'static) -> Lined {
-    let reader: Pin<Box<dyn AsyncRead + Send + Sync>> = Box::pin(reader);
-    BufReader::new(reader).lines()
+pub(crate) async fn connect(
+    connect_string: &str,
+    session_timeout: Duration,
+) -> Result<Session, Error> {
+    let options = ConnectOptions::new().session_timeout(session_timeout);
+    Session::connect_with(connect_string, options).await
 }
 
-async fn say(writer: &mut Writer, line: impl fmt::Display) -> anyhow::Result<()> {
+async fn say(mut writer: impl AsyncWrite + Unpin, line: impl fmt::Display) -> anyhow::Result<()> {
     writer.write_all(format!("{line}\n").as_bytes()).await?;
     Ok(writer.flush().await?)
-}
-
-fn signal(child: &Child, signal: Signal) -> anyhow::Result<()> {
-    let id = i32::try_from(child.id().context("it has ended already")?)?;
-    let process = Pid::from_raw(id).context("no process has this id")?;
-    Ok(kill_process(process, signal)?)
-}
-
-impl fmt::Debug for Part {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Part")
-            .field("name", &self.name)
-            .field("place", &self.place)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Process {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Process")
-            .field("life", &self.life)
-            .finish_non_exhaustive()
-    }
 }

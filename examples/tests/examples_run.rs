@@ -1,4 +1,4 @@
-//! Every example is run, on a server and without one: it says what it should, ends by itself and
+//! Every example is run, on Apache's server and on an embedded one: it says what it should, ends by itself and
 //! leaves nothing behind.
 
 use std::collections::BTreeSet;
@@ -70,7 +70,7 @@ fn program(name: &str) -> Result<PathBuf, Box<dyn Error>> {
 enum Ground<'a> {
     Named(&'a str),
     Started,
-    Simulated,
+    Embedded,
 }
 
 /// Runs an example to its end, and returns what it printed.
@@ -78,11 +78,8 @@ async fn run(name: &str, ground: Ground<'_>) -> Result<String, Box<dyn Error>> {
     let mut command = Command::new(program(name)?);
     match ground {
         Ground::Named(zookeeper) => command.env(CONNECT_VARIABLE, zookeeper),
-        Ground::Started => command.env_remove(CONNECT_VARIABLE),
-        // There is no server where it would look for one.
-        Ground::Simulated => command
-            .env(CONNECT_VARIABLE, "localhost:1")
-            .arg("--simulated"),
+        Ground::Started => command.env_remove(CONNECT_VARIABLE).arg("--server"),
+        Ground::Embedded => command.env_remove(CONNECT_VARIABLE),
     };
     command.stdin(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(PATIENCE, command.output())
@@ -121,16 +118,16 @@ async fn examples_show_what_they_are_for_and_leave_nothing_behind() -> Result<()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn examples_show_the_same_without_a_server() -> Result<(), Box<dyn Error>> {
+async fn examples_show_the_same_on_an_embedded_server() -> Result<(), Box<dyn Error>> {
     for (name, expected) in EXAMPLES {
-        let printed = run(name, Ground::Simulated).await?;
+        let printed = run(name, Ground::Embedded).await?;
         assert!(printed.contains(expected), "{name}: {printed}");
     }
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn example_starts_a_server_where_none_is_named() -> Result<(), Box<dyn Error>> {
+async fn example_starts_apaches_server_if_it_is_asked_to() -> Result<(), Box<dyn Error>> {
     let printed = run("exclusive_lock", Ground::Started).await?;
     assert!(printed.contains("under token"), "{printed}");
     Ok(())

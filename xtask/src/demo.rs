@@ -1,7 +1,5 @@
 //! `cargo xtask demo`: one lock, many contenders, four ways to wait, and what each of them costs.
 
-use std::env;
-use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -11,26 +9,21 @@ use crate::bench::{self, Arguments};
 use crate::cargo::{cargo, line};
 use crate::install;
 
-/// Names an ensemble to use instead of a server started for the demo.
-const CONNECT_VARIABLE: &str = "ZOOKEEPER_CONNECT";
-
 /// Installs a server if the demo starts one, and becomes the demo.
 ///
 /// The demo takes the place of this process, so that an interrupt reaches the demo itself, which
 /// then cleans up. Returns only if that fails.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    if needs_a_server(&arguments.words, env::var_os(CONNECT_VARIABLE).as_deref()) {
+    if needs_a_server(&arguments.words) {
         install::run()?;
     }
     let mut command = command(arguments);
     Err(command.exec()).with_context(|| format!("cannot run {}", line(&command)))
 }
 
-fn needs_a_server(words: &[String], connect: Option<&OsStr>) -> bool {
-    let is_named = connect.is_some_and(|connect| !connect.is_empty());
-    let names_one = |word: &String| word.split('=').next() == Some("--connect");
+fn needs_a_server(words: &[String]) -> bool {
     let is_help = |word: &String| word == "--help" || word == "-h";
-    !is_named && !words.iter().any(|word| names_one(word) || is_help(word))
+    words.iter().any(|word| word == "--server") && !words.iter().any(is_help)
 }
 
 /// Not optimised: the holds and the server decide how long it takes, and it is built sooner.
@@ -69,15 +62,11 @@ mod tests {
     }
 
     #[test]
-    fn server_is_installed_unless_an_ensemble_is_named() {
-        let needs = |words: &[&str], connect: Option<&str>| {
-            needs_a_server(&arguments(words).words, connect.map(OsStr::new))
-        };
-        assert!(needs(&[], None));
-        assert!(needs(&["--contenders", "3"], Some("")));
-        assert!(!needs(&[], Some("zk1:2181")));
-        assert!(!needs(&["--hold", "1s", "--connect", "zk1:2181"], None));
-        assert!(!needs(&["--connect=zk1:2181"], None));
-        assert!(!needs(&["--help"], None));
+    fn server_is_installed_if_it_is_asked_for() {
+        let needs = |words: &[&str]| needs_a_server(&arguments(words).words);
+        assert!(needs(&["--contenders", "3", "--server"]));
+        assert!(!needs(&[]));
+        assert!(!needs(&["--hold", "1s", "--connect", "zk1:2181"]));
+        assert!(!needs(&["--server", "--help"]));
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use zookeeper_recipes_core::{
     ConnectOptions, NodePath, Refusal, ServerError, Session, ensemble::ServerSession,
 };
+use zookeeper_recipes_simulation::EmbeddedServer;
 use zookeeper_recipes_testkit::{ServerOptions, TestEnsemble};
 
 use crate::output::say;
@@ -15,24 +16,44 @@ pub(crate) const CLEANING: Duration = Duration::from_secs(10);
 /// The interval between two looks at the znodes of an interrupted demo.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Takes the ensemble of this connect string, or starts a server. It answers when this returns.
-pub(crate) async fn open(connect: Option<&str>) -> anyhow::Result<TestEnsemble> {
-    let ensemble = match connect {
-        Some(connect_string) => {
+/// On what the demo runs.
+pub(crate) enum Choice {
+    /// On a server in this process, in memory.
+    Embedded,
+    /// On Apache's server, started for the demo.
+    Apache,
+    /// On the ensemble of this connect string.
+    Named(String),
+}
+
+/// Starts a server, or takes the ensemble that is named. It answers when this returns.
+///
+/// An embedded server ends when it is dropped.
+pub(crate) async fn open(choice: Choice) -> anyhow::Result<(TestEnsemble, Option<EmbeddedServer>)> {
+    let (ensemble, embedded) = match choice {
+        Choice::Named(connect_string) => {
             say(&format!("Using ZooKeeper at {connect_string}."));
-            TestEnsemble::external(connect_string)?
+            (TestEnsemble::external(&connect_string)?, None)
         }
-        None => {
+        Choice::Apache => {
             let ensemble = TestEnsemble::start(ServerOptions::new()).await?;
             let connect_string = ensemble.connect_string();
-            say(&format!("Started a ZooKeeper server at {connect_string}."));
-            ensemble
+            say(&format!("Started Apache ZooKeeper at {connect_string}."));
+            (ensemble, None)
+        }
+        Choice::Embedded => {
+            let server = EmbeddedServer::start()?;
+            let connect_string = server.connect_string();
+            say(&format!(
+                "Started an embedded server at {connect_string}, in memory. --server starts Apache's."
+            ));
+            (TestEnsemble::external(&connect_string)?, Some(server))
         }
     };
     // If no server answers, the demo ends before it has created anything.
     let session = Session::connect(ensemble.connect_string()).await?;
     session.close().await;
-    Ok(ensemble)
+    Ok((ensemble, embedded))
 }
 
 /// Removes the demo's znodes, once the contenders have gone.

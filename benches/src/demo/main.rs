@@ -16,10 +16,12 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Parser;
 use zookeeper_recipes_benches::passing::Entrant;
+use zookeeper_recipes_simulation::EmbeddedServer;
 use zookeeper_recipes_testkit::{CONNECT_VARIABLE, TestEnsemble};
 
 use crate::board::Board;
 use crate::contest::{Contest, WAYS};
+use crate::ensemble::Choice;
 use crate::interrupts::Interrupts;
 use crate::output::say;
 
@@ -35,10 +37,14 @@ struct Arguments {
     #[arg(long, default_value = "50ms", value_parser = duration)]
     hold: Duration,
 
-    /// An ensemble to use (host:port,host:port/chroot) instead of a server started for the demo.
-    /// Without it, the variable ZOOKEEPER_CONNECT may name the ensemble.
+    /// An ensemble to use (host:port,host:port/chroot) instead of a server in this process. Without
+    /// it, the variable ZOOKEEPER_CONNECT may name the ensemble.
     #[arg(long)]
     connect: Option<String>,
+
+    /// Starts Apache's server for the demo, instead of a server in this process.
+    #[arg(long, conflicts_with = "connect")]
+    server: bool,
 }
 
 fn main() -> ExitCode {
@@ -53,19 +59,24 @@ fn main() -> ExitCode {
 
 /// Runs the demo, and cleans up after it, also after an interrupt.
 fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let connect = arguments.connect.clone().or_else(|| {
-        let named = std::env::var(CONNECT_VARIABLE).ok();
-        named.filter(|value| !value.is_empty())
-    });
+    let named = || std::env::var(CONNECT_VARIABLE).ok();
+    let connect = arguments.connect.clone().or_else(named);
+    let choice = match connect.filter(|value| !value.is_empty()) {
+        _ if arguments.server => Choice::Apache,
+        Some(connect_string) => Choice::Named(connect_string),
+        None => Choice::Embedded,
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start a runtime")?;
     runtime.block_on(async {
         let mut interrupts = Interrupts::new()?;
-        let ensemble = interrupts.end(ensemble::open(connect.as_deref())).await?;
+        let (ensemble, embedded) = interrupts.end(ensemble::open(choice)).await?;
         let directory = TestEnsemble::directory("recipes-demo");
-        let shown = interrupts.end(show(arguments, &ensemble, &directory)).await;
+        let shown = interrupts
+            .end(show(arguments, &ensemble, embedded.as_ref(), &directory))
+            .await;
         // A second interrupt ends the cleaning too.
         let cleaned = interrupts.end(ensemble::clean(&ensemble, &directory)).await;
         let cleaned = cleaned.with_context(|| format!("cannot remove {directory}"));
@@ -86,6 +97,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
 async fn show(
     arguments: &Arguments,
     ensemble: &TestEnsemble,
+    embedded: Option<&EmbeddedServer>,
     directory: &str,
 ) -> anyhow::Result<()> {
     let contest = Contest {
@@ -113,7 +125,8 @@ async fn show(
     drop(board);
     say("");
     say(&summary::table(&outcomes));
-    say(&summary::legend(&contest, ensemble, &outcomes));
+    let is_alone = embedded.is_some() || ensemble.server().is_some();
+    say(&summary::legend(&contest, is_alone, &outcomes));
     for line in summary::verdict(&outcomes) {
         say(&line);
     }

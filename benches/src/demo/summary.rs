@@ -2,7 +2,6 @@
 
 use zookeeper_recipes_benches::report::{Cell, Column, Table};
 use zookeeper_recipes_benches::way::POLL_INTERVAL;
-use zookeeper_recipes_testkit::TestEnsemble;
 
 use crate::contest::{Contest, Outcome, WAYS};
 
@@ -36,11 +35,13 @@ pub(crate) fn table(outcomes: &[Outcome]) -> String {
 }
 
 /// What the figures are.
-pub(crate) fn legend(contest: &Contest, ensemble: &TestEnsemble, outcomes: &[Outcome]) -> String {
+///
+/// `is_alone`: the demo has the server to itself.
+pub(crate) fn legend(contest: &Contest, is_alone: bool, outcomes: &[Outcome]) -> String {
     let by_server = outcomes
         .iter()
         .all(|outcome| outcome.all.by_server.is_some());
-    let source = match (by_server, ensemble.server().is_some()) {
+    let source = match (by_server, is_alone) {
         (true, true) => "the server's own counts (mntr)",
         (true, false) => "the servers' own counts (mntr), other clients' requests included",
         (false, _) => "the clients' counts, since the server does not answer mntr",

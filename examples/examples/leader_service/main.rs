@@ -3,8 +3,7 @@
 //! `cargo run --example leader_service`
 //!
 //! `service.rs` is the service, to be copied. This file starts three instances of it, each a
-//! process of its own, and kills the leader twice. With `--simulated` the three are tasks of one
-//! process, and a task is killed with all that its session does.
+//! process of its own, and kills the leader twice.
 
 mod service;
 
@@ -37,7 +36,7 @@ struct Instance {
 
 impl Instance {
     async fn start(playground: &Playground, id: &str) -> Result<Instance, Box<dyn Error>> {
-        let mut process = playground.start(id, instance)?;
+        let mut process = playground.start(id)?;
         Ok(Instance {
             id: id.to_owned(),
             address: process.hear().await?,

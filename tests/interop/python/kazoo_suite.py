@@ -18,15 +18,12 @@ import pytest
 SOURCES, CONNECT_STRING, *ARGUMENTS = sys.argv[1:]
 
 RECONFIGURED = "the members of the ensemble are fixed"
-NO_DATA = "no data is the same as empty data"
 STOPPED = "stops a server by the harness, which has not started it"
 
 LEFT_OUT = {
     "test_client.py::TestClient::test_request_queuing_session_expired": STOPPED,
     "test_client.py::TestClient::test_request_queuing_session_recovered": STOPPED,
     "test_client.py::TestClient::test_update_host_list": STOPPED,
-    "test_client.py::TestClient::test_create_null_data": NO_DATA,
-    "test_client.py::TestClient::test_set_null_data": NO_DATA,
     "test_client.py::TestSSLClient::test_create": "there is no TLS",
     "test_client.py::TestReconfig::test_add_remove_observer": RECONFIGURED,
     "test_client.py::TestReconfig::test_bad_input": RECONFIGURED,
