@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -36,9 +37,18 @@ struct Arguments {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
-    let ensemble = start(&arguments)?;
+async fn main() -> ExitCode {
+    match run(&Arguments::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let ensemble = start(arguments)?;
     println!("ZooKeeper serves at {}", ensemble.connect_string());
     println!("It is in memory only: all data is gone when it ends. Ctrl-C ends it.");
     tokio::signal::ctrl_c()
