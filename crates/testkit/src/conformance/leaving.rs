@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use tokio::task::{JoinError, JoinHandle};
-use zookeeper_recipes_core::{Error, Hold, SessionEnd};
+use zookeeper_recipes_core::{Error, Hold, Recipe, Session, SessionEnd};
 
 use super::promise::{Kept, PATIENCE, text};
 use super::suite::Conformance;
@@ -66,8 +66,7 @@ impl Conformance<'_> {
         let (ours, theirs) = (self.session().await?, self.session().await?);
         let observer = (self.make)(&ours, path);
         let holds = self.fill(&ours, path).await?;
-        // The last one waits for it too, if one of them waits for the other at all.
-        let leaver = self.block.as_ref().unwrap_or(&self.make)(&theirs, path);
+        let leaver = self.leaver(&theirs, path).await?;
         let leaver = tokio::spawn(async move {
             match leaves {
                 Leaves::AtItsDeadline => leaver.acquire_timeout(DEADLINE).await,
@@ -103,6 +102,19 @@ impl Conformance<'_> {
         // Its session goes on, or the next one does.
         let again = (self.make)(&theirs, path).acquire_timeout(PATIENCE).await;
         again.map_err(text)?.release().await.map_err(text)
+    }
+
+    /// A recipe that waits for the holds at this path, and that the last waiter waits for too, if one
+    /// of its kind waits for another.
+    async fn leaver(&self, session: &Session, path: &str) -> Kept<Box<dyn Recipe>> {
+        if let Some(block) = &self.block {
+            let block = block(session, path);
+            match block.try_acquire().await.map_err(text)? {
+                None => return Ok(block),
+                Some(hold) => hold.release().await.map_err(text)?,
+            }
+        }
+        Ok((self.make)(session, path))
     }
 
     /// The last waiter holds after these holds, and not beside them.
