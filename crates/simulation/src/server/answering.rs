@@ -26,17 +26,11 @@ impl Servers {
         let exists_asks_for_permission = self.options.exists_asks_for_permission();
         let member = &mut self.members[at];
         match read {
-            Read::Stat { path, .. } if path.contains('\0') => {
-                Err(Refusal::BadArguments("no valid path".to_owned()).into())
-            }
             Read::Stat { path, watch } => {
-                let allowed = match member.tree.get(path) {
-                    Some(node) if exists_asks_for_permission => readable(node, &reader),
-                    _ => Ok(()),
-                };
-                allowed?;
+                let asks = exists_asks_for_permission;
+                let stat = stat_if_any(&member.tree, path, asks.then_some(&reader))?;
                 watch_if(member, *watch, path, WatchKind::Data, id);
-                Ok(Answer::Exists(member.tree.get(path).map(Znode::stat)))
+                Ok(Answer::Exists(stat))
             }
             Read::Data { path, watch } => {
                 let answer = data(&member.tree, path, &reader)?;
@@ -105,6 +99,22 @@ fn children(tree: &Tree, path: &str, reader: &Writer<'_>) -> Result<(Vec<String>
     let node = found(tree, path)?;
     readable(node, reader)?;
     Ok((node.children.iter().cloned().collect(), node.stat()))
+}
+
+/// The metadata of a znode, if there is one; with a reader only if the reader may read it.
+fn stat_if_any(
+    tree: &Tree,
+    path: &str,
+    reader: Option<&Writer<'_>>,
+) -> Result<Option<Stat>, Refusal> {
+    if path.contains('\0') {
+        return Err(Refusal::BadArguments("no valid path".to_owned()));
+    }
+    let node = tree.get(path);
+    if let (Some(node), Some(reader)) = (node, reader) {
+        readable(node, reader)?;
+    }
+    Ok(node.map(Znode::stat))
 }
 
 fn data(tree: &Tree, path: &str, reader: &Writer<'_>) -> Result<Answer, Refusal> {

@@ -245,9 +245,7 @@ impl Tree {
             Edit::Delete { path } => self.delete(path, zxid),
             Edit::SetAcl { path, acl } => self.set_acl(path, acl),
             Edit::SetCreates { path, creates } => {
-                if let Some(node) = self.nodes.get_mut(path) {
-                    node.creates = *creates;
-                }
+                self.set_creates(path, *creates);
                 Applied::default()
             }
             Edit::SetData {
@@ -271,6 +269,12 @@ impl Tree {
                     parent_acl: Vec::new(),
                 }
             }
+        }
+    }
+
+    fn set_creates(&mut self, path: &str, creates: i32) {
+        if let Some(node) = self.nodes.get_mut(path) {
+            node.creates = creates;
         }
     }
 
