@@ -1,7 +1,5 @@
 //! Several recipes as one.
 
-mod support;
-
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
@@ -9,7 +7,7 @@ use zookeeper_recipes_core::{AllOf, Error, Hold, LossReason, Queue, Recipe, Sess
 use zookeeper_recipes_simulation::{Fault, FaultKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{LONG, PATIENCE, queue_length, server, session, simulated_session};
 
-use support::First;
+use crate::support::First;
 
 const PATHS: [&str; 3] = ["/all/a", "/all/b", "/all/c"];
 

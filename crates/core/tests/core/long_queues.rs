@@ -1,7 +1,5 @@
 //! Queues that are longer than what a server reads in one request.
 
-mod support;
-
 use std::error::Error;
 use std::time::Duration;
 
@@ -10,7 +8,7 @@ use zookeeper_recipes_core::{
 };
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
-use support::First;
+use crate::support::First;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 use zookeeper_recipes_core::{ConnectOptions, CreateMode, Error, NodePath, Queue, Session};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
-mod support;
-
-use support::First;
+use crate::support::First;
 
 const SECOND: Duration = Duration::from_secs(1);
 

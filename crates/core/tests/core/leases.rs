@@ -1,7 +1,5 @@
 //! Leases: what is held is lost before the ensemble lets go of it.
 
-mod support;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,7 +10,7 @@ use zookeeper_recipes_simulation::{
 };
 use zookeeper_recipes_suite::simulated_session;
 
-use support::First;
+use crate::support::First;
 
 /// A process wakes, just before its session expires, on a follower that will tell the leader so
 /// too late.

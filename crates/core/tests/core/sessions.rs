@@ -1,7 +1,5 @@
 //! Sessions on real servers: their states, their end, and what outlives them.
 
-mod support;
-
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -12,7 +10,7 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_suite::{LONG, PATIENCE, eventually, in_time, server, session};
 use zookeeper_recipes_testkit::Server;
 
-use support::First;
+use crate::support::First;
 
 async fn no_connection_left(server: &Server) {
     // The connection that asks is one.

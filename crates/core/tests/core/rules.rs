@@ -1,7 +1,5 @@
 //! Rules that break their own word, and requests that no server takes: refused before anything is sent.
 
-mod support;
-
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -9,7 +7,7 @@ use zookeeper_recipes_core::{Error, InvalidInput, Queue, QueueView, Rule, Verdic
 use zookeeper_recipes_simulation::Simulation;
 use zookeeper_recipes_suite::simulated_session;
 
-use support::First;
+use crate::support::First;
 
 /// The first, by another label.
 #[derive(Debug)]

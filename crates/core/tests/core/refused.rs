@@ -12,8 +12,6 @@ use zookeeper_recipes_core::{CreateMode, Error, Queue};
 use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-mod support;
-
 /// Counts the warnings and errors that are logged.
 #[derive(Clone, Default)]
 struct Warnings(Arc<AtomicUsize>);
@@ -48,7 +46,7 @@ async fn refused_acquisition_asks_for_nothing_more_and_warns_of_nothing() {
     let created = administrator.create_with_acl("/closed", b"", CreateMode::Persistent, &closed);
     created.expect("an empty tree takes it");
     let session = simulated_session(&simulation, "one").await;
-    let queue = Queue::new(&session, "/closed", support::First).expect("a good path");
+    let queue = Queue::new(&session, "/closed", crate::support::First).expect("a good path");
 
     let warnings = Warnings::default();
     let _subscribed = tracing::subscriber::set_default(warnings.clone());

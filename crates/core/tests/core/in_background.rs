@@ -1,13 +1,11 @@
 //! Sessions that are opened in the background.
 
-mod support;
-
 use std::time::Duration;
 
 use zookeeper_recipes_core::{ConnectOptions, Error, Queue, Session, SessionState};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
-use support::First;
+use crate::support::First;
 
 #[tokio::test(start_paused = true)]
 async fn session_opened_in_the_background_is_there_once_a_server_answers() {

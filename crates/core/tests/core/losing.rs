@@ -1,7 +1,5 @@
 //! Holds that are lost: nobody is kept waiting for their owners.
 
-mod support;
-
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -15,7 +13,7 @@ use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
 
-use support::First;
+use crate::support::First;
 
 const TICK: Duration = Duration::from_secs(2);
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,7 +1,5 @@
 //! Sessions that stand still while their clients go on.
 
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +12,7 @@ use zookeeper_recipes_core::{
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
-use support::First;
+use crate::support::First;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -1,7 +1,5 @@
 //! Servers that close the connection at requests that they do not know.
 
-mod support;
-
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -12,7 +10,7 @@ use zookeeper_recipes_simulation::{
 };
 use zookeeper_recipes_suite::simulated_session;
 
-use support::First;
+use crate::support::First;
 
 const SECOND: Duration = Duration::from_secs(1);
 

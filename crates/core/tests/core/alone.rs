@@ -1,7 +1,5 @@
 //! Coming back to a queue in which one was alone: what the number of one's znode says.
 
-mod support;
-
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +12,7 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 
-use support::First;
+use crate::support::First;
 
 const PATH: &str = "/locks/alone";
 

@@ -1,14 +1,12 @@
 //! A guarded write to the holder's own znode.
 
-mod support;
-
 use std::time::Duration;
 
 use zookeeper_recipes_core::{Error, Operation, Queue};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use support::First;
+use crate::support::First;
 
 /// Waiters take a write to the holder's znode for its release.
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,5 @@
 //! The watches of one session: what many of them may cost the others.
 
-mod support;
-
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -14,7 +12,7 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session as open;
 
-use support::First;
+use crate::support::First;
 
 /// The session timeout, and the tick of the servers, that a simulation has by default.
 const TIMEOUT: Duration = Duration::from_secs(6);
