@@ -162,6 +162,8 @@ async fn watch_directory(
             watches.directory = Some(kept(queue, Kind::Data, path, watch, reserved));
             Ok(Some(data) == on.data)
         }
+        // If there is no directory, the waiter's own znode is deleted, too. The next look says so.
+        Err(error) if error.is(Refusal::NoNode) => Ok(false),
         Err(ServerError::OutcomeUnknown(_)) => Ok(false),
         Err(error) => Err(queue.failed(error)),
     }

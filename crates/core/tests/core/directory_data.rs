@@ -6,7 +6,7 @@ use std::time::Duration;
 use zookeeper_recipes_core::{
     ConnectOptions, Error, InvalidInput, Queue, QueueView, Rule, Session, Verdict,
 };
-use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
 const PATH: &str = "/seats";
 
@@ -97,6 +97,34 @@ async fn going_at_any_moment_of_a_waiters_look_is_no_turn_by_older_data() -> Res
         let patience = Duration::from_secs(10);
         let (waited, ()) = tokio::join!(waiter.acquire_timeout(patience), going);
         assert!(waited.is_err(), "seed {seed}: {waited:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn waiter_whose_directory_is_deleted_as_it_looks_learns_that_its_znode_is()
+-> Result<(), Error> {
+    for read in 1..=6 {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let administrator = simulation.administrator();
+        let _held = seats(&simulation, "holder").await?.acquire().await?;
+        let waiter = seats(&simulation, "waiter").await?;
+        let late = Fault::new(FaultKind::RequestLate(Duration::from_secs(1)));
+        let late = late.of_process("waiter").on(RequestKind::Get).under(PATH);
+        simulation.faults().inject(late.nth(read));
+        let deleted = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            for child in administrator.children(PATH) {
+                let deleted = administrator.delete(&format!("{PATH}/{child}"));
+                deleted.expect("it is there");
+            }
+            administrator.delete(PATH).expect("it is there");
+        };
+        let (waited, ()) = tokio::join!(waiter.acquire(), deleted);
+        assert!(
+            matches!(waited, Err(Error::ContenderDeleted { .. })),
+            "read {read}: {waited:?}"
+        );
     }
     Ok(())
 }
