@@ -57,9 +57,7 @@ impl ServerThread {
             }
         }
     }
-}
 
-impl ServerThread {
     /// Has the whole thread stand still, and returns when it does.
     pub(super) fn pause(&self) {
         self.standstill.begin();

@@ -124,7 +124,7 @@ fn data(tree: &Tree, path: &str, reader: &Writer<'_>) -> Result<Answer, Refusal>
     Ok(Answer::DataIfAny(data, node.stat()))
 }
 
-/// The list as its reader may see it: the digests are for those who may change the list.
+/// The access control list as a reader sees it. Only a reader that may change it sees the digests.
 fn acl(tree: &Tree, path: &str, reader: &Writer<'_>) -> Result<Answer, Failure> {
     let node = found(tree, path)?;
     let administers = permit(&node.acl, Permission::ADMIN, reader).is_ok();

@@ -2,7 +2,7 @@
 
 /// The password that a client has to show when it comes back to a session.
 ///
-/// It is the one that Apache's server makes of the session's id: `java.util.Random`, seeded with
+/// Apache's server makes the same password of the session's id: `java.util.Random`, seeded with
 /// the id and a constant. It keeps nobody out who knows that.
 pub(crate) fn password_of(session: i64) -> [u8; 16] {
     const MULTIPLIER: u64 = 0x5_DEEC_E66D;

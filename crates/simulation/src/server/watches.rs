@@ -35,8 +35,10 @@ impl Watches {
         }
     }
 
-    /// Whether a watch of a kind stands on this path, or with no kind one of either, whoever has
-    /// set it: the server looks no closer.
+    /// True if a watch of this kind stands on the path. Without a kind, a watch of either counts.
+    ///
+    /// Any client may have set the watch: Apache's server does not compare it with the client that
+    /// asks.
     pub(crate) fn contains(&self, path: &str, kind: Option<WatchKind>) -> bool {
         [WatchKind::Data, WatchKind::Children]
             .into_iter()

@@ -67,7 +67,7 @@ fn write_status(text: &mut String, member: &Member) {
     }
 }
 
-/// How many connections there are, the one that asks included.
+/// The number of connections. The connection that asks is one of them.
 pub(super) fn connections(member: &Member) -> usize {
     member.connections().len() + 1
 }
