@@ -2,7 +2,7 @@
 //!
 //! | command | what it does |
 //! |---|---|
-//! | `cargo xtask bench herd`, `queue`, `peers` | measures, and writes a report |
+//! | `cargo xtask bench herd`, `queue`, `peers`, `embedded` | measures, and writes a report |
 //! | `cargo xtask demo` | shows a contest for a lock, by each way to wait |
 //! | `cargo bench -p zookeeper-recipes-benches` | runs the benches with criterion, and `overhead` |
 //! | `cargo test -p zookeeper-recipes-benches --benches` | runs each of those once, and measures nothing |
@@ -15,6 +15,8 @@ mod contention;
 pub mod crowd;
 pub mod measure;
 pub mod member;
+#[cfg(unix)]
+pub mod open_files;
 mod overhead;
 pub mod passing;
 pub mod progress;

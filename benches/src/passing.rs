@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use futures_util::future::try_join_all;
-use zookeeper_recipes_core::{FencingToken, InvalidInput, Recipe, Refusal, Session};
+use zookeeper_recipes_core::{Contender, FencingToken, InvalidInput, Recipe, Refusal, Session};
 use zookeeper_recipes_testkit::meter::Counts;
 
 use crate::crowd::{Crowd, Happening};
@@ -152,7 +152,7 @@ impl Passing {
         Ok(())
     }
 
-    /// Lists the queue, and counts its znodes.
+    /// Lists the queue, and counts its contenders.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl Passing {
         let path = self.observer.path();
         let server = self.observing.session.server(path).await?;
         match server.list(path.as_str()).await {
-            Ok(names) => Ok(names.len()),
+            Ok(names) => Ok(names.iter().filter(|name| is_contender(name)).count()),
             Err(error) if error.is(Refusal::NoNode) => Ok(0),
             Err(error) => Err(error.into()),
         }
@@ -362,4 +362,9 @@ async fn within<T>(step: &str, work: impl Future<Output = anyhow::Result<T>>) ->
         Ok(done) => done.with_context(|| format!("{step} failed")),
         Err(_) => bail!("{step} was not done after {PATIENCE:?}"),
     }
+}
+
+/// True if a znode of this name is a contender, of any label.
+fn is_contender(name: &str) -> bool {
+    Contender::parse(name, |_| true).is_some()
 }

@@ -135,3 +135,26 @@ fn queue_costs_the_same_but_for_the_list() -> Outcome {
     }
     Ok(())
 }
+
+#[test]
+fn embedded_server_is_compared_at_each_operation() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    run(env!("CARGO_BIN_EXE_embedded"), directory.path())?;
+    let operations = rows(&directory.path().join("embedded-operations.csv"))?;
+    let names: Vec<&str> = operations.iter().map(|row| &*row["operation"]).collect();
+    for name in [
+        "create",
+        "get",
+        "list of 10000 children",
+        "watch that fires",
+        "connect",
+    ] {
+        assert!(names.contains(&name), "{name} in {names:?}");
+    }
+    let throughput = rows(&directory.path().join("embedded-throughput.csv"))?;
+    assert_eq!(throughput.len(), 2, "{throughput:?}");
+    for row in operations.iter().chain(&throughput) {
+        assert!(figure(row, "ratio")? > 0.0, "{row:?}");
+    }
+    Ok(())
+}

@@ -42,7 +42,7 @@ impl Rule for Direction {
     /// the way until it leaves, so one watch is enough.
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
         let mut before = view.before().iter();
-        let oncoming = before.rposition(|one| one.label() != self.written());
+        let oncoming = before.rposition(|one| one.label() != view.me().label());
         Ok(oncoming.map_or(Verdict::Hold, Verdict::wait_on))
     }
 }

@@ -24,6 +24,10 @@ const EXAMPLES: &[(&str, &str)] = &[
         "without a guard: written, over what is newer",
     ),
     ("leader_service", "was killed, and"),
+    (
+        "prometheus",
+        r#"zookeeper_recipes_acquired_total{recipe="lock",name="report"} 3"#,
+    ),
     ("semaphore", "of 3 permits in use"),
     ("rw_lock", "downgraded: the writer reads on"),
     ("timeout_and_try", "try_acquire: yes, with token"),

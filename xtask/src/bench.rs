@@ -15,6 +15,9 @@ pub(crate) enum Bench {
     /// The cost of entering and leaving a queue, as the queue grows.
     #[command(disable_help_flag = true)]
     Queue(Arguments),
+    /// The time of each operation at the embedded server, compared to Apache's server.
+    #[command(disable_help_flag = true)]
+    Embedded(Arguments),
     /// The same work by these recipes, by Apache Curator and by kazoo.
     #[command(disable_help_flag = true)]
     Peers(Arguments),
@@ -41,6 +44,7 @@ fn command(bench: &Bench) -> Command {
     let (program, arguments) = match bench {
         Bench::Herd(arguments) => ("herd", arguments),
         Bench::Queue(arguments) => ("queue", arguments),
+        Bench::Embedded(arguments) => ("embedded", arguments),
         Bench::Peers(arguments) => ("peers", arguments),
     };
     let mut command = cargo(&["run", "--quiet", "--release", "--locked"]);

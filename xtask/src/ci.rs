@@ -25,12 +25,10 @@ pub(crate) fn run() -> anyhow::Result<()> {
     for package in packages()?.iter().filter(|it| it.is_published_here()) {
         steps.run(&format!("{} alone", package.name), || check_alone(package))?;
     }
-    steps.run("build of the tests", || {
-        run_command(&mut cargo(&["test", "--workspace", "--locked", "--no-run"]))
-    })?;
+    let programs = steps.run("build of the tests", test::build)?;
     // The tests wait for their servers half of the time.
     let simulation = simulate::begin_for_ci()?;
-    steps.run("tests", || test::run(&test::Arguments::default()))?;
+    steps.run("tests", || test::run_all(programs))?;
     steps.run("simulation", || simulation.end())?;
     steps.print();
     Ok(())
@@ -56,18 +54,19 @@ struct Steps {
 }
 
 impl Steps {
-    fn run(
+    fn run<T>(
         &mut self,
         name: &str,
-        check: impl FnOnce() -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+        check: impl FnOnce() -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
         println!("== {name}");
         let began = Instant::now();
-        check().map_err(|error| error.context(format!("{name}: failed")))?;
+        let outcome = check();
+        let outcome = outcome.map_err(|error| error.context(format!("{name}: failed")))?;
         let took = began.elapsed();
         println!("== {name}: {}", seconds(took));
         self.times.push((name.to_owned(), took));
-        Ok(())
+        Ok(outcome)
     }
 
     fn print(&self) {

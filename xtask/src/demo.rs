@@ -1,12 +1,14 @@
 //! `cargo xtask demo`: one lock, many contenders, four ways to wait, and what each of them costs.
 
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+#[cfg(unix)]
 use anyhow::Context;
 
 use crate::bench::{self, Arguments};
-use crate::cargo::{cargo, line};
+use crate::cargo::cargo;
+#[cfg(unix)]
+use crate::cargo::line;
 use crate::install;
 
 /// Installs a server if the demo starts one, and becomes the demo.
@@ -17,8 +19,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if needs_a_server(&arguments.words) {
         install::run()?;
     }
-    let mut command = command(arguments);
+    become_command(command(arguments))
+}
+
+#[cfg(unix)]
+fn become_command(mut command: Command) -> anyhow::Result<()> {
+    use std::os::unix::process::CommandExt;
+
     Err(command.exec()).with_context(|| format!("cannot run {}", line(&command)))
+}
+
+/// Windows interrupts all processes of the console. This process then ends before the demo.
+#[cfg(not(unix))]
+fn become_command(mut command: Command) -> anyhow::Result<()> {
+    crate::cargo::run(&mut command)
 }
 
 fn needs_a_server(words: &[String]) -> bool {
@@ -38,6 +52,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::cargo::line;
 
     #[derive(Parser)]
     #[command(disable_help_flag = true)]

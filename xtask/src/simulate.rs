@@ -1,14 +1,12 @@
 //! `cargo xtask simulate`: the recipes under random schedules of faults, and proof that the
 //! schedules find known mistakes.
 
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use anyhow::{Context, bail};
-use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::cargo::{InBackground, cargo, line, root, run as run_command};
 
@@ -59,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 pub(crate) fn begin_for_ci() -> anyhow::Result<InBackground> {
     let arguments = ["run", "--quiet", "--release", "--locked", "--package"];
     // So few that the tests keep their time on two cores. More seeds are run by hand.
-    let seeds = ["--", "--seeds", "500"];
+    let seeds = ["--", "--seeds", "250"];
     InBackground::begin(cargo(&arguments).arg(PACKAGE).args(seeds))
 }
 
@@ -241,7 +239,7 @@ impl Copy<'_> {
 /// A command that takes longer is killed, with the processes that it has started.
 fn succeeds_within(command: &mut Command, time: Duration) -> anyhow::Result<bool> {
     let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
-    let child = quiet.process_group(0).spawn();
+    let child = group::alone(quiet).spawn();
     let mut child = child.with_context(|| format!("cannot run {}", line(command)))?;
     let started = Instant::now();
     loop {
@@ -249,11 +247,44 @@ fn succeeds_within(command: &mut Command, time: Duration) -> anyhow::Result<bool
             return Ok(status.success());
         }
         if started.elapsed() >= time {
-            kill_process_group(Pid::from_child(&child), Signal::KILL)?;
+            group::kill(&mut child)?;
             child.wait()?;
             return Ok(false);
         }
         thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A command with the processes that it starts.
+#[cfg(unix)]
+mod group {
+    use std::io;
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command};
+
+    use rustix::process::{Pid, Signal, kill_process_group};
+
+    pub(super) fn alone(command: &mut Command) -> &mut Command {
+        command.process_group(0)
+    }
+
+    pub(super) fn kill(child: &mut Child) -> io::Result<()> {
+        Ok(kill_process_group(Pid::from_child(child), Signal::KILL)?)
+    }
+}
+
+/// A command, without the processes that it starts.
+#[cfg(not(unix))]
+mod group {
+    use std::io;
+    use std::process::{Child, Command};
+
+    pub(super) fn alone(command: &mut Command) -> &mut Command {
+        command
+    }
+
+    pub(super) fn kill(child: &mut Child) -> io::Result<()> {
+        child.kill()
     }
 }
 

@@ -1,5 +1,7 @@
 //! `cargo xtask test`: all tests, on real servers.
 
+mod programs;
+
 use std::env;
 use std::fs;
 use std::io::ErrorKind;
@@ -11,6 +13,8 @@ use anyhow::Context;
 use crate::cargo::{cargo, run as run_command, target};
 use crate::install;
 
+pub(crate) use programs::Program;
+
 /// How many tests run at the same time. Most of them start servers, each a Java runtime.
 const THREADS: &str = "4";
 
@@ -19,14 +23,12 @@ const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 /// Names the file in which the suites that not every machine can run say whether they ran.
 const REPORT_VARIABLE: &str = "SUITES_REPORT";
 
-/// The package of the benches.
-const BENCHES: &str = "zookeeper-recipes-benches";
-
-/// The packages whose tests need the programs that [`install::run_peers`] installs.
+/// The packages whose tests need the programs that [`install::run_peers`] installs. They take
+/// longest.
 const NEED_MORE: [&str; 3] = [
     "zookeeper-recipes-interop",
     "zookeeper-recipes-faults",
-    BENCHES,
+    "zookeeper-recipes-benches",
 ];
 
 #[derive(Debug, Default, clap::Args)]
@@ -43,14 +45,43 @@ pub(crate) struct Arguments {
 /// Installs the missing programs and runs the tests. Not every machine can run all suites: says
 /// which suites ran.
 ///
-/// `cargo test` builds the examples too, and runs the doc tests. It runs a bench only if that is
-/// named: once, without measuring.
+/// Without arguments it runs all tests, several programs at a time, and each bench once without
+/// measuring. With arguments it is `cargo test`.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    if arguments.cargo.is_empty() && arguments.tests.is_empty() {
+        return run_all(build()?);
+    }
+    install(arguments)?;
+    reported(|report| run_command(command(arguments).env(REPORT_VARIABLE, report)))
+}
+
+/// Builds all tests.
+pub(crate) fn build() -> anyhow::Result<Vec<Program>> {
+    programs::build(&NEED_MORE)
+}
+
+/// Installs the missing programs and runs all tests.
+pub(crate) fn run_all(programs: Vec<Program>) -> anyhow::Result<()> {
+    install(&Arguments::default())?;
+    reported(|report| {
+        programs::run(programs, |command| {
+            few_threads(command).env(REPORT_VARIABLE, report);
+        })
+    })
+}
+
+/// Installs what the tests need that the arguments name.
+fn install(arguments: &Arguments) -> anyhow::Result<()> {
     install::run()?;
     let needs_more = |word: &String| NEED_MORE.iter().any(|package| word.ends_with(package));
     if !names_a_package(arguments) || arguments.cargo.iter().any(needs_more) {
         install::run_peers();
     }
+    Ok(())
+}
+
+/// Runs tests, and prints what they say to the file of the report.
+fn reported(tests: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let report = target().join("suites.txt");
     match fs::remove_file(&report) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -58,13 +89,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
         _ => {}
     }
-    let outcome = run_command(command(arguments).env(REPORT_VARIABLE, &report));
+    let outcome = tests(&report);
     print_report(&report)?;
-    outcome?;
-    match benches(arguments) {
-        Some(mut command) => run_command(&mut command),
-        None => Ok(()),
-    }
+    outcome
 }
 
 /// Says which of the suites ran, and which did not and why. Prints nothing if there is no report.
@@ -75,6 +102,8 @@ fn print_report(report: &Path) -> anyhow::Result<()> {
     };
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
+    // A suite says so once for each server that it runs on.
+    lines.dedup();
     println!("{}", lines.join("\n"));
     Ok(())
 }
@@ -82,21 +111,6 @@ fn print_report(report: &Path) -> anyhow::Result<()> {
 fn names_a_package(arguments: &Arguments) -> bool {
     let names = |word: &String| word.starts_with("-p") || word.starts_with("--package");
     arguments.cargo.iter().any(names)
-}
-
-/// The command that runs each bench once; `None` unless everything is tested, or the package of the
-/// benches is the only argument.
-fn benches(arguments: &Arguments) -> Option<Command> {
-    let words: Vec<&str> = arguments.cargo.iter().map(String::as_str).collect();
-    let package = match (words.as_slice(), arguments.tests.as_slice()) {
-        // The whole workspace: its build has the features of all members.
-        ([], []) => ["--workspace"].as_slice(),
-        (["-p" | "--package", BENCHES], []) => ["--package", BENCHES].as_slice(),
-        _ => return None,
-    };
-    let mut command = cargo(&["test", "--locked"]);
-    command.args(package).args(["--bench", "*"]);
-    Some(command)
 }
 
 fn command(arguments: &Arguments) -> Command {
@@ -108,10 +122,16 @@ fn command(arguments: &Arguments) -> Command {
     if !arguments.tests.is_empty() {
         command.arg("--").args(&arguments.tests);
     }
-    if env::var_os(THREADS_VARIABLE).is_none() {
-        command.env(THREADS_VARIABLE, THREADS);
-    }
+    few_threads(&mut command);
     command
+}
+
+/// Bounds how many tests of a program run at the same time, if the user does not.
+fn few_threads(command: &mut Command) -> &mut Command {
+    match env::var_os(THREADS_VARIABLE) {
+        None => command.env(THREADS_VARIABLE, THREADS),
+        Some(_) => command,
+    }
 }
 
 #[cfg(test)]
@@ -157,17 +177,5 @@ mod tests {
             run_by(&["--", "--list"]),
             "cargo test --no-fail-fast --locked --workspace -- --list"
         );
-    }
-
-    #[test]
-    fn benches_are_run_with_everything_or_by_their_name() {
-        let run_by = |words: &[&str]| benches(&arguments(words)).as_ref().map(line);
-        let everything = "cargo test --locked --workspace --bench *";
-        assert_eq!(run_by(&[]).as_deref(), Some(everything));
-        let named = format!("cargo test --locked --package {BENCHES} --bench *");
-        assert_eq!(run_by(&["-p", BENCHES]), Some(named));
-        assert_eq!(run_by(&["-p", "xtask"]), None);
-        assert_eq!(run_by(&["restart"]), None);
-        assert_eq!(run_by(&["--", "--list"]), None);
     }
 }

@@ -1,20 +1,50 @@
 //! Ctrl-C, and other processes that ask this one to end.
 
 use anyhow::Context;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use signals::{Interrupt, Terminate, listen};
 
-/// SIGINT and SIGTERM.
+#[cfg(unix)]
+mod signals {
+    use std::io;
+
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+
+    pub(super) type Interrupt = Signal;
+    pub(super) type Terminate = Signal;
+
+    pub(super) fn listen() -> io::Result<(Interrupt, Terminate)> {
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok((interrupt, signal(SignalKind::terminate())?))
+    }
+}
+
+#[cfg(windows)]
+mod signals {
+    use std::io;
+
+    use tokio::signal::windows::{CtrlC, CtrlClose, ctrl_c, ctrl_close};
+
+    pub(super) type Interrupt = CtrlC;
+    /// The console is closed.
+    pub(super) type Terminate = CtrlClose;
+
+    pub(super) fn listen() -> io::Result<(Interrupt, Terminate)> {
+        Ok((ctrl_c()?, ctrl_close()?))
+    }
+}
+
+/// SIGINT and SIGTERM, or what Windows has in their place.
 pub(crate) struct Interrupts {
-    interrupt: Signal,
-    terminate: Signal,
+    interrupt: Interrupt,
+    terminate: Terminate,
 }
 
 impl Interrupts {
     pub(crate) fn new() -> anyhow::Result<Interrupts> {
-        let listen = |kind| signal(kind).context("cannot listen for signals");
+        let (interrupt, terminate) = listen().context("cannot listen for signals")?;
         Ok(Interrupts {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
+            interrupt,
+            terminate,
         })
     }
 

@@ -7,12 +7,11 @@ mod findings;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
 use clap::Parser;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zookeeper_recipes_benches::Testbed;
 use zookeeper_recipes_benches::measure::{Field, Limits, Setting};
 use zookeeper_recipes_benches::member::Member;
+use zookeeper_recipes_benches::open_files::allow_open_files;
 use zookeeper_recipes_benches::progress::Progress;
 use zookeeper_recipes_benches::report::{Destination, Machine};
 use zookeeper_recipes_benches::way::{Subject, Way};
@@ -93,7 +92,9 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let sizes = arguments.sizes();
-    allow_open_files(sizes.iter().copied().max().unwrap_or(0))?;
+    // Each contender has a connection, and a counted connection passes both ends of the proxy.
+    let contenders = sizes.iter().copied().max().unwrap_or(0);
+    allow_open_files(3 * contenders as u64 + 200)?;
     let testbed = Testbed::start();
     let (machine, rows) = testbed.runtime().block_on(async {
         let machine = Machine::with(testbed.server()).await?;
@@ -105,30 +106,6 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         println!("{}", path.display());
     }
     Ok(())
-}
-
-/// Allows as many open files as the contenders need.
-///
-/// Each contender has a connection of its own, and a counted connection passes the two ends of the
-/// proxy.
-fn allow_open_files(contenders: usize) -> anyhow::Result<()> {
-    let needed = 3 * contenders as u64 + 200;
-    let limit = getrlimit(Resource::Nofile);
-    let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);
-    if enough(limit.current) {
-        return Ok(());
-    }
-    ensure!(
-        enough(limit.maximum),
-        "{contenders} contenders need {needed} open files, and this process may have {}; \
-         see ulimit -Hn",
-        limit.maximum.unwrap_or(0)
-    );
-    let raised = Rlimit {
-        current: Some(needed),
-        maximum: limit.maximum,
-    };
-    setrlimit(Resource::Nofile, raised).context("cannot allow as many open files as are needed")
 }
 
 /// Each kind of lock with each way to wait that it has.

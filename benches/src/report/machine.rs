@@ -107,11 +107,21 @@ fn processor() -> String {
         .unwrap_or_else(|| format!("{} processor", std::env::consts::ARCH))
 }
 
-fn system() -> String {
+#[cfg(unix)]
+fn kernel() -> String {
     let kernel = rustix::system::uname();
     let name = kernel.sysname().to_string_lossy();
     let release = kernel.release().to_string_lossy();
-    let kernel = format!("{name} {release}");
+    format!("{name} {release}")
+}
+
+#[cfg(not(unix))]
+fn kernel() -> String {
+    std::env::consts::OS.to_owned()
+}
+
+fn system() -> String {
+    let kernel = kernel();
     let distribution = fs::read_to_string("/etc/os-release")
         .ok()
         .and_then(|lines| {

@@ -8,6 +8,10 @@
 pub mod sharing {}
 
 #[doc = include_str!("docs/links.md")]
+#[doc = include_str!("docs/events.md")]
+pub mod events {}
+
+#[doc = include_str!("docs/links.md")]
 #[doc = include_str!("docs/failures.md")]
 pub mod failures {}
 

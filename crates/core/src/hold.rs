@@ -26,6 +26,7 @@ pub use self::transaction::GuardedTransaction;
 use self::turn::Turn;
 pub use self::view::HoldView;
 use crate::error::Error;
+use crate::events::holding::HoldRecord;
 use crate::hold_state::{HoldState, LossReason};
 use crate::server::ensemble::Acl;
 
@@ -65,18 +66,25 @@ struct Held {
     turn: Option<Box<dyn Turn>>,
     /// Tells the views how the hold ended.
     ended: watch::Sender<Option<LossReason>>,
+    record: HoldRecord,
 }
 
 impl Hold {
-    pub(crate) fn new(grant: Grant, turn: Option<Box<dyn Turn>>) -> Hold {
+    pub(crate) fn new(grant: Grant, turn: Option<Box<dyn Turn>>, record: HoldRecord) -> Hold {
         if let Some(turn) = &turn {
             turn.held_by(grant.standing());
         }
+        grant.fate.records(Some(record.shared()));
         let (ended, end) = watch::channel(None);
         let node = grant.owned.node.clone();
         Hold {
-            view: HoldView::new(grant.standing(), node, grant.token, end),
-            held: Some(Held { grant, turn, ended }),
+            view: HoldView::new(grant.standing(), node, grant.token, end, record.lost_at()),
+            held: Some(Held {
+                grant,
+                turn,
+                ended,
+                record,
+            }),
         }
     }
 
@@ -158,11 +166,22 @@ impl Hold {
         data: &[u8],
         acl: &[Acl],
     ) -> Result<Hold, Error> {
-        let Held { grant, turn, .. } = self.end().expect(REACHED);
+        let Held {
+            grant,
+            turn,
+            record,
+            ..
+        } = self.end().expect(REACHED);
         let replaced = grant.replace(from, to, data, acl).await;
         // The next task in the local queue must not get a hold of the new kind.
         drop(turn);
-        Ok(Hold::new(replaced?, None))
+        let grant = replaced.inspect_err(|error| record.ended(how_ended(error)))?;
+        let recipe = grant.rule.as_ref().map(|rule| rule.recipe(to));
+        let record = match recipe {
+            Some(recipe) => record.replaced(recipe),
+            None => record,
+        };
+        Ok(Hold::new(grant, None, record))
     }
 
     /// Releases the hold, and waits for the server's answer.
@@ -192,19 +211,16 @@ impl Hold {
     pub async fn release(mut self) -> Result<(), Error> {
         let held = self.end().expect(REACHED);
         let ended = held.ended.clone();
-        let Some(grant) = held.let_go() else {
+        let (grant, record) = held.let_go();
+        let Some(grant) = grant else {
             // The next task of the process has the grant.
             return Ok(());
         };
         let released = grant.release().await;
-        match &released {
-            Err(Error::Lost { reason, .. }) => {
-                ended.send_replace(Some(*reason));
-            }
-            Err(Error::SessionOver { reason, .. }) => {
-                ended.send_replace(Some(LossReason::Session(*reason)));
-            }
-            _ => {}
+        if let Err(error) = &released {
+            let reason = how_ended(error);
+            ended.send_replace(Some(reason));
+            record.ended(reason);
         }
         released
     }
@@ -217,7 +233,21 @@ impl Hold {
             HoldState::Held | HoldState::Suspended => LossReason::Released,
         };
         held.ended.send_replace(Some(reason));
+        // From here on the owner tells the end: its own deletion must not be told as a loss.
+        held.grant.fate.records(None);
+        if reason != LossReason::Released {
+            held.record.ended(reason);
+        }
         Some(held)
+    }
+}
+
+/// The end of a hold whose release or replacement failed with this error.
+fn how_ended(error: &Error) -> LossReason {
+    match error {
+        Error::Lost { reason, .. } => *reason,
+        Error::SessionOver { reason, .. } => LossReason::Session(*reason),
+        _ => LossReason::Released,
     }
 }
 
@@ -226,21 +256,24 @@ const REACHED: &str = "a hold that can be used has not been released";
 impl Held {
     /// The grant to release on the server, unless the next task of the process has it.
     ///
-    /// The grant keeps the turn in the local queue until its znode is deleted.
-    fn let_go(self) -> Option<Grant> {
+    /// The grant keeps the turn in the local queue until its znode is deleted. The record tells the
+    /// release when it is dropped.
+    fn let_go(self) -> (Option<Grant>, HoldRecord) {
         let Some(turn) = self.turn else {
-            return Some(self.grant);
+            return (Some(self.grant), self.record);
         };
-        let (mut grant, kept) = turn.hand_over(self.grant)?;
-        grant.owned.kept_until_gone = Some(kept);
-        Some(grant)
+        let grant = turn.hand_over(self.grant).map(|(mut grant, kept)| {
+            grant.owned.kept_until_gone = Some(kept);
+            grant
+        });
+        (grant, self.record)
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
         // A grant that is dropped is released in the background.
-        drop(self.end().and_then(Held::let_go));
+        drop(self.end().map(Held::let_go));
     }
 }
 

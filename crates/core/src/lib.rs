@@ -63,9 +63,11 @@ mod backoff;
 mod contender;
 pub mod docs;
 mod error;
+mod events;
 mod hold;
 mod hold_state;
 mod invalid_input;
+mod owner;
 mod path;
 mod queue;
 mod recipe;
@@ -78,6 +80,9 @@ mod watch;
 pub use all_of::{AllHold, AllOf};
 pub use contender::{Contender, Identity, Sequence, order, ordered_by_czxid};
 pub use error::{Error, ErrorKind};
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub use events::meter::describe_metrics;
 #[doc(no_inline)]
 pub use futures_util::future::BoxFuture;
 pub use hold::{GuardedTransaction, Hold, HoldView};
@@ -97,6 +102,7 @@ pub use server::error::{Refusal, ServerError, SessionEnd};
 pub use server::options::ConnectOptions;
 pub use server::zookeeper::ZookeeperEnsemble;
 pub use session::handle::Session;
+pub use session::health::SessionHealth;
 pub use session::state::SessionState;
 #[doc(hidden)]
 pub use watch::watching;

@@ -7,6 +7,7 @@ pub(crate) mod alone;
 mod attempt;
 pub(crate) mod directory;
 mod enter;
+mod entries;
 mod local;
 mod look;
 pub(crate) mod options;
@@ -26,21 +27,22 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use self::alone::LastAlone;
-use self::local::{LocalQueue, Turn};
+use self::entries::entries;
+use self::local::{LocalQueue, LocalTurn, Turn};
 use self::look::check_label;
 use self::options::{AfterSessionLoss, QueueOptions};
 use self::session_queue::SessionQueue;
 use self::shared::Shared;
 use crate::error::Error;
+use crate::events::Source;
+use crate::events::attempt::Attempt;
 use crate::hold::Hold;
 use crate::hold::grant::Grant;
-use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 use crate::recipe::{QueueEntry, Recipe, within};
 use crate::rule::{Rule, WaitStrategy};
 use crate::server::checks::{check_acl, check_data};
-use crate::server::ensemble::SessionId;
 use crate::server::error::SessionEnd;
 use crate::session::handle::Session;
 
@@ -87,12 +89,14 @@ impl Queue {
         session: &Session,
         path: impl AsRef<str>,
         rule: impl Rule + 'static,
-        options: QueueOptions,
+        mut options: QueueOptions,
     ) -> Result<Queue, InvalidInput> {
         let directory = NodePath::new(path.as_ref())?;
+        let owner = || session.owner().as_bytes().to_vec();
         check_acl(&options.acl)?;
-        check_data(&options.data)?;
+        check_data(options.data.get_or_insert_with(owner))?;
         check_label(&rule, &rule.label())?;
+        let source = source(&rule, &directory, &options);
         if options.strategy == WaitStrategy::Poll(Duration::ZERO) {
             return Err(InvalidInput::new("poll interval", "0", "must not be zero"));
         }
@@ -103,6 +107,7 @@ impl Queue {
             local: options.local.map(LocalQueue::new),
             options,
             last_alone: LastAlone::default(),
+            source,
         };
         Ok(Queue {
             shared: Arc::new(shared),
@@ -115,6 +120,7 @@ impl Queue {
     /// alone in the queue. They do not share the queue within the process
     /// ([`QueueOptions::local`]): each kind has its own.
     pub fn by(&self, rule: impl Rule + 'static) -> Queue {
+        let source = source(&rule, &self.shared.directory, &self.shared.options);
         let shared = Shared {
             session: self.shared.session.clone(),
             directory: self.shared.directory.clone(),
@@ -122,6 +128,7 @@ impl Queue {
             local: self.shared.options.local.map(LocalQueue::new),
             options: self.shared.options.clone(),
             last_alone: self.shared.last_alone.clone(),
+            source,
         };
         Queue {
             shared: Arc::new(shared),
@@ -137,6 +144,16 @@ impl Queue {
     pub fn options(&self) -> &QueueOptions {
         &self.shared.options
     }
+}
+
+/// What the events of contenders by this rule have in common.
+fn source(rule: &dyn Rule, directory: &NodePath, options: &QueueOptions) -> Arc<Source> {
+    Arc::new(Source {
+        recipe: rule.recipe(&rule.label()),
+        name: options.name.clone(),
+        path: directory.clone(),
+        leads: options.leads,
+    })
 }
 
 impl fmt::Debug for Queue {
@@ -170,17 +187,22 @@ impl Queue {
     ///
     /// Those of [`Recipe::acquire`], and [`Error::InvalidInput`] if the rule breaks its contract.
     pub async fn acquire(&self) -> Result<Hold, Error> {
+        let attempt = Attempt::begin(&self.shared.source);
+        attempt.acquires(self.acquire_by(&attempt)).await
+    }
+
+    async fn acquire_by(&self, attempt: &Attempt) -> Result<Hold, Error> {
         let turn = match &self.shared.local {
             None => None,
             Some(local) => match local.turn().await {
                 Turn::Granted(grant, turn) if grant.is_held() => {
-                    return Ok(Hold::new(grant, Some(Box::new(turn))));
+                    return Ok(held(attempt, grant, Some(turn)));
                 }
                 Turn::Granted(_, turn) | Turn::Enter(turn) => Some(turn),
             },
         };
-        let grant = self.shared.acquire().await?;
-        Ok(Hold::new(grant, turn.map(|turn| Box::new(turn) as _)))
+        let grant = self.shared.acquire(attempt).await?;
+        Ok(held(attempt, grant, turn))
     }
 
     /// As [`acquire`](Self::acquire), for at most `timeout`.
@@ -189,7 +211,10 @@ impl Queue {
     ///
     /// Those of [`Recipe::acquire_timeout`].
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
-        within(timeout, &self.shared.directory, self.acquire()).await
+        let attempt = Attempt::begin(&self.shared.source);
+        let acquire = self.acquire_by(&attempt);
+        let within = within(timeout, &self.shared.directory, acquire);
+        attempt.acquires(within).await
     }
 
     /// Holds at once if the rule lets a new contender hold; otherwise `None`.
@@ -205,6 +230,11 @@ impl Queue {
     ///
     /// Those of [`Recipe::try_acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
+        let attempt = Attempt::begin(&self.shared.source);
+        attempt.tries(self.try_by(&attempt)).await
+    }
+
+    async fn try_by(&self, attempt: &Attempt) -> Result<Option<Hold>, Error> {
         let turn = match &self.shared.local {
             None => None,
             Some(local) => match local.try_turn() {
@@ -213,7 +243,7 @@ impl Queue {
             },
         };
         let grant = self.shared.try_acquire().await?;
-        Ok(grant.map(|grant| Hold::new(grant, turn.map(|turn| Box::new(turn) as _))))
+        Ok(grant.map(|grant| held(attempt, grant, turn)))
     }
 
     /// Lists the contenders that the rule counts, in the order of the queue.
@@ -221,6 +251,8 @@ impl Queue {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | the names, then all their data in one read | 2 | 2 | 0 |
+    /// | nobody is in the queue: the names | 1 | 1 | 0 |
+    /// | the directory does not exist, and there is a chroot: a read of it | 1 more | 1 more | 0 |
     ///
     /// # Errors, cancel safety
     ///
@@ -235,9 +267,19 @@ impl Queue {
     }
 }
 
+/// The hold of an attempt that was granted.
+fn held(attempt: &Attempt, grant: Grant, turn: Option<LocalTurn>) -> Hold {
+    let record = attempt.acquired(grant.token);
+    Hold::new(grant, turn.map(|turn| Box::new(turn) as _), record)
+}
+
 impl Recipe for Queue {
     fn acquire(&self) -> BoxFuture<'_, Result<Hold, Error>> {
         Box::pin(self.acquire())
+    }
+
+    fn acquire_timeout(&self, timeout: Duration) -> BoxFuture<'_, Result<Hold, Error>> {
+        Box::pin(self.acquire_timeout(timeout))
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<Hold>, Error>> {
@@ -254,12 +296,12 @@ impl Recipe for Queue {
 }
 
 impl Shared {
-    async fn acquire(&self) -> Result<Grant, Error> {
+    async fn acquire(&self, attempt: &Attempt) -> Result<Grant, Error> {
         let path = self.directory.as_str();
         loop {
             let live = self.session.live(path).await?;
-            let attempt = async { attempt::acquire(&SessionQueue::new(self, &live)?).await };
-            match live.during(path, attempt).await {
+            let work = async { attempt::acquire(&SessionQueue::new(self, &live)?, attempt).await };
+            match live.during(path, work).await {
                 Err(Error::SessionOver {
                     reason: SessionEnd::Expired,
                     ..
@@ -279,24 +321,7 @@ impl Shared {
     async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         let path = self.directory.as_str();
         let live = self.session.live(path).await?;
-        let look = async {
-            let queue = SessionQueue::new(self, &live)?;
-            let contenders = queue.in_order(queue.list().await?).await?.contenders;
-            let read = queue.read_each(&contenders).await?;
-            Ok(contenders
-                .into_iter()
-                .zip(read)
-                .filter_map(|(contender, node)| Some((contender, node?)))
-                .enumerate()
-                .map(|(position, (contender, (data, stat)))| QueueEntry {
-                    position,
-                    name: contender.name().to_owned(),
-                    data,
-                    session_id: SessionId(stat.ephemeral_owner),
-                    fencing_token: FencingToken::from(stat.czxid),
-                })
-                .collect())
-        };
+        let look = async { entries(&SessionQueue::new(self, &live)?).await };
         live.during(path, look).await
     }
 }

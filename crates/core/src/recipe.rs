@@ -1,7 +1,7 @@
 //! The trait that all recipes share.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
 
@@ -83,7 +83,7 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// The errors of its requests, such as [`Error::Refused`] and [`Error::SessionOver`].
+    /// [`Error::MissingChroot`] if the chroot does not exist, and the errors of its requests, such as [`Error::Refused`] and [`Error::SessionOver`].
     ///
     /// # Cancel safety
     ///
@@ -145,6 +145,24 @@ pub struct QueueEntry {
     pub name: String,
     /// The data of the contender's znode. The owner describes itself by it.
     pub data: Vec<u8>,
+    /// Who the contender is, if the data is text that can be printed on one line.
+    ///
+    /// | client | text |
+    /// |---|---|
+    /// | these recipes | `service@host:pid`: see [`ConnectOptions::owner`](crate::ConnectOptions::owner) |
+    /// | an election of these recipes, Curator's `LeaderLatch` | the candidate's id |
+    /// | Curator's locks | the address of the host, by default |
+    /// | kazoo | the contender's identifier |
+    pub owner: Option<String>,
+    /// When the contender's znode was created, by the clock of the server that led the ensemble.
+    ///
+    /// A hold may have begun later: ZooKeeper does not record that.
+    pub created: SystemTime,
+    /// True if the rule lets the contender hold at this moment: see [`Rule::holds`](crate::Rule::holds).
+    ///
+    /// Does not say that the contender knows of it yet, or that its process still lives: the znode
+    /// of a dead process stands until its session expires.
+    pub holds: bool,
     /// The session that the contender's znode belongs to.
     pub session_id: SessionId,
     /// The fencing token of the contender's hold, present or future.
@@ -172,6 +190,13 @@ macro_rules! delegate_recipe {
                 &self,
             ) -> $crate::BoxFuture<'_, ::std::result::Result<$crate::Hold, $crate::Error>> {
                 $crate::Recipe::acquire(&self.$field)
+            }
+
+            fn acquire_timeout(
+                &self,
+                timeout: ::std::time::Duration,
+            ) -> $crate::BoxFuture<'_, ::std::result::Result<$crate::Hold, $crate::Error>> {
+                $crate::Recipe::acquire_timeout(&self.$field, timeout)
             }
 
             fn try_acquire(

@@ -65,6 +65,25 @@ pub trait Rule: fmt::Debug + Send + Sync {
     /// [`InvalidInput`] if the rule cannot work with the directory's data. The attempt then fails.
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput>;
 
+    /// The kind of recipe that a contender with this label uses, for events and metrics.
+    ///
+    /// By default `queue`. See [`docs::events`](crate::docs::events).
+    fn recipe(&self, _label: &str) -> &'static str {
+        "queue"
+    }
+
+    /// True if the contender of this view holds, whatever its label is.
+    ///
+    /// For [`QueueEntry::holds`](crate::QueueEntry::holds), which shows it to operators. No hold
+    /// depends on it. `decide` is asked about contenders with the rule's own label only, and this
+    /// about every contender that the rule [counts](Self::counts).
+    ///
+    /// By default true if [`decide`](Self::decide) says "hold". That is right if all contenders of
+    /// the queue follow this one rule.
+    fn holds(&self, view: &QueueView<'_>) -> bool {
+        matches!(self.decide(view), Ok(Verdict::Hold))
+    }
+
     /// True if contenders with this label hold only when no counted contender is before them.
     ///
     /// The marked release of such a holder tells the next contender all that it must know. The next

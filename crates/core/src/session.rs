@@ -3,6 +3,7 @@
 pub(crate) mod breaks;
 pub(crate) mod current;
 pub(crate) mod handle;
+pub(crate) mod health;
 pub(crate) mod keeper;
 pub(crate) mod lease;
 pub(crate) mod live;

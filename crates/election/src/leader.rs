@@ -1,6 +1,6 @@
 //! Leaders and candidates, as the server shows them.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use zookeeper_recipes_core::{FencingToken, QueueEntry, SessionId, Stat};
 
@@ -42,12 +42,11 @@ pub struct Participant {
 
 impl Leader {
     pub(crate) fn new(data: &[u8], stat: &Stat) -> Leader {
-        let milliseconds = u64::try_from(stat.ctime).unwrap_or_default();
         Leader {
             id: id_in(data),
             fencing_token: FencingToken::from(stat.czxid),
             session_id: SessionId(stat.ephemeral_owner),
-            candidate_since: UNIX_EPOCH + Duration::from_millis(milliseconds),
+            candidate_since: stat.created(),
             since: SystemTime::now(),
         }
     }

@@ -52,6 +52,7 @@
 //! | do work while this process leads | [`run`](LeaderElection::run) |
 //! | lead once, step by step | [`acquire`](LeaderElection::acquire), which yields a [`Leadership`] |
 //! | know whether this process leads, without a request | [`is_leader`](LeaderElection::is_leader) |
+//! | let a health check notice work that goes on too long | [`health`](LeaderElection::health) |
 //! | know who leads now | [`leader`](LeaderElection::leader) |
 //! | know who leads at any time | [`watch_leader`](LeaderElection::watch_leader) |
 //! | react to each change of the leader | [`observe`](LeaderElection::observe) |
@@ -83,6 +84,7 @@
 //! [Sharing a lock with other languages](common::docs::sharing).
 
 mod backoff;
+mod health;
 mod hold;
 mod leader;
 mod look;
@@ -94,6 +96,7 @@ mod rule;
 mod run;
 mod stop_work;
 
+pub use health::ElectionHealth;
 pub use hold::{Leadership, Term};
 pub use leader::{Leader, Participant};
 pub use options::ElectionOptions;
@@ -104,5 +107,6 @@ pub use stop_work::StopWork;
 pub use zookeeper_recipes_core::{
     self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, Directories, Error, ErrorKind,
     FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath, Permission,
-    QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionId, SessionState, WaitStrategy,
+    QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionHealth, SessionId, SessionState,
+    WaitStrategy,
 };

@@ -22,7 +22,11 @@ impl Newest {
 
     /// Whether that leadership is still held.
     pub(crate) fn is_held(&self) -> bool {
+        self.view().as_ref().is_some_and(HoldView::is_held)
+    }
+
+    pub(crate) fn view(&self) -> Option<HoldView> {
         let newest = self.view.lock().unwrap_or_else(PoisonError::into_inner);
-        newest.as_ref().is_some_and(HoldView::is_held)
+        newest.clone()
     }
 }

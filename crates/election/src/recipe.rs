@@ -62,7 +62,7 @@ pub struct LeaderElection {
     pub(crate) queue: Queue,
     pub(crate) id: Arc<str>,
     pub(crate) stop_work: StopWork,
-    newest: Newest,
+    pub(crate) newest: Newest,
 }
 
 impl LeaderElection {
@@ -94,7 +94,7 @@ impl LeaderElection {
         options: ElectionOptions,
     ) -> Result<LeaderElection, InvalidInput> {
         let id: Arc<str> = Arc::from(id.as_ref());
-        let options = options.into_queue().data(id.as_bytes());
+        let options = options.into_queue().data(id.as_bytes()).leads();
         let queue = Queue::with_options(session, path, FirstInQueue, options)?;
         Ok(LeaderElection {
             queue,
@@ -111,6 +111,11 @@ impl LeaderElection {
     pub fn stop_work(mut self, when: StopWork) -> LeaderElection {
         self.stop_work = when;
         self
+    }
+
+    /// The session that the candidate campaigns in.
+    pub fn session(&self) -> &Session {
+        self.queue.session()
     }
 
     /// The id of this candidate.
@@ -238,7 +243,7 @@ impl LeaderElection {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
+    /// [`Error::Refused`], [`Error::MissingChroot`], [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// # Cancel safety
     ///
@@ -438,6 +443,10 @@ impl LeaderElection {
 impl Recipe for LeaderElection {
     fn acquire(&self) -> BoxFuture<'_, Result<Hold, Error>> {
         Box::pin(async { Ok(self.acquire().await?.into_hold()) })
+    }
+
+    fn acquire_timeout(&self, timeout: Duration) -> BoxFuture<'_, Result<Hold, Error>> {
+        Box::pin(async move { Ok(self.acquire_timeout(timeout).await?.into_hold()) })
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<Hold>, Error>> {

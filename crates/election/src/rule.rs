@@ -21,6 +21,10 @@ impl Rule for FirstInQueue {
         LABEL.into()
     }
 
+    fn recipe(&self, _label: &str) -> &'static str {
+        "election"
+    }
+
     fn may_be_replaced(&self, _label: &str) -> bool {
         false
     }

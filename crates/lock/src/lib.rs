@@ -78,6 +78,6 @@ pub use single_node::SingleNodeLock;
 pub use zookeeper_recipes_core::{
     self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, Directories, Error, ErrorKind,
     FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath, Permission,
-    QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionId, SessionState, SingleNodeOptions,
-    WaitStrategy,
+    QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionHealth, SessionId, SessionState,
+    SingleNodeOptions, WaitStrategy,
 };

@@ -195,7 +195,7 @@ impl ExclusiveLock {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
+    /// [`Error::Refused`], [`Error::MissingChroot`], [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// # Cancel safety
     ///

@@ -27,6 +27,10 @@ impl Rule for FirstInQueue {
         label == LABEL
     }
 
+    fn recipe(&self, _label: &str) -> &'static str {
+        "lock"
+    }
+
     fn may_be_replaced(&self, _label: &str) -> bool {
         false
     }

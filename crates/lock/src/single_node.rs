@@ -140,7 +140,7 @@ impl SingleNodeLock {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
+    /// [`Error::Refused`], [`Error::MissingChroot`], [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// # Cancel safety
     ///

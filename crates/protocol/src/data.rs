@@ -1,7 +1,7 @@
 //! What requests and replies are made of.
 
 use crate::error::DecodeError;
-use crate::jute::{Input, Record, records};
+use crate::jute::{Input, Output, Record, records};
 
 records! {
     /// The metadata of a znode.
@@ -61,7 +61,7 @@ pub struct Id {
 impl Record for Id {
     const SMALLEST: usize = 8;
 
-    fn encode(&self, to: &mut Vec<u8>) {
+    fn encode(&self, to: &mut Output<'_>) {
         self.scheme.encode(to);
         self.id.encode(to);
     }

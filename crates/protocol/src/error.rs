@@ -16,9 +16,6 @@ pub enum DecodeError {
     /// A string or a buffer has a negative length other than -1.
     #[error("a length of {0} bytes")]
     NegativeLength(i32),
-    /// A string is not UTF-8.
-    #[error("a string that is not UTF-8")]
-    NotUtf8,
     /// A string that must be there has the length -1.
     #[error("a string of length -1 where one is required")]
     NullString,

@@ -2,7 +2,7 @@
 
 use crate::error::DecodeError;
 use crate::frame;
-use crate::jute::{Input, Record};
+use crate::jute::{Input, Output, Record};
 
 /// How long a password is that a server gives.
 pub const PASSWORD_LENGTH: usize = 16;
@@ -46,6 +46,7 @@ impl ConnectRequest {
     /// If the frame would be longer than 2 GiB - 1 byte.
     pub fn encode_frame(&self, to: &mut Vec<u8>) {
         frame::encode(to, |to| {
+            let to = &mut Output::of_reply(to);
             self.protocol_version.encode(to);
             self.last_zxid_seen.encode(to);
             self.timeout.encode(to);
@@ -60,7 +61,7 @@ impl ConnectRequest {
     /// # Errors
     /// If the body is none of this message.
     pub fn decode(body: &[u8]) -> Result<ConnectRequest, DecodeError> {
-        let from = &mut Input::new(body);
+        let from = &mut Input::of_reply(body);
         Ok(ConnectRequest {
             protocol_version: Record::decode(from)?,
             last_zxid_seen: Record::decode(from)?,
@@ -79,6 +80,7 @@ impl ConnectResponse {
     /// If the frame would be longer than 2 GiB - 1 byte.
     pub fn encode_frame(&self, to: &mut Vec<u8>) {
         frame::encode(to, |to| {
+            let to = &mut Output::of_reply(to);
             self.protocol_version.encode(to);
             self.timeout.encode(to);
             self.session_id.encode(to);
@@ -92,7 +94,7 @@ impl ConnectResponse {
     /// # Errors
     /// If the body is none of this message.
     pub fn decode(body: &[u8]) -> Result<ConnectResponse, DecodeError> {
-        let from = &mut Input::new(body);
+        let from = &mut Input::of_reply(body);
         Ok(ConnectResponse {
             protocol_version: Record::decode(from)?,
             timeout: Record::decode(from)?,
@@ -103,7 +105,7 @@ impl ConnectResponse {
     }
 }
 
-fn encode_read_only(read_only: Option<bool>, to: &mut Vec<u8>) {
+fn encode_read_only(read_only: Option<bool>, to: &mut Output<'_>) {
     if let Some(read_only) = read_only {
         read_only.encode(to);
     }

@@ -1,38 +1,51 @@
 //! Jute, ZooKeeper's serialization: big-endian numbers, and lengths before what has one.
 
 use crate::error::DecodeError;
+use crate::text::{self, Form};
 
 /// The bytes of a message that are not yet decoded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Input<'a>(&'a [u8]);
+pub(crate) struct Input<'a> {
+    bytes: &'a [u8],
+    form: Form,
+}
 
 impl<'a> Input<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Input<'a> {
-        Input(bytes)
+    pub(crate) fn of_request(bytes: &'a [u8]) -> Input<'a> {
+        let form = Form::OfRequests;
+        Input { bytes, form }
+    }
+
+    pub(crate) fn of_reply(bytes: &'a [u8]) -> Input<'a> {
+        let form = Form::OfReplies;
+        Input { bytes, form }
     }
 
     pub(crate) fn rest(self) -> &'a [u8] {
-        self.0
+        self.bytes
     }
 
     fn take(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
         let (taken, rest) = self
-            .0
+            .bytes
             .split_at_checked(count)
             .ok_or(DecodeError::Truncated {
                 needed: count as u64,
-                left: self.0.len(),
+                left: self.bytes.len(),
             })?;
-        self.0 = rest;
+        self.bytes = rest;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or(DecodeError::Truncated {
-            needed: N as u64,
-            left: self.0.len(),
-        })?;
-        self.0 = rest;
+        let (taken, rest) = self
+            .bytes
+            .split_first_chunk()
+            .ok_or(DecodeError::Truncated {
+                needed: N as u64,
+                left: self.bytes.len(),
+            })?;
+        self.bytes = rest;
         Ok(*taken)
     }
 
@@ -47,11 +60,32 @@ impl<'a> Input<'a> {
         }
     }
 
-    fn string(&mut self) -> Result<Option<&'a str>, DecodeError> {
+    fn string(&mut self) -> Result<Option<String>, DecodeError> {
         let bytes = self.buffer()?;
-        bytes
-            .map(|bytes| std::str::from_utf8(bytes).map_err(|_| DecodeError::NotUtf8))
-            .transpose()
+        Ok(bytes.map(|bytes| text::decoded(bytes, self.form)))
+    }
+}
+
+/// The end of a buffer that a message is appended to.
+#[derive(Debug)]
+pub(crate) struct Output<'a> {
+    bytes: &'a mut Vec<u8>,
+    form: Form,
+}
+
+impl<'a> Output<'a> {
+    pub(crate) fn of_request(bytes: &'a mut Vec<u8>) -> Output<'a> {
+        let form = Form::OfRequests;
+        Output { bytes, form }
+    }
+
+    pub(crate) fn of_reply(bytes: &'a mut Vec<u8>) -> Output<'a> {
+        let form = Form::OfReplies;
+        Output { bytes, form }
+    }
+
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
     }
 }
 
@@ -68,7 +102,7 @@ pub(crate) trait Record: Sized {
     /// How many bytes a value takes at least.
     const SMALLEST: usize;
 
-    fn encode(&self, to: &mut Vec<u8>);
+    fn encode(&self, to: &mut Output<'_>);
 
     fn decode(from: &mut Input<'_>) -> Result<Self, DecodeError>;
 }
@@ -76,8 +110,8 @@ pub(crate) trait Record: Sized {
 impl Record for i32 {
     const SMALLEST: usize = 4;
 
-    fn encode(&self, to: &mut Vec<u8>) {
-        to.extend(self.to_be_bytes());
+    fn encode(&self, to: &mut Output<'_>) {
+        to.put(&self.to_be_bytes());
     }
 
     fn decode(from: &mut Input<'_>) -> Result<i32, DecodeError> {
@@ -88,8 +122,8 @@ impl Record for i32 {
 impl Record for i64 {
     const SMALLEST: usize = 8;
 
-    fn encode(&self, to: &mut Vec<u8>) {
-        to.extend(self.to_be_bytes());
+    fn encode(&self, to: &mut Output<'_>) {
+        to.put(&self.to_be_bytes());
     }
 
     fn decode(from: &mut Input<'_>) -> Result<i64, DecodeError> {
@@ -101,8 +135,8 @@ impl Record for i64 {
 impl Record for bool {
     const SMALLEST: usize = 1;
 
-    fn encode(&self, to: &mut Vec<u8>) {
-        to.push(u8::from(*self));
+    fn encode(&self, to: &mut Output<'_>) {
+        to.put(&[u8::from(*self)]);
     }
 
     fn decode(from: &mut Input<'_>) -> Result<bool, DecodeError> {
@@ -110,28 +144,31 @@ impl Record for bool {
     }
 }
 
-fn encode_buffer(bytes: &[u8], to: &mut Vec<u8>) {
+fn encode_buffer(bytes: &[u8], to: &mut Output<'_>) {
     length(bytes.len()).encode(to);
-    to.extend_from_slice(bytes);
+    to.put(bytes);
+}
+
+pub(crate) fn encode_text(text: &str, to: &mut Output<'_>) {
+    encode_buffer(&text::encoded(text, to.form), to);
 }
 
 impl Record for String {
     const SMALLEST: usize = 4;
 
-    fn encode(&self, to: &mut Vec<u8>) {
-        encode_buffer(self.as_bytes(), to);
+    fn encode(&self, to: &mut Output<'_>) {
+        encode_text(self, to);
     }
 
     fn decode(from: &mut Input<'_>) -> Result<String, DecodeError> {
-        let text = from.string()?.ok_or(DecodeError::NullString)?;
-        Ok(text.to_owned())
+        from.string()?.ok_or(DecodeError::NullString)
     }
 }
 
 impl Record for Option<String> {
     const SMALLEST: usize = 4;
 
-    fn encode(&self, to: &mut Vec<u8>) {
+    fn encode(&self, to: &mut Output<'_>) {
         match self {
             Some(text) => text.encode(to),
             None => (-1).encode(to),
@@ -139,14 +176,14 @@ impl Record for Option<String> {
     }
 
     fn decode(from: &mut Input<'_>) -> Result<Option<String>, DecodeError> {
-        Ok(from.string()?.map(str::to_owned))
+        from.string()
     }
 }
 
 impl Record for Option<Vec<u8>> {
     const SMALLEST: usize = 4;
 
-    fn encode(&self, to: &mut Vec<u8>) {
+    fn encode(&self, to: &mut Output<'_>) {
         match self {
             Some(bytes) => encode_buffer(bytes, to),
             None => (-1).encode(to),
@@ -162,7 +199,7 @@ impl Record for Option<Vec<u8>> {
 impl Record for Vec<u8> {
     const SMALLEST: usize = 4;
 
-    fn encode(&self, to: &mut Vec<u8>) {
+    fn encode(&self, to: &mut Output<'_>) {
         encode_buffer(self, to);
     }
 
@@ -175,7 +212,7 @@ impl Record for Vec<u8> {
 impl<T: Record> Record for Vec<T> {
     const SMALLEST: usize = 4;
 
-    fn encode(&self, to: &mut Vec<u8>) {
+    fn encode(&self, to: &mut Output<'_>) {
         length(self.len()).encode(to);
         for value in self {
             value.encode(to);
@@ -216,7 +253,7 @@ macro_rules! records {
         impl $crate::jute::Record for $name {
             const SMALLEST: usize = 0 $(+ <$type as $crate::jute::Record>::SMALLEST)*;
 
-            fn encode(&self, to: &mut Vec<u8>) {
+            fn encode(&self, to: &mut $crate::jute::Output<'_>) {
                 $($crate::jute::Record::encode(&self.$field, to);)*
             }
 
@@ -266,7 +303,7 @@ macro_rules! codes {
         impl $crate::jute::Record for $name {
             const SMALLEST: usize = 4;
 
-            fn encode(&self, to: &mut Vec<u8>) {
+            fn encode(&self, to: &mut $crate::jute::Output<'_>) {
                 i32::from(*self).encode(to);
             }
 

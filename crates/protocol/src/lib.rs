@@ -52,7 +52,8 @@
 //! - Bytes behind a message are ignored, as Apache's server and its client ignore them.
 //! - An operation with an unknown number is a [`RequestBody::Other`], an unknown error an
 //!   [`ErrorCode::Unknown`]: neither is an error of the codec.
-//! - A string that is not UTF-8 is an error. Apache's server puts U+FFFD in its place.
+//! - In replies, the two surrogates that Java writes for a character beyond U+FFFF are read as that
+//!   character. Java's own client reads U+FFFD twice.
 //! - A path of length -1 is an error. Apache's server answers most such requests with
 //!   [`ErrorCode::MarshallingError`].
 //! - A list of length -1 is empty.
@@ -68,6 +69,7 @@ mod multi;
 mod operation;
 mod reply;
 mod request;
+mod text;
 
 pub use code::{AddWatchMode, CreateMode, ErrorCode, EventType, KeeperState, OpCode, WatcherType};
 pub use data::{Acl, ClientInfo, Id, Stat, permission};

@@ -3,7 +3,7 @@
 use crate::code::{ErrorCode, OpCode};
 use crate::data::Stat;
 use crate::error::DecodeError;
-use crate::jute::{Input, Record, records};
+use crate::jute::{Input, Output, Record, records};
 use crate::operation::{
     CheckRequest, CreateRequest, CreateTtlRequest, DeleteRequest, ReadRequest, SetDataRequest,
 };
@@ -87,7 +87,7 @@ impl MultiOperation {
         )
     }
 
-    fn encode(&self, to: &mut Vec<u8>) {
+    fn encode(&self, to: &mut Output<'_>) {
         let header = MultiHeader {
             opcode: self.opcode(),
             done: false,
@@ -124,7 +124,7 @@ impl MultiOperation {
     }
 }
 
-pub(crate) fn encode_operations(operations: &[MultiOperation], to: &mut Vec<u8>) {
+pub(crate) fn encode_operations(operations: &[MultiOperation], to: &mut Output<'_>) {
     for operation in operations {
         operation.encode(to);
     }
@@ -207,7 +207,7 @@ impl MultiResult {
         }
     }
 
-    fn encode(&self, to: &mut Vec<u8>) {
+    fn encode(&self, to: &mut Output<'_>) {
         let header = MultiHeader {
             opcode: self.opcode(),
             done: false,
@@ -261,7 +261,7 @@ impl MultiResult {
     }
 }
 
-pub(crate) fn encode_results(results: &[MultiResult], to: &mut Vec<u8>) {
+pub(crate) fn encode_results(results: &[MultiResult], to: &mut Output<'_>) {
     for result in results {
         result.encode(to);
     }

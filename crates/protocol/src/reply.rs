@@ -4,7 +4,7 @@ use crate::code::{ErrorCode, EventType, KeeperState, OpCode};
 use crate::data::{Acl, ClientInfo, Stat};
 use crate::error::DecodeError;
 use crate::frame;
-use crate::jute::{Input, Record, records};
+use crate::jute::{self, Input, Output, Record, records};
 use crate::multi::{self, MultiResult};
 
 /// The xids that are not numbers of requests. Clients use these in requests, too.
@@ -50,7 +50,7 @@ impl ReplyHeader {
     /// # Errors
     /// If the body is shorter than a header.
     pub fn peek(body: &[u8]) -> Result<ReplyHeader, DecodeError> {
-        Record::decode(&mut Input::new(body))
+        Record::decode(&mut Input::of_reply(body))
     }
 }
 
@@ -92,8 +92,35 @@ impl Reply {
     /// If the frame would be longer than 2 GiB - 1 byte.
     pub fn encode_frame(&self, to: &mut Vec<u8>) {
         frame::encode(to, |to| {
+            let to = &mut Output::of_reply(to);
             self.header.encode(to);
             self.body.encode(to);
+        });
+    }
+
+    /// Appends the whole frame of a reply with children. Takes no `String` for each of them.
+    ///
+    /// With metadata it is the frame of a [`ReplyBody::Children2`], else of a
+    /// [`ReplyBody::Children`].
+    ///
+    /// # Panics
+    /// If the frame would be longer than 2 GiB - 1 byte.
+    pub fn encode_children_frame<'a>(
+        header: &ReplyHeader,
+        children: impl ExactSizeIterator<Item = &'a str>,
+        stat: Option<&Stat>,
+        to: &mut Vec<u8>,
+    ) {
+        frame::encode(to, |to| {
+            let to = &mut Output::of_reply(to);
+            header.encode(to);
+            jute::length(children.len()).encode(to);
+            for name in children {
+                jute::encode_text(name, to);
+            }
+            if let Some(stat) = stat {
+                stat.encode(to);
+            }
         });
     }
 
@@ -105,7 +132,7 @@ impl Reply {
     /// # Errors
     /// If the body is no reply to this operation.
     pub fn decode(body: &[u8], opcode: OpCode) -> Result<Reply, DecodeError> {
-        let from = &mut Input::new(body);
+        let from = &mut Input::of_reply(body);
         let header = ReplyHeader::decode(from)?;
         let body = match header.error {
             ErrorCode::Ok => ReplyBody::decode(opcode, from)?,
@@ -196,7 +223,7 @@ pub enum ReplyBody {
 }
 
 impl ReplyBody {
-    fn encode(&self, to: &mut Vec<u8>) {
+    fn encode(&self, to: &mut Output<'_>) {
         match self {
             ReplyBody::Empty => {}
             ReplyBody::Create { path } | ReplyBody::Sync { path } => path.encode(to),
@@ -225,7 +252,7 @@ impl ReplyBody {
             ReplyBody::AddWatch(error) => error.encode(to),
             ReplyBody::WhoAmI { identities } => identities.encode(to),
             ReplyBody::Notification(event) => event.encode(to),
-            ReplyBody::Other(bytes) => to.extend_from_slice(bytes),
+            ReplyBody::Other(bytes) => to.put(bytes),
         }
     }
 

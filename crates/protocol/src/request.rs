@@ -3,7 +3,7 @@
 use crate::code::OpCode;
 use crate::error::DecodeError;
 use crate::frame;
-use crate::jute::{Input, Record, records};
+use crate::jute::{Input, Output, Record, records};
 use crate::multi::{self, MultiOperation};
 use crate::operation::{
     AddWatchRequest, AuthRequest, CheckRequest, CreateRequest, CreateTtlRequest, DeleteRequest,
@@ -28,7 +28,7 @@ impl RequestHeader {
     /// # Errors
     /// If the body is shorter than a header.
     pub fn peek(body: &[u8]) -> Result<RequestHeader, DecodeError> {
-        Record::decode(&mut Input::new(body))
+        Record::decode(&mut Input::of_request(body))
     }
 }
 
@@ -48,6 +48,7 @@ impl Request {
     /// If the frame would be longer than 2 GiB - 1 byte.
     pub fn encode_frame(&self, to: &mut Vec<u8>) {
         frame::encode(to, |to| {
+            let to = &mut Output::of_request(to);
             let header = RequestHeader {
                 xid: self.xid,
                 opcode: self.body.opcode(),
@@ -64,7 +65,7 @@ impl Request {
     /// If the body is none of the operation that its header names. [`RequestHeader::peek`] tells
     /// which request to refuse.
     pub fn decode(body: &[u8]) -> Result<Request, DecodeError> {
-        let from = &mut Input::new(body);
+        let from = &mut Input::of_request(body);
         let header = RequestHeader::decode(from)?;
         Ok(Request {
             xid: header.xid,
@@ -207,7 +208,7 @@ impl RequestBody {
         }
     }
 
-    fn encode(&self, to: &mut Vec<u8>) {
+    fn encode(&self, to: &mut Output<'_>) {
         match self {
             RequestBody::Create(request)
             | RequestBody::Create2(request)
@@ -238,7 +239,7 @@ impl RequestBody {
             RequestBody::GetEphemerals(request) => request.encode(to),
             RequestBody::AddWatch(request) => request.encode(to),
             RequestBody::Ping | RequestBody::WhoAmI | RequestBody::CloseSession => {}
-            RequestBody::Other { bytes, .. } => to.extend_from_slice(bytes),
+            RequestBody::Other { bytes, .. } => to.put(bytes),
         }
     }
 

@@ -95,7 +95,8 @@ pub use zookeeper_recipes_core as common;
 pub use zookeeper_recipes_core::{
     Acl, AfterSessionLoss, AllHold, AllOf, AuthId, ConnectOptions, Directories, Error, ErrorKind,
     FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath, Permission,
-    QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionId, SessionState, WaitStrategy,
+    QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionHealth, SessionId, SessionState,
+    WaitStrategy,
 };
 #[cfg(feature = "election")]
 #[doc(inline)]
@@ -103,7 +104,8 @@ pub use zookeeper_recipes_election as election;
 #[cfg(feature = "election")]
 #[doc(inline)]
 pub use zookeeper_recipes_election::{
-    ElectionOptions, Leader, LeaderElection, Leadership, Participant, RunError, StopWork, Term,
+    ElectionHealth, ElectionOptions, Leader, LeaderElection, Leadership, Participant, RunError,
+    StopWork, Term,
 };
 #[cfg(feature = "lock")]
 #[doc(inline)]

@@ -235,7 +235,7 @@ impl ReadLock {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
+    /// [`Error::Refused`], [`Error::MissingChroot`], [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// # Cancel safety
     ///
@@ -405,7 +405,7 @@ impl WriteLock {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
+    /// [`Error::Refused`], [`Error::MissingChroot`], [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// # Cancel safety
     ///

@@ -24,6 +24,23 @@ fn writes(label: &str) -> bool {
     matches!(label, WRITE | KAZOO_WRITE)
 }
 
+/// The recipe in events and metrics.
+fn recipe(label: &str) -> &'static str {
+    match reads(label) {
+        true => "read_lock",
+        false => "write_lock",
+    }
+}
+
+/// True if the contender holds: by the reader's rule if it reads, and by the writer's rule if not.
+fn holds(view: &QueueView<'_>) -> bool {
+    let mut before = view.before().iter();
+    match reads(view.me().label()) {
+        true => !before.any(|contender| writes(contender.label())),
+        false => view.place() == 0,
+    }
+}
+
 /// The reader's rule: holds if no writer is before it; otherwise waits on the last one.
 ///
 /// While this writer is in the queue, the reader cannot hold. So one watch is enough. If this
@@ -53,6 +70,14 @@ impl Rule for NoWriterBefore {
         let mut before = view.before().iter();
         let last_writer = before.rposition(|contender| writes(contender.label()));
         Ok(last_writer.map_or(Verdict::Hold, Verdict::wait_on))
+    }
+
+    fn recipe(&self, label: &str) -> &'static str {
+        recipe(label)
+    }
+
+    fn holds(&self, view: &QueueView<'_>) -> bool {
+        holds(view)
     }
 }
 
@@ -86,5 +111,13 @@ impl Rule for NobodyBefore {
             0 => Verdict::Hold,
             _ => Verdict::wait_on(me - 1),
         })
+    }
+
+    fn recipe(&self, label: &str) -> &'static str {
+        recipe(label)
+    }
+
+    fn holds(&self, view: &QueueView<'_>) -> bool {
+        holds(view)
     }
 }

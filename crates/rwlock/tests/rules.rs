@@ -74,9 +74,37 @@ impl Rule for Broken {
 
 #[test]
 fn rules_that_sleep_or_overtake_break_a_law() {
-    let broken = |rule: Broken| Laws::of(&[&rule, &NobodyBefore]).check().is_err();
-    assert!(broken(Broken::RightBefore));
-    assert!(broken(Broken::Overtakes));
+    for rule in [Broken::RightBefore, Broken::Overtakes] {
+        let broken = Laws::of(&[&rule, &NobodyBefore]).check();
+        let broken = broken.expect_err("it breaks a law").to_string();
+        assert!(!broken.contains("is said"), "{broken}");
+    }
+}
+
+/// A reader's rule that takes writers for readers when it is asked who holds.
+#[derive(Debug)]
+struct TakesAllForReaders;
+
+impl Rule for TakesAllForReaders {
+    fn label(&self) -> Cow<'_, str> {
+        NoWriterBefore.label()
+    }
+
+    fn counts(&self, label: &str) -> bool {
+        NoWriterBefore.counts(label)
+    }
+
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        NoWriterBefore.decide(view)
+    }
+}
+
+#[test]
+fn rule_that_knows_its_own_kind_alone_breaks_the_law_of_lists() {
+    let broken = Laws::of(&[&TakesAllForReaders, &NobodyBefore]).check();
+    let broken = broken.expect_err("a writer behind a reader does not hold");
+    let said = "__READ__ [__WRIT__]: is said by __READ__ to hold or wait otherwise";
+    assert_eq!(broken.to_string(), said);
 }
 
 #[test]

@@ -14,5 +14,5 @@ recipe_options! {
     ///     .directories(Directories::Persistent);
     /// ```
     pub struct SemaphoreOptions = QueueOptions::new();
-    strategy, data, acl, directories, after_session_loss
+    strategy, name, data, acl, directories, after_session_loss
 }

@@ -248,7 +248,7 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
+    /// [`Error::Refused`], [`Error::MissingChroot`], [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// # Cancel safety
     ///
@@ -541,7 +541,7 @@ impl Permits {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`], [`Error::SessionOver`], [`Error::NoSession`].
+    /// [`Error::Refused`], [`Error::MissingChroot`], [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// # Cancel safety
     ///

@@ -128,6 +128,23 @@ impl Rule for WithinPermits {
         })
     }
 
+    fn recipe(&self, _label: &str) -> &'static str {
+        "semaphore"
+    }
+
+    /// True if the permits suffice for all contenders up to this one, of any weight.
+    ///
+    /// Goes by the recorded number, whatever number this semaphore was made with. If the number was
+    /// lowered below what is held, a contender may hold from before that this says no about: the
+    /// znodes do not record it. False if what is recorded is not a number.
+    fn holds(&self, view: &QueueView<'_>) -> bool {
+        let recorded = view.directory_data().map(parse);
+        let permits = recorded.unwrap_or_else(|| Some(self.agreement.permits()));
+        let contenders = view.before().iter().chain([view.me()]);
+        let wanted: u64 = contenders.map(|one| u64::from(weight_of(one))).sum();
+        permits.is_some_and(|permits| wanted <= u64::from(permits))
+    }
+
     fn directory_data(&self) -> Vec<u8> {
         self.agreement.permits().to_string().into_bytes()
     }

@@ -86,6 +86,15 @@ impl Faults {
         });
     }
 
+    /// Breaks all connections to a server. What is in flight may or may not arrive.
+    pub fn disconnect_from(&self, server: usize) {
+        self.shared.with(|world| {
+            for connection in world.servers.network.connections_to(server) {
+                world.cut(connection);
+            }
+        });
+    }
+
     /// Has the next reconnect of a session answered with a new session, though the old one may
     /// live on: see [`forgets_sessions`](crate::SimulationOptions::forgets_sessions).
     pub fn forget(&self, session: SessionId) {
@@ -115,6 +124,53 @@ impl Faults {
     /// up and elect another. Nothing happens where one is cut off already.
     pub fn isolate_leader(&self, duration: Duration) {
         self.shared.with(|world| world.servers.isolate(duration));
+    }
+
+    /// Stops a server, as SIGKILL does. Its connections break, and it refuses others.
+    ///
+    /// Its data and what it has acknowledged are kept, as on a disk. If it leads, the others elect
+    /// another leader within a fifth of a tick. If no quorum is left, no server serves, and no
+    /// session expires. An isolation of the leader ends first.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such server.
+    pub fn stop_member(&self, server: usize) {
+        self.shared.with(|world| world.stop_member(server));
+    }
+
+    /// Starts a server that was [stopped](Self::stop_member), on the same port.
+    ///
+    /// It catches up with its leader before it serves.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such server.
+    pub fn start_member(&self, server: usize) {
+        self.shared.with(|world| world.start_member(server));
+    }
+
+    /// Whether a server is [stopped](Self::stop_member).
+    ///
+    /// # Panics
+    ///
+    /// If there is no such server.
+    pub fn is_stopped(&self, server: usize) -> bool {
+        self.shared.with(|world| world.servers.is_stopped(server))
+    }
+
+    /// Has a server apply each transaction so much later than the leader, until this is called
+    /// with zero.
+    ///
+    /// Its clients read what was there before, and a `sync` waits until the server has caught up.
+    /// Has no effect while the server leads.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such server.
+    pub fn lag(&self, server: usize, by: Duration) {
+        self.shared
+            .with(|world| world.servers.members[server].lag = by);
     }
 
     /// Has nothing committed for so long, as where all servers wait for their disks. Reads, pings,

@@ -95,8 +95,8 @@
 //!
 //! With the feature `embedded` the ensemble is also served over TCP, in ZooKeeper's own protocol, to
 //! clients in any language. `EmbeddedServer::start()` starts a server on a free port in
-//! milliseconds, and dropping it ends it. An `EmbeddedEnsemble` has three members, each with a port.
-//! Both run in real time, with every fault below.
+//! milliseconds, and dropping it ends it. `EmbeddedServer::start_ensemble()` starts three members, each
+//! with a port. Both run in real time, with every fault below.
 //!
 //! ```
 //! # #[cfg(feature = "embedded")]
@@ -115,14 +115,15 @@
 //! # fn main() {}
 //! ```
 //!
-//! It is for development and tests, and not a store: it keeps nothing on disk.
+//! It is for development and tests, and not a store: it keeps nothing on disk. With the feature
+//! `admin` it takes its faults over HTTP too.
 //!
 //! # What can be done to a simulation
 //!
 //! | | |
 //! |---|---|
 //! | [`SimulatedProcess`] | sleeps, wakes, is killed, is cut off one way or both, has its runtime blocked |
-//! | [`Faults`] | loses and delays requests and replies; cuts off followers; isolates leaders; stalls commits; pauses and restarts servers; forgets sessions; all of these also [by chance](FaultRates) |
+//! | [`Faults`] | loses and delays requests and replies; cuts off followers; isolates leaders; stalls commits; pauses, stops and restarts servers; has a follower lag; forgets sessions; all of these also [by chance](FaultRates) |
 //! | [`Administrator`] | reads and changes the tree past every access control list, expires sessions, lists watches |
 //! | [`SimulationOptions`] | number of servers, timeouts, delays, clock drift, server version, requests that the servers do not know, [limits](Limits) |
 //! | [`Trace`], [`Committed`], [`Counters`] | what has happened: to be read, to be judged, to be counted |
@@ -164,7 +165,7 @@ pub use chance::injected::{Fault, FaultKind};
 pub use chance::rates::FaultRates;
 pub use chance::way::Way;
 #[cfg(feature = "embedded")]
-pub use embedded::{EmbeddedEnsemble, EmbeddedOptions, EmbeddedServer, StartError};
+pub use embedded::{EmbeddedOptions, EmbeddedServer, StartError};
 pub use engine::limits::Limits;
 pub use faults::Faults;
 pub use opcode::Opcode;

@@ -60,6 +60,10 @@ pub struct SimulationOptions {
     /// The client takes it over in silence: its requests go on in the new session, and the znodes
     /// of the old one stand until that has expired.
     pub forgets_sessions: bool,
+    /// Whether a server without a leader goes on serving reads, to clients over TCP that say that
+    /// reads are enough for them: the server's `readonlymode.enabled`. It gives them sessions of its
+    /// own, which end with their connections.
+    pub read_only_mode: bool,
     /// The largest request that the servers read: the server's `jute.maxbuffer`. At a larger one
     /// they close the connection.
     pub largest_request: usize,
@@ -116,6 +120,7 @@ impl Default for SimulationOptions {
             follower_lag: milliseconds(0)..=milliseconds(5),
             version: (3, 8, 4),
             forgets_sessions: false,
+            read_only_mode: false,
             largest_request: 1_048_575,
             unknown: Vec::new(),
             container_interval: Duration::from_secs(60),

@@ -147,7 +147,9 @@ impl<'a> Laws<'a> {
     /// * those that hold together [may](Self::holders);
     /// * "hold" never becomes "wait" when a contender before goes;
     /// * a waiter waits on contenders before it, and does not hold as long as they all stay;
-    /// * a label that [holds alone](Rule::holds_alone) holds with no contender before it.
+    /// * a label that [holds alone](Rule::holds_alone) holds with no contender before it;
+    /// * each rule [says of each contender](Rule::holds) that it holds if that contender's own rule
+    ///   decides so.
     pub fn check(&self) -> Result<(), BrokenLaw> {
         let labels: Vec<String> = self.rules.iter().map(|rule| rule.label().into()).collect();
         for rule in &self.rules {
@@ -166,16 +168,42 @@ impl<'a> Laws<'a> {
             .chain(&self.others)
             .map(String::as_str)
             .collect();
-        for queue in queues(&all) {
+        self.check_each(&all, Laws::check_place)?;
+        self.check_each(&all, Laws::check_holds)
+    }
+
+    /// Checks each place of all queues of these labels whose contender follows one of the rules.
+    fn check_each(&self, labels: &[&str], check: CheckPlace<'a>) -> Result<(), BrokenLaw> {
+        for queue in queues(labels) {
             let Some((me, before)) = queue.split_last() else {
                 continue;
             };
-            let rules = self.rules.iter().zip(&labels);
-            for (rule, _) in rules.filter(|(_, label)| *label == me.label()) {
-                self.check_place(*rule, before, me)?;
+            for rule in self.rules.iter().filter(|rule| rule.label() == me.label()) {
+                check(self, *rule, before, me)?;
             }
         }
         Ok(())
+    }
+
+    /// Checks that each rule says of this contender what the contender's own rule decides.
+    fn check_holds(
+        &self,
+        rule: &dyn Rule,
+        before: &[Contender],
+        me: &Contender,
+    ) -> Result<(), BrokenLaw> {
+        let Ok(verdict) = self.decide(rule, before, me) else {
+            return Ok(());
+        };
+        let view = QueueView::new(before, me, self.directory_data.as_deref());
+        let mut rules = self.rules.iter();
+        match rules.find(|rule| rule.holds(&view) != (verdict == Verdict::Hold)) {
+            None => Ok(()),
+            Some(other) => {
+                let problem = format!("is said by {} to hold or wait otherwise", other.label());
+                Err(broken(before, me, problem))
+            }
+        }
     }
 
     /// Checks that the contenders of this queue that hold may hold together.
@@ -222,12 +250,7 @@ impl<'a> Laws<'a> {
         me: &Contender,
     ) -> Result<(), BrokenLaw> {
         let decide = |before: &[Contender]| self.decide(rule, before, me).ok();
-        let broken = |problem: String| {
-            let labels: Vec<&str> = before.iter().map(Contender::label).collect();
-            let queue = format!("{} [{}]", labels.join(" "), me.label());
-            let queue = queue.trim_start().to_owned();
-            Err(BrokenLaw { queue, problem })
-        };
+        let broken = |problem: String| Err(broken(before, me, problem));
         match decide(before) {
             None => Ok(()),
             Some(Verdict::Hold) => {
@@ -271,6 +294,17 @@ impl fmt::Debug for Laws<'_> {
             .field("directory_data", &self.directory_data)
             .finish_non_exhaustive()
     }
+}
+
+/// A check of one place in a queue, by the rule of its contender.
+type CheckPlace<'a> = fn(&Laws<'a>, &dyn Rule, &[Contender], &Contender) -> Result<(), BrokenLaw>;
+
+/// The law that this contender breaks behind the others.
+fn broken(before: &[Contender], me: &Contender, problem: String) -> BrokenLaw {
+    let labels: Vec<&str> = before.iter().map(Contender::label).collect();
+    let queue = format!("{} [{}]", labels.join(" "), me.label());
+    let queue = queue.trim_start().to_owned();
+    BrokenLaw { queue, problem }
 }
 
 /// All queues of contenders with these labels, shortest first.

@@ -11,6 +11,9 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use zookeeper_recipes_election::{Leader, LeaderElection, Session, Term};
 
+/// How long the work may take to stop once the leadership is lost.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// Serves the pages and campaigns until `shutdown`, for example until Ctrl-C.
 pub(crate) async fn run(
     session: Session,
@@ -20,7 +23,7 @@ pub(crate) async fn run(
 ) -> anyhow::Result<()> {
     let election = LeaderElection::new(&session, "/service/leader", id)?;
     let pages = Router::new()
-        .route("/healthz", get(healthz).with_state(session.clone()))
+        .route("/healthz", get(healthz).with_state(election.clone()))
         .route(
             "/leader",
             get(leader).with_state(election.watch_leader().await?),
@@ -44,13 +47,17 @@ async fn lead(term: Term) -> std::io::Result<()> {
     }
 }
 
-/// Whether this instance reaches ZooKeeper.
-async fn healthz(State(session): State<Session>) -> (StatusCode, String) {
-    let status = match session.is_connected() {
+/// Whether this instance should go on living.
+///
+/// It should not if its work goes on after the leadership is lost. That no server answers is no
+/// reason to restart it.
+async fn healthz(State(election): State<LeaderElection>) -> (StatusCode, String) {
+    let health = election.health(GRACE);
+    let status = match health.is_healthy() {
         true => StatusCode::OK,
         false => StatusCode::SERVICE_UNAVAILABLE,
     };
-    (status, session.state().to_string())
+    (status, format!("{}, {health}", election.session().health()))
 }
 
 /// Who leads, and with which token.

@@ -36,6 +36,9 @@ const PATHS_KEPT: usize = 1_000;
 const BLOCKS: isize = ACQUIRES as isize / 100;
 const BYTES: isize = 128 << 10;
 
+/// What grows in so many rounds is a leak.
+const ROUNDS: usize = 3;
+
 /// Whoever waits in earnest is not polled any more.
 const LONGEST: Duration = Duration::from_millis(16);
 
@@ -106,6 +109,11 @@ impl Count {
             blocks: stats.allocations as isize - stats.deallocations as isize,
             bytes: stats.bytes_allocated as isize - stats.bytes_deallocated as isize,
         }
+    }
+
+    /// True if this is not more than what was counted before.
+    fn fits(&self, before: &Count) -> bool {
+        self.blocks <= before.blocks + BLOCKS && self.bytes <= before.bytes + BYTES
     }
 }
 
@@ -182,6 +190,23 @@ impl Place {
         workers.join_all().await.into_iter().sum()
     }
 
+    /// Has acquires dropped, and counts what is left of them in memory.
+    async fn round(&self, before: &Count) -> Count {
+        let under_way = self.acquire_and_drop(ACQUIRES, 1_000).await;
+        assert!(
+            under_way > ACQUIRES / 3,
+            "{under_way} were dropped half-way"
+        );
+        self.nothing_is_left().await;
+        eventually("no task is left", || async {
+            Count::take().tasks <= before.tasks
+        })
+        .await;
+        let after = Count::take();
+        println!("{under_way} were dropped half-way; {before:?} before, {after:?} after");
+        after
+    }
+
     /// Waits until nothing is left of them on the server.
     async fn nothing_is_left(&self) {
         let scenarios = (0..AT_A_TIME).map(|worker| format!("alone-{worker}"));
@@ -214,21 +239,17 @@ async fn ten_thousand_acquires_dropped_at_random_moments_leave_nothing() {
     let mut place = Place::new().await;
     place.warm_up().await;
     place.nothing_is_left().await;
-    let before = Count::take();
-    let under_way = place.acquire_and_drop(ACQUIRES, 1_000).await;
-    assert!(
-        under_way > ACQUIRES / 3,
-        "{under_way} were dropped half-way"
-    );
-    place.nothing_is_left().await;
-    eventually("no task is left", || async {
-        Count::take().tasks <= before.tasks
-    })
-    .await;
-    let after = Count::take();
-    let fits = after.blocks <= before.blocks + BLOCKS && after.bytes <= before.bytes + BYTES;
-    println!("{under_way} were dropped half-way; {before:?} before, {after:?} after");
-    assert!(fits, "{before:?} before, {after:?} after");
+    let mut before = Count::take();
+    for round in 1.. {
+        let after = place.round(&before).await;
+        if after.fits(&before) {
+            break;
+        }
+        // A buffer may grow once, when a busy machine has many requests wait in it. What leaks
+        // grows each time.
+        assert!(round < ROUNDS, "{before:?} before, {after:?} after");
+        before = after;
+    }
     for hold in place.holds.drain(..) {
         hold.release().await.expect("it is released");
     }

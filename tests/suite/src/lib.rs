@@ -14,6 +14,7 @@ mod options;
 mod recipe;
 mod server;
 mod simulated;
+mod test_server;
 mod waiting;
 
 pub use conformance::{conforms, conforms_on};
@@ -30,4 +31,5 @@ pub use server::{
     notifications, proxy, queue_length, server, server_with, session, session_told, watchers,
 };
 pub use simulated::simulated_session;
+pub use test_server::TestServer;
 pub use waiting::{PATIENCE, dropped_after, eventually, in_time, number};

@@ -11,7 +11,7 @@ use zookeeper_recipes_semaphore::SemaphoreOptions;
 #[must_use]
 pub struct RecipeOptions {
     strategy: WaitStrategy,
-    data: Vec<u8>,
+    data: Option<Vec<u8>>,
     after_session_loss: AfterSessionLoss,
     handovers: Option<u32>,
 }
@@ -30,7 +30,7 @@ impl RecipeOptions {
 
     /// The data of the contenders' znodes; the id of an election's candidate.
     pub fn data(mut self, data: impl Into<Vec<u8>>) -> RecipeOptions {
-        self.data = data.into();
+        self.data = Some(data.into());
         self
     }
 
@@ -49,31 +49,41 @@ impl RecipeOptions {
     pub(crate) fn lock(self) -> LockOptions {
         let options = LockOptions::new()
             .strategy(self.strategy)
-            .data(self.data)
             .after_session_loss(self.after_session_loss);
-        match self.handovers {
+        let options = match self.handovers {
             Some(handovers) => options.local(handovers),
+            None => options,
+        };
+        match self.data {
+            Some(data) => options.data(data),
             None => options,
         }
     }
 
     pub(crate) fn rwlock(self) -> RwLockOptions {
-        RwLockOptions::new()
+        let options = RwLockOptions::new()
             .strategy(self.strategy)
-            .data(self.data)
-            .after_session_loss(self.after_session_loss)
+            .after_session_loss(self.after_session_loss);
+        match self.data {
+            Some(data) => options.data(data),
+            None => options,
+        }
     }
 
     pub(crate) fn semaphore(self) -> SemaphoreOptions {
-        SemaphoreOptions::new()
+        let options = SemaphoreOptions::new()
             .strategy(self.strategy)
-            .data(self.data)
-            .after_session_loss(self.after_session_loss)
+            .after_session_loss(self.after_session_loss);
+        match self.data {
+            Some(data) => options.data(data),
+            None => options,
+        }
     }
 
     /// The candidate's id, and the options.
     pub(crate) fn election(self) -> (String, ElectionOptions) {
-        let id = String::from_utf8_lossy(&self.data).into_owned();
+        let data = self.data.unwrap_or_default();
+        let id = String::from_utf8_lossy(&data).into_owned();
         let options = ElectionOptions::new()
             .strategy(self.strategy)
             .after_session_loss(self.after_session_loss);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use zookeeper_client::{Acls, Client, CreateMode};
 use zookeeper_recipes_core::{ConnectOptions, Recipe, Session};
 use zookeeper_recipes_testkit::proxy::Proxy;
-use zookeeper_recipes_testkit::{Ensemble, Server, ServerOptions};
+use zookeeper_recipes_testkit::{Ensemble, Monitor, Server, ServerOptions};
 
 use crate::waiting::{PATIENCE, eventually};
 
@@ -68,8 +68,8 @@ pub async fn server_with(options: ServerOptions) -> Server {
 }
 
 /// Starts a proxy before a server.
-pub async fn proxy(server: &Server) -> Proxy {
-    Proxy::start(server.connect_string())
+pub async fn proxy(server: &(impl Address + ?Sized)) -> Proxy {
+    Proxy::start(server.address())
         .await
         .expect("a proxy starts")
 }
@@ -159,7 +159,11 @@ pub async fn assert_nothing_left(server: &Server) {
 }
 
 /// Waits until a directory is empty and no watch is left on the server.
-pub async fn assert_nothing_left_in(server: &Server, client: &Client, directory: &str) {
+pub async fn assert_nothing_left_in(
+    server: &(impl Address + ?Sized),
+    client: &Client,
+    directory: &str,
+) {
     assert_directory_empty(client, directory).await;
     assert_no_watch_left(server).await;
 }
@@ -171,9 +175,11 @@ pub async fn assert_directory_empty(client: &Client, directory: &str) {
 }
 
 /// Waits until no watch is left on the server.
-pub async fn assert_no_watch_left(server: &Server) {
+pub async fn assert_no_watch_left(server: &(impl Address + ?Sized)) {
+    let address = server.address();
     eventually("no watch is left", async || {
-        server.monitor().await.expect("the server answers").watches == 0
+        let monitor = Monitor::read(&address).await;
+        monitor.expect("the server answers").watches == 0
     })
     .await;
 }

@@ -122,6 +122,10 @@ async fn a_missing_chroot_is_named() {
             let named = matches!(&error, Error::MissingChroot { chroot } if chroot == "/not/there");
             assert!(named, "{recipe:?}: {error}");
             assert!(error.to_string().contains("/not/there"), "{error}");
+            let listed = made.contenders().await;
+            let error = listed.expect_err("an empty list would look like an empty queue");
+            let named = matches!(&error, Error::MissingChroot { chroot } if chroot == "/not/there");
+            assert!(named, "{recipe:?}: {error}");
         }
     }
     assert!(!exists(&client, "/not").await);

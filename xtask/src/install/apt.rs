@@ -17,11 +17,21 @@ pub(crate) fn privilege() -> Option<Privilege> {
     if !in_path("apt-get") {
         return None;
     }
-    if rustix::process::geteuid().is_root() {
+    if is_root() {
         return Some(Privilege::Root);
     }
     let sudo = in_path("sudo") && succeeds(Command::new("sudo").args(["-n", "true"]));
     sudo.then_some(Privilege::Sudo)
+}
+
+#[cfg(unix)]
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    false
 }
 
 /// Installs packages.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::error::Error;
-use crate::hold::fate::Fate;
+use crate::hold::fate::{Fate, FateTeller};
 use crate::hold::granted::{Granted, UnsetLossWatch};
 use crate::hold::loss_watch::LossWatch;
 use crate::hold::owned::Owned;
@@ -23,7 +23,7 @@ pub(crate) struct Grant {
     pub(crate) token: FencingToken,
     /// The number of lapses of the session's lease at the grant.
     pub(crate) lapses: u64,
-    fate: watch::Sender<Fate>,
+    pub(crate) fate: FateTeller,
     /// While this or a clone exists, the loss watch has a receiver to tell.
     told: watch::Receiver<Fate>,
     /// The session's list of grants. `number` is this grant's number in the list.
@@ -41,7 +41,7 @@ impl Grant {
         token: FencingToken,
         loss_watch: Option<LossWatch>,
     ) -> Grant {
-        let (fate, told) = watch::channel(Fate::Standing);
+        let (fate, told) = FateTeller::new();
         let granted = owned.live.attached::<Granted>();
         let unset = UnsetLossWatch::new(owned.node.clone(), fate.clone());
         match loss_watch {
@@ -111,7 +111,7 @@ impl Grant {
 impl Drop for Grant {
     fn drop(&mut self) {
         self.granted.remove(self.number);
-        if *self.fate.borrow() == Fate::Deleted {
+        if self.fate.fate() == Fate::Deleted {
             self.owned.settle();
         } else if !self.is_held() {
             self.owned.node.doubt();

@@ -1,15 +1,16 @@
 //! The holds of one session: their loss watches, and their end at a lapse.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::watch;
-
-use crate::hold::fate::Fate;
+use crate::hold::fate::{Fate, FateTeller};
 use crate::hold::loss_watch::{Gone, LossWatch, Watched};
 use crate::hold::own_znode::{OwnNode, until_gone};
+use crate::hold_state::LossReason;
 use crate::server::ensemble::ServerSession;
-use crate::session::live::{Attachment, LiveSession};
+use crate::server::error::SessionEnd;
+use crate::session::live::{Attachment, Contact, LiveSession};
 use crate::sync::lock;
 
 /// The holds granted in a session and not yet released.
@@ -18,6 +19,8 @@ pub(crate) struct Granted {
     grants: Mutex<Grants>,
     /// The loss watches of holds that have not lasted one probe interval yet.
     unset: Mutex<Vec<UnsetLossWatch>>,
+    /// True if the holds were last told that no server answers.
+    is_suspended: AtomicBool,
 }
 
 /// Grants by number.
@@ -31,7 +34,7 @@ struct Grantee {
     /// The number of lapses of the lease at the grant.
     lapses: u64,
     node: OwnNode,
-    fate: watch::Sender<Fate>,
+    fate: FateTeller,
 }
 
 /// A loss watch that is not set yet.
@@ -39,7 +42,7 @@ struct Grantee {
 /// Most holds are released before a loss watch is worth a request.
 pub(crate) struct UnsetLossWatch {
     node: OwnNode,
-    fate: watch::Sender<Fate>,
+    fate: FateTeller,
 }
 
 impl Attachment for Granted {
@@ -59,6 +62,7 @@ impl Attachment for Granted {
     ///
     /// A lost hold must not keep other contenders waiting, even if its owner keeps it.
     fn supervised(&self, live: &Arc<LiveSession>) {
+        self.tell_contact(live.condition().contact);
         for node in self.take_lost(live.condition().lapses) {
             node.doubt();
             let own_live = live.clone();
@@ -68,17 +72,21 @@ impl Attachment for Granted {
         }
     }
 
-    fn ended(&self) {
+    fn ended(&self, end: SessionEnd) {
         // Dropped after the locks are free, because each drop wakes the views of a hold.
         let grants = std::mem::take(&mut lock(&self.grants).by_number);
         let unset = std::mem::take(&mut *lock(&self.unset));
+        for grantee in grants.values() {
+            let reason = LossReason::Session(end);
+            grantee.fate.record(|record| record.lost(reason));
+        }
         drop((grants, unset));
     }
 }
 
 impl Granted {
     /// Lists a grant made after this number of lapses, and returns the grant's number.
-    pub(crate) fn add(&self, lapses: u64, node: OwnNode, fate: watch::Sender<Fate>) -> u64 {
+    pub(crate) fn add(&self, lapses: u64, node: OwnNode, fate: FateTeller) -> u64 {
         let mut grants = lock(&self.grants);
         grants.next += 1;
         let number = grants.next;
@@ -110,17 +118,35 @@ impl Granted {
         lock(&self.grants).by_number.retain(|_, grantee| {
             let is_lost = grantee.lapses != lapses;
             if is_lost {
-                Fate::Lapsed.tell(&grantee.fate);
-                lost.push(grantee.node.clone());
+                lost.push((grantee.fate.clone(), grantee.node.clone()));
             }
             !is_lost
         });
-        lost
+        let told = lost.into_iter().map(|(fate, node)| {
+            fate.tell(Fate::Lapsed);
+            node
+        });
+        told.collect()
+    }
+
+    /// Tells the records of the holds whether a server answers, if that has changed.
+    fn tell_contact(&self, contact: Contact) {
+        let is_suspended = contact == Contact::Suspended;
+        if self.is_suspended.swap(is_suspended, Ordering::Relaxed) == is_suspended {
+            return;
+        }
+        let grants = lock(&self.grants);
+        let fates = grants.by_number.values().map(|grantee| &grantee.fate);
+        let fates: Vec<FateTeller> = fates.cloned().collect();
+        drop(grants);
+        for fate in fates {
+            fate.record(|record| record.suspended(is_suspended));
+        }
     }
 }
 
 impl UnsetLossWatch {
-    pub(crate) fn new(node: OwnNode, fate: watch::Sender<Fate>) -> UnsetLossWatch {
+    pub(crate) fn new(node: OwnNode, fate: FateTeller) -> UnsetLossWatch {
         UnsetLossWatch { node, fate }
     }
 
@@ -147,6 +173,6 @@ impl UnsetLossWatch {
             Gone::Deleted => Fate::Deleted,
             Gone::Written => Fate::Written,
         };
-        fate.tell(&self.fate);
+        self.fate.tell(fate);
     }
 }

@@ -23,11 +23,9 @@ pub(crate) struct Standing {
 impl Standing {
     pub(crate) fn state(&self) -> HoldState {
         let fate = *self.fate.borrow();
-        match fate {
-            Fate::Standing => self.live.standing(self.lapses),
-            Fate::Deleted => HoldState::Lost(LossReason::Deleted),
-            Fate::Written => HoldState::Lost(LossReason::Written),
-            Fate::Lapsed => HoldState::Lost(LossReason::LeaseElapsed),
+        match fate.loss() {
+            None => self.live.standing(self.lapses),
+            Some(reason) => HoldState::Lost(reason),
         }
     }
 

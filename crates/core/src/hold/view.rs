@@ -9,6 +9,7 @@ use futures_util::stream::{self, StreamExt};
 use tokio::sync::watch;
 
 use crate::error::Error;
+use crate::events::holding::LostAt;
 use crate::hold::own_znode::OwnNode;
 use crate::hold::standing::Standing;
 use crate::hold_state::{FencingToken, HoldState, LossReason};
@@ -43,6 +44,7 @@ pub struct HoldView {
     acquired_at: Instant,
     /// The reason of the end, once the owner has released or dropped the hold.
     end: watch::Receiver<Option<LossReason>>,
+    lost_at: LostAt,
 }
 
 impl HoldView {
@@ -51,6 +53,7 @@ impl HoldView {
         node: OwnNode,
         token: FencingToken,
         end: watch::Receiver<Option<LossReason>>,
+        lost_at: LostAt,
     ) -> HoldView {
         HoldView {
             standing,
@@ -58,6 +61,7 @@ impl HoldView {
             token,
             acquired_at: Instant::now(),
             end,
+            lost_at,
         }
     }
 
@@ -111,6 +115,18 @@ impl HoldView {
             HoldState::Lost(_) => Duration::ZERO,
             HoldState::Held | HoldState::Suspended => self.standing.live.remaining(),
         }
+    }
+
+    /// How long the owner has kept the hold since its loss was noticed.
+    ///
+    /// `None` if the hold is not lost, or once the owner has released or dropped it. For health
+    /// checks: work that goes on after its hold is lost keeps the hold.
+    pub fn kept_after_loss(&self) -> Option<Duration> {
+        if self.end().is_some() {
+            return None;
+        }
+        let noticed = self.lost_at.get().map(tokio::time::Instant::elapsed);
+        (!self.is_held()).then(|| noticed.unwrap_or_default())
     }
 
     /// Resolves when the hold is lost, before another contender can hold.

@@ -1,6 +1,7 @@
 //! One attempt in one ZooKeeper session: enter, look, wait, look again, hold.
 
 use crate::error::Error;
+use crate::events::attempt::Attempt;
 use crate::hold::grant::Grant;
 use crate::hold::loss_watch::LossWatch;
 use crate::queue::enter::enter;
@@ -13,7 +14,7 @@ use crate::rule::WaitStrategy;
 use crate::session::lease::Lease;
 
 /// Enters the queue, and waits in it until the rule says "hold".
-pub(crate) async fn acquire(queue: &SessionQueue<'_>) -> Result<Grant, Error> {
+pub(crate) async fn acquire(queue: &SessionQueue<'_>, attempt: &Attempt) -> Result<Grant, Error> {
     let (mut place, mut listing) = enter(queue).await?;
     let mut watches = Watches::default();
     loop {
@@ -22,23 +23,26 @@ pub(crate) async fn acquire(queue: &SessionQueue<'_>) -> Result<Grant, Error> {
                 Some(grant) => return Ok(grant),
                 None => renew_lease(queue).await?,
             },
-            Look::Wait(on) => match queue.shared.options.strategy {
-                WaitStrategy::Predecessor => {
-                    let waited = wait_on(&mut watches, queue, &place, &on).await?;
-                    if waited == Waited::Handover {
-                        // If the lease has lapsed, the waiter's znode may be deleted, so the queue
-                        // is listed.
-                        if let Some(grant) = grant(queue, &mut place, watches.own.take()) {
-                            return Ok(grant);
+            Look::Wait(on) => {
+                on.tell(attempt);
+                match queue.shared.options.strategy {
+                    WaitStrategy::Predecessor => {
+                        let waited = wait_on(&mut watches, queue, &place, &on).await?;
+                        if waited == Waited::Handover {
+                            // If the lease has lapsed, the waiter's znode may be deleted, so the
+                            // queue is listed.
+                            if let Some(grant) = grant(queue, &mut place, watches.own.take()) {
+                                return Ok(grant);
+                            }
                         }
                     }
+                    WaitStrategy::Parent => {
+                        listing = wait_on_parent(&mut watches, queue).await?;
+                        continue;
+                    }
+                    WaitStrategy::Poll(interval) => tokio::time::sleep(interval).await,
                 }
-                WaitStrategy::Parent => {
-                    listing = wait_on_parent(&mut watches, queue).await?;
-                    continue;
-                }
-                WaitStrategy::Poll(interval) => tokio::time::sleep(interval).await,
-            },
+            }
         }
         listing = queue.list().await?;
     }

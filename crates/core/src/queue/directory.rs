@@ -109,6 +109,35 @@ impl MissingDirectory<'_> {
     }
 }
 
+/// Refuses a chroot that does not exist. Under a missing chroot, an ensemble looks empty.
+///
+/// Sends one read, or none if there is no chroot.
+pub(crate) async fn refuse_missing_chroot(
+    live: &LiveSession,
+    server: &dyn ServerSession,
+    path: &str,
+) -> Result<(), Error> {
+    if live.chroot() == "/" {
+        return Ok(());
+    }
+    let mut backoff = Backoff::up_to(Duration::from_secs(1));
+    loop {
+        match server.get("/").await {
+            Err(error) if error.is(Refusal::NoNode) => {
+                return Err(Error::MissingChroot {
+                    chroot: live.chroot().to_owned(),
+                });
+            }
+            // A server that refuses the read for another reason has found the znode.
+            Ok(_) | Err(ServerError::Refused(_)) => return Ok(()),
+            Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+            Err(error @ ServerError::SessionOver(_)) => {
+                return Err(Error::at(path, live.id(), error));
+            }
+        }
+    }
+}
+
 /// Consecutive creates without an answer.
 #[derive(Debug)]
 pub(crate) struct UnknownCreates {

@@ -16,6 +16,9 @@ use crate::queue::session_queue::{Listing, SessionQueue};
 use crate::server::ensemble::{Acl, CreateMode, Created};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 
+/// The kind of a contender's znode.
+const MODE: CreateMode = CreateMode::EphemeralSequential;
+
 /// Creates the contender's znode, and lists the queue after that.
 ///
 /// Does not list the queue if the znode's number proves that the contender is alone.
@@ -33,8 +36,8 @@ pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), 
         let acl = access(queue, &mut place, &label).await;
         let path = queue.child(&place.identity().name(&label));
         let sent = queue.live.now();
-        let mode = CreateMode::EphemeralSequential;
-        let create = queue.server.create(&path, &shared.options.data, mode, &acl);
+        let data = shared.options.get_data();
+        let create = queue.server.create(&path, data, MODE, &acl);
         // The server answers these reads after the create, so they show the new znode.
         let after = match expects_alone {
             true => queue.ask_for_directory(),
@@ -53,7 +56,7 @@ pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), 
                 }
             }
             Err(error) if error.is(Refusal::NoNode) => {
-                create_directory(queue).await?;
+                create_directory(queue, &mut place, &unknown).await?;
                 missing_again.wait().await;
                 continue;
             }
@@ -103,7 +106,12 @@ async fn access<'a>(queue: &SessionQueue<'a>, place: &mut Place, label: &str) ->
     }
 }
 
-async fn create_directory(queue: &SessionQueue<'_>) -> Result<(), Error> {
+/// Creates the directory, after a create of the contender's znode that was refused for want of it.
+async fn create_directory(
+    queue: &SessionQueue<'_>,
+    place: &mut Place,
+    unknown: &UnknownCreates,
+) -> Result<(), Error> {
     let options = &queue.shared.options;
     let missing = MissingDirectory {
         path: &queue.shared.directory,
@@ -112,7 +120,8 @@ async fn create_directory(queue: &SessionQueue<'_>) -> Result<(), Error> {
         acl: &options.acl,
         chroot: queue.live.chroot(),
     };
-    missing.create(queue.live, &*queue.server).await
+    let created = missing.create(queue.live, &*queue.server).await;
+    created.inspect_err(|_| place.was_refused(unknown.is_none()))
 }
 
 /// Looks for the znode of a create without a reply.

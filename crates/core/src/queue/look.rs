@@ -2,6 +2,7 @@
 
 use crate::contender::{Contender, Identity, Sequence, recipe_of};
 use crate::error::Error;
+use crate::events::attempt::Attempt;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 use crate::queue::alone::Alone;
@@ -18,8 +19,19 @@ pub(crate) enum Look {
 /// What a waiter waits on.
 pub(crate) struct WaitOn {
     pub(crate) contenders: Vec<Awaited>,
+    /// The number of contenders before the waiter.
+    pub(crate) position: usize,
     /// The directory's data that the verdict is based on.
     pub(crate) data: Option<Vec<u8>>,
+}
+
+impl WaitOn {
+    /// Tells whom the attempt waits behind: the last of the contenders.
+    pub(crate) fn tell(&self, attempt: &Attempt) {
+        if let Some(last) = self.contenders.last() {
+            attempt.waits(&last.name, self.position);
+        }
+    }
 }
 
 /// A contender that a waiter waits on.
@@ -66,7 +78,11 @@ pub(crate) async fn look(
                 stands_alone: stands_alone(rule, &contenders[..=me], place),
             };
             let contenders = on.into_iter().map(awaited).collect();
-            Ok(Look::Wait(WaitOn { contenders, data }))
+            Ok(Look::Wait(WaitOn {
+                contenders,
+                position: me,
+                data,
+            }))
         }
         Verdict::Wait { .. } => {
             let problem = "waits on no contender, or on a contender that is not before it";

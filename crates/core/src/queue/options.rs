@@ -1,5 +1,7 @@
 //! The options of a queue, and the options types of the recipes.
 
+use std::sync::Arc;
+
 use crate::queue::directory::Directories;
 use crate::rule::WaitStrategy;
 use crate::server::acl::open_acl;
@@ -12,7 +14,10 @@ use crate::server::ensemble::Acl;
 #[must_use]
 pub struct QueueOptions {
     pub(super) strategy: WaitStrategy,
-    pub(super) data: Vec<u8>,
+    /// `None` until a queue is made, if no data is set: the queue then takes the session's owner.
+    pub(super) data: Option<Vec<u8>>,
+    pub(super) name: Arc<str>,
+    pub(super) leads: bool,
     pub(super) acl: Vec<Acl>,
     pub(super) directories: Directories,
     pub(super) after_session_loss: AfterSessionLoss,
@@ -36,7 +41,8 @@ impl QueueOptions {
     /// | option | default |
     /// |---|---|
     /// | strategy | watch the predecessor |
-    /// | data | none |
+    /// | name | none |
+    /// | data | the [owner](crate::Session::owner): `service@host:pid` |
     /// | access control list | everyone may do everything |
     /// | directories | containers |
     /// | after session loss | fail |
@@ -45,7 +51,9 @@ impl QueueOptions {
     pub fn new() -> QueueOptions {
         QueueOptions {
             strategy: WaitStrategy::Predecessor,
-            data: Vec::new(),
+            data: None,
+            name: Arc::default(),
+            leads: false,
             acl: open_acl(),
             directories: Directories::Container,
             after_session_loss: AfterSessionLoss::Fail,
@@ -62,8 +70,26 @@ impl QueueOptions {
 
     /// The data of the contender's znode, for [`contenders`](crate::Recipe::contenders) and for
     /// operators.
+    ///
+    /// By default the [owner](crate::Session::owner). At most 1,000,000 bytes.
     pub fn data(mut self, data: impl Into<Vec<u8>>) -> QueueOptions {
-        self.data = data.into();
+        self.data = Some(data.into());
+        self
+    }
+
+    /// The name of the recipe in events, and a label of its metrics.
+    ///
+    /// By default none. Many names make many time series: a path is no label unless you choose it
+    /// as the name. See [`docs::events`](crate::docs::events).
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> QueueOptions {
+        self.name = name.into();
+        self
+    }
+
+    /// Who holds, leads: the events say so.
+    #[doc(hidden)]
+    pub fn leads(mut self) -> QueueOptions {
+        self.leads = true;
         self
     }
 
@@ -122,9 +148,9 @@ impl QueueOptions {
         self
     }
 
-    /// The [`data`](Self::data).
+    /// The [`data`](Self::data). Empty if none is set, and these are not the options of a queue.
     pub fn get_data(&self) -> &[u8] {
-        &self.data
+        self.data.as_deref().unwrap_or_default()
     }
 
     /// The [`acl`](Self::acl).
@@ -186,10 +212,21 @@ macro_rules! recipe_options {
             self
         }
     };
+    (@name $name:ident) => {
+        /// The name of the recipe in events, and a label of its metrics.
+        ///
+        /// By default none. Many names make many time series: see
+        /// [`docs::events`](crate::common::docs::events).
+        pub fn name(mut self, name: impl Into<::std::sync::Arc<str>>) -> $name {
+            self.queue = self.queue.name(name);
+            self
+        }
+    };
     (@data $name:ident) => {
         /// The data of the contender's znode, for `contenders` and for operators.
         ///
-        /// By default none. At most 1,000,000 bytes.
+        /// By default it says who the contender is, `service@host:pid`: see
+        /// [`ConnectOptions::owner`](crate::ConnectOptions::owner). At most 1,000,000 bytes.
         pub fn data(mut self, data: impl Into<Vec<u8>>) -> $name {
             self.queue = self.queue.data(data);
             self

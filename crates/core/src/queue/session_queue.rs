@@ -25,6 +25,18 @@ pub(crate) struct Listing {
     pub(crate) names: Vec<String>,
     /// Its data, if the rule reads it and there is a directory.
     pub(crate) data: Option<Vec<u8>>,
+    /// True if there is no directory.
+    pub(crate) is_missing: bool,
+}
+
+impl Listing {
+    /// The listing of a directory that does not exist.
+    pub(crate) fn missing() -> Listing {
+        Listing {
+            is_missing: true,
+            ..Listing::default()
+        }
+    }
 }
 
 /// The contenders in queue order, and the directory's data, read then or later.
@@ -111,12 +123,16 @@ impl<'a> SessionQueue<'a> {
                     Some(data) => Some(data.await?.0),
                     None => None,
                 };
-                Ok(Listing { names, data })
+                Ok(Listing {
+                    names,
+                    data,
+                    is_missing: false,
+                })
             };
             match answers.await {
                 Ok(listing) => return Ok(listing),
                 Err(error) if ServerError::is(&error, Refusal::NoNode) => {
-                    return Ok(Listing::default());
+                    return Ok(Listing::missing());
                 }
                 Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
                 Err(error) => return Err(self.failed(error)),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::events::Source;
 use crate::path::NodePath;
 use crate::queue::alone::LastAlone;
 use crate::queue::local::LocalQueue;
@@ -17,4 +18,6 @@ pub(crate) struct Shared {
     pub(crate) options: QueueOptions,
     pub(crate) local: Option<LocalQueue>,
     pub(crate) last_alone: LastAlone,
+    /// What the events of the queue's attempts and holds have in common.
+    pub(crate) source: Arc<Source>,
 }

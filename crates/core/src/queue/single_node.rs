@@ -9,6 +9,8 @@ use futures_util::future::BoxFuture;
 use crate::backoff::Backoff;
 use crate::contender::Identity;
 use crate::error::Error;
+use crate::events::Source;
+use crate::events::attempt::Attempt;
 use crate::hold::Hold;
 use crate::hold::grant::Grant;
 use crate::hold::guard::{Guard, Guards};
@@ -17,11 +19,14 @@ use crate::hold::owned::Owned;
 use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
-use crate::queue::directory::{Directories, MissingDirectory, UnknownCreates};
+use crate::queue::directory::{
+    Directories, MissingDirectory, UnknownCreates, refuse_missing_chroot,
+};
+use crate::queue::entries::entry;
 use crate::recipe::{QueueEntry, Recipe, within};
 use crate::server::acl::open_acl;
 use crate::server::checks::{check_acl, check_data};
-use crate::server::ensemble::{Acl, CreateMode, Node, ServerSession, SessionId, Stat};
+use crate::server::ensemble::{Acl, CreateMode, Node, ServerSession, Stat};
 use crate::server::error::{Refusal, ServerError};
 use crate::session::handle::Session;
 use crate::session::lease::Lease;
@@ -55,30 +60,44 @@ pub struct SingleNode {
     session: Session,
     path: NodePath,
     options: SingleNodeOptions,
+    source: Arc<Source>,
 }
 
 /// The options of a [`SingleNode`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct SingleNodeOptions {
-    data: Vec<u8>,
+    data: Option<Vec<u8>>,
     acl: Vec<Acl>,
     directories: Directories,
+    name: Arc<str>,
 }
 
 impl SingleNodeOptions {
-    /// The defaults: no data, an open access control list, container directories.
+    /// The defaults: the [owner](Session::owner) as data, an open access control list, container
+    /// directories.
     pub fn new() -> SingleNodeOptions {
         SingleNodeOptions {
-            data: Vec::new(),
+            data: None,
             acl: open_acl(),
             directories: Directories::Container,
+            name: Arc::default(),
         }
     }
 
     /// The text in the znode's data that follows its owner's identity.
+    ///
+    /// By default the [owner](Session::owner): `service@host:pid`.
     pub fn data(mut self, data: impl Into<Vec<u8>>) -> SingleNodeOptions {
-        self.data = data.into();
+        self.data = Some(data.into());
+        self
+    }
+
+    /// The name of the recipe in events, and a label of its metrics.
+    ///
+    /// By default none. See [`docs::events`](crate::docs::events).
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> SingleNodeOptions {
+        self.name = name.into();
         self
     }
 
@@ -120,15 +139,23 @@ impl SingleNode {
     pub fn with_options(
         session: &Session,
         path: impl AsRef<str>,
-        options: SingleNodeOptions,
+        mut options: SingleNodeOptions,
     ) -> Result<SingleNode, InvalidInput> {
         let path = NodePath::new(path.as_ref())?;
+        let owner = || session.owner().as_bytes().to_vec();
         check_acl(&options.acl)?;
-        check_data(&options.data)?;
+        check_data(options.data.get_or_insert_with(owner))?;
+        let source = Source {
+            recipe: "single_node",
+            name: options.name.clone(),
+            path: path.clone(),
+            leads: false,
+        };
         Ok(SingleNode {
             session: session.clone(),
             path,
             options,
+            source: Arc::new(source),
         })
     }
 
@@ -180,7 +207,7 @@ impl SingleNode {
     ) -> Result<Created, Error> {
         let failed = |error| Error::at(self.path.as_str(), live.id(), error);
         let mut data = claim.identity();
-        data.extend_from_slice(&self.options.data);
+        data.extend(self.options.data.iter().flatten());
         let mut missing_again = Backoff::after(1, Duration::from_secs(1));
         let mut unknown = UnknownCreates::default();
         loop {
@@ -267,7 +294,7 @@ impl SingleNode {
         missing.create(live, server).await
     }
 
-    async fn acquire_in(&self, live: &Arc<LiveSession>) -> Result<Grant, Error> {
+    async fn acquire_in(&self, live: &Arc<LiveSession>, attempt: &Attempt) -> Result<Grant, Error> {
         let failed = |error| Error::at(self.path.as_str(), live.id(), error);
         let server = live.server().map_err(failed)?;
         let watching = Watching::new(live.clone(), server.clone(), Purpose::Wait);
@@ -288,6 +315,8 @@ impl SingleNode {
                 },
                 Created::Taken => {
                     claim.nothing_created();
+                    // All waiters are equal: there is no queue behind the holder.
+                    attempt.waits(self.path.name(), 1);
                     match watching.get_and_watch(self.path.as_str()).await {
                         // After any event of the znode the next step is another create.
                         Ok((_, _, watch)) => {
@@ -396,11 +425,17 @@ impl SingleNode {
     ///
     /// Those of [`Recipe::acquire`].
     pub async fn acquire(&self) -> Result<Hold, Error> {
+        let attempt = Attempt::begin(&self.source);
+        attempt.acquires(self.acquire_by(&attempt)).await
+    }
+
+    async fn acquire_by(&self, attempt: &Attempt) -> Result<Hold, Error> {
         let live = self.session.live(self.path.as_str()).await?;
         let grant = live
-            .during(self.path.as_str(), self.acquire_in(&live))
+            .during(self.path.as_str(), self.acquire_in(&live, attempt))
             .await?;
-        Ok(Hold::new(grant, None))
+        let record = attempt.acquired(grant.token);
+        Ok(Hold::new(grant, None, record))
     }
 
     /// As [`acquire`](Self::acquire), for at most `timeout`.
@@ -409,7 +444,9 @@ impl SingleNode {
     ///
     /// Those of [`Recipe::acquire_timeout`].
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
-        within(timeout, &self.path, self.acquire()).await
+        let attempt = Attempt::begin(&self.source);
+        let within = within(timeout, &self.path, self.acquire_by(&attempt));
+        attempt.acquires(within).await
     }
 
     /// Holds if the znode is free; otherwise `None`. Writes nothing if it is not free.
@@ -423,11 +460,18 @@ impl SingleNode {
     ///
     /// Those of [`Recipe::try_acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
-        let live = self.session.live(self.path.as_str()).await?;
-        let grant = live
-            .during(self.path.as_str(), self.try_acquire_in(&live))
-            .await?;
-        Ok(grant.map(|grant| Hold::new(grant, None)))
+        let attempt = Attempt::begin(&self.source);
+        let work = async {
+            let live = self.session.live(self.path.as_str()).await?;
+            let grant = live
+                .during(self.path.as_str(), self.try_acquire_in(&live))
+                .await?;
+            Ok(grant.map(|grant| {
+                let record = attempt.acquired(grant.token);
+                Hold::new(grant, None, record)
+            }))
+        };
+        attempt.tries(work).await
     }
 
     /// The holder, if there is one. Does not list the waiters: they have no znodes.
@@ -435,6 +479,7 @@ impl SingleNode {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | a read | 1 | 1 | 0 |
+    /// | nobody holds, and there is a chroot: a read of it | 1 more | 1 more | 0 |
     ///
     /// # Errors, cancel safety
     ///
@@ -445,14 +490,14 @@ impl SingleNode {
         let look = async {
             let server = live.server().map_err(failed)?;
             let node = self.look(&*server, CaughtUp::OrNot).await.map_err(failed)?;
-            let entry = node.map(|(data, stat)| QueueEntry {
-                position: 0,
-                name: self.path.name().to_owned(),
-                data,
-                session_id: SessionId(stat.ephemeral_owner),
-                fencing_token: FencingToken::from(stat.czxid),
-            });
-            Ok(entry.into_iter().collect())
+            match node {
+                // The creator of the znode holds.
+                Some(node) => Ok(vec![entry(0, self.path.name(), node, true)]),
+                None => {
+                    refuse_missing_chroot(&live, &*server, self.path.as_str()).await?;
+                    Ok(Vec::new())
+                }
+            }
         };
         live.during(self.path.as_str(), look).await
     }
@@ -466,6 +511,10 @@ impl SingleNode {
 impl Recipe for SingleNode {
     fn acquire(&self) -> BoxFuture<'_, Result<Hold, Error>> {
         Box::pin(self.acquire())
+    }
+
+    fn acquire_timeout(&self, timeout: Duration) -> BoxFuture<'_, Result<Hold, Error>> {
+        Box::pin(self.acquire_timeout(timeout))
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<Hold>, Error>> {

@@ -149,11 +149,15 @@ pub(crate) async fn wait_on_parent(
                     watches.directory = Some(keep(Kind::Data, watch));
                     data
                 });
-                return Ok(Listing { names, data });
+                return Ok(Listing {
+                    names,
+                    data,
+                    is_missing: false,
+                });
             }
             Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
             Err(error) if ServerError::is(&error, Refusal::NoNode) => {
-                return Ok(Listing::default());
+                return Ok(Listing::missing());
             }
             Err(error) => return Err(queue.failed(error)),
         }

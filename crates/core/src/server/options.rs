@@ -4,8 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::invalid_input::InvalidInput;
+use crate::owner::check_service;
 
-/// The options of a session: timeouts, the servers' tick and credentials.
+/// The options of a session: timeouts, the servers' tick, the owner and credentials.
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,6 +23,7 @@ pub struct ConnectOptions {
     pub(crate) session_timeout: Duration,
     pub(crate) connection_timeout: Duration,
     pub(crate) tick: Option<Duration>,
+    pub(crate) owner: Option<String>,
     auth: Vec<(String, Vec<u8>)>,
     #[cfg(feature = "tls")]
     tls: Option<zookeeper_client::TlsOptions>,
@@ -36,6 +38,7 @@ impl ConnectOptions {
             session_timeout: Duration::from_secs(10),
             connection_timeout: Duration::from_secs(10),
             tick: None,
+            owner: None,
             auth: Vec::new(),
             #[cfg(feature = "tls")]
             tls: None,
@@ -76,6 +79,19 @@ impl ConnectOptions {
     ///   survive longer disturbances.
     pub fn tick(mut self, tick: Duration) -> ConnectOptions {
         self.tick = Some(tick);
+        self
+    }
+
+    /// The name of the service, for those who read the queue: `billing`.
+    ///
+    /// The data of each contender's znode says who it is: `billing@host:pid`, as
+    /// [`Session::owner`](crate::Session::owner) returns it. By default the program's name stands
+    /// for the service. At most 200 bytes, without control characters. A recipe whose options set
+    /// the data writes that data, and an election writes the candidate's id.
+    ///
+    /// Everyone who may read the znode can read the name of the host.
+    pub fn owner(mut self, service: impl Into<String>) -> ConnectOptions {
+        self.owner = Some(service.into());
         self
     }
 
@@ -126,6 +142,9 @@ impl ConnectOptions {
             let problem = "needs credentials of the form user:password";
             return Err(InvalidInput::new("scheme", "digest", problem));
         }
+        if let Some(owner) = &self.owner {
+            check_service(owner)?;
+        }
         if self.tick.is_some_and(|tick| tick.is_zero()) {
             return Err(InvalidInput::new("tick", "0", "must not be zero"));
         }
@@ -174,6 +193,7 @@ impl fmt::Debug for ConnectOptions {
             .field("session_timeout", &self.session_timeout)
             .field("connection_timeout", &self.connection_timeout)
             .field("tick", &self.tick)
+            .field("owner", &self.owner)
             .finish_non_exhaustive()
     }
 }

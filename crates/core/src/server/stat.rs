@@ -1,5 +1,7 @@
 //! The metadata type of znodes.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 /// The metadata of a znode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stat {
@@ -28,6 +30,12 @@ pub struct Stat {
 }
 
 impl Stat {
+    /// When the znode was created, by the clock of the server that led the ensemble then.
+    pub fn created(&self) -> SystemTime {
+        let milliseconds = u64::try_from(self.ctime).unwrap_or_default();
+        UNIX_EPOCH + Duration::from_millis(milliseconds)
+    }
+
     /// True if the server did not send the metadata.
     ///
     /// Some servers leave it out of the reply to a transaction

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::error::Error;
 use crate::invalid_input::InvalidInput;
+use crate::owner;
 use crate::path::NodePath;
 use crate::server::ensemble::{Ensemble, ServerSession, SessionId};
 use crate::server::error::SessionEnd;
@@ -75,6 +76,7 @@ pub struct Session {
 
 struct Shared {
     ensemble: Arc<dyn Ensemble>,
+    owner: Arc<str>,
     current: watch::Receiver<Current>,
     state: watch::Receiver<SessionState>,
     /// Dropped with the last handle. The supervisor then closes the session.
@@ -236,6 +238,7 @@ impl Session {
         let (current_sender, current) = watch::channel(present);
         let (state_sender, state) = watch::channel(now);
         let (close, closing) = watch::channel(false);
+        let owner = owner::of_this_process(options.owner.as_deref());
         let supervisor = Supervisor {
             ensemble: ensemble.clone(),
             options,
@@ -248,6 +251,7 @@ impl Session {
         Session {
             shared: Arc::new(Shared {
                 ensemble,
+                owner,
                 current,
                 state,
                 close,
@@ -265,7 +269,7 @@ impl Session {
         self.present().map(|live| live.timeout())
     }
 
-    fn present(&self) -> Option<Arc<LiveSession>> {
+    pub(crate) fn present(&self) -> Option<Arc<LiveSession>> {
         match &*self.shared.current.borrow() {
             Current::Live(live) => Some(live.clone()),
             Current::Opening | Current::Over(_) => None,
@@ -342,6 +346,14 @@ impl Session {
         let mut state = self.shared.state.clone();
         // An error means that the supervisor has ended, and the loop waits for this.
         while state.changed().await.is_ok() {}
+    }
+
+    /// The text that says which process this is: `service@host:pid`.
+    ///
+    /// It is the data of each contender's znode, unless the options of a recipe set the data.
+    /// [`ConnectOptions::owner`] sets the service.
+    pub fn owner(&self) -> &str {
+        &self.shared.owner
     }
 
     /// The ensemble of this session.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use tokio::time::{Interval, MissedTickBehavior};
 
+use crate::events::session as events;
 use crate::server::ensemble::{ConnectionState, ServerSession};
 use crate::server::error::ServerError;
 use crate::session::live::{Contact, LiveSession};
@@ -52,6 +53,10 @@ impl Keeper {
             ConnectionState::Connected => {
                 if std::mem::replace(&mut self.opened, true) {
                     self.live.reconnected();
+                    events::reconnected();
+                    // The answers to the probes of the earlier connection are lost. They must not
+                    // keep the next one waiting.
+                    self.probes.clear();
                     self.probe();
                 }
             }
@@ -94,6 +99,7 @@ impl Keeper {
             answer = answer => {
                 if let (Some(probe), Ok(())) = (self.probes.pop_front(), answer) {
                     self.live.answered(probe.sent);
+                    events::answered(self.live.now().saturating_sub(probe.sent));
                     self.is_in_contact();
                 }
             }
@@ -202,6 +208,19 @@ mod tests {
             keep(&mut keeper, 2 * live.probe_interval()).await;
             assert_eq!(live.condition().contact, contact, "{queued} ms");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reconnect_is_probed_at_once_however_long_the_silence_was() {
+        let (live, script) = Scripted::open(TIMEOUT);
+        let server: Arc<dyn ServerSession> = script.clone();
+        let mut keeper = Keeper::new(&live, &server);
+        keeper.connection_is(ConnectionState::Connected);
+        // No answer comes meanwhile, and as many probes are sent as may be.
+        keep(&mut keeper, live.probe_interval() * 11 / 2).await;
+        assert!(!script.has_sent(live.now()));
+        keeper.connection_is(ConnectionState::Connected);
+        assert!(script.has_sent(live.now()));
     }
 
     #[tokio::test(start_paused = true)]

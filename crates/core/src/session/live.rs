@@ -59,7 +59,7 @@ pub(crate) trait Attachment: Any + Send + Sync {
     fn supervised(&self, _live: &Arc<LiveSession>) {}
 
     /// Called when the session ends.
-    fn ended(&self) {}
+    fn ended(&self, _end: SessionEnd) {}
 }
 
 struct Attached {
@@ -71,6 +71,8 @@ struct Attached {
 struct Kept {
     lease: Lease,
     connection: Connection,
+    /// When a request was last answered through the leader.
+    answered_at: Option<Duration>,
 }
 
 impl Kept {
@@ -116,6 +118,7 @@ impl LiveSession {
         let kept = Kept {
             lease: Lease::new(asked_at, terms),
             connection: Connection::of(&*server),
+            answered_at: None,
         };
         let condition = Condition {
             contact: Contact::Connected,
@@ -280,7 +283,8 @@ impl LiveSession {
         Ok(())
     }
 
-    fn was_answered(&self, kept: MutexGuard<'_, Kept>, sent: Duration) {
+    fn was_answered(&self, mut kept: MutexGuard<'_, Kept>, sent: Duration) {
+        kept.answered_at = Some(self.now());
         self.publish_lapses(kept);
         for attachment in self.attachments() {
             attachment.answered(sent);
@@ -382,6 +386,12 @@ impl LiveSession {
         valid_until.saturating_sub(self.now())
     }
 
+    /// How long ago a request was last answered through the leader.
+    pub(crate) fn last_answer(&self) -> Option<Duration> {
+        let answered_at = lock(&self.kept).answered_at;
+        answered_at.map(|at| self.now().saturating_sub(at))
+    }
+
     /// The state of a hold that was granted after this number of lapses.
     pub(crate) fn standing(&self, lapses: u64) -> HoldState {
         let contact = self.condition().contact;
@@ -424,7 +434,7 @@ impl LiveSession {
     pub(crate) fn end(&self, end: SessionEnd) {
         self.set_contact(Contact::Ended(end));
         for attachment in self.attachments() {
-            attachment.ended();
+            attachment.ended(end);
         }
         lock(&self.server).take();
     }

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::backoff::Backoff;
+use crate::events::session as events;
 use crate::server::ensemble::{ConnectionState, Ensemble, ServerSession};
 use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
@@ -51,7 +52,7 @@ impl Supervisor {
             let kept = EndedUnlessKept(live.clone());
             let end = self.keep(&live).await;
             drop(kept);
-            tracing::info!(session = %live.id(), %end, "the ZooKeeper session is over");
+            events::over(live.id(), end);
             // Servers that now refuse the session's own identity may accept a session without it.
             if !matches!(end, SessionEnd::Expired | SessionEnd::AuthenticationFailed) {
                 return end;
@@ -112,6 +113,7 @@ impl Supervisor {
             // The session has ended already.
             Err(_) => return live.ended().await,
         };
+        events::opened(live.id(), live.timeout());
         let mut states = server.states();
         let mut keeper = Keeper::new(live, &server);
         drop(server);
@@ -129,13 +131,17 @@ impl Supervisor {
                 () = lapse(live) => {}
             }
             live.supervised();
-            self.state.send_if_modified(|state| {
+            let changed = self.state.send_if_modified(|state| {
                 let now = match live.condition().contact {
                     Contact::Suspended => SessionState::Suspended(live.id()),
                     Contact::Connected | Contact::Ended(_) => SessionState::Connected(live.id()),
                 };
                 std::mem::replace(state, now) != now
             });
+            if changed {
+                let is_suspended = live.condition().contact == Contact::Suspended;
+                events::suspended(live.id(), is_suspended);
+            }
         };
         let server = keeper.end();
         let own = live.own_znodes().all();

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::server::ensemble::{Event, ServerSession, Watch};
+use crate::server::error::SessionEnd;
 use crate::session::breaks::{Asked, Breaks};
 use crate::session::live::{Attachment, LiveSession};
 use crate::sync::lock;
@@ -72,7 +73,7 @@ impl Attachment for Unwatching {
     }
 
     /// Counts the break if the connection has broken since the last removal.
-    fn ended(&self) {
+    fn ended(&self, _end: SessionEnd) {
         lock(&self.asked).take();
     }
 }

@@ -534,7 +534,9 @@ fn many_releases_all_end_when_the_runtime_of_the_session_shuts_down() {
 
 #[tokio::test]
 async fn many_releases_at_once_go_together_on_a_real_server() {
-    let server = Server::start(ServerOptions::new()).await;
+    // With this tick the server grants the long session timeout below.
+    let tick = Duration::from_secs(30);
+    let server = Server::start(ServerOptions::new().tick_time(tick)).await;
     let server = server.expect("a server starts");
     let session = Session::connect(&server.connect_string()).await;
     let session = session.expect("a session opens");
@@ -545,7 +547,7 @@ async fn many_releases_at_once_go_together_on_a_real_server() {
     created.await.expect("there is none");
 
     // So that no holder is watched meanwhile, which takes a request, and changes the release.
-    let options = ConnectOptions::new().session_timeout(PATIENCE);
+    let options = ConnectOptions::new().session_timeout(tick * 20);
     let address = format!("{}/app", server.connect_string());
     let ensemble = ZookeeperEnsemble::new(&address, options.clone()).expect("a good address");
     let meter = Meter::default();

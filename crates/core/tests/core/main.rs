@@ -12,6 +12,7 @@ mod leases;
 mod long_queues;
 mod losing;
 mod own_znode;
+mod owners;
 mod paths;
 mod refused;
 mod replaces;

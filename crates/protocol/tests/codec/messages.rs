@@ -32,7 +32,7 @@ fn acl() -> impl Strategy<Value = Vec<Acl>> {
     vec(entry, 0..4)
 }
 
-fn stat() -> impl Strategy<Value = Stat> {
+pub(crate) fn stat() -> impl Strategy<Value = Stat> {
     let long = any::<i64>;
     let int = any::<i32>;
     (

@@ -33,10 +33,6 @@ fn strings_and_buffers() {
         exists(b"\xff\xff\xff\xff\x00"),
         Err(DecodeError::NullString)
     );
-    assert_eq!(
-        exists(b"\x00\x00\x00\x02\xc3\x28\x00"),
-        Err(DecodeError::NotUtf8)
-    );
     let read = ReadRequest {
         path: String::new(),
         watch: true,

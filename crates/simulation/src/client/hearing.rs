@@ -65,7 +65,9 @@ impl World {
                 self.end(id, SessionEnd::Expired);
                 return;
             }
-            Downward::Connected { session, timeout } => self.connected(id, session, timeout),
+            Downward::Connected {
+                session, timeout, ..
+            } => self.connected(id, session, timeout),
             Downward::Event { path, event } => self.dispatch(id, &path, event),
             Downward::Reply {
                 id: request,

@@ -18,6 +18,7 @@ mod losing;
 mod opening;
 #[cfg(feature = "embedded")]
 pub(crate) mod peers;
+mod ports;
 mod rolling;
 mod sending;
 mod settling;

@@ -18,7 +18,7 @@ pub(crate) const PEERS: &str = "tcp";
 impl World {
     /// A client has connected to a server; `None` if the server serves nobody.
     pub(crate) fn open_peer(&mut self, server: usize, peer: Arc<dyn Peer>) -> Option<ConnectionId> {
-        if self.servers.is_down(server) {
+        if self.servers.is_down(server) && !self.servers.is_read_only(server) {
             return None;
         }
         let process = self.process(PEERS);

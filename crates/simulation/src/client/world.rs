@@ -21,6 +21,7 @@ use crate::server::state::Servers;
 use crate::wire::connection::{ClientId, ConnectionId};
 use crate::wire::message::Upward;
 use crate::wire::peer::Peer;
+use crate::wire::port::Port;
 
 pub(crate) struct World {
     pub(crate) servers: Servers,
@@ -29,6 +30,8 @@ pub(crate) struct World {
     pub(crate) clients: BTreeMap<ClientId, Client>,
     /// The clients that are not simulated.
     pub(crate) peers: BTreeMap<ConnectionId, Arc<dyn Peer>>,
+    /// The ports that they connect to, by server.
+    pub(crate) ports: BTreeMap<usize, Weak<dyn Port>>,
     pub(super) next_client: ClientId,
     pub(super) watching: Weak<dyn Watching>,
     agenda: Agenda<Action>,
@@ -45,6 +48,7 @@ impl World {
             turns: Turns::default(),
             clients: BTreeMap::new(),
             peers: BTreeMap::new(),
+            ports: BTreeMap::new(),
             next_client: 1,
             watching,
             agenda: Agenda::new(),

@@ -231,6 +231,7 @@ impl Connection {
         let greeting = Greeting {
             identities: vec![AuthId::new("ip", &address)],
             timeout: Some(Duration::from_millis(request.timeout.max(0) as u64)),
+            read_only: request.read_only == Some(true),
             password: Some(request.password),
         };
         let shared = &self.member.shared;

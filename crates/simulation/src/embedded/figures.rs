@@ -39,12 +39,29 @@ impl Latency {
     }
 }
 
+/// The sizes of responses in bytes, once there was one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sizes {
+    pub(super) last: Option<usize>,
+    pub(super) least: Option<usize>,
+    pub(super) most: Option<usize>,
+}
+
+impl Sizes {
+    pub(super) fn add(&mut self, bytes: usize) {
+        self.last = Some(bytes);
+        self.least = Some(self.least.map_or(bytes, |least| least.min(bytes)));
+        self.most = self.most.max(Some(bytes));
+    }
+}
+
 /// The figures of a server.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures {
     pub(super) received: u64,
     pub(super) sent: u64,
     pub(super) latency: Latency,
+    pub(super) responses: Sizes,
     pub(super) created: u64,
     pub(super) deleted: u64,
     pub(super) changed: u64,

@@ -3,12 +3,13 @@
 //! A connection is a task that reads frames, gives their requests to the simulation as those of a
 //! client, and writes what the simulation sends back. All tasks of a server run on one thread.
 
+#[cfg(feature = "admin")]
+mod admin;
 mod codes;
 mod connection;
 mod converting;
 mod credentials;
 mod end;
-mod ensemble;
 mod error;
 mod figures;
 mod listening;
@@ -22,7 +23,6 @@ mod standstill;
 mod thread;
 mod words;
 
-pub use ensemble::EmbeddedEnsemble;
 pub use error::StartError;
 pub use options::EmbeddedOptions;
 pub use server::EmbeddedServer;

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use crate::options::SimulationOptions;
 
-/// How an [`EmbeddedServer`](super::EmbeddedServer) or an
-/// [`EmbeddedEnsemble`](super::EmbeddedEnsemble) is set up.
+/// How an [`EmbeddedServer`](super::EmbeddedServer) is set up.
 ///
 /// ```
 /// use std::time::Duration;
@@ -30,9 +29,15 @@ use crate::options::SimulationOptions;
 /// ```
 #[derive(Clone, Debug)]
 pub struct EmbeddedOptions {
-    /// The port on 127.0.0.1. With 0 the system chooses a free one. The members of an ensemble
-    /// have this port and those after it.
+    /// How many members the ensemble has. With one it is a standalone server.
+    pub members: usize,
+    /// The port on 127.0.0.1 of the first member. The other members have the ports after it. With 0
+    /// the system chooses a free port for each.
     pub port: u16,
+    /// The port on 127.0.0.1 that takes [faults over HTTP](super::EmbeddedServer#faults-over-http).
+    /// With 0 the system chooses a free one. By default there is none.
+    #[cfg(feature = "admin")]
+    pub admin_port: Option<u16>,
     /// The znodes that exist from the beginning, with their data. Missing parents are created.
     pub znodes: Vec<(String, Vec<u8>)>,
     /// Whether the server closes the connection at a request of an unknown type, as ClickHouse
@@ -41,8 +46,8 @@ pub struct EmbeddedOptions {
     /// How many bytes may wait for a client that does not read. At more the server closes the
     /// connection.
     pub queue_limit: usize,
-    /// The ensemble behind it: the tick, the version, the delays. The number of servers does not
-    /// count here.
+    /// The ensemble behind it: the tick, the version, the delays. Its number of
+    /// servers does not count: [`members`](Self::members) does.
     ///
     /// By default nothing is delayed, a tick is 500 ms, a session lasts from 1 s to 60 s, and
     /// nothing is recorded.
@@ -53,7 +58,10 @@ impl Default for EmbeddedOptions {
     fn default() -> EmbeddedOptions {
         let none = Duration::ZERO..=Duration::ZERO;
         EmbeddedOptions {
+            members: 1,
             port: 0,
+            #[cfg(feature = "admin")]
+            admin_port: None,
             znodes: Vec::new(),
             closes_at_unknown_requests: false,
             queue_limit: 64 << 20,

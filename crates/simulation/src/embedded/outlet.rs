@@ -146,13 +146,20 @@ impl Outlet {
         }
     }
 
-    fn connected(&self, state: &mut State, session: i64, timeout: Duration, password: Vec<u8>) {
+    fn connected(
+        &self,
+        state: &mut State,
+        session: i64,
+        timeout: Duration,
+        password: Vec<u8>,
+        read_only: bool,
+    ) {
         let response = ConnectResponse {
             protocol_version: 0,
             timeout: timeout.as_millis() as i32,
             session_id: session,
             password,
-            read_only: state.sends_read_only.then_some(false),
+            read_only: state.sends_read_only.then_some(read_only),
         };
         self.put(state, |bytes| response.encode_frame(bytes));
     }
@@ -176,8 +183,12 @@ impl Outlet {
             totals.authentication_failures += 1;
         }
         drop(totals);
-        let reply = replies::reply(awaited, zxid, result);
-        self.put(state, |bytes| reply.encode_frame(bytes));
+        let before = state.bytes.len();
+        self.put(state, |bytes| {
+            replies::encode_frame(awaited, zxid, result, bytes);
+        });
+        let size = state.bytes.len().saturating_sub(before);
+        self.totals().responses.add(size);
     }
 
     fn event(&self, state: &mut State, reply: &Reply) {
@@ -194,15 +205,19 @@ impl Peer for Outlet {
     fn hear(&self, message: Downward) {
         let mut state = self.state();
         match message {
-            Downward::Connected { session, timeout } => {
+            Downward::Connected {
+                session,
+                timeout,
+                read_only,
+            } => {
                 state.session = session;
                 state.timeout = Some(timeout);
                 let password = password_of(session).to_vec();
-                self.connected(&mut state, session, timeout, password);
+                self.connected(&mut state, session, timeout, password, read_only);
             }
             Downward::Expired => {
                 let none = vec![0; PASSWORD_LENGTH];
-                self.connected(&mut state, 0, Duration::ZERO, none);
+                self.connected(&mut state, 0, Duration::ZERO, none, false);
             }
             Downward::Reply { id, zxid, result } => self.reply(&mut state, id, zxid, result),
             Downward::Event { path, event } => {

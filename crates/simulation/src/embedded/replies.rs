@@ -4,7 +4,7 @@ use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::{AuthId, Event, Outcome};
 use zookeeper_recipes_protocol::{
     ClientInfo, ErrorCode, EventType, KeeperState, MultiOperation, MultiResult, OpCode, Reply,
-    ReplyBody, RequestBody, WatcherEvent,
+    ReplyBody, ReplyHeader, RequestBody, WatcherEvent,
 };
 
 use super::codes;
@@ -62,8 +62,28 @@ fn opcode_of(operation: &MultiOperation) -> OpCode {
     }
 }
 
-/// The reply to a request.
-pub(super) fn reply(awaited: Awaited, zxid: i64, result: Result<Answer, Failure>) -> Reply {
+/// Appends the frame of the reply to a request.
+pub(super) fn encode_frame(
+    awaited: Awaited,
+    zxid: i64,
+    result: Result<Answer, Failure>,
+    to: &mut Vec<u8>,
+) {
+    match result {
+        Ok(Answer::ChildrenAndStat(names, of)) => {
+            let header = ReplyHeader {
+                xid: awaited.xid,
+                zxid,
+                error: ErrorCode::Ok,
+            };
+            let stat = (awaited.opcode == OpCode::GetChildren2).then(|| stat(of));
+            Reply::encode_children_frame(&header, names.iter(), stat.as_ref(), to);
+        }
+        result => reply(awaited, zxid, result).encode_frame(to),
+    }
+}
+
+fn reply(awaited: Awaited, zxid: i64, result: Result<Answer, Failure>) -> Reply {
     let xid = awaited.xid;
     let zxid = match awaited.opcode {
         OpCode::Auth | OpCode::Sasl => 0,
@@ -104,13 +124,6 @@ fn body(awaited: Awaited, answer: Answer) -> ReplyBody {
             stat: stat(created.stat),
         },
         Answer::Children(paths) => ReplyBody::Ephemerals { paths },
-        Answer::ChildrenAndStat(children, _) if awaited.opcode == OpCode::GetChildren => {
-            ReplyBody::Children { children }
-        }
-        Answer::ChildrenAndStat(children, of) => ReplyBody::Children2 {
-            children,
-            stat: stat(of),
-        },
         Answer::DataIfAny(data, of) => ReplyBody::Data {
             data,
             stat: stat(of),
@@ -137,7 +150,9 @@ fn body(awaited: Awaited, answer: Answer) -> ReplyBody {
             Some(path) => ReplyBody::Sync { path },
             None => ReplyBody::Empty,
         },
-        Answer::Exists(None) | Answer::Data(..) | Answer::Each(_) => ReplyBody::Empty,
+        Answer::Exists(None) | Answer::Data(..) | Answer::Each(_) | Answer::ChildrenAndStat(..) => {
+            ReplyBody::Empty
+        }
     }
 }
 

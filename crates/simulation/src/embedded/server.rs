@@ -1,6 +1,4 @@
-//! One embedded server.
-
-use std::net::SocketAddr;
+//! The embedded server.
 
 use super::error::StartError;
 use super::options::EmbeddedOptions;
@@ -9,11 +7,12 @@ use crate::administrator::Administrator;
 use crate::faults::Faults;
 use crate::simulation::Simulation;
 
-/// A ZooKeeper server in this process, for development and tests: in memory only.
+/// A ZooKeeper in this process, for development and tests: in memory only.
 ///
-/// It serves ZooKeeper's own protocol on a port of 127.0.0.1, to clients in any language. It takes
-/// connections when [`start`](Self::start) returns, and is gone when it is dropped, with all its
-/// data. It runs in a thread of its own, in real time.
+/// It serves ZooKeeper's own protocol on ports of 127.0.0.1, to clients in any language. It is one
+/// server, or an ensemble of several members, each with a port of its own. It takes connections
+/// when [`start`](Self::start) returns, and is gone when it is dropped, with all its data. It runs
+/// in a thread of its own, in real time.
 ///
 /// ```
 /// use zookeeper_recipes_lock::{ExclusiveLock, Session};
@@ -40,13 +39,59 @@ use crate::simulation::Simulation;
 ///
 /// [`faults`](Self::faults) breaks it, and [`administrator`](Self::administrator) changes its tree.
 /// To both, all clients over TCP are one process, named `tcp`.
+///
+/// ```
+/// use std::time::Duration;
+/// use zookeeper_recipes_lock::{ExclusiveLock, Session};
+/// use zookeeper_recipes_simulation::EmbeddedServer;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let ensemble = EmbeddedServer::start_ensemble()?;
+/// let session = Session::connect(&ensemble.connect_string()).await?;
+///
+/// ensemble.faults().elect(1, Duration::from_millis(100)); // the leader falls
+/// let hold = ExclusiveLock::new(&session, "/lock")?.acquire().await?;
+/// assert!(hold.is_held());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Faults over HTTP
+///
+/// With the feature `admin` and `EmbeddedOptions::admin_port` the server also takes faults over
+/// HTTP, on a port of 127.0.0.1. `GET /` tells the routes with the fields of their bodies, which are
+/// in JSON. What is refused is answered with 400 or 404 and `{"error": "<one sentence>"}`.
+///
+/// ```text
+/// curl -X POST localhost:8080/faults/drop-reply -d '{"request": "create", "under": "/locks"}'
+/// curl -X POST localhost:8080/members/1/stop
+/// ```
+///
+/// | fault | in this process | over HTTP |
+/// |---|---|---|
+/// | a connection breaks | [`Faults::disconnect`] | `POST /faults/cut` with a `session` |
+/// | all connections to a member break | [`Faults::disconnect_from`] | `POST /faults/cut` with a `member` |
+/// | a request or a reply comes late | [`FaultKind::RequestLate`], [`FaultKind::ReplyLate`] | `POST /faults/delay` |
+/// | a request is lost | [`FaultKind::RequestLost`] | `POST /faults/drop-request` |
+/// | a request is applied and its reply is lost | [`FaultKind::ReplyLost`] | `POST /faults/drop-reply` |
+/// | a session expires | [`Administrator::expire`] | `POST /faults/expire` |
+/// | a reconnect is answered with a new session | [`Faults::forget`] | `POST /faults/new-session-at-reconnect` |
+/// | a member stops, and starts again | [`Faults::stop_member`], [`Faults::start_member`] | `POST /members/0/stop`, `POST /members/0/start` |
+/// | a follower lags | [`Faults::lag`] | `POST /members/1/lag` |
+/// | the faults that wait for their request are dropped | [`Faults::stop`] | `DELETE /faults` |
+///
+/// [`FaultKind::RequestLate`]: crate::FaultKind::RequestLate
+/// [`FaultKind::ReplyLate`]: crate::FaultKind::ReplyLate
+/// [`FaultKind::RequestLost`]: crate::FaultKind::RequestLost
+/// [`FaultKind::ReplyLost`]: crate::FaultKind::ReplyLost
 #[derive(Debug)]
 pub struct EmbeddedServer {
     thread: ServerThread,
 }
 
 impl EmbeddedServer {
-    /// Starts a server on a free port, and returns when it takes connections.
+    /// Starts one server on a free port, and returns when it takes connections.
     ///
     /// # Errors
     ///
@@ -55,35 +100,67 @@ impl EmbeddedServer {
         EmbeddedServer::start_with(EmbeddedOptions::default())
     }
 
-    /// Starts a server with these options, and returns when it takes connections.
+    /// Starts an ensemble of three members on free ports, and returns when they take connections.
+    ///
+    /// The first member leads to begin with.
+    ///
+    /// # Errors
+    ///
+    /// See [`StartError`].
+    pub fn start_ensemble() -> Result<EmbeddedServer, StartError> {
+        EmbeddedServer::start_with(EmbeddedOptions {
+            members: 3,
+            ..EmbeddedOptions::default()
+        })
+    }
+
+    /// Starts as many members as these options say, and returns when they take connections.
     ///
     /// # Errors
     ///
     /// See [`StartError`].
     pub fn start_with(options: EmbeddedOptions) -> Result<EmbeddedServer, StartError> {
-        let thread = ServerThread::start(options, 1)?;
+        let thread = ServerThread::start(options)?;
         Ok(EmbeddedServer { thread })
     }
 
-    /// The address that it listens on.
-    pub fn address(&self) -> SocketAddr {
-        self.thread.addresses[0]
-    }
-
-    /// The port on 127.0.0.1 that it listens on.
+    /// The port of the first member on 127.0.0.1.
     pub fn port(&self) -> u16 {
-        self.address().port()
+        self.thread.served.addresses[0].port()
     }
 
-    /// `127.0.0.1:<port>`, for clients.
+    /// The ports of all members on 127.0.0.1.
+    pub fn ports(&self) -> Vec<u16> {
+        let addresses = self.thread.served.addresses.iter();
+        addresses.map(|address| address.port()).collect()
+    }
+
+    /// `127.0.0.1:<port>` of each member, with commas between, for clients.
     pub fn connect_string(&self) -> String {
-        self.address().to_string()
+        let addresses = self.thread.served.addresses.iter();
+        let addresses: Vec<String> = addresses.map(|address| address.to_string()).collect();
+        addresses.join(",")
     }
 
-    /// Has the server stand still, and returns when it does.
+    /// `127.0.0.1:<port>` of one member, for a client that is to connect to no other.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such member.
+    pub fn member(&self, member: usize) -> String {
+        self.thread.served.addresses[member].to_string()
+    }
+
+    /// `127.0.0.1:<port>` of the [admin port](Self#faults-over-http), if there is one.
+    #[cfg(feature = "admin")]
+    pub fn admin_address(&self) -> Option<String> {
+        self.thread.served.admin.map(|address| address.to_string())
+    }
+
+    /// Has all members stand still, and returns when they do.
     ///
     /// Connections stay open, and nothing is answered. The clock runs on, so that sessions may
-    /// expire when it [resumes](Self::resume).
+    /// expire when the server [resumes](Self::resume).
     pub fn pause(&self) {
         self.thread.pause();
     }
@@ -93,7 +170,7 @@ impl EmbeddedServer {
         self.thread.resume();
     }
 
-    /// The handle that breaks the server, its sessions and requests.
+    /// The handle that breaks members, sessions and requests.
     pub fn faults(&self) -> Faults {
         self.simulation().faults()
     }
@@ -107,6 +184,6 @@ impl EmbeddedServer {
     ///
     /// Keeps no history of changes.
     pub fn simulation(&self) -> &Simulation {
-        &self.thread.simulation
+        &self.thread.served.simulation
     }
 }

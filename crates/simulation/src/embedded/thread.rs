@@ -5,14 +5,15 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::oneshot;
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::CreateMode;
 
+#[cfg(feature = "admin")]
+use super::admin;
 use super::error::StartError;
-use super::listening::{accept, listen};
+use super::listening::{MemberPort, accept, address_of, listen};
 use super::member::Member;
 use super::options::EmbeddedOptions;
 use super::standstill::{Pauses, Standstill, stand_still};
@@ -22,30 +23,38 @@ use crate::simulation::Simulation;
 /// The thread of an embedded server. Dropping it ends all that the server has.
 #[derive(Debug)]
 pub(super) struct ServerThread {
-    pub(super) simulation: Simulation,
-    /// The addresses of the members.
-    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) served: Served,
     stop: Option<oneshot::Sender<()>>,
     standstill: Standstill,
     thread: Option<JoinHandle<()>>,
 }
 
-type Started = Result<(Simulation, Vec<SocketAddr>), StartError>;
+/// What the thread serves, and where.
+#[derive(Debug)]
+pub(super) struct Served {
+    pub(super) simulation: Simulation,
+    /// The addresses of the members.
+    pub(super) addresses: Vec<SocketAddr>,
+    /// The address of the admin port, if there is one.
+    #[cfg(feature = "admin")]
+    pub(super) admin: Option<SocketAddr>,
+}
+
+type Started = Result<Served, StartError>;
 
 impl ServerThread {
-    /// Starts so many members, and returns when they take connections.
-    pub(super) fn start(options: EmbeddedOptions, members: usize) -> Result<Self, StartError> {
+    /// Starts the members, and returns when they take connections.
+    pub(super) fn start(options: EmbeddedOptions) -> Result<Self, StartError> {
         let (told, started) = mpsc::channel::<Started>();
         let (stop, stopped) = oneshot::channel();
         let (standstill, pauses) = Standstill::new();
         let thread = thread::Builder::new()
             .name("embedded-zookeeper".to_owned())
-            .spawn(move || run(options, members, &told, stopped, pauses))
+            .spawn(move || run(options, &told, stopped, pauses))
             .map_err(StartError::Thread)?;
         match started.recv() {
-            Ok(Ok((simulation, addresses))) => Ok(ServerThread {
-                simulation,
-                addresses,
+            Ok(Ok(served)) => Ok(ServerThread {
+                served,
                 stop: Some(stop),
                 standstill,
                 thread: Some(thread),
@@ -82,7 +91,6 @@ impl Drop for ServerThread {
 /// Runs the server until it is to stop.
 fn run(
     options: EmbeddedOptions,
-    members: usize,
     told: &mpsc::Sender<Started>,
     stopped: oneshot::Receiver<()>,
     pauses: Pauses,
@@ -97,7 +105,7 @@ fn run(
         }
     };
     runtime.block_on(async {
-        let started = start(&options, members);
+        let started = start(&options);
         let serves = started.is_ok();
         let _ = told.send(started);
         if serves {
@@ -109,7 +117,8 @@ fn run(
 }
 
 /// Starts the simulation and all that listens for its clients.
-fn start(options: &EmbeddedOptions, members: usize) -> Started {
+fn start(options: &EmbeddedOptions) -> Started {
+    let members = options.members.max(1);
     let mut listeners = Vec::new();
     for member in 0..members as u16 {
         let port = match options.port {
@@ -124,24 +133,29 @@ fn start(options: &EmbeddedOptions, members: usize) -> Started {
     let simulation = Simulation::of(&shared);
     tell_the_time(&shared);
     create(&simulation, &options.znodes)?;
-    let mut addresses = Vec::new();
+    let (mut addresses, mut served) = (Vec::new(), Vec::new());
     for (server, listener) in listeners.into_iter().enumerate() {
         let address = address_of(&listener)?;
         addresses.push(address);
         let member = Member::new(Arc::clone(&shared), server, address, options.clone());
-        tokio::spawn(accept(listener, Arc::new(member)));
+        let member = Arc::new(member);
+        served.push(Arc::clone(&member));
+        let port = Arc::new(MemberPort::new(listener, address.port()));
+        let weak = Arc::downgrade(&port);
+        shared.with(|world| world.ports.insert(server, weak));
+        tokio::spawn(accept(port, member));
     }
     tracing::info!(
         ?addresses,
         "an embedded ZooKeeper for development and tests serves, in memory only: \
          all data is gone when it stops"
     );
-    Ok((simulation, addresses))
-}
-
-fn address_of(listener: &TcpListener) -> Result<SocketAddr, StartError> {
-    let address = listener.local_addr();
-    address.map_err(|source| StartError::Listen { port: 0, source })
+    Ok(Served {
+        #[cfg(feature = "admin")]
+        admin: admin::start(options.admin_port, simulation.clone(), served)?,
+        simulation,
+        addresses,
+    })
 }
 
 /// Gives the simulation the time of the wall clock, and session ids that no earlier server had.

@@ -10,6 +10,7 @@ use super::state::Servers;
 use super::tree::{Tree, Znode};
 use crate::wire::answer::{Answer, Failure};
 use crate::wire::connection::ConnectionId;
+use crate::wire::names::Names;
 use crate::wire::read::{EachRead, Read};
 use crate::wire::watch_kind::WatchKind;
 
@@ -38,7 +39,9 @@ impl Servers {
                 Ok(answer)
             }
             Read::Children { path, watch } => {
-                let (names, stat) = children(&member.tree, path, &reader)?;
+                let node = readable_at(&member.tree, path, &reader)?;
+                let names = Names::of(node.children.iter());
+                let stat = node.stat();
                 watch_if(member, *watch, path, WatchKind::Children, id);
                 Ok(Answer::ChildrenAndStat(names, stat))
             }
@@ -95,10 +98,10 @@ fn readable(node: &Znode, reader: &Writer<'_>) -> Result<(), Refusal> {
     permit(&node.acl, Permission::READ, reader)
 }
 
-fn children(tree: &Tree, path: &str, reader: &Writer<'_>) -> Result<(Vec<String>, Stat), Refusal> {
+fn readable_at<'a>(tree: &'a Tree, path: &str, reader: &Writer<'_>) -> Result<&'a Znode, Refusal> {
     let node = found(tree, path)?;
     readable(node, reader)?;
-    Ok((node.children.iter().cloned().collect(), node.stat()))
+    Ok(node)
 }
 
 /// The metadata of a znode, if there is one; with a reader only if the reader may read it.
@@ -118,8 +121,7 @@ fn stat_if_any(
 }
 
 fn data(tree: &Tree, path: &str, reader: &Writer<'_>) -> Result<Answer, Refusal> {
-    let node = found(tree, path)?;
-    readable(node, reader)?;
+    let node = readable_at(tree, path, reader)?;
     let data = node.has_data.then(|| node.data.clone());
     Ok(Answer::DataIfAny(data, node.stat()))
 }
@@ -155,7 +157,8 @@ fn each(tree: &Tree, read: &EachRead, reader: &Writer<'_>) -> Result<Answer, Ref
     match read {
         EachRead::Data { path } => data(tree, path, reader),
         EachRead::Children { path } => {
-            children(tree, path, reader).map(|(names, _)| Answer::Children(names))
+            let node = readable_at(tree, path, reader)?;
+            Ok(Answer::Children(node.children.iter().cloned().collect()))
         }
     }
 }

@@ -62,6 +62,9 @@ impl Servers {
         greeting: Greeting,
     ) {
         self.ends.entry(id).or_default().timeout = greeting.timeout;
+        if self.is_down(server) {
+            return self.greet_reader(id, server, session, seen, greeting);
+        }
         if session.is_none() && seen > self.members[server].tree.zxid {
             return self.close_at_server(id, true);
         }
@@ -137,7 +140,11 @@ impl Servers {
         };
         end.session = Some(session);
         let timeout = self.options.negotiate(end.timeout);
-        let connected = Downward::Connected { session, timeout };
+        let connected = Downward::Connected {
+            session,
+            timeout,
+            read_only: end.reads_only,
+        };
         self.send_down(id, connected, Duration::ZERO);
         while let Some(end) = self.ends.get_mut(&id) {
             let Some(arriving) = end.early.pop_front() else {
@@ -175,6 +182,9 @@ impl Servers {
         let Some(end) = self.ends.get_mut(&id) else {
             return;
         };
+        if end.reads_only && !arriving.is_settled_here() {
+            return self.answer_reader(id, &arriving);
+        }
         let request_id = arriving.id;
         let message = match &arriving.request {
             _ if arriving.is_settled_here() => {

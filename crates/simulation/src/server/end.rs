@@ -10,6 +10,8 @@ use crate::wire::message::Arriving;
 pub(crate) struct ServerEnd {
     /// The session that the server serves on it, once that is settled.
     pub(crate) session: Option<i64>,
+    /// Whether the session is one that only reads, on a server without a leader.
+    pub(crate) reads_only: bool,
     /// The session timeout that the client has asked for.
     pub(crate) timeout: Option<Duration>,
     /// Requests that came before the session was settled.

@@ -72,7 +72,9 @@ impl Servers {
             let transaction = Arc::clone(&self.log[(index - self.log_start) as usize]);
             self.apply_at(server, &transaction);
         }
-        let needed = self.members.iter().map(|it| it.applied).min().unwrap_or(0);
+        // A member that is stopped takes the leader's tree when it has missed too much.
+        let running = self.members.iter().filter(|it| !it.stopped);
+        let needed = running.map(|it| it.applied).min().unwrap_or(0);
         while self.log_start < needed && self.log_start < self.committed {
             self.log.pop_front();
             self.log_start += 1;

@@ -40,7 +40,7 @@ impl Servers {
             }
             return;
         }
-        let delay = self.kernel.draw(&self.options.follower_lag);
+        let delay = self.kernel.draw(&self.options.follower_lag) + self.members[server].lag;
         let at = (self.kernel.now + delay).max(self.members[server].last_down);
         self.members[server].last_down = at;
         let term = self.term;
@@ -124,8 +124,7 @@ impl Servers {
     }
 
     fn open_session(&mut self, server: usize, connection: ConnectionId, greeting: Greeting) {
-        let session = ((server as i64 + 1) << 56) | self.next_session;
-        self.next_session += 1;
+        let session = self.new_session(server);
         let timeout = self.options.negotiate(greeting.timeout);
         self.identities.insert(session, greeting.identities);
         let record = SessionRecord {

@@ -29,6 +29,10 @@ pub(crate) struct Member {
     pub(crate) state: MemberState,
     /// Whether it and the leader can reach each other.
     pub(crate) linked: bool,
+    /// Whether it is stopped, as a process that was killed.
+    pub(crate) stopped: bool,
+    /// How much later it applies a transaction, beyond the lag of all followers.
+    pub(crate) lag: Duration,
     /// Which cut this is, so that the end of an earlier one is not taken for its end.
     pub(crate) cut: u64,
     /// The term whose leader it followed as it was cut off.
@@ -54,6 +58,8 @@ impl Member {
             watches: Watches::default(),
             state: MemberState::Serving,
             linked: true,
+            stopped: false,
+            lag: Duration::ZERO,
             cut: 0,
             followed: 0,
             applied: 0,

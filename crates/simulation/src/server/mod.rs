@@ -29,12 +29,16 @@ mod persistent_watches;
 pub(crate) mod proposal;
 mod proposing;
 mod quorum;
+mod read_only;
 mod reading;
 mod replying;
 mod rewatching;
+#[cfg(feature = "embedded")]
+mod roles;
 mod session_record;
 mod stalls;
 pub(crate) mod state;
+mod stopping;
 pub(crate) mod transaction;
 pub(crate) mod tree;
 mod watches;

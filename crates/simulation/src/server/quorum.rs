@@ -47,11 +47,7 @@ impl Servers {
         if !self.could_have_quorum() && self.members[self.leader].state != MemberState::Down {
             self.kernel
                 .trace_fault(|| "the leader has lost its quorum: it serves nobody".to_owned());
-            for each in 0..self.members.len() {
-                if self.members[each].linked {
-                    self.stop(each);
-                }
-            }
+            self.stop_all();
         }
     }
 
@@ -74,10 +70,10 @@ impl Servers {
             // The leader that it followed has gone, and with it what it was to pass on.
             self.stop(server);
         }
+        self.end_reading(server);
         let before = std::mem::replace(&mut self.members[server].state, MemberState::Serving);
         if before == MemberState::Down {
-            let end = self.committed;
-            self.catch_up(server, end);
+            self.synchronise(server);
         } else {
             self.pass_on(server);
         }
@@ -96,7 +92,7 @@ impl Servers {
         }
     }
 
-    fn could_have_quorum(&self) -> bool {
+    pub(super) fn could_have_quorum(&self) -> bool {
         self.members.iter().filter(|server| server.linked).count() > self.members.len() / 2
     }
 
@@ -127,7 +123,7 @@ impl Servers {
         self.forget_isolated();
         for each in 0..self.members.len() {
             self.stop(each);
-            self.members[each].linked = true;
+            self.members[each].linked = !self.members[each].stopped;
             self.members[each].cut += 1;
         }
         self.electing = true;
@@ -142,6 +138,10 @@ impl Servers {
         }
         self.term += 1;
         self.electing = false;
+        if !self.could_have_quorum() {
+            return;
+        }
+        let server = self.winner(server);
         self.leader = server;
         self.epoch += 1;
         self.proposals = 0;
@@ -157,17 +157,17 @@ impl Servers {
             record.owner = None;
         }
         self.sessions = sessions;
-        for each in &mut self.members {
-            if each.linked {
-                each.state = MemberState::Serving;
+        for each in 0..self.members.len() {
+            if self.members[each].linked {
+                self.end_reading(each);
+                self.members[each].state = MemberState::Serving;
             }
         }
         self.commits_held = true;
         self.commit_held();
-        let end = self.committed;
         for each in 0..self.members.len() {
             if self.members[each].state == MemberState::Serving {
-                self.catch_up(each, end);
+                self.synchronise(each);
             }
         }
     }

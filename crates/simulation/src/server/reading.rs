@@ -20,8 +20,9 @@ impl Servers {
             return;
         };
         let session = self.session_on(id);
-        let expired_here = self
-            .sessions_of(server)
+        let reads_only = self.ends.get(&id).is_some_and(|end| end.reads_only);
+        let sessions = self.sessions_of(server).filter(|_| !reads_only);
+        let expired_here = sessions
             .is_some_and(|sessions| sessions.get(&session).is_none_or(|record| record.closing));
         let result = if expired_here {
             Err(Failure::SessionExpired)

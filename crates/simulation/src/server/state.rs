@@ -122,6 +122,11 @@ impl Servers {
         self.members[server].state == MemberState::Down
     }
 
+    /// Whether a server has no leader, and serves clients that only read.
+    pub(crate) fn is_read_only(&self, server: usize) -> bool {
+        self.options.read_only_mode && self.is_down(server) && !self.members[server].stopped
+    }
+
     /// The session that is served on a connection; 0 for none.
     pub(crate) fn session_on(&self, connection: ConnectionId) -> i64 {
         let end = self.ends.get(&connection);
@@ -163,7 +168,11 @@ impl Servers {
         }
         connection.server_open = false;
         let server = connection.server;
-        self.ends.remove(&id);
+        if let Some(end) = self.ends.remove(&id) {
+            if let Some(session) = end.session.filter(|_| end.reads_only) {
+                self.identities.remove(&session);
+            }
+        }
         self.members[server].watches.remove_connection(id);
         if tell {
             self.send_down(id, Downward::Close, Duration::ZERO);

@@ -3,6 +3,8 @@
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Created, Outcome, Stat};
 
+use super::names::Names;
+
 /// What a server answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -17,7 +19,7 @@ pub(crate) enum Answer {
     Stat(Stat),
     /// The data, if there is any, with the metadata.
     DataIfAny(Option<Vec<u8>>, Stat),
-    ChildrenAndStat(Vec<String>, Stat),
+    ChildrenAndStat(Names, Stat),
     Acl(Vec<Acl>, Stat),
     Count(i32),
     Identities(Vec<AuthId>),
@@ -42,7 +44,10 @@ impl Answer {
                 let length = data.as_ref().map_or(0, Vec::len);
                 format!("{length} bytes at {:#x}", stat.mzxid)
             }
-            Answer::ChildrenAndStat(names, _) => format!("{} children {names:?}", names.len()),
+            Answer::ChildrenAndStat(names, _) => {
+                let shown: Vec<&str> = names.iter().collect();
+                format!("{} children {shown:?}", names.len())
+            }
             Answer::Acl(entries, _) => format!("{} entries", entries.len()),
             Answer::Count(count) => format!("{count} znodes"),
             Answer::Identities(identities) => format!("{identities:?}"),

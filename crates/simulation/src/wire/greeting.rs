@@ -11,6 +11,8 @@ pub(crate) struct Greeting {
     pub(crate) identities: Vec<AuthId>,
     /// The session timeout that the client asks for. With none it is the one of the options.
     pub(crate) timeout: Option<Duration>,
+    /// Whether a server is enough for the client that only answers reads.
+    pub(crate) read_only: bool,
     /// The password of a session that goes on. A client in this process shows none.
     pub(crate) password: Option<Vec<u8>>,
 }

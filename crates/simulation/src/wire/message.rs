@@ -62,6 +62,12 @@ pub(crate) enum Downward {
     Connected {
         session: i64,
         timeout: Duration,
+        /// Whether the server only answers reads.
+        #[cfg_attr(
+            not(feature = "embedded"),
+            expect(dead_code, reason = "only clients over TCP are told")
+        )]
+        read_only: bool,
     },
     /// There is no such session any more.
     Expired,

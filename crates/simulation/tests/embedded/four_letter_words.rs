@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use zookeeper_recipes_protocol::{CreateMode, RequestBody};
-use zookeeper_recipes_simulation::{EmbeddedEnsemble, EmbeddedServer};
+use zookeeper_recipes_simulation::EmbeddedServer;
 use zookeeper_recipes_testkit::{Mode, Monitor, Status, four_letter};
 
 use crate::raw::{Raw, at, create};
@@ -53,10 +53,40 @@ fn words_are_answered_as_they_are_parsed() {
 
 #[test]
 fn members_of_an_ensemble_tell_their_roles() {
-    let ensemble = EmbeddedEnsemble::start().expect("it starts");
+    let ensemble = EmbeddedServer::start_ensemble().expect("it starts");
     let modes: Vec<Mode> = (0..3)
         .map(|member| ask(&ensemble.member(member), "srvr"))
         .map(|answer| Status::parse(&answer).expect("a status").mode)
         .collect();
     assert_eq!(modes, [Mode::Leader, Mode::Follower, Mode::Follower]);
+}
+
+/// The value of one of the lines of `mntr`.
+fn monitored(address: &str, name: &str) -> Option<String> {
+    let answer = ask(address, "mntr");
+    let mut lines = answer.lines().filter_map(|line| line.split_once('\t'));
+    let found = lines.find(|(key, _)| *key == name)?;
+    Some(found.1.to_owned())
+}
+
+#[test]
+fn leader_tells_how_many_follow_and_how_large_its_answers_are() {
+    let ensemble = EmbeddedServer::start_ensemble().expect("it starts");
+    let leader = ensemble.member(0);
+    let figure = |name: &str| monitored(&leader, name).expect(name);
+    assert_eq!(figure("zk_max_client_response_size"), "-1");
+    assert_eq!(figure("zk_quorum_size"), "3");
+    assert_eq!(figure("zk_synced_followers"), "2");
+    assert_eq!(figure("zk_peer_state"), "leading - broadcast");
+    ensemble.faults().stop_member(2);
+    assert_eq!(figure("zk_learners"), "1");
+    assert_eq!(monitored(&ensemble.member(1), "zk_learners"), None);
+
+    let mut client = Raw::connect(&leader);
+    client.ask(RequestBody::Ping);
+    let header_alone = "20";
+    assert_eq!(figure("zk_last_client_response_size"), header_alone);
+    client.done(RequestBody::GetData(at("/", false)));
+    assert_eq!(figure("zk_min_client_response_size"), header_alone);
+    assert_ne!(figure("zk_max_client_response_size"), header_alone);
 }

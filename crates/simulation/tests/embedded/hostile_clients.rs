@@ -34,7 +34,7 @@ fn garbage_closes_the_connection_and_no_other() {
         &[0, 0, 0, 0],
     ];
     for bytes in frames {
-        let mut stream = TcpStream::connect(server.address()).expect("it listens");
+        let mut stream = TcpStream::connect(server.connect_string()).expect("it listens");
         stream.write_all(bytes).expect("a server that reads");
         assert!(is_closed(stream), "{bytes:?}");
     }

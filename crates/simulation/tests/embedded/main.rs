@@ -1,10 +1,13 @@
 //! The embedded server, as clients over TCP see it.
 
+#[cfg(feature = "admin")]
+mod admin;
 mod conformance;
 mod differential;
 mod faults;
 mod four_letter_words;
 mod hostile_clients;
+mod members;
 mod operations;
 mod raw;
 mod sessions;

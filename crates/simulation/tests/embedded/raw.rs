@@ -32,6 +32,15 @@ impl Raw {
 
     /// Goes on with a session.
     pub(crate) fn resume(address: &str, session_id: i64, password: Vec<u8>) -> Raw {
+        Raw::greet(address, session_id, password, false).expect("an answer")
+    }
+
+    /// Opens a session that a server without a leader may serve; `None` if none does.
+    pub(crate) fn connect_to_read(address: &str) -> Option<Raw> {
+        Raw::greet(address, 0, vec![0; 16], true)
+    }
+
+    fn greet(address: &str, session_id: i64, password: Vec<u8>, reads_only: bool) -> Option<Raw> {
         let mut stream = TcpStream::connect(address).expect("a server listens");
         stream.set_nodelay(true).expect("an open socket");
         let patience = Some(PATIENCE);
@@ -42,21 +51,21 @@ impl Raw {
             timeout: 10_000,
             session_id,
             password,
-            read_only: Some(false),
+            read_only: Some(reads_only),
         };
         let mut bytes = Vec::new();
         request.encode_frame(&mut bytes);
         stream.write_all(&bytes).expect("a server that reads");
         let mut decoder = FrameDecoder::new(DEFAULT_FRAME_LIMIT * 4);
-        let frame = next_frame(&mut stream, &mut decoder).expect("an answer");
-        Raw {
+        let frame = next_frame(&mut stream, &mut decoder)?;
+        Some(Raw {
             connected: ConnectResponse::decode(&frame).expect("an answer to a handshake"),
             stream,
             decoder,
             next_xid: 0,
             sent: VecDeque::new(),
             events: Vec::new(),
-        }
+        })
     }
 
     /// Sends a request without waiting for its reply, and tells its xid.
@@ -97,6 +106,12 @@ impl Raw {
             let (_, opcode) = self.sent.remove(place).expect("it is there");
             return Some(Reply::decode(&frame, opcode).expect("a reply"));
         }
+    }
+
+    /// The next frame, whatever it is.
+    pub(crate) fn frame(&mut self) -> Option<Vec<u8>> {
+        self.sent.clear();
+        next_frame(&mut self.stream, &mut self.decoder)
     }
 
     /// Sends a request and waits for its reply.

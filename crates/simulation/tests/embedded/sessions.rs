@@ -5,7 +5,7 @@ use std::time::Duration;
 use zookeeper_recipes_core::{ConnectOptions, LossReason, Session};
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_protocol::CreateMode;
-use zookeeper_recipes_simulation::{EmbeddedEnsemble, EmbeddedServer};
+use zookeeper_recipes_simulation::EmbeddedServer;
 
 use crate::raw::{Raw, create};
 
@@ -43,7 +43,7 @@ async fn expired_session_loses_its_hold() {
 
 #[tokio::test]
 async fn session_outlives_the_fall_of_its_leader() {
-    let ensemble = EmbeddedEnsemble::start().expect("it starts");
+    let ensemble = EmbeddedServer::start_ensemble().expect("it starts");
     let options = ConnectOptions::new().session_timeout(Duration::from_secs(10));
     let session = Session::connect_with(&ensemble.connect_string(), options)
         .await
@@ -59,7 +59,7 @@ async fn session_outlives_the_fall_of_its_leader() {
 
 #[test]
 fn session_goes_on_with_its_password_and_with_no_other() {
-    let ensemble = EmbeddedEnsemble::start().expect("it starts");
+    let ensemble = EmbeddedServer::start_ensemble().expect("it starts");
     let first = Raw::connect(&ensemble.member(0)).connected;
     let wrong = Raw::resume(&ensemble.member(1), first.session_id, vec![1; 16]);
     assert_eq!(wrong.connected.session_id, 0);
@@ -70,7 +70,7 @@ fn session_goes_on_with_its_password_and_with_no_other() {
 
 #[test]
 fn session_that_has_moved_is_no_longer_served_by_the_first_member() {
-    let ensemble = EmbeddedEnsemble::start().expect("it starts");
+    let ensemble = EmbeddedServer::start_ensemble().expect("it starts");
     let mut first = Raw::connect(&ensemble.member(1));
     let earlier = first.connected.clone();
     let mut moved = Raw::resume(&ensemble.member(2), earlier.session_id, earlier.password);

@@ -10,6 +10,7 @@ mod an_ensemble_that_is_slow;
 mod clocks;
 mod faults;
 mod limits;
+mod members_that_are_stopped;
 mod servers;
 mod servers_restarted_with_other_settings;
 mod sessions;

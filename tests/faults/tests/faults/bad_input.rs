@@ -5,22 +5,29 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinError;
 use zookeeper_recipes_core::{ConnectOptions, Error, HoldState, Recipe, Session};
 use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, SingleNodeLock, SingleNodeOptions};
-use zookeeper_recipes_suite::{LONG, SHORT, proxy, server, session};
-use zookeeper_recipes_testkit::Server;
+use zookeeper_recipes_suite::{Address, LONG, SHORT, TestServer, on_both_servers, proxy, session};
 use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
+
+on_both_servers!(
+    session_timeout_that_the_protocol_cannot_carry_is_refused_at_once,
+    longest_session_timeout_that_the_protocol_can_carry_is_cut_to_the_servers,
+    hosts_may_stand_apart_from_their_comma,
+    data_that_no_server_takes_is_refused_before_anything_is_sent,
+);
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Opens a session in a task of its own, so that a panic is its own.
-async fn opened(server: &Server, timeout: Duration) -> Result<Result<Session, Error>, JoinError> {
-    let connect_string = server.connect_string();
+async fn opened(
+    server: &TestServer,
+    timeout: Duration,
+) -> Result<Result<Session, Error>, JoinError> {
+    let connect_string = server.address();
     let options = ConnectOptions::new().session_timeout(timeout);
     tokio::spawn(async move { Session::connect_with(&connect_string, options).await }).await
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn session_timeout_that_the_protocol_cannot_carry_is_refused_at_once() {
-    let server = server().await;
+async fn session_timeout_that_the_protocol_cannot_carry_is_refused_at_once(server: TestServer) {
     for timeout in [30 * DAY, Duration::MAX] {
         let began = Instant::now();
         let opened = opened(&server, timeout).await;
@@ -32,19 +39,17 @@ async fn session_timeout_that_the_protocol_cannot_carry_is_refused_at_once() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn longest_session_timeout_that_the_protocol_can_carry_is_cut_to_the_servers() {
-    let server = server().await;
+async fn longest_session_timeout_that_the_protocol_can_carry_is_cut_to_the_servers(
+    server: TestServer,
+) {
     let longest = Duration::from_millis(i32::MAX.unsigned_abs().into());
     let opened = opened(&server, longest).await.expect("no panic");
     let session = opened.expect("it opens");
     assert_eq!(session.timeout(), Some(Duration::from_secs(60)));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn hosts_may_stand_apart_from_their_comma() {
-    let server = server().await;
-    let at = server.connect_string();
+async fn hosts_may_stand_apart_from_their_comma(server: TestServer) {
+    let at = server.address();
     for hosts in [
         format!("127.0.0.1:1, {at}"),
         format!("{at} ,127.0.0.1:1"),
@@ -55,9 +60,7 @@ async fn hosts_may_stand_apart_from_their_comma() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn data_that_no_server_takes_is_refused_before_anything_is_sent() {
-    let server = server().await;
+async fn data_that_no_server_takes_is_refused_before_anything_is_sent(server: TestServer) {
     let proxy = proxy(&server).await;
     let session = session(&proxy, LONG).await;
     let other = ExclusiveLock::new(&session, "/locks/other").expect("a good path");

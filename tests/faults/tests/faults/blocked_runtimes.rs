@@ -8,20 +8,23 @@ use tokio::time::sleep;
 use zookeeper_client::Client;
 use zookeeper_recipes_core::{ConnectOptions, Hold, Session};
 use zookeeper_recipes_lock::ExclusiveLock;
-use zookeeper_recipes_suite::{KINDS, LONG, SHORT, in_time, number, server, session, session_told};
+use zookeeper_recipes_suite::{
+    Address, KINDS, LONG, SHORT, TestServer, in_time, number, on_both_servers, session,
+    session_told,
+};
 use zookeeper_recipes_testkit::{Ensemble, ServerOptions};
 
 use crate::support::{Succession, acquire, held_and_awaited, in_own_runtime, queue_length};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn loss_is_told_in_a_healthy_runtime_while_the_sessions_own_is_blocked() {
-    let server = server().await;
+on_both_servers!(loss_is_told_in_a_healthy_runtime_while_the_sessions_own_is_blocked,);
+
+async fn loss_is_told_in_a_healthy_runtime_while_the_sessions_own_is_blocked(server: TestServer) {
     let rival = session(&server, LONG).await;
     let (sender, opened) = oneshot::channel();
     let (block, go_on) = oneshot::channel::<()>();
     let (unblock, blocked) = mpsc::channel::<()>();
     let (done, over) = oneshot::channel::<()>();
-    let connect_string = server.connect_string();
+    let connect_string = server.address();
     let own = in_own_runtime(async move || {
         let _ = sender.send(session(&connect_string, SHORT).await);
         let _ = go_on.await;

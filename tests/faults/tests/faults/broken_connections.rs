@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use zookeeper_recipes_core::{Error, HoldState, Session, SessionEnd, SessionState};
 use zookeeper_recipes_suite::{
-    KINDS, LATE, LONG, SHORT, TICK, administrator, assert_no_watch_left, eventually, in_time,
-    proxy, server, session,
+    KINDS, LATE, LONG, SHORT, TICK, TestServer, administrator, assert_no_watch_left, eventually,
+    in_time, on_both_servers, proxy, session,
 };
 use zookeeper_recipes_testkit::proxy::{Breakage, Direction, Fault, Operation, Proxy};
 
@@ -14,6 +14,15 @@ use crate::support::{
     Succeeded, acquire, acquired, assert_no_contender_left, assert_nothing_left, creates,
     held_and_awaited, queue_length, waits_in_earnest,
 };
+
+on_both_servers!(
+    waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwhile,
+    holder_comes_through_a_break_and_nobody_else_gets_in,
+    frozen_holder_knows_its_loss_before_the_next_one_holds,
+    frozen_contender_is_forgotten_with_its_session_and_told_so,
+    acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_the_session,
+    handshake_whose_reply_is_lost_is_made_again,
+);
 
 /// Breaks what is connected now.
 type Break = fn(&Proxy);
@@ -29,9 +38,9 @@ const BREAKS: &[(&str, Break)] = &[
     }),
 ];
 
-#[tokio::test(flavor = "multi_thread")]
-async fn waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwhile() {
-    let server = server().await;
+async fn waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwhile(
+    server: TestServer,
+) {
     let administrator = administrator(&server).await;
     let rival = session(&server, LONG).await;
     // Each with connections of its own, side by side.
@@ -81,9 +90,7 @@ async fn waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwh
     assert_no_watch_left(&server).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn holder_comes_through_a_break_and_nobody_else_gets_in() {
-    let server = server().await;
+async fn holder_comes_through_a_break_and_nobody_else_gets_in(server: TestServer) {
     let administrator = administrator(&server).await;
     let rival = session(&server, LONG).await;
     let kinds = KINDS.iter().map(async |&kind| {
@@ -116,9 +123,7 @@ async fn holder_comes_through_a_break_and_nobody_else_gets_in() {
     assert_no_watch_left(&server).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn frozen_holder_knows_its_loss_before_the_next_one_holds() {
-    let server = server().await;
+async fn frozen_holder_knows_its_loss_before_the_next_one_holds(server: TestServer) {
     let administrator = administrator(&server).await;
     let proxy = proxy(&server).await;
     let victim = session(&proxy, SHORT).await;
@@ -155,9 +160,7 @@ async fn frozen_holder_knows_its_loss_before_the_next_one_holds() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn frozen_contender_is_forgotten_with_its_session_and_told_so() {
-    let server = server().await;
+async fn frozen_contender_is_forgotten_with_its_session_and_told_so(server: TestServer) {
     let administrator = administrator(&server).await;
     let rival = session(&server, LONG).await;
     // One waits when nothing passes any more; the other does not even know that it has queued.
@@ -232,9 +235,9 @@ async fn frozen_contender_is_forgotten_with_its_session_and_told_so() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_the_session() {
-    let server = server().await;
+async fn acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_the_session(
+    server: TestServer,
+) {
     let administrator = administrator(&server).await;
     let suspend = async |proxy: &Proxy, session: &Session| {
         // Whoever connects now is not heard.
@@ -301,9 +304,7 @@ async fn acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_th
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn handshake_whose_reply_is_lost_is_made_again() {
-    let server = server().await;
+async fn handshake_whose_reply_is_lost_is_made_again(server: TestServer) {
     let proxy = proxy(&server).await;
     for reply in [false, true] {
         let occasion = Fault::on(Operation::Connect);

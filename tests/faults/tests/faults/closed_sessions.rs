@@ -4,13 +4,13 @@ use std::time::Instant;
 
 use futures_util::FutureExt;
 use zookeeper_recipes_core::{Error, LossReason, SessionEnd};
-use zookeeper_recipes_suite::{KINDS, LONG, SHORT, in_time, server, session};
+use zookeeper_recipes_suite::{KINDS, LONG, SHORT, TestServer, in_time, on_both_servers, session};
 
 use crate::support::{acquire, acquired, queue_length};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn close_does_not_wait_for_attempts_that_nobody_polls() {
-    let server = server().await;
+on_both_servers!(close_does_not_wait_for_attempts_that_nobody_polls,);
+
+async fn close_does_not_wait_for_attempts_that_nobody_polls(server: TestServer) {
     let closing = session(&server, LONG).await;
     let rival = session(&server, LONG).await;
     let mut firsts = Vec::new();

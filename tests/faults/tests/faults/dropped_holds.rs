@@ -4,9 +4,17 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{Hold, Session};
-use zookeeper_recipes_suite::{KINDS, LONG, SHORT, administrator, in_time, server, session};
+use zookeeper_recipes_suite::{
+    Address, KINDS, LONG, SHORT, TestServer, administrator, in_time, on_both_servers, server,
+    session,
+};
 
 use crate::support::{acquire, assert_nothing_left, queue_length};
+
+on_both_servers!(
+    hold_dropped_outside_any_runtime_is_released_at_once,
+    hold_dropped_by_a_panicking_task_is_released_at_once,
+);
 
 /// Set for the child process in which runtimes go down.
 const CHILD: &str = "ZOOKEEPER_RECIPES_DROPPED_HOLDS";
@@ -25,9 +33,7 @@ async fn hold_all(session: &Session, scenario: &str) -> Vec<Hold> {
     holds
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn hold_dropped_outside_any_runtime_is_released_at_once() {
-    let server = server().await;
+async fn hold_dropped_outside_any_runtime_is_released_at_once(server: TestServer) {
     let administrator = administrator(&server).await;
     let session = session(&server, LONG).await;
     let holds = hold_all(&session, "thread").await;
@@ -39,9 +45,7 @@ async fn hold_dropped_outside_any_runtime_is_released_at_once() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn hold_dropped_by_a_panicking_task_is_released_at_once() {
-    let server = server().await;
+async fn hold_dropped_by_a_panicking_task_is_released_at_once(server: TestServer) {
     let administrator = administrator(&server).await;
     let session = session(&server, LONG).await;
     let holds = hold_all(&session, "panic").await;
@@ -132,7 +136,7 @@ async fn runtime_that_shuts_down_neither_panics_nor_keeps_a_znode() {
     let administrator = administrator(&server).await;
     let child = tokio::process::Command::new(std::env::current_exe().expect("a test binary"))
         .args(["--exact", TEST, "--nocapture"])
-        .env(CHILD, server.connect_string())
+        .env(CHILD, server.address())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

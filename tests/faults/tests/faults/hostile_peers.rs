@@ -13,10 +13,14 @@ use zookeeper_recipes_core::{ConnectOptions, Session};
 use zookeeper_recipes_protocol::{
     ConnectResponse, OpCode, PASSWORD_LENGTH, Reply, ReplyBody, RequestHeader, xid,
 };
-use zookeeper_recipes_suite::{KINDS, LONG, administrator, in_time, server, session};
+use zookeeper_recipes_suite::{
+    Address, KINDS, LONG, TestServer, administrator, in_time, on_both_servers, session,
+};
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
 use crate::support::{acquire, acquired, assert_nothing_left};
+
+on_both_servers!(garbled_replies_of_a_true_server_are_errors_in_time_and_bar_nobody_else,);
 
 const SEEDS: u64 = 60;
 const SESSION: Duration = Duration::from_secs(2);
@@ -178,13 +182,13 @@ async fn garbage_after_a_good_handshake_is_an_error_in_time_and_no_spin() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn garbled_replies_of_a_true_server_are_errors_in_time_and_bar_nobody_else() {
-    let server = server().await;
+async fn garbled_replies_of_a_true_server_are_errors_in_time_and_bar_nobody_else(
+    server: TestServer,
+) {
     let administrator = administrator(&server).await;
     let rival = session(&server, LONG).await;
     let attempts = (0..SEEDS / 2).map(|seed| {
-        let connect_string = server.connect_string();
+        let connect_string = server.address();
         async move {
             let proxy = Proxy::start(&connect_string).await.expect("a proxy");
             let victim = session(&proxy, SESSION).await;

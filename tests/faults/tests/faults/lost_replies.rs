@@ -4,14 +4,22 @@ use futures_util::future::join_all;
 use zookeeper_client::Client;
 use zookeeper_recipes_core::{Recipe, Session, WaitStrategy};
 use zookeeper_recipes_suite::{
-    KINDS, Kind, LONG, administrator, assert_no_watch_left, in_time, proxy, server, session,
+    KINDS, Kind, LONG, TestServer, administrator, assert_no_watch_left, in_time, on_both_servers,
+    proxy, session,
 };
-use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::{Breakage, Direction, Fault, Operation, Proxy, Strikes};
 
 use crate::support::{
     acquire, acquired, assert_no_contender_left, creates, queue_length, waits_in_earnest,
 };
+
+on_both_servers!(
+    first_comer_holds_with_one_znode_whatever_is_lost_on_the_way_in,
+    waiter_gets_its_turn_and_not_sooner_whatever_is_lost_on_the_way_in,
+    waiter_keeps_its_place_whatever_is_lost_when_it_looks_again,
+    release_is_done_once_whatever_is_lost_and_takes_nothing_from_the_next_holder,
+    parents_are_made_and_the_recipe_held_whichever_create_is_lost,
+);
 
 /// Loses a request, or its reply, of an operation on what begins with a path.
 type Loss = fn(Operation, &str) -> Fault;
@@ -42,7 +50,7 @@ const LOSSES: &[(&str, Loss)] = &[
 
 /// What all kinds share.
 struct Shared {
-    server: Server,
+    server: TestServer,
     administrator: Client,
     rival: Session,
 }
@@ -65,8 +73,7 @@ struct Scenario<'a> {
 }
 
 impl Shared {
-    async fn new() -> Shared {
-        let server = server().await;
+    async fn new(server: TestServer) -> Shared {
         Shared {
             administrator: administrator(&server).await,
             rival: session(&server, LONG).await,
@@ -175,8 +182,7 @@ impl Scenario<'_> {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn first_comer_holds_with_one_znode_whatever_is_lost_on_the_way_in() {
+async fn first_comer_holds_with_one_znode_whatever_is_lost_on_the_way_in(server: TestServer) {
     let first_comer = async |place: &Place<'_>| {
         for &operation in place.operations() {
             for (loss_name, loss) in LOSSES {
@@ -196,11 +202,10 @@ async fn first_comer_holds_with_one_znode_whatever_is_lost_on_the_way_in() {
             }
         }
     };
-    Shared::new().await.each_kind(first_comer).await;
+    Shared::new(server).await.each_kind(first_comer).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn waiter_gets_its_turn_and_not_sooner_whatever_is_lost_on_the_way_in() {
+async fn waiter_gets_its_turn_and_not_sooner_whatever_is_lost_on_the_way_in(server: TestServer) {
     let waiter = async |place: &Place<'_>| {
         let operations = place.operations().iter();
         for &operation in operations.chain(place.operations_of_waiter()) {
@@ -226,11 +231,10 @@ async fn waiter_gets_its_turn_and_not_sooner_whatever_is_lost_on_the_way_in() {
             }
         }
     };
-    Shared::new().await.each_kind(waiter).await;
+    Shared::new(server).await.each_kind(waiter).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn waiter_keeps_its_place_whatever_is_lost_when_it_looks_again() {
+async fn waiter_keeps_its_place_whatever_is_lost_when_it_looks_again(server: TestServer) {
     let waiter = async |place: &Place<'_>| {
         if !place.kind.recipe.queues {
             // Has no queue to look at.
@@ -261,11 +265,12 @@ async fn waiter_keeps_its_place_whatever_is_lost_when_it_looks_again() {
             scenario.assert_all_well(&strikes, 4).await;
         }
     };
-    Shared::new().await.each_kind(waiter).await;
+    Shared::new(server).await.each_kind(waiter).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn release_is_done_once_whatever_is_lost_and_takes_nothing_from_the_next_holder() {
+async fn release_is_done_once_whatever_is_lost_and_takes_nothing_from_the_next_holder(
+    server: TestServer,
+) {
     let release = async |place: &Place<'_>| {
         for (loss_name, loss) in LOSSES {
             let scenario = place.scenario(format!("release-{loss_name}")).await;
@@ -297,11 +302,10 @@ async fn release_is_done_once_whatever_is_lost_and_takes_nothing_from_the_next_h
             scenario.assert_all_well(&[], 3).await;
         }
     };
-    Shared::new().await.each_kind(release).await;
+    Shared::new(server).await.each_kind(release).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn parents_are_made_and_the_recipe_held_whichever_create_is_lost() {
+async fn parents_are_made_and_the_recipe_held_whichever_create_is_lost(server: TestServer) {
     let first_comer = async |place: &Place<'_>| {
         let Place {
             shared,
@@ -340,5 +344,5 @@ async fn parents_are_made_and_the_recipe_held_whichever_create_is_lost() {
             }
         }
     };
-    Shared::new().await.each_kind(first_comer).await;
+    Shared::new(server).await.each_kind(first_comer).await;
 }

@@ -7,11 +7,16 @@ use zookeeper_recipes_core::{Hold, HoldState, Session};
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::{
-    LOCK, LOCK_OF_ONE_ZNODE, LONG, TestedRecipe, assert_no_watch_left, eventually, in_time, proxy,
-    server, session,
+    LOCK, LOCK_OF_ONE_ZNODE, LONG, TestServer, TestedRecipe, assert_no_watch_left, eventually,
+    in_time, on_both_servers, proxy, session,
 };
-use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::Proxy;
+
+on_both_servers!(
+    session_of_thousands_of_observers_survives_a_broken_connection,
+    session_of_thousands_of_waiters_survives_a_broken_connection,
+    session_of_thousands_of_single_node_waiters_survives_a_broken_connection,
+);
 
 const MANY: usize = 3_500;
 
@@ -22,7 +27,7 @@ fn path(shard: usize) -> String {
 
 /// A session through a proxy, with a hold that has nothing to do with what is watched.
 struct Watching {
-    server: Server,
+    server: TestServer,
     proxy: Proxy,
     others: Session,
     session: Session,
@@ -30,8 +35,7 @@ struct Watching {
 }
 
 impl Watching {
-    async fn begin() -> Watching {
-        let server = server().await;
+    async fn begin(server: TestServer) -> Watching {
         let proxy = proxy(&server).await;
         let others = session(&server, LONG).await;
         let session = session(&proxy, LONG).await;
@@ -77,9 +81,8 @@ impl Watching {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn session_of_thousands_of_observers_survives_a_broken_connection() {
-    let watching = Watching::begin().await;
+async fn session_of_thousands_of_observers_survives_a_broken_connection(server: TestServer) {
+    let watching = Watching::begin(server).await;
     let election = |session: &Session, shard| {
         LeaderElection::new(session, path(shard), "node").expect("a good path")
     };
@@ -117,8 +120,12 @@ async fn session_of_thousands_of_observers_survives_a_broken_connection() {
 }
 
 /// As many waiters as are many, at so many paths that somebody else holds.
-async fn waiters_survive_a_broken_connection(recipe: TestedRecipe, paths: usize) {
-    let watching = Watching::begin().await;
+async fn waiters_survive_a_broken_connection(
+    server: TestServer,
+    recipe: TestedRecipe,
+    paths: usize,
+) {
+    let watching = Watching::begin(server).await;
     let acquired = (0..paths).map(async |shard| {
         let recipe = recipe.at(&watching.others, &path(shard), 1);
         recipe.acquire().await.expect("it is free")
@@ -153,12 +160,12 @@ async fn waiters_survive_a_broken_connection(recipe: TestedRecipe, paths: usize)
     assert_no_watch_left(&watching.server).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn session_of_thousands_of_waiters_survives_a_broken_connection() {
-    waiters_survive_a_broken_connection(LOCK, 250).await;
+async fn session_of_thousands_of_waiters_survives_a_broken_connection(server: TestServer) {
+    waiters_survive_a_broken_connection(server, LOCK, 250).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn session_of_thousands_of_single_node_waiters_survives_a_broken_connection() {
-    waiters_survive_a_broken_connection(LOCK_OF_ONE_ZNODE, MANY).await;
+async fn session_of_thousands_of_single_node_waiters_survives_a_broken_connection(
+    server: TestServer,
+) {
+    waiters_survive_a_broken_connection(server, LOCK_OF_ONE_ZNODE, MANY).await;
 }

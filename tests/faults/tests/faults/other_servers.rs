@@ -9,15 +9,24 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 use zookeeper_recipes_core::{Error, HoldState, SessionState, WaitStrategy};
 use zookeeper_recipes_suite::{
-    KINDS, LATE, LONG, SHORT, TICK, administrator, eventually, in_time, proxy, server, session,
+    KINDS, LATE, LONG, SHORT, TICK, TestServer, administrator, eventually, in_time,
+    on_both_servers, proxy, session,
 };
-use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
 use crate::support::{
     acquire, assert_no_contender_left, held_and_awaited, queue_length, waits_in_earnest,
     works_with_each_kind,
 };
+
+on_both_servers!(
+    holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_next_one_holds,
+    waiter_and_newcomer_whose_reconnect_gets_a_new_session_get_their_turn_or_an_error,
+    server_that_closes_at_containers_gets_persistent_directories,
+    server_that_closes_at_every_create_is_one_clear_error,
+    server_that_closes_at_a_removed_watch_costs_a_connection_and_no_hold,
+    server_that_closes_at_watches_told_again_gets_a_new_session_and_no_loop,
+);
 
 const CREATE: i32 = 15;
 const REMOVE_WATCHES: i32 = 18;
@@ -29,7 +38,7 @@ const SET_WATCHES: [i32; 2] = [101, 105];
 const CONNECTIONS: u64 = 20;
 
 /// A server that closes the connection at requests with these operation codes.
-async fn proxy_closing_at(server: &Server, codes: &[i32]) -> Proxy {
+async fn proxy_closing_at(server: &TestServer, codes: &[i32]) -> Proxy {
     let proxy = proxy(server).await;
     for code in codes {
         proxy.fault(Fault::on_code(*code).repeatedly().request_lost());
@@ -38,16 +47,16 @@ async fn proxy_closing_at(server: &Server, codes: &[i32]) -> Proxy {
 }
 
 /// A server that answers each reconnect with a new session.
-async fn proxy_forgetting_sessions(server: &Server) -> Proxy {
+async fn proxy_forgetting_sessions(server: &TestServer) -> Proxy {
     let proxy = proxy(server).await;
     let each = Fault::on(Operation::Connect).repeatedly();
     proxy.fault(each.session_forgotten());
     proxy
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_next_one_holds() {
-    let server = server().await;
+async fn holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_next_one_holds(
+    server: TestServer,
+) {
     let proxy = proxy_forgetting_sessions(&server).await;
     let victim = session(&proxy, SHORT).await;
     let rival = session(&server, LONG).await;
@@ -63,9 +72,9 @@ async fn holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_nex
     assert_ne!(victim.id(), forgotten);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn waiter_and_newcomer_whose_reconnect_gets_a_new_session_get_their_turn_or_an_error() {
-    let server = server().await;
+async fn waiter_and_newcomer_whose_reconnect_gets_a_new_session_get_their_turn_or_an_error(
+    server: TestServer,
+) {
     let administrator = administrator(&server).await;
     let waiting_proxy = proxy_forgetting_sessions(&server).await;
     let waiting = session(&waiting_proxy, SHORT).await;
@@ -99,9 +108,7 @@ async fn waiter_and_newcomer_whose_reconnect_gets_a_new_session_get_their_turn_o
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn server_that_closes_at_containers_gets_persistent_directories() {
-    let server = server().await;
+async fn server_that_closes_at_containers_gets_persistent_directories(server: TestServer) {
     let proxy = proxy_closing_at(&server, &[CREATE_CONTAINER]).await;
     let session = session(&proxy, SHORT).await;
     works_with_each_kind(&session, "no-containers", 3 * SHORT).await;
@@ -110,9 +117,7 @@ async fn server_that_closes_at_containers_gets_persistent_directories() {
     assert!(proxy.counters().of(Operation::Create).requests > 0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn server_that_closes_at_every_create_is_one_clear_error() {
-    let server = server().await;
+async fn server_that_closes_at_every_create_is_one_clear_error(server: TestServer) {
     let attempts = KINDS.iter().map(async |kind| {
         let proxy = proxy_closing_at(&server, &[CREATE, CREATE_CONTAINER]).await;
         let session = session(&proxy, SHORT).await;
@@ -133,9 +138,7 @@ async fn server_that_closes_at_every_create_is_one_clear_error() {
     join_all(attempts).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn server_that_closes_at_a_removed_watch_costs_a_connection_and_no_hold() {
-    let server = server().await;
+async fn server_that_closes_at_a_removed_watch_costs_a_connection_and_no_hold(server: TestServer) {
     let rival = session(&server, LONG).await;
     for &kind in KINDS {
         let proxy = proxy_closing_at(&server, &[REMOVE_WATCHES]).await;
@@ -168,9 +171,9 @@ async fn server_that_closes_at_a_removed_watch_costs_a_connection_and_no_hold() 
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn server_that_closes_at_watches_told_again_gets_a_new_session_and_no_loop() {
-    let server = server().await;
+async fn server_that_closes_at_watches_told_again_gets_a_new_session_and_no_loop(
+    server: TestServer,
+) {
     let proxy = proxy_closing_at(&server, &SET_WATCHES).await;
     let victim = session(&proxy, SHORT).await;
     let rival = session(&server, LONG).await;

@@ -7,12 +7,17 @@ use futures_util::stream::{self, StreamExt};
 use tokio::time::timeout;
 use zookeeper_recipes_core::{ConnectOptions, Session};
 use zookeeper_recipes_suite::{
-    KINDS, Kind, LONG, administrator, create, in_time, proxy, server, session,
+    KINDS, Kind, LONG, TestServer, administrator, create, in_time, on_both_servers, proxy, session,
 };
-use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
 use crate::support::{acquire, acquired};
+
+on_both_servers!(
+    every_error_code_ends_in_an_error_or_a_deadline_and_bars_nobody_else,
+    answer_that_never_changes_is_asked_for_ever_more_rarely,
+    handshake_that_is_garbled_is_no_session_and_no_spin,
+);
 
 /// Those of `org.apache.zookeeper.KeeperException.Code`, none, and one that nobody has.
 const CODES: &[i32] = &[
@@ -59,7 +64,7 @@ struct Victim {
 }
 
 impl Victim {
-    async fn new(server: &Server, operation: Operation, code: i32) -> Victim {
+    async fn new(server: &TestServer, operation: Operation, code: i32) -> Victim {
         let proxy = proxy(server).await;
         let session = session(&proxy, SESSION).await;
         Victim {
@@ -133,9 +138,7 @@ impl Victim {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_error_code_ends_in_an_error_or_a_deadline_and_bars_nobody_else() {
-    let server = server().await;
+async fn every_error_code_ends_in_an_error_or_a_deadline_and_bars_nobody_else(server: TestServer) {
     create(&administrator(&server).await, STORED).await;
     let rival = session(&server, LONG).await;
     let cases: Vec<(Kind, bool)> = KINDS
@@ -153,12 +156,10 @@ async fn every_error_code_ends_in_an_error_or_a_deadline_and_bars_nobody_else() 
         .await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn answer_that_never_changes_is_asked_for_ever_more_rarely() {
+async fn answer_that_never_changes_is_asked_for_ever_more_rarely(server: TestServer) {
     const MARSHALLING_ERROR: i32 = -5;
     const NO_NODE: i32 = -101;
     const NODE_EXISTS: i32 = -110;
-    let server = server().await;
     create(&administrator(&server).await, STORED).await;
     let rival = session(&server, LONG).await;
     let answers = [
@@ -181,9 +182,7 @@ async fn answer_that_never_changes_is_asked_for_ever_more_rarely() {
     join_all(attempts).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn handshake_that_is_garbled_is_no_session_and_no_spin() {
-    let server = server().await;
+async fn handshake_that_is_garbled_is_no_session_and_no_spin(server: TestServer) {
     let proxy = proxy(&server).await;
     proxy.fault(
         Fault::on(Operation::Connect)

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use zookeeper_client::Client;
 use zookeeper_recipes_core::{Error, Hold, LossReason, Recipe, Session, WaitStrategy};
-use zookeeper_recipes_suite::{self as suite, KINDS, Kind, eventually, in_time};
-use zookeeper_recipes_testkit::Server;
+use zookeeper_recipes_suite::{
+    self as suite, Address, KINDS, Kind, TestServer, eventually, in_time,
+};
 use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
 
 /// Does work in a thread with a runtime of its own, which it may block.
@@ -164,7 +165,7 @@ pub(crate) async fn creates(client: &Client, kind: Kind, scenario: &str) -> i32 
 
 /// Waits until whoever is connected through a proxy has seen that it is not its turn, and waits
 /// for the znode of this path to go.
-pub(crate) async fn waits_in_earnest(kind: Kind, server: &Server, proxy: &Proxy, path: &str) {
+pub(crate) async fn waits_in_earnest(kind: Kind, server: &TestServer, proxy: &Proxy, path: &str) {
     let lists = || proxy.counters().of(Operation::GetChildren).replies;
     let before = lists();
     eventually("it waits in earnest", || async {
@@ -185,7 +186,7 @@ pub(crate) async fn waits_in_earnest(kind: Kind, server: &Server, proxy: &Proxy,
 
 /// Waits until no contender and no watch is left on the server.
 pub(crate) async fn assert_nothing_left(
-    server: &Server,
+    server: &impl Address,
     client: &Client,
     kind: Kind,
     scenario: &str,

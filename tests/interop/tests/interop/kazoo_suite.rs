@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use zookeeper_recipes_interop::{Program, can_run};
-use zookeeper_recipes_simulation::EmbeddedEnsemble;
+use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
 
 /// The directory of kazoo's sources, and the program that runs its tests.
 fn suite() -> Result<(PathBuf, Program), Vec<String>> {
@@ -30,11 +30,23 @@ fn kazoos_own_tests_pass_on_the_embedded_ensemble() {
         return;
     }
     let (sources, program) = suite.expect("nothing is missing");
-    let ensemble = EmbeddedEnsemble::start().expect("it starts");
+    let defaults = EmbeddedOptions::default();
+    let options = EmbeddedOptions {
+        members: 3,
+        admin_port: Some(0),
+        simulation: SimulationOptions {
+            read_only_mode: true,
+            ..defaults.simulation
+        },
+        ..defaults
+    };
+    let ensemble = EmbeddedServer::start_with(options).expect("it starts");
+    let admin = ensemble.admin_address().expect("an admin port");
     let output = program
         .command()
         .arg(&sources)
         .arg(ensemble.connect_string())
+        .arg(admin)
         .output()
         .expect("it can be run");
     let said = String::from_utf8_lossy(&output.stdout);

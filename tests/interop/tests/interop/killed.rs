@@ -1,24 +1,30 @@
 //! Holders that are killed (SIGKILL): the next one, of another language, holds within the session
-//! timeout and two ticks.
+//! timeout and two seconds.
 
 use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::Recipe;
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_lock::ExclusiveLock;
-use zookeeper_recipes_suite::{LONG, queue_length, session};
+use zookeeper_recipes_suite::{Address, LONG, TestServer, on_both_servers, queue_length, session};
 
 use crate::peers::{Peer, available};
 use crate::process::{Contenders, Language, PATIENCE, Referee, Task, until};
-use crate::support::{TICK, server};
+
+on_both_servers!(
+    killed_curator_is_followed_by_ours_and_ours_by_curator,
+    killed_kazoo_is_followed_by_ours_and_ours_by_kazoo,
+    killed_leader_of_curator_is_followed_by_ours_and_ours_by_curator,
+);
 
 const PATH: &str = "/shared";
 
 const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
 
+const LATE: Duration = Duration::from_secs(2);
+
 /// Each of these holds, and is killed while the next one waits.
-async fn kill_one_after_the_other(languages: &[Language], mode: &str) {
-    let server = server().await;
+async fn kill_one_after_the_other(server: TestServer, languages: &[Language], mode: &str) {
     let observer = session(&server, LONG).await;
     let recipe: &dyn Recipe = match mode {
         "latch" => &LeaderElection::new(&observer, PATH, "observer").expect("a good path"),
@@ -26,7 +32,7 @@ async fn kill_one_after_the_other(languages: &[Language], mode: &str) {
     };
     let referee = Referee::start(1);
     let task = Task {
-        connect_string: server.connect_string(),
+        connect_string: server.address(),
         path: PATH,
         session_timeout: SESSION_TIMEOUT,
         turns: 1,
@@ -57,7 +63,7 @@ async fn kill_one_after_the_other(languages: &[Language], mode: &str) {
         let report = inside(next).await;
         let took = killed.elapsed();
         assert!(
-            took <= SESSION_TIMEOUT + 2 * TICK,
+            took <= SESSION_TIMEOUT + LATE,
             "{next:?} held after {took:?}"
         );
         assert_eq!(report.violations, [""; 0]);
@@ -65,10 +71,10 @@ async fn kill_one_after_the_other(languages: &[Language], mode: &str) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn killed_curator_is_followed_by_ours_and_ours_by_curator() {
+async fn killed_curator_is_followed_by_ours_and_ours_by_curator(server: TestServer) {
     if available("killed holders with Curator", &[Peer::Curator]) {
         kill_one_after_the_other(
+            server,
             &[Language::Curator, Language::Ours, Language::Curator],
             "lock",
         )
@@ -76,17 +82,20 @@ async fn killed_curator_is_followed_by_ours_and_ours_by_curator() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn killed_kazoo_is_followed_by_ours_and_ours_by_kazoo() {
+async fn killed_kazoo_is_followed_by_ours_and_ours_by_kazoo(server: TestServer) {
     if available("killed holders with kazoo", &[Peer::Kazoo]) {
-        kill_one_after_the_other(&[Language::Kazoo, Language::Ours, Language::Kazoo], "lock").await;
+        kill_one_after_the_other(
+            server,
+            &[Language::Kazoo, Language::Ours, Language::Kazoo],
+            "lock",
+        )
+        .await;
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn killed_leader_of_curator_is_followed_by_ours_and_ours_by_curator() {
+async fn killed_leader_of_curator_is_followed_by_ours_and_ours_by_curator(server: TestServer) {
     if available("killed leaders with Curator", &[Peer::Curator]) {
         let languages = [Language::Curator, Language::Ours, Language::Curator];
-        kill_one_after_the_other(&languages, "latch").await;
+        kill_one_after_the_other(server, &languages, "latch").await;
     }
 }

@@ -1,17 +1,20 @@
 //! The leader election, shared with Curator's latch.
 
+use zookeeper_recipes_suite::{TestServer, on_both_servers};
+
 use crate::peers::{Peer, available};
 use crate::process::Language;
 use crate::support::{assert_mixed, contend};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn curator_and_ours_lead_in_turn_and_see_each_other() {
+on_both_servers!(curator_and_ours_lead_in_turn_and_see_each_other,);
+
+async fn curator_and_ours_lead_in_turn_and_see_each_other(server: TestServer) {
     if !available("leader with Curator", &[Peer::Curator]) {
         return;
     }
     let ours = (Language::Ours, [("latch", 6)].as_slice());
     let curator = (Language::Curator, [("latch", 6)].as_slice());
-    let report = contend(&[ours, curator], 30).await;
+    let report = contend(&server, &[ours, curator], 30).await;
     assert_eq!(report.violations, [""; 0]);
     assert_mixed(&report, ours, curator);
 }

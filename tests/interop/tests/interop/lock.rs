@@ -1,10 +1,17 @@
 //! The exclusive lock, shared with Curator's and kazoo's.
 
-use zookeeper_recipes_suite::LONG;
+use zookeeper_recipes_suite::{Address, LONG, TestServer, on_both_servers};
 
 use crate::peers::{Peer, available};
 use crate::process::{Contenders, Language, PATIENCE, Referee, Task, until};
-use crate::support::{Group, assert_mixed, contend, server};
+use crate::support::{Group, assert_mixed, contend};
+
+on_both_servers!(
+    curator_and_ours_take_turns_in_order,
+    kazoo_told_of_our_names_and_ours_take_turns_in_order,
+    curator_and_kazoo_under_its_name_and_ours_take_turns_in_order,
+    pairs_that_must_not_share_a_path_hold_together,
+);
 
 /// Of each language.
 const CONTENDERS: usize = 10;
@@ -13,7 +20,7 @@ const CONTENDERS: usize = 10;
 const TURNS: usize = 50;
 
 /// Lets one group for each of these contend.
-async fn share(languages: &[(Language, &str)]) {
+async fn share(server: TestServer, languages: &[(Language, &str)]) {
     let modes: Vec<_> = languages
         .iter()
         .map(|(_, mode)| [(*mode, CONTENDERS)])
@@ -23,7 +30,7 @@ async fn share(languages: &[(Language, &str)]) {
         .zip(&modes)
         .map(|((language, _), modes)| (*language, modes.as_slice()))
         .collect();
-    let report = contend(&groups, TURNS).await;
+    let report = contend(&server, &groups, TURNS).await;
     assert_eq!(report.violations, [""; 0]);
     for (place, one) in groups.iter().enumerate() {
         for other in &groups[place + 1..] {
@@ -32,41 +39,47 @@ async fn share(languages: &[(Language, &str)]) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn curator_and_ours_take_turns_in_order() {
+async fn curator_and_ours_take_turns_in_order(server: TestServer) {
     if available("lock with Curator", &[Peer::Curator]) {
-        share(&[(Language::Ours, "lock"), (Language::Curator, "lock")]).await;
+        share(
+            server,
+            &[(Language::Ours, "lock"), (Language::Curator, "lock")],
+        )
+        .await;
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn kazoo_told_of_our_names_and_ours_take_turns_in_order() {
+async fn kazoo_told_of_our_names_and_ours_take_turns_in_order(server: TestServer) {
     if available("lock with kazoo", &[Peer::Kazoo]) {
-        share(&[(Language::Ours, "lock"), (Language::Kazoo, "lock")]).await;
+        share(
+            server,
+            &[(Language::Ours, "lock"), (Language::Kazoo, "lock")],
+        )
+        .await;
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn curator_and_kazoo_under_its_name_and_ours_take_turns_in_order() {
+async fn curator_and_kazoo_under_its_name_and_ours_take_turns_in_order(server: TestServer) {
     if available("lock with Curator and kazoo", &[Peer::Curator, Peer::Kazoo]) {
-        share(&[
-            (Language::Ours, "lock"),
-            (Language::Curator, "lock"),
-            (Language::Kazoo, "renamed"),
-        ])
+        share(
+            server,
+            &[
+                (Language::Ours, "lock"),
+                (Language::Curator, "lock"),
+                (Language::Kazoo, "renamed"),
+            ],
+        )
         .await;
     }
 }
 
 /// What no pair above may do, done by pairs that must never share a path; and so the proof that the
 /// referee would see it.
-#[tokio::test(flavor = "multi_thread")]
-async fn pairs_that_must_not_share_a_path_hold_together() {
+async fn pairs_that_must_not_share_a_path_hold_together(server: TestServer) {
     let peers = [Peer::Curator, Peer::Kazoo];
     if !available("pairs that must not share a path", &peers) {
         return;
     }
-    let server = server().await;
     let pairs = [
         ((Language::Ours, "lock"), (Language::Kazoo, "stock")),
         ((Language::Curator, "lock"), (Language::Kazoo, "stock")),
@@ -76,7 +89,7 @@ async fn pairs_that_must_not_share_a_path_hold_together() {
     for (place, (holder, intruder)) in pairs.into_iter().enumerate() {
         let referee = Referee::start(1);
         let task = Task {
-            connect_string: server.connect_string(),
+            connect_string: server.address(),
             path: &format!("/shared-{place}"),
             session_timeout: LONG,
             turns: 1,

@@ -1,13 +1,24 @@
 //! The read/write lock, shared with Curator's and kazoo's.
 
 use zookeeper_recipes_interop::Report;
+use zookeeper_recipes_suite::{TestServer, on_both_servers};
 
 use crate::peers::{Peer, available, curator_keeps_place_on_downgrade};
 use crate::process::Language;
 use crate::support::{assert_mixed, contend};
 
+on_both_servers!(
+    curator_readers_and_writers_and_ours_share_while_ours_downgrade,
+    our_readers_come_in_beside_a_downgraded_curator,
+    curator_downgrades_among_our_writers_if_it_keeps_its_place,
+    kazoo_readers_and_writers_told_of_our_names_and_ours_share,
+);
+
 /// Of each contender.
 const TURNS: usize = 30;
+
+/// How often a test tries again what happens only if several meet.
+const MOST_ROUNDS: usize = 5;
 
 const WITH_DOWNGRADE: &[(&str, usize)] = &[("read", 6), ("write", 2), ("downgrade", 2)];
 
@@ -32,14 +43,13 @@ fn assert_readers_were_together(report: &Report, one: Language, other: Language)
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn curator_readers_and_writers_and_ours_share_while_ours_downgrade() {
+async fn curator_readers_and_writers_and_ours_share_while_ours_downgrade(server: TestServer) {
     if !available("read/write lock with Curator", &[Peer::Curator]) {
         return;
     }
     let ours = (Language::Ours, WITH_DOWNGRADE);
     let curator = (Language::Curator, WITHOUT_DOWNGRADE);
-    let report = contend(&[ours, curator], TURNS).await;
+    let report = contend(&server, &[ours, curator], TURNS).await;
     assert_eq!(report.violations, [""; 0]);
     assert_mixed(&report, ours, curator);
     assert_readers_were_together(&report, Language::Ours, Language::Curator);
@@ -50,8 +60,7 @@ async fn curator_readers_and_writers_and_ours_share_while_ours_downgrade() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn our_readers_come_in_beside_a_downgraded_curator() {
+async fn our_readers_come_in_beside_a_downgraded_curator(server: TestServer) {
     if !available(
         "read/write lock with a downgrading Curator",
         &[Peer::Curator],
@@ -64,7 +73,7 @@ async fn our_readers_come_in_beside_a_downgraded_curator() {
         Language::Curator,
         [("downgrade", 1), ("read", 2)].as_slice(),
     );
-    let report = contend(&[ours, curator], TURNS).await;
+    let report = contend(&server, &[ours, curator], TURNS).await;
     assert_eq!(report.violations, [""; 0]);
     assert_eq!(report.downgrades, TURNS);
     assert!(
@@ -75,8 +84,7 @@ async fn our_readers_come_in_beside_a_downgraded_curator() {
 
 /// Before 5.5.0 Curator's downgraded reader goes to the end of the queue while it holds, and the
 /// writers in between come in beside it: Curator's own, and ours, which see the same queue.
-#[tokio::test(flavor = "multi_thread")]
-async fn curator_downgrades_among_our_writers_if_it_keeps_its_place() {
+async fn curator_downgrades_among_our_writers_if_it_keeps_its_place(server: TestServer) {
     if !available(
         "read/write lock with Curator downgrading among writers",
         &[Peer::Curator],
@@ -86,12 +94,20 @@ async fn curator_downgrades_among_our_writers_if_it_keeps_its_place() {
     let keeps_place = curator_keeps_place_on_downgrade();
     let ours = (Language::Ours, WITH_DOWNGRADE);
     let curator = (Language::Curator, WITH_DOWNGRADE);
-    let report = contend(&[ours, curator], TURNS).await;
-    assert_eq!(report.downgrades, 4 * TURNS);
+    // A busy machine may have no writer in between.
+    let mut rounds = 0;
+    let report = loop {
+        rounds += 1;
+        let report = contend(&server, &[ours, curator], TURNS).await;
+        assert_eq!(report.downgrades, 4 * TURNS);
+        if keeps_place || !report.violations.is_empty() || rounds == MOST_ROUNDS {
+            break report;
+        }
+    };
     assert_eq!(
         report.violations.is_empty(),
         keeps_place,
-        "{:#?}",
+        "{rounds} rounds: {:#?}",
         report.violations
     );
     for violation in &report.violations {
@@ -103,14 +119,13 @@ async fn curator_downgrades_among_our_writers_if_it_keeps_its_place() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn kazoo_readers_and_writers_told_of_our_names_and_ours_share() {
+async fn kazoo_readers_and_writers_told_of_our_names_and_ours_share(server: TestServer) {
     if !available("read/write lock with kazoo", &[Peer::Kazoo]) {
         return;
     }
     let ours = (Language::Ours, WITH_DOWNGRADE);
     let kazoo = (Language::Kazoo, WITHOUT_DOWNGRADE);
-    let report = contend(&[ours, kazoo], TURNS).await;
+    let report = contend(&server, &[ours, kazoo], TURNS).await;
     assert_eq!(report.violations, [""; 0]);
     assert_mixed(&report, ours, kazoo);
     assert_readers_were_together(&report, Language::Ours, Language::Kazoo);

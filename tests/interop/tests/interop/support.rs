@@ -4,29 +4,21 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use zookeeper_recipes_interop::Report;
-use zookeeper_recipes_suite::{LONG, server_with};
-use zookeeper_recipes_testkit::{Server, ServerOptions};
+use zookeeper_recipes_suite::{Address, LONG, TestServer};
 
 use crate::process::{Contenders, Language, Referee, Task, all_done};
 
 /// The contenders of one language: how many of each mode.
 pub(crate) type Group<'a> = (Language, &'a [(&'a str, usize)]);
 
-pub(crate) const TICK: Duration = Duration::from_secs(1);
-
-pub(crate) async fn server() -> Server {
-    server_with(ServerOptions::new().tick_time(TICK)).await
-}
-
 /// Lets all groups contend at once, each contender for so many turns, and checks that they have
 /// had them all.
-pub(crate) async fn contend(groups: &[Group<'_>], turns: usize) -> Report {
+pub(crate) async fn contend(server: &TestServer, groups: &[Group<'_>], turns: usize) -> Report {
     let count = |(_, modes): &Group<'_>| modes.iter().map(|(_, count)| count).sum::<usize>();
     let contenders: usize = groups.iter().map(count).sum();
-    let server = server().await;
     let referee = Referee::start(contenders);
     let task = Task {
-        connect_string: server.connect_string(),
+        connect_string: server.address(),
         path: "/shared",
         session_timeout: LONG,
         turns,

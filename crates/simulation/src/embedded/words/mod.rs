@@ -5,6 +5,8 @@ mod listing;
 mod monitor;
 mod status;
 
+#[cfg(feature = "admin")]
+pub(super) use self::status::mode;
 use super::member::Member;
 
 /// What a server says when it has no leader.
@@ -12,11 +14,16 @@ const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requ
 
 /// The answer to a four-letter word.
 pub(super) fn answer(word: &str, member: &Member) -> String {
-    let serves = member
-        .shared
-        .with(|world| !world.servers.is_down(member.server));
+    let (reads_only, serves) = member.shared.with(|world| {
+        let reads_only = world.servers.is_read_only(member.server);
+        (
+            reads_only,
+            reads_only || !world.servers.is_down(member.server),
+        )
+    });
     match word {
         "ruok" => "imok".to_owned(),
+        "isro" if reads_only => "ro".to_owned(),
         "isro" if !serves => "null".to_owned(),
         "isro" => "rw".to_owned(),
         _ if !serves => NOT_SERVING.to_owned(),

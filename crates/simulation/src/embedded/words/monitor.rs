@@ -1,4 +1,7 @@
 //! `mntr`: a server's figures, one a line.
+//!
+//! It has all gauges of Apache's server but those of its process, and of its counters those of
+//! watches. The other counters and summaries tell of parts that this server does not have.
 
 use std::fmt::Write as _;
 
@@ -15,6 +18,7 @@ pub(super) fn mntr(member: &Member) -> String {
         ("outstanding_requests", outstanding(member).to_string()),
         ("uptime", member.started.elapsed().as_millis().to_string()),
     ];
+    lines.extend(ensemble(member));
     lines.extend(tree(member));
     lines.extend(figures(member));
     let mut text = String::new();
@@ -38,8 +42,7 @@ fn tree(member: &Member) -> Vec<(&'static str, String)> {
             .iter()
             .map(|(path, node)| path.len() + node.data.len())
             .sum();
-        let followers = servers.members.len() - 1;
-        let mut lines = vec![
+        vec![
             // The server counts its root twice.
             ("znode_count", (found.tree.iter().count() + 1).to_string()),
             ("watch_count", found.watches.iter().count().to_string()),
@@ -47,25 +50,60 @@ fn tree(member: &Member) -> Vec<(&'static str, String)> {
             ("approximate_data_size", size.to_string()),
             ("global_sessions", servers.sessions.len().to_string()),
             ("local_sessions", "0".to_owned()),
-        ];
-        if followers > 0 && servers.leader == member.server {
-            lines.push(("followers", followers.to_string()));
-            lines.push(("synced_followers", followers.to_string()));
-        }
-        lines
+        ]
     })
+}
+
+/// The member among the others; nothing if it is alone.
+fn ensemble(member: &Member) -> Vec<(&'static str, String)> {
+    let (size, leads, followers, pending) = member.shared.with(|world| {
+        let servers = &world.servers;
+        let followers = servers.followers().count();
+        let leads = servers.leads(member.server);
+        (servers.members.len(), leads, followers, servers.syncs.len())
+    });
+    if size == 1 {
+        return Vec::new();
+    }
+    let role = if leads { "leading" } else { "following" };
+    let mut lines = vec![
+        ("peer_state", format!("{role} - broadcast")),
+        ("quorum_size", size.to_string()),
+    ];
+    if leads {
+        lines.extend([
+            ("learners", followers.to_string()),
+            ("followers", followers.to_string()),
+            ("synced_followers", followers.to_string()),
+            ("synced_non_voting_followers", "0".to_owned()),
+            ("synced_observers", "0".to_owned()),
+            ("pending_syncs", pending.to_string()),
+            ("last_proposal_size", "-1".to_owned()),
+            ("min_proposal_size", "-1".to_owned()),
+            ("max_proposal_size", "-1".to_owned()),
+        ]);
+    }
+    lines
 }
 
 fn figures(member: &Member) -> Vec<(&'static str, String)> {
     let figures = member.figures().clone();
     let latency = figures.latency;
     let watchers = |count: u64| count.to_string();
+    let size = |bytes: Option<usize>| bytes.map_or_else(|| "-1".to_owned(), |it| it.to_string());
     vec![
         ("avg_latency", format!("{:.4}", latency.average())),
         ("min_latency", latency.least().to_string()),
         ("max_latency", latency.most.to_string()),
         ("packets_received", figures.received.to_string()),
         ("packets_sent", figures.sent.to_string()),
+        ("last_client_response_size", size(figures.responses.last)),
+        ("min_client_response_size", size(figures.responses.least)),
+        ("max_client_response_size", size(figures.responses.most)),
+        ("connection_drop_probability", "0.0".to_owned()),
+        ("outstanding_tls_handshake", "0".to_owned()),
+        ("non_mtls_remote_conn_count", "0".to_owned()),
+        ("non_mtls_local_conn_count", connections(member).to_string()),
         (
             "auth_failed_count",
             figures.authentication_failures.to_string(),

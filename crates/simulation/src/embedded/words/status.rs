@@ -8,10 +8,11 @@ use crate::embedded::figures::Figures;
 use crate::embedded::member::Member;
 
 /// The role of a server in its ensemble.
-pub(super) fn mode(member: &Member) -> &'static str {
+pub(in crate::embedded) fn mode(member: &Member) -> &'static str {
     member.shared.with(|world| {
         let servers = &world.servers;
-        match (servers.members.len(), servers.leader == member.server) {
+        match (servers.members.len(), servers.leads(member.server)) {
+            _ if servers.is_read_only(member.server) => "read-only",
             (1, _) => "standalone",
             (_, true) => "leader",
             (_, false) => "follower",

@@ -12,10 +12,10 @@
 //! | deletions when a session ends | in the order of a hash | in a random order |
 //! | a check outside a transaction | not answered at all | answered with the metadata |
 //! | a createTTL of a mode without a time to live | creates something else | bad arguments |
-//! | characters beyond U+FFFF | sent as two halves, which is no UTF-8 | sent as UTF-8 |
 //! | permissions beyond the five | kept | dropped |
 
 mod below;
+mod characters;
 mod normal;
 mod steps;
 

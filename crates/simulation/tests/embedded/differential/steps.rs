@@ -52,7 +52,7 @@ fn path() -> impl Strategy<Value = String> {
     prop_oneof![
         20 => select(vec!["/a", "/a/b", "/a/b/c", "/b", "/b/a", ""]),
         1 => select(vec!["/", "/a/", "//a", "/a/../b", "/./a", "/a/.b", "/\u{1}", "/\u{e000}",
-            "/a\0b", "/ü"]),
+            "/a\0b", "/ü", "/\u{1f600}"]),
     ]
     .prop_map(str::to_owned)
 }
@@ -89,6 +89,7 @@ fn acl() -> impl Strategy<Value = Vec<Acl>> {
         entry(all, "auth", ""),
         entry(permission::WRITE, "auth", "anything"),
         entry(all, "digest", user),
+        entry(read, "digest", "\u{1f600}:x"),
         entry(all, "digest", "no colon"),
         entry(all, "digest", "one:two:"),
         entry(read, "ip", "127.0.0.0/8"),

@@ -1,0 +1,117 @@
+//! Connecting: the options that all verbs share, and the session.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use zookeeper_recipes_core::{ConnectOptions, Session};
+
+use crate::credentials;
+use crate::duration;
+use crate::failure::Failure;
+
+/// The longest wait for the server's word that the session is closed.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// How to connect.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct Connection {
+    /// The servers, with a chroot if there is one: `zk1:2181,zk2:2181/app`.
+    #[arg(
+        long,
+        global = true,
+        value_name = "HOSTS",
+        env = "ZOOKEEPER_CONNECT",
+        default_value = "127.0.0.1:2181"
+    )]
+    pub(crate) connect: String,
+
+    /// The time after which the servers end the session of a silent zkr.
+    #[arg(long, global = true, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
+    pub(crate) session_timeout: Duration,
+
+    /// The `tickTime` of the servers. With it, a lock survives longer disturbances.
+    #[arg(long, global = true, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) tick: Option<Duration>,
+
+    /// Give up if no server answers for so long.
+    #[arg(long, global = true, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
+    connect_timeout: Duration,
+
+    /// A file with a line such as `digest:user:password`. Else ZKR_CREDENTIALS has such lines.
+    #[arg(long, global = true, value_name = "FILE")]
+    credentials_file: Option<PathBuf>,
+}
+
+impl Connection {
+    /// Opens a session to look at queues, or to change them.
+    pub(crate) async fn open(&self) -> Result<Session, Failure> {
+        self.open_with(None, self.options()?).await
+    }
+
+    /// Opens a session whose contenders say that they are of this owner.
+    ///
+    /// Gives up after `limit`, if there is one.
+    #[cfg(unix)]
+    pub(crate) async fn open_for(
+        &self,
+        owner: String,
+        limit: Option<Duration>,
+    ) -> Result<Session, Failure> {
+        self.open_with(limit, self.options()?.owner(owner)).await
+    }
+
+    async fn open_with(
+        &self,
+        limit: Option<Duration>,
+        options: ConnectOptions,
+    ) -> Result<Session, Failure> {
+        let patience = limit.map_or(self.connect_timeout, |limit| {
+            limit.min(self.connect_timeout)
+        });
+        let options = options.connection_timeout(patience);
+        Ok(Session::connect_with(&self.connect, options).await?)
+    }
+
+    fn options(&self) -> Result<ConnectOptions, Failure> {
+        let mut options = ConnectOptions::new().session_timeout(self.session_timeout);
+        if let Some(tick) = self.tick {
+            options = options.tick(tick);
+        }
+        for (scheme, credentials) in credentials::read(self.credentials_file.as_deref())? {
+            options = options.auth(&scheme, credentials);
+        }
+        Ok(options)
+    }
+
+    /// The names in the credentials, without what is secret.
+    pub(crate) fn identities(&self) -> Result<Vec<String>, Failure> {
+        let credentials = credentials::read(self.credentials_file.as_deref())?;
+        let name = |(scheme, credentials): (String, String)| match credentials.split_once(':') {
+            Some((user, _)) if scheme == "digest" => format!("{scheme}:{user}"),
+            _ => scheme,
+        };
+        Ok(credentials.into_iter().map(name).collect())
+    }
+
+    /// The longest `--grace` that a lease of this length can always give.
+    ///
+    /// In a session with a short timeout and an unknown tick, a lease is renewed when a tenth of
+    /// the timeout is left.
+    #[cfg(unix)]
+    pub(crate) fn longest_grace(&self, timeout: Duration) -> Duration {
+        let is_raised = timeout > self.session_timeout;
+        let has_room = match self.tick {
+            Some(tick) => tick <= timeout / 4,
+            None => !is_raised && timeout >= Duration::from_secs(9),
+        };
+        if has_room { timeout / 5 } else { timeout / 20 }
+    }
+}
+
+/// Closes the session, and does not wait for long if no server answers.
+pub(crate) async fn close(session: Session) {
+    // If the time is over, the servers end the session by its timeout.
+    let _ = tokio::time::timeout(GOODBYE, session.close()).await;
+}

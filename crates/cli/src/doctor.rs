@@ -1,0 +1,290 @@
+//! The checks of `zkr doctor`.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use zookeeper_recipes_core::ensemble::ServerSession;
+use zookeeper_recipes_core::{
+    Acl, AuthId, CreateMode, Error, Identity, NodePath, Permission, Refusal, ServerError, Session,
+    Stat,
+};
+
+use crate::connecting::Connection;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::four_letter;
+
+/// How often a time is measured. The median counts.
+const ROUNDS: usize = 5;
+
+/// The last number that a server gives to a sequential znode.
+const LAST_NUMBER: i32 = i32::MAX;
+
+/// What a check found.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    grade: Grade,
+    text: String,
+    /// The exit code, if locks cannot work.
+    pub(crate) exit: Option<Exit>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Grade {
+    Good,
+    /// Locks work, and something could be better.
+    Note,
+    Bad,
+}
+
+impl Finding {
+    fn good(text: impl Into<String>) -> Finding {
+        let (grade, text) = (Grade::Good, text.into());
+        Finding {
+            grade,
+            text,
+            exit: None,
+        }
+    }
+
+    fn note(text: impl Into<String>) -> Finding {
+        let (grade, text) = (Grade::Note, text.into());
+        Finding {
+            grade,
+            text,
+            exit: None,
+        }
+    }
+
+    fn bad(failure: &Failure) -> Finding {
+        Finding {
+            grade: Grade::Bad,
+            text: failure.to_string(),
+            exit: Some(failure.exit()),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let grade = match self.grade {
+            Grade::Good => "ok  ",
+            Grade::Note => "note",
+            Grade::Bad => "BAD ",
+        };
+        write!(formatter, "{grade}  {}", self.text)
+    }
+}
+
+/// Does all checks, in an order in which the first that is bad explains the others.
+pub(crate) async fn examine(
+    session: &Session,
+    connection: &Connection,
+    path: &str,
+    connected_in: Duration,
+) -> Result<Vec<Finding>, Failure> {
+    // The root is no place for a queue, and may be examined all the same.
+    let queue = if path == "/" { "/any" } else { path };
+    let server = session.server(&NodePath::new(queue)?).await?;
+    let mut findings = vec![
+        Finding::good(format!(
+            "connected to {} in {connected_in:.1?}",
+            connection.connect
+        )),
+        timeout(session, connection),
+        identity(connection)?,
+    ];
+    findings.extend(servers(&connection.connect).await);
+    findings.push(times(&*server).await);
+    let (directory, stat) = match nearest(&*server, path).await {
+        Ok(found) => found,
+        Err(error) => {
+            let error = Error::at(path, server.id(), error);
+            findings.push(Finding::bad(&error.into()));
+            return Ok(findings);
+        }
+    };
+    findings.push(creates(&*server, &directory, path).await);
+    findings.push(containers(&*server, &directory).await);
+    findings.push(marks(&*server));
+    if directory == path && path != "/" {
+        findings.push(counter(path, &stat));
+    }
+    Ok(findings)
+}
+
+fn timeout(session: &Session, connection: &Connection) -> Finding {
+    let (given, asked) = (
+        session.timeout().unwrap_or_default(),
+        connection.session_timeout,
+    );
+    let id = session.id().map(|id| id.to_string()).unwrap_or_default();
+    if given == asked {
+        return Finding::good(format!(
+            "session {id}, with the timeout asked for: {given:?}"
+        ));
+    }
+    Finding::note(format!(
+        "session {id}: the servers give a timeout of {given:?} instead of {asked:?}; \
+         minSessionTimeout and maxSessionTimeout of the servers are the bounds"
+    ))
+}
+
+fn identity(connection: &Connection) -> Result<Finding, Failure> {
+    let identities = connection.identities()?;
+    if identities.is_empty() {
+        return Ok(Finding::good(
+            "no credentials: the servers see anyone; --credentials-file gives some",
+        ));
+    }
+    // A server accepts any digest: only an access control list tells whether it is right.
+    Ok(Finding::good(format!(
+        "credentials of {}",
+        identities.join(", ")
+    )))
+}
+
+/// What each server says of itself.
+async fn servers(connect: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for host in four_letter::hosts(connect) {
+        findings.push(match four_letter::ask(&host, "srvr").await {
+            Some(answer) => {
+                let after = |name: &str| {
+                    let line = answer.lines().find_map(|line| line.strip_prefix(name));
+                    line.unwrap_or("unknown").trim().to_owned()
+                };
+                let (version, mode) = (after("Zookeeper version:"), after("Mode:"));
+                let version = version
+                    .split([',', '-'])
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned();
+                Finding::good(format!("{host}: version {version}, {mode}"))
+            }
+            None => Finding::note(format!(
+                "{host} does not answer `srvr`; is it down, or not in 4lw.commands.whitelist?"
+            )),
+        });
+    }
+    findings
+}
+
+/// The time for an answer of the server, and for one through the leader.
+async fn times(server: &dyn ServerSession) -> Finding {
+    let mut trips = Vec::new();
+    let mut syncs = Vec::new();
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        // The root may not be readable: any answer will do.
+        let _ = server.get("/").await;
+        trips.push(began.elapsed());
+        let began = Instant::now();
+        if server.sync("/").await.is_err() {
+            return Finding::note("the leader does not answer; is there a quorum?");
+        }
+        syncs.push(began.elapsed());
+    }
+    let (trip, sync) = (median(trips), median(syncs));
+    Finding::good(format!(
+        "round trip {trip:.1?}, to the leader and back {sync:.1?}"
+    ))
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+/// The directory, or the nearest one above it that exists.
+async fn nearest(server: &dyn ServerSession, path: &str) -> Result<(String, Stat), ServerError> {
+    let mut directory = path.to_owned();
+    loop {
+        match server.get(&directory).await {
+            Ok((_, stat)) => return Ok((directory, stat)),
+            Err(error) if error.is(Refusal::NoNode) && directory != "/" => {
+                let parent = directory.rsplit_once('/').map_or("", |(parent, _)| parent);
+                directory = if parent.is_empty() { "/" } else { parent }.to_owned();
+            }
+            // Without the permission to read, creating may still be allowed.
+            Err(error) if error.is(Refusal::NoAuth) => return Ok((directory, Stat::default())),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A name that is no contender's.
+fn probe(directory: &str) -> String {
+    let directory = if directory == "/" { "" } else { directory };
+    let identity = Identity::random().name("probe");
+    format!("{directory}/zkr-doctor-{identity}")
+}
+
+fn everyone() -> [Acl; 1] {
+    [Acl::new(Permission::ALL, AuthId::anyone())]
+}
+
+/// Creates and deletes an ephemeral znode, which needs a quorum.
+async fn creates(server: &dyn ServerSession, directory: &str, path: &str) -> Finding {
+    let node = probe(directory);
+    let began = Instant::now();
+    let created = server
+        .create(&node, b"", CreateMode::Ephemeral, &everyone())
+        .await;
+    let took = began.elapsed();
+    let outcome = match created {
+        Ok(created) => server.delete(&created.path).await,
+        Err(error) => Err(error),
+    };
+    let missing = if directory == path {
+        String::new()
+    } else {
+        format!(" ({path} does not exist yet)")
+    };
+    match outcome {
+        Ok(()) => Finding::good(format!(
+            "may create and delete in {directory}{missing}; a write takes {took:.1?}"
+        )),
+        Err(error) => Finding::bad(&Error::at(directory, server.id(), error).into()),
+    }
+}
+
+async fn containers(server: &dyn ServerSession, directory: &str) -> Finding {
+    let node = probe(directory);
+    match server
+        .create(&node, b"", CreateMode::Container, &everyone())
+        .await
+    {
+        Ok(created) => match server.delete(&created.path).await {
+            Ok(()) => {
+                Finding::good("empty directories go by themselves: the servers have containers")
+            }
+            Err(error) => Finding::note(format!("{} is left: {error}", created.path)),
+        },
+        Err(error) => Finding::note(format!(
+            "no containers ({error}), so empty directories stay; delete them by hand if there are many"
+        )),
+    }
+}
+
+fn marks(server: &dyn ServerSession) -> Finding {
+    match server.own_identity() {
+        Some(_) => Finding::good("releases are marked: the next holder need not list the queue"),
+        None => Finding::note(
+            "releases are not marked, so the next holder lists the queue; the servers refuse digest",
+        ),
+    }
+}
+
+/// How near the numbers of the contenders are to their end.
+fn counter(path: &str, stat: &Stat) -> Finding {
+    let used = f64::from(stat.cversion.max(0)) / f64::from(LAST_NUMBER) * 100.0;
+    let text = format!("{path} has used {used:.1} % of its numbers for contenders");
+    if stat.cversion < 0 || used > 80.0 {
+        return Finding::note(format!(
+            "{text}; delete the directory while nobody queues, and the count begins anew \
+             (zkr goes on at its end, other clients may not)"
+        ));
+    }
+    Finding::good(text)
+}

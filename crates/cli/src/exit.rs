@@ -1,0 +1,98 @@
+//! The exit codes of `zkr`, all in one place.
+
+use std::process::ExitCode;
+
+/// What the documentation of the command line says about exit codes.
+pub(crate) const HELP: &str = "\
+Exit codes:
+  that of the command, or 128+N if signal N ended it
+  0    done
+  64   the arguments, the connect string, the chroot or the path are wrong
+  69   no server could be reached, or none answered
+  70   an error of zkr itself or of the machine
+  75   --try: another contender holds; evict: the answer was no
+  77   no permission, or the server refused the credentials
+  80   --timeout: it was not held in time
+  81   the lock was lost; the command was stopped before another process could hold
+  126  the command is there and cannot be started
+  127  the command was not found
+  128+N  signal N ended zkr while it waited
+--conflict-exit-code gives --try and --timeout another code.";
+
+/// Why `zkr` ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Everything was done.
+    Done,
+    /// The arguments, the connect string, the chroot or the path are wrong.
+    Usage,
+    /// No server could be reached, or none answered.
+    Unavailable,
+    /// An error of `zkr` itself or of the machine.
+    Internal,
+    /// Another contender holds, and the user did not want to wait.
+    Conflict,
+    /// The access control list forbids it, or the server refused the credentials.
+    NoPermission,
+    /// The time to wait is over.
+    TimedOut,
+    /// The hold, or the place in the queue, was lost.
+    Lost,
+    /// The code that the command ended with, or that the user chose.
+    #[cfg_attr(not(unix), expect(dead_code))]
+    Code(u8),
+    /// A signal ended `zkr` or the command.
+    Signal(i32),
+}
+
+impl Exit {
+    /// The number that the calling process sees.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Usage => 64,
+            Exit::Unavailable => 69,
+            Exit::Internal => 70,
+            Exit::Conflict => 75,
+            Exit::NoPermission => 77,
+            Exit::TimedOut => 80,
+            Exit::Lost => 81,
+            Exit::Code(code) => code,
+            Exit::Signal(number) => u8::try_from(number).unwrap_or_default().wrapping_add(128),
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_and_readme_name_every_code() {
+        let all = [
+            Exit::Done,
+            Exit::Usage,
+            Exit::Unavailable,
+            Exit::Internal,
+            Exit::Conflict,
+            Exit::NoPermission,
+            Exit::TimedOut,
+            Exit::Lost,
+            Exit::Code(126),
+            Exit::Code(127),
+        ];
+        for exit in all {
+            let line = format!("\n  {:<4} ", exit.code());
+            assert!(HELP.contains(&line), "{exit:?}");
+            let row = format!("\n| {} |", exit.code());
+            assert!(include_str!("../README.md").contains(&row), "{exit:?}");
+        }
+        assert_eq!(Exit::Signal(2).code(), 130);
+    }
+}

@@ -1,0 +1,126 @@
+//! Why `zkr` failed: one line that says what to do, and an exit code.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use zookeeper_recipes_core::{Error, InvalidInput, Refusal, SessionEnd};
+
+use crate::exit::Exit;
+
+/// A failure: one line for the user, and the exit code.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
+        let message = one_line(&message.into());
+        Failure { exit, message }
+    }
+
+    /// A failure of the arguments.
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure::new(Exit::Usage, message)
+    }
+
+    /// A failure of `zkr` itself or of the machine.
+    pub(crate) fn internal(what: &str, error: impl std::fmt::Display) -> Failure {
+        Failure::new(Exit::Internal, format!("{what}: {error}"))
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// Prints the line to the standard error, which may be closed.
+    pub(crate) fn print(&self) {
+        // Nobody is left to be told of an error here.
+        let _ = writeln!(io::stderr(), "zkr: {}", self.message);
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl From<InvalidInput> for Failure {
+    fn from(error: InvalidInput) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let (exit, advice) = judge(&error);
+        Failure::new(exit, format!("{error}{advice}"))
+    }
+}
+
+/// The exit code for an error, and what the user can do, unless the error says that already.
+fn judge(error: &Error) -> (Exit, &'static str) {
+    match error {
+        Error::InvalidInput(_) | Error::MissingChroot { .. } => (Exit::Usage, ""),
+        Error::OtherRecipe { .. } => (
+            Exit::Usage,
+            "; readers and writers of one lock say `--shared` and `--write`",
+        ),
+        Error::NoSession { reason, .. } | Error::SessionOver { reason, .. } => of_session(*reason),
+        Error::Connect { cause, .. } if cause.to_string().contains("authentication failed") => {
+            of_session(SessionEnd::AuthenticationFailed)
+        }
+        Error::Connect { .. } => (Exit::Unavailable, "; check --connect and the servers"),
+        Error::Refused { refusal, .. } => of_refusal(refusal),
+        Error::DeadlineElapsed { .. } => (Exit::TimedOut, ""),
+        Error::ContenderDeleted { .. } | Error::Lost { .. } => (Exit::Lost, ""),
+        Error::OutcomeUnknown { .. } => (Exit::Unavailable, "; try again"),
+        _ => (Exit::Internal, ""),
+    }
+}
+
+fn of_session(reason: SessionEnd) -> (Exit, &'static str) {
+    match reason {
+        SessionEnd::AuthenticationFailed => (
+            Exit::NoPermission,
+            "; check --credentials-file or ZKR_CREDENTIALS",
+        ),
+        _ => (Exit::Unavailable, "; try again"),
+    }
+}
+
+fn of_refusal(refusal: &Refusal) -> (Exit, &'static str) {
+    match refusal {
+        Refusal::NoAuth | Refusal::InvalidAcl => (
+            Exit::NoPermission,
+            "; give credentials that may, by --credentials-file or ZKR_CREDENTIALS",
+        ),
+        Refusal::NoNode => (Exit::Usage, "; check the path and the chroot"),
+        Refusal::NoChildrenForEphemerals | Refusal::BadArguments(_) => {
+            (Exit::Usage, "; use another path")
+        }
+        Refusal::Throttled | Refusal::ReadOnly => (Exit::Unavailable, "; try again"),
+        _ => (Exit::Internal, ""),
+    }
+}
+
+/// The text in one line, without the word that begins each of clap's messages.
+pub(crate) fn one_line(text: &str) -> String {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let lines = text.lines().map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    lines.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_is_one_line() {
+        let text = "error: no such verb\n\n  tip: say lock\n\nUsage: zkr VERB\n";
+        assert_eq!(one_line(text), "no such verb tip: say lock Usage: zkr VERB");
+    }
+}

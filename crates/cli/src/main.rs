@@ -1,0 +1,68 @@
+//! `zkr`: locks, semaphores and leader election on ZooKeeper, for shells and operators.
+//!
+//! `zkr lock PATH -- command` runs a command under a lock, as `flock` does on one machine. If the
+//! lock is lost, the command is stopped before another process can hold. [`run`] says how.
+//!
+//! [`exit`] lists the exit codes. [`arguments`] lists the verbs: each is a file of `verbs`.
+
+mod arguments;
+mod connecting;
+mod credentials;
+mod doctor;
+mod duration;
+mod exit;
+mod failure;
+mod four_letter;
+mod output;
+mod queue;
+#[cfg(unix)]
+mod run;
+mod screen;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::arguments::Arguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+fn main() -> ExitCode {
+    #[cfg(unix)]
+    if let Some(played) = run::play_part() {
+        return ended(played);
+    }
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return not_parsed(&error),
+    };
+    ended(verbs::run(arguments))
+}
+
+fn ended(result: Result<Exit, Failure>) -> ExitCode {
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            failure.print();
+            failure.exit().into()
+        }
+    }
+}
+
+/// Prints the help, the version, or what is wrong with the arguments.
+fn not_parsed(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // An error means that nobody reads it.
+            let _ = error.print();
+            Exit::Done.into()
+        }
+        _ => {
+            let text = error.render().to_string();
+            Failure::usage(failure::one_line(&text)).print();
+            Exit::Usage.into()
+        }
+    }
+}

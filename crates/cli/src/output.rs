@@ -1,0 +1,30 @@
+//! Output to a pipe that may be closed.
+
+use std::io::{self, ErrorKind, Write};
+
+use crate::failure::Failure;
+
+/// Whether somebody reads the standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Reads,
+    Gone,
+}
+
+/// Prints text to the standard output.
+///
+/// A reader that has closed its end of the pipe has seen enough: that is no failure.
+pub(crate) fn print(text: &str) -> Result<Reader, Failure> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
+    match written {
+        Ok(()) => Ok(Reader::Reads),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => Err(Failure::internal(
+            "cannot write to the standard output",
+            error,
+        )),
+    }
+}

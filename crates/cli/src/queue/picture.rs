@@ -1,0 +1,174 @@
+//! A queue as a table for people.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::kind::RecipeKind;
+use super::row::Row;
+use super::snapshot::Snapshot;
+
+/// What a table shows: a headline, the rows, and how many there are besides.
+#[derive(Clone, Debug)]
+pub(crate) struct Picture {
+    pub(crate) headline: String,
+    pub(crate) rows: Vec<Row>,
+    /// How many contenders have no row.
+    pub(crate) more: usize,
+}
+
+impl Picture {
+    pub(crate) fn new(path: &str, snapshot: &Snapshot, rows: Vec<Row>) -> Picture {
+        Picture {
+            headline: headline(path, snapshot),
+            more: snapshot.len().saturating_sub(rows.len()),
+            rows,
+        }
+    }
+
+    /// The lines of the table, at this time in milliseconds since 1970.
+    pub(crate) fn lines(&self, now: i64) -> Vec<String> {
+        let mut lines = vec![self.headline.clone()];
+        if self.rows.is_empty() {
+            return lines;
+        }
+        let has_address = self.rows.iter().any(|row| row.address.is_some());
+        let mut cells = vec![header(has_address)];
+        cells.extend(
+            self.rows
+                .iter()
+                .map(|row| self::cells(row, now, has_address)),
+        );
+        lines.extend(aligned(&cells));
+        lines
+    }
+
+    /// The table as text, with a last line for what is not shown.
+    pub(crate) fn text(&self, advice: &str) -> String {
+        let mut lines = self.lines(now());
+        if self.more > 0 {
+            lines.push(format!("and {} more{advice}", self.more));
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
+fn headline(path: &str, snapshot: &Snapshot) -> String {
+    if !snapshot.exists {
+        return format!("{path}: does not exist, so nobody holds and nobody waits");
+    }
+    let permits = match (snapshot.recipe, snapshot.permits) {
+        (RecipeKind::Semaphore, Some(permits)) => format!(" of {permits} permits"),
+        _ => String::new(),
+    };
+    let counts = match (snapshot.len(), snapshot.holders()) {
+        (0, _) => "nobody holds and nobody waits".to_owned(),
+        (all, Some(holders)) => {
+            let waiters = all - holders;
+            format!("{}, {}", counted(holders, "hold"), counted(waiters, "wait"))
+        }
+        (all, None) => format!("{all} hold or wait"),
+    };
+    match snapshot.recipe {
+        RecipeKind::Unknown => format!("{path}: {counts}"),
+        recipe => format!("{path}: {recipe}{permits}, {counts}"),
+    }
+}
+
+/// So many contenders do this.
+fn counted(number: usize, verb: &str) -> String {
+    match number {
+        0 => format!("nobody {verb}s"),
+        1 => format!("1 {verb}s"),
+        _ => format!("{number} {verb}"),
+    }
+}
+
+fn header(has_address: bool) -> Vec<String> {
+    let mut names = vec!["#", "STATE", "KIND", "OWNER", "SINCE", "TOKEN", "SESSION"];
+    if has_address {
+        names.push("ADDRESS");
+    }
+    names.into_iter().map(str::to_owned).collect()
+}
+
+fn cells(row: &Row, now: i64, has_address: bool) -> Vec<String> {
+    let or_dash = |text: &str| {
+        if text.is_empty() {
+            "-".to_owned()
+        } else {
+            text.to_owned()
+        }
+    };
+    let mut cells = vec![
+        (row.place + 1).to_string(),
+        row.state_text(),
+        row.kind.clone(),
+        or_dash(&row.owner),
+        age(row.created, now),
+        row.token.to_string(),
+        row.session.to_string(),
+    ];
+    if has_address {
+        cells.push(or_dash(row.address.as_deref().unwrap_or_default()));
+    }
+    cells
+}
+
+/// Pads the columns. Numbers are at the right of theirs.
+fn aligned(rows: &[Vec<String>]) -> Vec<String> {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| width(column).unwrap_or(0))
+        .collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).enumerate();
+        let padded = cells.map(|(column, (cell, width))| match column {
+            0 => format!("{cell:>width$}"),
+            _ => format!("{cell:<width$}"),
+        });
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+/// How long ago this was, both in milliseconds since 1970.
+pub(crate) fn age(then: i64, now: i64) -> String {
+    let seconds = (now - then).max(0) / 1000;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds / 3600 % 24),
+    }
+}
+
+/// The time now, in milliseconds since 1970.
+pub(crate) fn now() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_have_two_units() {
+        let ages = [0, 59, 60, 3599, 3600, 86_399, 86_400, 1_000_000];
+        let shown: Vec<String> = ages.iter().map(|seconds| age(0, seconds * 1000)).collect();
+        let expected = [
+            "0s", "59s", "1m00s", "59m59s", "1h00m", "23h59m", "1d00h", "11d13h",
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!(age(1000, 0), "0s", "the server's clock is ahead");
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+        let lines = aligned(&[row(["#", "STATE", "X"]), row(["10", "holds it", "y"])]);
+        assert_eq!(lines, [" #  STATE     X", "10  holds it  y"]);
+    }
+}

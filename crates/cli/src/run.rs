@@ -1,0 +1,51 @@
+//! Running a command while something is held.
+//!
+//! | process | what it does |
+//! |---|---|
+//! | `zkr` | holds, renews the hold at the guard, passes signals on, keeps the terminal |
+//! | the guard, a child of `zkr` | stops the command before the hold runs out, or if `zkr` dies |
+//! | the command, a child of the guard | runs in a process group of its own |
+//!
+//! The guard and the beginning of the command's process are `zkr` itself, in another part.
+//!
+//! # What stops the command
+//!
+//! | what happens | what the guard does |
+//! |---|---|
+//! | `--grace` is left of the hold, and nothing renews it | SIGTERM to the group |
+//! | the hold is about to run out | SIGKILL to the group |
+//! | another client deletes the holder's znode | SIGKILL to the group when `zkr` notices it |
+//! | `zkr` dies | SIGKILL to the group, at once |
+//! | `zkr` is stopped | as if nothing renewed the hold |
+//!
+//! If the guard dies, `zkr` kills the group, and Linux kills the command itself.
+//!
+//! # What remains
+//!
+//! * The guard itself, or the whole machine, is stopped for longer than the hold lasts. The command
+//!   may go on for a moment when they go on. A store that checks `ZKR_FENCING_TOKEN` refuses it.
+//! * A process that leaves the command's process group, such as a daemon, is not stopped.
+//! * On systems other than Linux, a killed guard and a killed `zkr` together leave the command.
+
+mod clock;
+mod guard;
+mod guarded;
+mod itself;
+mod leading;
+mod message;
+mod once;
+mod part;
+mod signals;
+mod started;
+mod supervise;
+mod switch;
+mod task;
+mod terminal;
+mod wait;
+
+pub(crate) use leading::Leading;
+pub(crate) use once::Once;
+pub(crate) use part::play_part;
+pub(crate) use signals::Signals;
+pub(crate) use task::TaskArguments;
+pub(crate) use wait::WaitArguments;

@@ -1,0 +1,263 @@
+//! The guard process: starts the command, and kills it if `zkr` does not renew the hold in time.
+//!
+//! `zkr` tells the guard over a socket until when the hold lasts. The guard stops the command's
+//! process group before that instant, unless `zkr` renews the hold. If `zkr` dies, the socket ends,
+//! and the guard kills the group at once. So neither a killed nor a stopped `zkr` leaves a command
+//! running while another process holds.
+//!
+//! Does not help if the guard itself is stopped, or the machine. When they go on, the first thing
+//! that the guard does is to look at the clock.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, IoSliceMut, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process_group,
+    test_kill_process_group, waitid,
+};
+
+use super::clock;
+use super::itself::itself;
+use super::message::{Order, Report};
+use super::signals;
+use super::switch::{Blow, Switch};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// The guard looks at the clock and at `zkr` at least so often.
+///
+/// A timer does not count the time in which the machine sleeps, and the clock does.
+const LOOKS_EVERY: Duration = Duration::from_millis(200);
+
+/// How often the guard looks whether processes that it has killed have ended.
+const LOOKS_FOR_THE_END_EVERY: Duration = Duration::from_millis(1);
+
+/// The guard of one command.
+struct Guard {
+    zkr: UnixStream,
+    parent: Option<Pid>,
+    group: Pid,
+    switch: Switch,
+}
+
+/// What the guard learns.
+enum News {
+    Ordered(Order),
+    /// The socket has ended: `zkr` has died.
+    Deserted,
+    /// The command was stopped, or has ended.
+    Command(Report),
+}
+
+/// Starts the command, and guards it until it has ended.
+///
+/// The standard input is the socket to `zkr`. The command's standard input comes over it.
+pub(crate) fn guard(grace: Duration, command: &[OsString]) -> Result<Exit, Failure> {
+    let failed = |error| Failure::internal("the guard process", error);
+    // Before the threads begin, which take over what is blocked.
+    signals::block();
+    let parent = getppid();
+    let zkr = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
+    let zkr = UnixStream::from(zkr);
+    let stdin = receive_stdin(&zkr).map_err(failed)?;
+    let group = start(stdin, command).map_err(failed)?;
+    let (sender, news) = channel();
+    let orders = zkr.try_clone().map_err(failed)?;
+    let to_orders = sender.clone();
+    thread::spawn(move || take_orders(orders, &to_orders));
+    thread::spawn(move || follow_command(group, &sender));
+    let mut guard = Guard {
+        zkr,
+        parent,
+        group,
+        // Until the first order, the hold is not known to last.
+        switch: Switch::new(Duration::ZERO, grace),
+    };
+    let end = match guard.begin(&news) {
+        Some(end) => end,
+        None => guard.watch(&news),
+    };
+    guard.report(end);
+    Ok(Exit::Done)
+}
+
+/// Receives the descriptor of the command's standard input.
+fn receive_stdin(zkr: &UnixStream) -> io::Result<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut received = RecvAncillaryBuffer::new(&mut space);
+    // One byte, so that no order is read with it.
+    let mut byte = [0];
+    let mut parts = [IoSliceMut::new(&mut byte)];
+    recvmsg(zkr, &mut parts, &mut received, RecvFlags::empty())?;
+    let descriptor = received.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    let descriptor = descriptor.ok_or_else(|| io::Error::other("zkr sent no standard input"))?;
+    // Not every system can receive a descriptor like that. No process is started before this.
+    fcntl_setfd(&descriptor, FdFlags::CLOEXEC)?;
+    Ok(descriptor)
+}
+
+/// Starts the process that becomes the command, in a process group of its own.
+fn start(stdin: OwnedFd, command: &[OsString]) -> io::Result<Pid> {
+    let id = getpid().as_raw_nonzero().to_string();
+    let child = itself("start")?
+        .args(["--guard", &id, "--"])
+        .args(command)
+        .stdin(Stdio::from(stdin))
+        .process_group(0)
+        .spawn()?;
+    // The process is not reaped before the guard ends: its id stays the group's.
+    Ok(Pid::from_child(&child))
+}
+
+fn take_orders(zkr: UnixStream, news: &Sender<News>) {
+    for line in BufReader::new(zkr).lines() {
+        let Some(order) = line.ok().and_then(|line| line.parse().ok()) else {
+            break;
+        };
+        if news.send(News::Ordered(order)).is_err() {
+            return;
+        }
+    }
+    // An error means that the guard ends anyway.
+    let _ = news.send(News::Deserted);
+}
+
+/// Reports when the command was stopped and when it has ended. Does not reap it.
+fn follow_command(command: Pid, news: &Sender<News>) {
+    loop {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+        let status = match waitid(WaitId::Pid(command), options) {
+            Ok(Some(status)) => status,
+            Ok(None) | Err(rustix::io::Errno::INTR) => continue,
+            // Nobody else reaps the command.
+            Err(error) => unreachable!("the command cannot be awaited: {error}"),
+        };
+        let report = if let Some(code) = status.exit_status() {
+            Report::Exited(code)
+        } else if let Some(signal) = status.terminating_signal() {
+            Report::Killed(signal)
+        } else {
+            // Takes the news of the stop, so that the next wait sees the next change.
+            let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+            let _ = waitid(WaitId::Pid(command), options);
+            Report::Stopped(status.stopping_signal().unwrap_or_default())
+        };
+        let ended = !matches!(report, Report::Stopped(_));
+        if news.send(News::Command(report)).is_err() || ended {
+            return;
+        }
+    }
+}
+
+impl Guard {
+    /// Waits until the process is ready, and lets it become the command when `zkr` says so.
+    ///
+    /// Returns how the process ended, if it never became ready.
+    fn begin(&mut self, news: &Receiver<News>) -> Option<Report> {
+        for news in news {
+            match news {
+                News::Command(Report::Stopped(_)) => {
+                    self.report(Report::Ready(self.group.as_raw_nonzero().get()));
+                }
+                News::Command(end) => return Some(end),
+                News::Ordered(Order::Until(instant)) => self.switch.lasts(instant),
+                News::Ordered(Order::Signal(_)) => {}
+                News::Ordered(Order::Begin) => break,
+                News::Deserted => {
+                    self.switch.lasts(Duration::ZERO);
+                    break;
+                }
+            }
+        }
+        // A hold that is over, or a dead zkr, must not begin the command.
+        if self.switch.due(clock::now()).is_none() {
+            self.send(Signal::CONT);
+        } else {
+            self.report(Report::Stopping);
+            self.send(Signal::KILL);
+        }
+        None
+    }
+
+    /// Guards the command until it has ended.
+    fn watch(&mut self, news: &Receiver<News>) -> Report {
+        loop {
+            let now = clock::now();
+            match self.switch.due(now) {
+                Some(Blow::Stop) => {
+                    self.report(Report::Stopping);
+                    self.send(Signal::TERM);
+                    // A stopped command takes the signal only when it goes on.
+                    self.send(Signal::CONT);
+                }
+                Some(Blow::Kill) => {
+                    self.send(Signal::KILL);
+                    self.report(Report::Stopping);
+                }
+                None => {}
+            }
+            match news.recv_timeout(self.switch.quiet(now).min(LOOKS_EVERY)) {
+                Ok(News::Ordered(Order::Until(instant))) => self.switch.lasts(instant),
+                Ok(News::Ordered(Order::Begin)) => {}
+                Ok(News::Ordered(Order::Signal(number))) => self.pass_on(number),
+                Ok(News::Deserted) | Err(RecvTimeoutError::Disconnected) => {
+                    self.switch.lasts(Duration::ZERO);
+                }
+                Ok(News::Command(report @ Report::Stopped(_))) => self.report(report),
+                Ok(News::Command(end)) => {
+                    if self.switch.has_struck() {
+                        self.end_group();
+                    }
+                    return end;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if getppid() != self.parent {
+                self.switch.lasts(Duration::ZERO);
+            }
+        }
+    }
+
+    /// Kills what is left of the group, and waits for its end for as long as the hold lasts.
+    ///
+    /// `zkr` may release the hold as soon as it knows that the command has ended.
+    fn end_group(&self) {
+        self.send(Signal::KILL);
+        // A process counts until it is reaped. An error means that it was.
+        let _ = waitid(WaitId::Pid(self.group), WaitIdOptions::EXITED);
+        // Nothing tells the end of a process that is no child of this one.
+        while clock::now() < self.switch.until() && test_kill_process_group(self.group).is_ok() {
+            thread::sleep(LOOKS_FOR_THE_END_EVERY);
+        }
+    }
+
+    fn pass_on(&self, number: i32) {
+        if let Some(signal) = Signal::from_named_raw(number) {
+            self.send(signal);
+        }
+    }
+
+    /// Sends a signal to all processes of the command's group.
+    fn send(&self, signal: Signal) {
+        // An error means that no process is left that the signal could reach.
+        let _ = kill_process_group(self.group, signal);
+    }
+
+    fn report(&mut self, report: Report) {
+        // An error means that zkr has died, which the other direction of the socket tells.
+        let _ = self.zkr.write_all(format!("{report}\n").as_bytes());
+    }
+}

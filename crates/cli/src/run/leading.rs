@@ -1,0 +1,83 @@
+//! Campaigning, running the command while leading, and campaigning again after a loss.
+
+use std::time::Duration;
+
+use zookeeper_recipes_core::{Error, Session};
+use zookeeper_recipes_election::{LeaderElection, Leadership};
+
+use super::once::{heard, lost, release};
+use super::signals::Signals;
+use super::supervise::{Ended, supervise};
+use super::task::TaskArguments;
+use crate::connecting::{Connection, close};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// The pause after a failed campaign.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A candidate and its command.
+pub(crate) struct Leading<'a> {
+    pub(crate) connection: &'a Connection,
+    pub(crate) path: &'a str,
+    pub(crate) id: &'a str,
+    /// True if a loss ends the program.
+    pub(crate) once: bool,
+    pub(crate) task: &'a TaskArguments,
+}
+
+impl Leading<'_> {
+    /// Runs the command while this candidate leads, until the command ends by itself.
+    pub(crate) async fn run(&self) -> Result<Exit, Failure> {
+        let mut signals = heard()?;
+        let session = tokio::select! {
+            biased;
+            signal = signals.end() => return Ok(Exit::Signal(signal)),
+            session = self.connection.open_for(self.task.owner(), None) => session?,
+        };
+        let result = self.in_session(&session, &mut signals).await;
+        close(session).await;
+        result
+    }
+
+    async fn in_session(&self, session: &Session, signals: &mut Signals) -> Result<Exit, Failure> {
+        let election = LeaderElection::new(session, self.path, self.id)?;
+        loop {
+            let leadership = tokio::select! {
+                biased;
+                signal = signals.end() => return Ok(Exit::Signal(signal)),
+                elected = campaign(session, &election) => elected?.into_hold(),
+            };
+            // A later session may have another timeout.
+            let task = self.task.in_session(self.connection, session)?;
+            match supervise(&leadership, &task, self.path, signals).await {
+                Ok(Ended::ByItself(exit)) => {
+                    release(leadership).await;
+                    return Ok(exit);
+                }
+                Ok(Ended::Lost) if self.once => return Err(lost(&leadership)),
+                Ok(Ended::Lost) => {
+                    lost(&leadership).print();
+                    // The session deletes the znode in the background.
+                    drop(leadership);
+                }
+                Err(failure) => {
+                    release(leadership).await;
+                    return Err(failure);
+                }
+            }
+        }
+    }
+}
+
+/// Campaigns until it leads, or until trying again would not help.
+async fn campaign(session: &Session, election: &LeaderElection) -> Result<Leadership, Error> {
+    loop {
+        // If the session is over for good, the campaign says so.
+        let _ = session.wait_connected().await;
+        match election.acquire().await {
+            Err(error) if error.is_retryable() => tokio::time::sleep(PAUSE).await,
+            elected => return elected,
+        }
+    }
+}

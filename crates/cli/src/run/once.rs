@@ -1,0 +1,113 @@
+//! One acquisition, one run of the command, one release.
+
+use std::time::{Duration, Instant};
+
+use zookeeper_recipes_core::{Hold, HoldState, InvalidInput, Recipe, Session};
+
+use super::signals::Signals;
+use super::supervise::{Ended, supervise};
+use super::task::TaskArguments;
+use super::wait::WaitArguments;
+use crate::connecting::{Connection, close};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// What to acquire, for how long to wait, and what to run.
+pub(crate) struct Once<'a> {
+    pub(crate) connection: &'a Connection,
+    pub(crate) wait: &'a WaitArguments,
+    pub(crate) task: &'a TaskArguments,
+    pub(crate) at_least: Option<Duration>,
+}
+
+impl Once<'_> {
+    /// Acquires the recipe, runs the command while it is held, and releases.
+    pub(crate) async fn run<R: Recipe>(
+        &self,
+        make: impl FnOnce(&Session) -> Result<R, InvalidInput>,
+    ) -> Result<Exit, Failure> {
+        let began = Instant::now();
+        let mut signals = heard()?;
+        let session = tokio::select! {
+            biased;
+            signal = signals.end() => return Ok(Exit::Signal(signal)),
+            session = self.connection.open_for(self.task.owner(), self.wait.timeout) => session?,
+        };
+        let result = match make(&session) {
+            Ok(recipe) => {
+                self.in_session(&session, &recipe, began, &mut signals)
+                    .await
+            }
+            Err(error) => Err(error.into()),
+        };
+        close(session).await;
+        result
+    }
+
+    async fn in_session(
+        &self,
+        session: &Session,
+        recipe: &dyn Recipe,
+        began: Instant,
+        signals: &mut Signals,
+    ) -> Result<Exit, Failure> {
+        let task = self.task.in_session(self.connection, session)?;
+        let answers_within = session.timeout().unwrap_or_default();
+        let hold = tokio::select! {
+            biased;
+            signal = signals.end() => return Ok(Exit::Signal(signal)),
+            hold = self.wait.acquire(recipe, began, answers_within) => hold?,
+        };
+        let ended = supervise(&hold, &task, recipe.path().as_str(), signals).await;
+        match ended {
+            Ok(Ended::ByItself(exit)) => {
+                self.keep(&hold, signals).await;
+                release(hold).await;
+                Ok(exit)
+            }
+            Ok(Ended::Lost) => Err(lost(&hold)),
+            Err(failure) => {
+                release(hold).await;
+                Err(failure)
+            }
+        }
+    }
+
+    /// Keeps the hold as long as `--at-least` says, unless it is lost or a signal comes.
+    async fn keep(&self, hold: &Hold, signals: &mut Signals) {
+        let Some(at_least) = self.at_least else {
+            return;
+        };
+        let left = at_least.saturating_sub(hold.acquired_at().elapsed());
+        tokio::select! {
+            () = tokio::time::sleep(left) => {}
+            _ = hold.lost() => {}
+            _ = signals.end() => {}
+        }
+    }
+}
+
+/// The signals from now on.
+pub(super) fn heard() -> Result<Signals, Failure> {
+    Signals::new().map_err(|error| Failure::internal("cannot receive signals", error))
+}
+
+/// Releases, and says so if that fails. The code of the command counts all the same.
+pub(super) async fn release(hold: Hold) {
+    if let Err(error) = hold.release().await {
+        Failure::from(error).print();
+    }
+}
+
+/// The failure of a command whose hold was lost, or was about to be.
+pub(super) fn lost(hold: &Hold) -> Failure {
+    let path = hold.node_path();
+    let reason = match hold.state() {
+        HoldState::Lost(reason) => reason.to_string(),
+        HoldState::Held | HoldState::Suspended => "the servers did not answer in time".to_owned(),
+    };
+    Failure::new(
+        Exit::Lost,
+        format!("{path}: {reason}; the command was stopped"),
+    )
+}

@@ -1,0 +1,193 @@
+//! Running the command under a hold: renewing it at the guard, passing signals on, the terminal.
+
+use std::time::Duration;
+
+use rustix::process::{Signal, kill_current_process_group};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use zookeeper_recipes_core::HoldView;
+
+use super::guarded::Guarded;
+use super::message::{Order, Report};
+use super::signals::Signals;
+use super::task::Task;
+use super::terminal::Terminal;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// A process group that nobody could continue is not stopped. This is long enough to see that.
+const STOPS_WITHIN: Duration = Duration::from_millis(100);
+
+/// How the command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// By itself, or by a signal that was not the guard's.
+    ByItself(Exit),
+    /// It was stopped, because the hold was lost.
+    Lost,
+}
+
+/// Runs the command until it has ended, or was stopped because the hold is lost.
+pub(super) async fn supervise(
+    hold: &HoldView,
+    task: &Task,
+    path: &str,
+    signals: &mut Signals,
+) -> Result<Ended, Failure> {
+    let variables = [
+        ("ZKR_FENCING_TOKEN", hold.fencing_token().to_string()),
+        ("ZKR_NODE", hold.node_path().to_owned()),
+        ("ZKR_PATH", path.to_owned()),
+    ];
+    let guarded = Guarded::start(&task.command, &variables, task.grace);
+    let guarded = guarded.map_err(|error| Failure::internal("cannot start the guard", error))?;
+    let running = Running {
+        hold,
+        guarded,
+        terminal: Terminal::of_this_process(),
+        begun: false,
+        early: Vec::new(),
+        lost: false,
+    };
+    running.until_ended(task.renews_every, signals).await
+}
+
+struct Running<'a> {
+    hold: &'a HoldView,
+    guarded: Guarded,
+    terminal: Option<Terminal>,
+    /// True once the command was told to begin.
+    begun: bool,
+    /// Signals from the time before that.
+    early: Vec<Signal>,
+    /// True once the guard stops the command.
+    lost: bool,
+}
+
+impl Running<'_> {
+    async fn until_ended(
+        mut self,
+        renews_every: Duration,
+        signals: &mut Signals,
+    ) -> Result<Ended, Failure> {
+        let mut ticks = interval(renews_every);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let hold = self.hold;
+        let mut known_lost = false;
+        let end = loop {
+            tokio::select! {
+                biased;
+                _ = hold.lost(), if !known_lost => {
+                    known_lost = true;
+                    self.guarded.renew(hold);
+                }
+                report = self.guarded.report() => match report {
+                    Some(Report::Exited(code)) => break Some(exit_code(code)),
+                    Some(Report::Killed(signal)) => break Some(Exit::Signal(signal)),
+                    Some(report) => self.take_note(report).await,
+                    None => break None,
+                },
+                signal = signals.next() => self.pass_on(signal),
+                _ = ticks.tick() => self.guarded.renew(hold),
+            }
+        };
+        self.ended(end)
+    }
+
+    async fn take_note(&mut self, report: Report) {
+        match report {
+            Report::Ready(_) => self.begin(),
+            Report::Stopping => self.lost = true,
+            Report::Stopped(signal) => self.stopped(signal).await,
+            Report::Exited(_) | Report::Killed(_) => {}
+        }
+    }
+
+    /// Lets the command begin.
+    fn begin(&mut self) {
+        let terminal = self.terminal.as_ref();
+        if terminal.is_some_and(Terminal::is_wanted_at_once) {
+            self.give_terminal();
+        }
+        self.guarded.renew(self.hold);
+        self.guarded.order(Order::Begin);
+        self.begun = true;
+        for signal in std::mem::take(&mut self.early) {
+            self.pass_on(signal);
+        }
+    }
+
+    fn pass_on(&mut self, signal: Signal) {
+        match self.begun {
+            true => self.guarded.order(Order::Signal(signal.as_raw())),
+            false => self.early.push(signal),
+        }
+    }
+
+    fn give_terminal(&self) -> bool {
+        let pair = self.terminal.as_ref().zip(self.guarded.group());
+        pair.is_some_and(|(terminal, group)| terminal.give_to(group))
+    }
+
+    fn take_terminal(&self) {
+        if let Some((terminal, group)) = self.terminal.as_ref().zip(self.guarded.group()) {
+            terminal.take_back_from(group);
+        }
+    }
+
+    /// The command was stopped: since it needs the terminal, or by Ctrl-Z, or by another process.
+    async fn stopped(&mut self, signal: i32) {
+        let needs_terminal = [Signal::TTIN, Signal::TTOU]
+            .map(Signal::as_raw)
+            .contains(&signal);
+        let by_terminal = needs_terminal || signal == Signal::TSTP.as_raw();
+        // The guard ends a command that is being stopped for good, also one that stands still.
+        if self.lost || !by_terminal || self.terminal.is_none() {
+            return;
+        }
+        if !(needs_terminal && self.give_terminal()) {
+            self.stop_too().await;
+            self.give_terminal();
+        }
+        self.pass_on(Signal::CONT);
+    }
+
+    /// Stops `zkr` too, so that the shell sees the stop. Returns when `zkr` goes on.
+    ///
+    /// Nobody renews the hold meanwhile. After a long stop, the guard has killed the command.
+    async fn stop_too(&mut self) {
+        self.take_terminal();
+        let Ok(mut continued) = signal(SignalKind::from_raw(Signal::CONT.as_raw())) else {
+            return;
+        };
+        // An error is not possible: the group of this process exists.
+        let _ = kill_current_process_group(Signal::TSTP);
+        let _ = timeout(STOPS_WITHIN, continued.recv()).await;
+        self.guarded.renew(self.hold);
+    }
+
+    /// The command has ended, or the guard has died.
+    fn ended(self, end: Option<Exit>) -> Result<Ended, Failure> {
+        if end.is_none() {
+            self.guarded.kill();
+        }
+        self.take_terminal();
+        if let (Some(terminal), None | Some(Exit::Signal(_))) = (&self.terminal, end) {
+            terminal.restore();
+        }
+        self.guarded.reap();
+        match end {
+            _ if self.lost => Ok(Ended::Lost),
+            Some(exit) => Ok(Ended::ByItself(exit)),
+            None => Err(Failure::new(
+                Exit::Internal,
+                "the guard process has died, so the command was killed",
+            )),
+        }
+    }
+}
+
+fn exit_code(code: i32) -> Exit {
+    // Only the lowest eight bits of a code reach the parent.
+    Exit::Code(u8::try_from(code & 0xff).unwrap_or_default())
+}

@@ -1,0 +1,131 @@
+//! The dead man's switch: when the command must be asked to stop, and when it must be killed.
+
+use std::time::Duration;
+
+/// The command is killed so long before the hold runs out.
+const BEFORE_THE_END: Duration = Duration::from_millis(20);
+
+/// Knows until when the hold lasts, and what was done to the command.
+#[derive(Debug)]
+pub(super) struct Switch {
+    until: Duration,
+    grace: Duration,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// The command was asked to stop. No renewal takes that back.
+    Stopping,
+    Killed,
+}
+
+/// What must be done to the command now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blow {
+    /// Ask it to stop.
+    Stop,
+    /// Kill it.
+    Kill,
+}
+
+impl Switch {
+    /// A switch that strikes when `grace` is left before `until`.
+    pub(super) fn new(until: Duration, grace: Duration) -> Switch {
+        Switch {
+            until,
+            grace,
+            phase: Phase::Running,
+        }
+    }
+
+    /// Notes that the hold lasts until this instant.
+    ///
+    /// A renewal for a command that was asked to stop changes nothing. An end that is nearer than
+    /// the known one counts at any time.
+    pub(super) fn lasts(&mut self, until: Duration) {
+        if self.phase == Phase::Running || until < self.until {
+            self.until = until;
+        }
+    }
+
+    /// What must be done at this instant. Each blow is due once.
+    pub(super) fn due(&mut self, now: Duration) -> Option<Blow> {
+        match self.phase {
+            Phase::Running | Phase::Stopping if now + BEFORE_THE_END >= self.until => {
+                self.phase = Phase::Killed;
+                Some(Blow::Kill)
+            }
+            Phase::Running if now + self.grace >= self.until => {
+                self.phase = Phase::Stopping;
+                Some(Blow::Stop)
+            }
+            _ => None,
+        }
+    }
+
+    /// How long nothing is due, if nothing renews the hold.
+    pub(super) fn quiet(&self, now: Duration) -> Duration {
+        let before = match self.phase {
+            Phase::Running => self.grace.max(BEFORE_THE_END),
+            Phase::Stopping => BEFORE_THE_END,
+            Phase::Killed => return Duration::MAX,
+        };
+        self.until.saturating_sub(now + before)
+    }
+
+    /// Until when the hold lasts.
+    pub(super) fn until(&self) -> Duration {
+        self.until
+    }
+
+    /// True if the command was asked to stop or killed.
+    pub(super) fn has_struck(&self) -> bool {
+        self.phase != Phase::Running
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(seconds: f64) -> Duration {
+        Duration::from_secs_f64(seconds)
+    }
+
+    #[test]
+    fn command_is_asked_to_stop_and_then_killed_before_the_end() {
+        let mut switch = Switch::new(seconds(10.0), seconds(1.0));
+        assert_eq!(switch.due(seconds(8.9)), None);
+        assert_eq!(switch.quiet(seconds(8.0)), seconds(1.0));
+        assert_eq!(switch.due(seconds(9.0)), Some(Blow::Stop));
+        assert_eq!(switch.due(seconds(9.1)), None);
+        assert_eq!(switch.due(seconds(9.98)), Some(Blow::Kill));
+        assert_eq!(switch.due(seconds(11.0)), None);
+    }
+
+    #[test]
+    fn renewal_keeps_the_command_and_does_not_take_back_a_stop() {
+        let mut switch = Switch::new(seconds(10.0), seconds(1.0));
+        switch.lasts(seconds(12.0));
+        assert_eq!(switch.due(seconds(10.5)), None);
+        assert_eq!(switch.due(seconds(11.5)), Some(Blow::Stop));
+        switch.lasts(seconds(20.0));
+        assert_eq!(switch.due(seconds(12.0)), Some(Blow::Kill));
+    }
+
+    #[test]
+    fn hold_that_is_over_kills_at_once() {
+        let mut switch = Switch::new(seconds(10.0), seconds(1.0));
+        switch.lasts(Duration::ZERO);
+        assert_eq!(switch.due(seconds(5.0)), Some(Blow::Kill));
+        assert!(switch.has_struck());
+    }
+
+    #[test]
+    fn guard_that_was_stopped_for_long_kills_at_its_first_look() {
+        let mut switch = Switch::new(seconds(10.0), seconds(1.0));
+        assert_eq!(switch.due(seconds(30.0)), Some(Blow::Kill));
+    }
+}

@@ -1,0 +1,74 @@
+//! What to run under a hold, and how.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use zookeeper_recipes_core::Session;
+
+use crate::connecting::Connection;
+use crate::duration;
+use crate::failure::Failure;
+
+/// The command, and how it is stopped.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TaskArguments {
+    /// If the lock is being lost, ask the command to stop (SIGTERM) so long before it is killed.
+    ///
+    /// Without it: a tenth of the session timeout, or less if the timeout is short.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    grace: Option<Duration>,
+
+    /// The command to run, and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// A command to run in one session.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) command: Vec<OsString>,
+    pub(super) grace: Duration,
+    /// The guard is told so often until when the hold lasts.
+    pub(super) renews_every: Duration,
+}
+
+impl TaskArguments {
+    /// The program of the command, for others who look at the queue.
+    pub(super) fn owner(&self) -> String {
+        // More would not fit on a line.
+        const LONGEST: usize = 50;
+        let program = self.command.first().map(Path::new);
+        let program = program.and_then(Path::file_name).unwrap_or_default();
+        let letters = program.to_string_lossy();
+        let printable = letters.chars().filter(|letter| !letter.is_control());
+        match printable.take(LONGEST).collect::<String>() {
+            empty if empty.is_empty() => "zkr".to_owned(),
+            program => program,
+        }
+    }
+
+    /// The task in a session with this timeout.
+    pub(super) fn in_session(
+        &self,
+        connection: &Connection,
+        session: &Session,
+    ) -> Result<Task, Failure> {
+        let timeout = session.timeout().unwrap_or_default();
+        let longest = connection.longest_grace(timeout);
+        let grace = self.grace.unwrap_or(longest.min(timeout / 10));
+        if grace > longest {
+            return Err(Failure::usage(format!(
+                "--grace {grace:?} is too long for a session timeout of {timeout:?}, where it can \
+                 be {longest:?}: shorten it, or raise --session-timeout"
+            )));
+        }
+        Ok(Task {
+            command: self.command.clone(),
+            grace,
+            renews_every: (timeout / 40)
+                .clamp(Duration::from_millis(10), Duration::from_millis(250)),
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! `zkr evict`: takes a contender out of the queue.
+
+use std::io::{IsTerminal, Write, stderr, stdin};
+
+use clap::Args;
+use zookeeper_recipes_core::{Error, NodePath, Refusal, Session};
+
+use super::who::look;
+use crate::connecting::{Connection, close};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::print;
+use crate::queue::{Row, State};
+
+/// Take a contender out of the queue, holder or waiter.
+///
+/// If it holds, the next contender may hold at once. The evicted holder learns of its loss within a
+/// sixth of its session timeout. A holder that does not look goes on working: only a store that
+/// checks fencing tokens refuses it.
+#[derive(Debug, Args)]
+pub(crate) struct Evict {
+    /// The directory of a lock, a semaphore or an election.
+    path: String,
+
+    /// The name of the contender's znode, or its fencing token: see `zkr who`.
+    node: String,
+
+    /// Do not ask.
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Evict {
+    pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
+        let path = NodePath::new(&self.path)?;
+        let session = connection.open().await?;
+        let evicted = self.in_session(&session, &path).await;
+        close(session).await;
+        evicted.map(|()| Exit::Done)
+    }
+
+    async fn in_session(&self, session: &Session, path: &NodePath) -> Result<(), Failure> {
+        let row = self.find(session, path).await?;
+        if !self.yes {
+            self.ask(&row)?;
+        }
+        let server = session.server(path).await?;
+        let node = format!("{path}/{}", row.name);
+        match server.delete(&node).await {
+            Ok(()) => {}
+            Err(error) if error.is(Refusal::NoNode) => {
+                let text = format!("{node}: it has gone by itself; nothing was done");
+                return Err(Failure::usage(text));
+            }
+            Err(error) => return Err(Error::at(node, server.id(), error).into()),
+        }
+        print(&format!("{} was taken out of the queue\n", describe(&row)))?;
+        Ok(())
+    }
+
+    async fn find(&self, session: &Session, path: &NodePath) -> Result<Row, Failure> {
+        let (_, rows) = look(session, path, usize::MAX).await?;
+        let token = self.node.parse::<i64>().ok();
+        let is_it = |row: &Row| row.name == self.node || token == Some(row.token);
+        rows.into_iter().find(is_it).ok_or_else(|| {
+            let problem = "is no contender there; `zkr who` lists them";
+            Failure::usage(format!("{path}: {:?} {problem}", self.node))
+        })
+    }
+
+    fn ask(&self, row: &Row) -> Result<(), Failure> {
+        if !stdin().is_terminal() {
+            return Err(Failure::usage(
+                "nobody can be asked, as the standard input is no terminal: say --yes",
+            ));
+        }
+        let meaning = match row.state {
+            State::Holds | State::Unknown => {
+                "The next contender may hold at once. This one learns of its loss within a sixth of \
+                 its session timeout, and if it does not look, it goes on."
+            }
+            State::WaitsFor(_) => "It loses its place in the queue.",
+        };
+        let question = format!("{}\n{meaning}\nTake it out? [y/N] ", describe(row));
+        let asked = stderr().write_all(question.as_bytes());
+        let mut answer = String::new();
+        let heard = asked.and_then(|()| stdin().read_line(&mut answer));
+        heard.map_err(|error| Failure::internal("cannot ask", error))?;
+        match answer.trim() {
+            "y" | "Y" | "yes" => Ok(()),
+            _ => Err(Failure::new(Exit::Conflict, "nothing was done")),
+        }
+    }
+}
+
+fn describe(row: &Row) -> String {
+    let does = match row.state {
+        State::Holds => "holds",
+        State::WaitsFor(_) => "waits",
+        State::Unknown => "holds or waits",
+    };
+    let owner = if row.owner.is_empty() {
+        "unknown"
+    } else {
+        &row.owner
+    };
+    format!("{} ({owner}, token {}, {does})", row.name, row.token)
+}

@@ -1,0 +1,46 @@
+//! `zkr lead`: a command that runs where this process leads.
+
+use clap::Args;
+
+use crate::connecting::Connection;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::run::{Leading, TaskArguments};
+
+/// Run a command while this process leads.
+///
+/// If the leadership is being lost, the command and its children are stopped before another
+/// candidate can lead, and zkr campaigns again. When the command ends by itself, zkr resigns and
+/// ends with its exit code.
+///
+/// The command finds ZKR_FENCING_TOKEN, ZKR_PATH and ZKR_NODE in its environment. Curator's
+/// LeaderLatch and zookeeper-recipes' LeaderElection take part in the same election.
+#[derive(Debug, Args)]
+pub(crate) struct Lead {
+    /// The directory of the election, such as /app/leader.
+    path: String,
+
+    /// The name of this candidate, which `zkr leader` shows.
+    #[arg(long, value_name = "NAME")]
+    id: String,
+
+    /// End after the leadership was lost, instead of campaigning again.
+    #[arg(long)]
+    once: bool,
+
+    #[command(flatten)]
+    task: TaskArguments,
+}
+
+impl Lead {
+    pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
+        let leading = Leading {
+            connection,
+            path: &self.path,
+            id: &self.id,
+            once: self.once,
+            task: &self.task,
+        };
+        leading.run().await
+    }
+}

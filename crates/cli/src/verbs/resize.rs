@@ -1,0 +1,55 @@
+//! `zkr resize`: changes the number of permits of a semaphore.
+
+use clap::Args;
+use zookeeper_recipes_core::{Error, NodePath, Session};
+use zookeeper_recipes_semaphore::Semaphore;
+
+use crate::connecting::{Connection, close};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::print;
+
+/// Change the number of permits of a semaphore.
+///
+/// No holder loses anything. If there are fewer permits than before, nobody holds until enough have
+/// been released.
+#[derive(Debug, Args)]
+pub(crate) struct Resize {
+    /// The directory of the semaphore.
+    path: String,
+
+    /// The new number of permits.
+    permits: u32,
+}
+
+impl Resize {
+    pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
+        let path = NodePath::new(&self.path)?;
+        let session = connection.open().await?;
+        let resized = self.in_session(&session, &path).await;
+        close(session).await;
+        let before = resized?;
+        print(&format!(
+            "{path} has {} permits, and had {before}\n",
+            self.permits
+        ))?;
+        Ok(Exit::Done)
+    }
+
+    /// Changes the number, and returns the one before.
+    async fn in_session(&self, session: &Session, path: &NodePath) -> Result<u32, Failure> {
+        let server = session.server(path).await?;
+        let data = server.get(path.as_str()).await;
+        let (data, _) = data.map_err(|error| Error::at(path.as_str(), server.id(), error))?;
+        drop(server);
+        let recorded = String::from_utf8(data).ok();
+        let Some(recorded) = recorded.and_then(|text| text.parse::<u32>().ok()) else {
+            let problem = "records no number of permits: it is no semaphore";
+            return Err(Failure::usage(format!("{path} {problem}")));
+        };
+        Semaphore::new(session, path, recorded)?
+            .resize(self.permits)
+            .await?;
+        Ok(recorded)
+    }
+}

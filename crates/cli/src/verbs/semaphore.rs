@@ -1,0 +1,66 @@
+//! `zkr semaphore`: a command under some permits of a semaphore.
+
+use std::time::Duration;
+
+use clap::Args;
+use zookeeper_recipes_core::AfterSessionLoss;
+use zookeeper_recipes_semaphore::SemaphoreOptions;
+
+use crate::connecting::Connection;
+use crate::duration;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::run::{Once, TaskArguments, WaitArguments};
+
+/// Run a command while permits of a semaphore are held.
+///
+/// All users of a semaphore must name the same number of permits: the first one records it.
+/// `zkr resize` changes it.
+///
+/// The command finds ZKR_FENCING_TOKEN, ZKR_PATH and ZKR_NODE in its environment. If the permits are
+/// being lost, the command and its children are stopped before another process can hold them.
+#[derive(Debug, Args)]
+pub(crate) struct Semaphore {
+    /// The directory of the semaphore, such as /limits/exports.
+    path: String,
+
+    /// How many permits the semaphore has.
+    #[arg(long, value_name = "N")]
+    permits: u32,
+
+    /// How many permits the command needs.
+    #[arg(long, value_name = "W", default_value_t = 1)]
+    weight: u32,
+
+    /// Keep the permits at least so long, even if the command is done sooner.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    at_least: Option<Duration>,
+
+    #[command(flatten)]
+    wait: WaitArguments,
+
+    #[command(flatten)]
+    task: TaskArguments,
+}
+
+impl Semaphore {
+    pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
+        let once = Once {
+            connection,
+            wait: &self.wait,
+            task: &self.task,
+            at_least: self.at_least,
+        };
+        let make = |session: &_| {
+            let options = SemaphoreOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
+            zookeeper_recipes_semaphore::Semaphore::with_options(
+                session,
+                &self.path,
+                self.permits,
+                options,
+            )?
+            .permits(self.weight)
+        };
+        once.run(make).await
+    }
+}

@@ -1,0 +1,177 @@
+//! `zkr watch`: who holds and who waits, live.
+
+use std::time::Duration;
+
+use clap::Args;
+use crossterm::event::{Event, EventStream, KeyCode, KeyEvent, KeyModifiers};
+use futures_util::future::{BoxFuture, FutureExt, select_all};
+use futures_util::stream::StreamExt;
+use zookeeper_recipes_core::ensemble::{ServerSession, Watch as ServerWatch};
+use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError, Session};
+
+use crate::connecting::{Connection, close};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::queue::{Picture, Row, Snapshot, now};
+use crate::screen::Screen;
+
+/// The ages on the screen are drawn anew so often. That sends nothing.
+const AGES: Duration = Duration::from_secs(1);
+
+/// The pause after a look that no server answered.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Show who holds and who waits, live.
+///
+/// Draws the queue anew when it changes: zkr watches it, and does not poll. `q` ends it.
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    /// The directory of a lock, a semaphore or an election.
+    path: String,
+}
+
+/// What is drawn, and what ends it.
+struct View {
+    picture: Picture,
+    /// Says what is wrong. Empty if nothing is.
+    trouble: String,
+}
+
+impl Watch {
+    pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
+        let path = NodePath::new(&self.path)?;
+        let mut screen = Screen::new()?;
+        let session = connection.open().await?;
+        let watched = async {
+            screen.enter()?;
+            watch(&session, &path, &mut screen).await
+        };
+        let watched = watched.await;
+        drop(screen);
+        close(session).await;
+        watched
+    }
+}
+
+/// Draws the queue until the user ends it.
+async fn watch(session: &Session, path: &NodePath, screen: &mut Screen) -> Result<Exit, Failure> {
+    let mut keys = EventStream::new();
+    let mut ends = std::pin::pin!(ended_by_signal());
+    let mut view = None;
+    loop {
+        let changed: BoxFuture<'_, ()> = match look(session, path, screen.rows()).await {
+            Ok((picture, changed)) => {
+                let trouble = String::new();
+                view = Some(View { picture, trouble });
+                changed
+            }
+            Err(error @ (Error::Refused { .. } | Error::NoSession { .. })) => {
+                return Err(error.into());
+            }
+            Err(error) => {
+                if let Some(view) = &mut view {
+                    view.trouble = format!("this may be old: {error}");
+                }
+                tokio::time::sleep(PAUSE).boxed()
+            }
+        };
+        let mut changed = changed.fuse();
+        loop {
+            if let Some(view) = &mut view {
+                draw(screen, session, view)?;
+            }
+            tokio::select! {
+                biased;
+                () = &mut changed => break,
+                signal = &mut ends => return Ok(Exit::Signal(signal)),
+                key = keys.next() => match key {
+                    Some(Ok(Event::Key(key))) if ends_it(key) => return Ok(Exit::Done),
+                    // Another size has other rows.
+                    Some(Ok(Event::Resize(..))) => break,
+                    Some(Ok(_)) => {}
+                    Some(Err(_)) | None => return Ok(Exit::Done),
+                },
+                () = tokio::time::sleep(AGES) => {}
+            }
+        }
+    }
+}
+
+fn draw(screen: &mut Screen, session: &Session, view: &View) -> Result<(), Failure> {
+    let mut lines = view.picture.lines(now());
+    if view.picture.more > 0 {
+        lines.push(format!("and {} more", view.picture.more));
+    }
+    let state = if view.trouble.is_empty() && !session.is_connected() {
+        "no server answers, so this may be old"
+    } else {
+        &view.trouble
+    };
+    screen.draw(&lines, &format!("q ends  {state}"))
+}
+
+/// Reads the queue, and returns what resolves when it changes.
+async fn look(
+    session: &Session,
+    path: &NodePath,
+    rows: usize,
+) -> Result<(Picture, BoxFuture<'static, ()>), Error> {
+    let server = session.server(path).await?;
+    let at = |error| Error::at(path.as_str(), server.id(), error);
+    let (snapshot, rows, watches) = read(&*server, path, rows).await.map_err(at)?;
+    let changed = select_all(watches).map(|_| ()).boxed();
+    Ok((Picture::new(path.as_str(), &snapshot, rows), changed))
+}
+
+/// Takes a snapshot with watches on the contenders and on the number of permits.
+async fn read(
+    server: &dyn ServerSession,
+    path: &NodePath,
+    most: usize,
+) -> Result<(Snapshot, Vec<Row>, Vec<ServerWatch>), ServerError> {
+    let (names, data) = (
+        server.list_and_watch(path.as_str()),
+        server.get_and_watch(path.as_str()),
+    );
+    let (names, data) = (names.await, data.await);
+    let mut watches = Vec::new();
+    let names = names.map(|(names, watch)| {
+        watches.push(watch);
+        names
+    });
+    let data = data.map(|(data, _, watch)| {
+        watches.push(watch);
+        data
+    });
+    if matches!(&names, Err(error) if error.is(Refusal::NoNode)) {
+        // If the directory was created since the list, the watch is on a change after that.
+        let (stat, watch) = server.exists_and_watch(path.as_str()).await?;
+        watches.push(if stat.is_some() { created() } else { watch });
+    }
+    let snapshot = Snapshot::of(server, path, names, data).await?;
+    let rows = snapshot.rows(server, most).await?;
+    Ok((snapshot, rows, watches))
+}
+
+/// A watch that has seen the creation already.
+fn created() -> ServerWatch {
+    std::future::ready(zookeeper_recipes_core::ensemble::Event::Created).boxed()
+}
+
+fn ends_it(key: KeyEvent) -> bool {
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    match key.code {
+        KeyCode::Char('q' | 'Q') | KeyCode::Esc => true,
+        KeyCode::Char('c') => control,
+        _ => false,
+    }
+}
+
+/// Resolves with the signal that ends the program, so that the terminal can be brought back.
+async fn ended_by_signal() -> i32 {
+    #[cfg(unix)]
+    if let Ok(mut signals) = crate::run::Signals::new() {
+        return signals.end().await;
+    }
+    std::future::pending().await
+}

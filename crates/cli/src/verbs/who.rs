@@ -1,0 +1,88 @@
+//! `zkr who`: who holds and who waits, at one moment.
+
+use clap::Args;
+use serde_json::json;
+use zookeeper_recipes_core::{Error, NodePath, Session};
+
+use crate::connecting::{Connection, close};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::four_letter;
+use crate::output::print;
+use crate::queue::{Picture, RecipeKind, Row, Snapshot};
+
+/// How many contenders fit on a screen.
+const SCREEN: usize = 20;
+
+/// Show who holds and who waits, in the order of the queue.
+///
+/// Shows the contenders of zookeeper-recipes, Curator, kazoo and go-zookeeper. Does one list, and
+/// reads only the contenders that it shows.
+#[derive(Debug, Args)]
+pub(crate) struct Who {
+    /// The directory of a lock, a semaphore or an election.
+    path: String,
+
+    /// Show all contenders, not only the first ones.
+    #[arg(long)]
+    all: bool,
+
+    /// Print all contenders as one JSON object, for programs.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Who {
+    pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
+        let path = NodePath::new(&self.path)?;
+        let session = connection.open().await?;
+        let most = if self.all || self.json {
+            usize::MAX
+        } else {
+            SCREEN
+        };
+        let looked = look(&session, &path, most).await;
+        close(session).await;
+        let (snapshot, mut rows) = looked?;
+        if !rows.is_empty() {
+            let addresses = four_letter::addresses(&connection.connect).await;
+            for row in &mut rows {
+                row.address = addresses.get(&row.session.0).cloned();
+            }
+        }
+        let text = if self.json {
+            self.json(&snapshot, &rows)
+        } else {
+            Picture::new(&self.path, &snapshot, rows).text("; --all shows them")
+        };
+        print(&text)?;
+        Ok(Exit::Done)
+    }
+
+    fn json(&self, snapshot: &Snapshot, rows: &[Row]) -> String {
+        let object = json!({
+            "path": self.path,
+            "exists": snapshot.exists,
+            "recipe": match snapshot.recipe {
+                RecipeKind::Unknown => None,
+                recipe => Some(recipe.to_string()),
+            },
+            "permits": snapshot.permits,
+            "contenders": rows.iter().map(Row::json).collect::<Vec<_>>(),
+        });
+        format!("{object:#}\n")
+    }
+}
+
+/// Takes a snapshot, and reads the first contenders.
+pub(super) async fn look(
+    session: &Session,
+    path: &NodePath,
+    most: usize,
+) -> Result<(Snapshot, Vec<Row>), Error> {
+    let server = session.server(path).await?;
+    let at = |error| Error::at(path.as_str(), server.id(), error);
+    let snapshot = Snapshot::take(&*server, path).await.map_err(at)?;
+    let rows = snapshot.rows(&*server, most).await.map_err(at)?;
+    Ok((snapshot, rows))
+}

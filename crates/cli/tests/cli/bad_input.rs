@@ -1,0 +1,160 @@
+//! Wrong arguments, hosts, chroots, credentials and paths: one line, a code, nothing left behind.
+
+use zookeeper_client::{Acl, Acls, AuthId, Client, CreateMode, Permission};
+use zookeeper_recipes_suite::{administrator, server};
+
+use crate::support::{Stage, ended, files, run, zkr};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_that_are_wrong_are_named_in_one_line() {
+    let stage = Stage::new();
+    for (arguments, named) in [
+        (&["lock", "lock", "--", "true"][..], "lock"),
+        (&["lock", "/a//b", "--", "true"], "/a//b"),
+        (&["lock", "/lock"], "COMMAND"),
+        (&["lock", "/lock", "true"], "true"),
+        (
+            &["lock", "/lock", "--timeout", "soon", "--", "true"],
+            "soon",
+        ),
+        (
+            &["lock", "/lock", "--try", "--timeout", "1s", "--", "true"],
+            "--timeout",
+        ),
+        (&["lock", "/lock", "--grace", "9s", "--", "true"], "--grace"),
+        (&["lok", "/lock", "--", "true"], "lok"),
+        (
+            &["semaphore", "/s", "--permits", "0", "--", "true"],
+            "permits",
+        ),
+        (
+            &[
+                "semaphore",
+                "/s",
+                "--permits",
+                "2",
+                "--weight",
+                "0",
+                "--",
+                "true",
+            ],
+            "permits",
+        ),
+        (
+            &["lock", "/lock", "--session-timeout", "1ms", "--", "true"],
+            "session timeout",
+        ),
+        (
+            &[
+                "lock",
+                "/lock",
+                "--credentials-file",
+                "/no/file",
+                "--",
+                "true",
+            ],
+            "/no/file",
+        ),
+    ] {
+        let ended = stage.run(arguments).await;
+        let line = ended.failed_with(64);
+        assert!(line.contains(named), "{arguments:?}: {line}");
+    }
+    let left = stage.contenders("/");
+    assert_eq!(left, ["zookeeper"], "nothing is left behind");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_that_does_not_answer_is_named() {
+    let options = ["lock", "/lock", "--connect-timeout", "500ms", "--", "true"];
+    let refused = run("127.0.0.1:1", &options).await;
+    let line = refused.failed_with(69);
+    assert!(
+        line.contains("127.0.0.1:1") && line.contains("--connect"),
+        "{line}"
+    );
+    let unknown = run("no-such-host.invalid:2181", &options).await;
+    let line = unknown.failed_with(69);
+    assert!(line.contains("no-such-host.invalid"), "{line}");
+    let garbled = run("zk1:port", &options).await;
+    garbled.failed_with(64);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chroot_that_does_not_exist_is_named_and_not_created() {
+    let stage = Stage::new();
+    let connect = format!("{}/no/such", stage.connect);
+    let ended = run(&connect, &["lock", "/lock", "--", "true"]).await;
+    let line = ended.failed_with(64);
+    assert!(
+        line.contains("the chroot /no/such does not exist"),
+        "{line}"
+    );
+    assert_eq!(stage.contenders("/"), ["zookeeper"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_come_from_a_file_or_the_environment() {
+    let server = server().await;
+    let owner = Client::connector()
+        .with_auth("digest", b"owner:secret")
+        .connect(&server.connect_string())
+        .await
+        .expect("a client connects");
+    let acls = [Acl::new(Permission::ALL, AuthId::authed())];
+    let options = CreateMode::Persistent.with_acls(Acls::new(&acls));
+    owner
+        .create("/private", b"", &options)
+        .await
+        .expect("it is created");
+    let arguments = ["lock", "/private", "--", "true"];
+    let connect = server.connect_string();
+
+    let denied = run(&connect, &arguments).await;
+    let line = denied.failed_with(77);
+    assert!(
+        line.contains("/private") && line.contains("--credentials-file"),
+        "{line}"
+    );
+
+    let doctor = run(&connect, &["doctor", "/private"]).await;
+    assert_eq!(doctor.code, Some(77), "{doctor:?}");
+    assert!(
+        doctor.stdout.contains("BAD   /private: no permission"),
+        "{doctor:?}"
+    );
+
+    let wrong = zkr(&connect)
+        .args(arguments)
+        .env("ZKR_CREDENTIALS", "digest:owner:wrong")
+        .spawn();
+    ended(wrong.expect("zkr starts")).await.failed_with(77);
+    let garbled = zkr(&connect)
+        .args(arguments)
+        .env("ZKR_CREDENTIALS", "secret")
+        .spawn();
+    let garbled = ended(garbled.expect("zkr starts")).await;
+    let line = garbled.failed_with(64);
+    assert!(!line.contains("secret"), "{line}");
+
+    let right = zkr(&connect)
+        .args(arguments)
+        .env("ZKR_CREDENTIALS", "digest:owner:secret")
+        .spawn();
+    let right = ended(right.expect("zkr starts")).await;
+    assert_eq!(right.code, Some(0), "{right:?}");
+
+    let files = files();
+    let file = files.path().join("credentials");
+    std::fs::write(&file, "# of the owner\ndigest:owner:secret\n").expect("it is written");
+    let path = file.to_str().expect("text");
+    let with_file = [&["--credentials-file", path], &arguments[..]].concat();
+    let from_file = run(&connect, &with_file).await;
+    assert_eq!(from_file.code, Some(0), "{from_file:?}");
+
+    let children = administrator(&server).await;
+    let left = children.list_children("/").await.expect("it is listed");
+    assert_eq!(left.len(), 2, "{left:?}");
+    let left = owner.list_children("/private").await.expect("it is listed");
+    assert!(left.is_empty(), "{left:?}");
+}

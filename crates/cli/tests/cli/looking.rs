@@ -1,0 +1,322 @@
+//! `who`, `leader`, `evict`, `resize` and `doctor`.
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use zookeeper_client::{Acls, Client, CreateMode};
+use zookeeper_recipes_suite::{administrator, create, eventually, in_time, proxy, server};
+use zookeeper_recipes_testkit::proxy::Operation;
+
+use crate::support::{Stage, ended, line_in, run, runs};
+
+/// Adds a contender as a client in any language does.
+async fn queue(client: &Client, directory: &str, prefix: &str, data: &str) {
+    let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+    let path = format!("{directory}/{prefix}");
+    let created = client.create(&path, data.as_bytes(), &options).await;
+    created.expect("a contender queues");
+}
+
+/// The unique part of a contender's name, in Curator's form and in kazoo's.
+const CURATOR: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-";
+const KAZOO: &str = "0123456789abcdef0123456789abcdef";
+
+/// The columns of the rows of a table: state, kind and owner.
+fn rows(table: &str) -> Vec<String> {
+    let cells = |line: &str| {
+        let cells: Vec<&str> = line
+            .split("  ")
+            .map(str::trim)
+            .filter(|it| !it.is_empty())
+            .collect();
+        cells[1..4].join("|")
+    };
+    table.lines().skip(2).map(cells).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_contenders_are_one_list_and_one_screen() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    let client = administrator(&server).await;
+    create(&client, "/lock").await;
+    let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+    let path = format!("/lock/{CURATOR}lock-");
+    let all = (0..1000).map(|_| client.create(&path, b"10.0.0.7", &options));
+    futures_util::future::try_join_all(all)
+        .await
+        .expect("all queue");
+    let who = run(&proxy.connect_string(), &["who", "/lock"]).await;
+    assert_eq!(who.code, Some(0), "{who:?}");
+    let lines: Vec<&str> = who.stdout.lines().collect();
+    assert_eq!(lines[0], "/lock: exclusive lock, 1 holds, 999 wait");
+    assert!(
+        lines.len() < 24 && lines.iter().all(|line| line.len() < 100),
+        "{}",
+        who.stdout
+    );
+    assert_eq!(lines[lines.len() - 1], "and 980 more; --all shows them");
+    let rows = rows(&lines[..lines.len() - 1].join("\n"));
+    assert_eq!(rows[0], "holds|lock|10.0.0.7");
+    assert_eq!(rows[1], "waits for 1|lock|10.0.0.7");
+    let counters = proxy.counters();
+    assert_eq!(counters.of(Operation::GetChildren).requests, 1);
+    assert_eq!(counters.of(Operation::MultiRead).requests, 1);
+    let all = run(&server.connect_string(), &["who", "/lock", "--all"]).await;
+    assert_eq!(all.stdout.lines().count(), 1002);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn contenders_of_any_client_and_recipe_are_recognised() {
+    let stage = Stage::new();
+    let client = Client::connect(&stage.connect).await.expect("it connects");
+    for directory in ["/lock", "/rw", "/leader", "/leases"] {
+        create(&client, directory).await;
+    }
+    queue(&client, "/lock", &format!("{KAZOO}__lock__"), "host-a").await;
+    queue(&client, "/lock", &format!("{CURATOR}lock-"), "10.0.0.7").await;
+    queue(&client, "/lock", "config", "no contender").await;
+    let waiter = stage.start(&["lock", "/lock", "--", "sh", "-c", "true"]);
+    stage.queue("/lock", 4).await;
+    let who = stage.run(&["who", "/lock"]).await;
+    let found = rows(&who.stdout);
+    assert_eq!(
+        found[..2],
+        ["holds|lock|host-a", "waits for 1|lock|10.0.0.7"]
+    );
+    assert!(found[2].starts_with("waits for 2|lock|sh@"), "{found:?}");
+    drop(waiter);
+
+    for (label, owner) in [
+        ("__READ__", "a"),
+        ("__READ__", "b"),
+        ("__WRIT__", "c"),
+        ("__READ__", "d"),
+    ] {
+        queue(&client, "/rw", &format!("{CURATOR}{label}"), owner).await;
+    }
+    queue(&client, "/rw", &format!("{KAZOO}__rlock__"), "e").await;
+    queue(&client, "/rw", &format!("{KAZOO}__lock__"), "f").await;
+    let who = stage.run(&["who", "/rw"]).await;
+    assert!(
+        who.stdout
+            .starts_with("/rw: read/write lock, 2 hold, 4 wait\n"),
+        "{who:?}"
+    );
+    let expected = [
+        "holds|read|a",
+        "holds|read|b",
+        "waits for 2|write|c",
+        "waits for 3|read|d",
+        "waits for 3|read|e",
+        "waits for 5|write|f",
+    ];
+    assert_eq!(rows(&who.stdout), expected);
+
+    queue(&client, "/leader", &format!("{CURATOR}latch-"), "node-1").await;
+    queue(&client, "/leases", &format!("{CURATOR}lease-"), "a").await;
+    let who = stage.run(&["who", "/leader"]).await;
+    assert_eq!(rows(&who.stdout), ["holds|lead|node-1"]);
+    let who = stage.run(&["who", "/leases"]).await;
+    assert_eq!(rows(&who.stdout), ["?|lease|a"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn semaphore_shows_its_permits_and_can_be_resized() {
+    let stage = Stage::new();
+    let semaphore = [
+        "semaphore",
+        "/exports",
+        "--permits",
+        "3",
+        "--weight",
+        "2",
+        "--",
+    ];
+    let file = stage.file("second");
+    let second = format!("echo runs > {}; sleep 60", file.to_str().expect("text"));
+    let holders = [stage.start(&[&semaphore[..], &["sleep", "60"]].concat()), {
+        stage.queue("/exports", 1).await;
+        stage.start(&[&semaphore[..], &["sh", "-c", &second]].concat())
+    }];
+    stage.queue("/exports", 2).await;
+    let who = stage.run(&["who", "/exports"]).await;
+    let headline = "/exports: semaphore of 3 permits, 1 holds, 1 waits\n";
+    assert!(who.stdout.starts_with(headline), "{who:?}");
+    let found = rows(&who.stdout);
+    assert!(found[0].starts_with("holds|2 permits|sleep@"), "{found:?}");
+    assert!(
+        found[1].starts_with("waits for 1|2 permits|sh@"),
+        "{found:?}"
+    );
+    stage
+        .run(&["resize", "/exports", "0"])
+        .await
+        .failed_with(64);
+    stage.run(&["resize", "/no", "4"]).await.failed_with(64);
+    stage
+        .run(&["resize", "/zookeeper", "4"])
+        .await
+        .failed_with(64);
+    let resized = stage.run(&["resize", "/exports", "4"]).await;
+    assert_eq!(
+        resized.stdout, "/exports has 4 permits, and had 3\n",
+        "{resized:?}"
+    );
+    line_in(&file).await;
+    drop(holders);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_is_for_programs() {
+    let stage = Stage::new();
+    let nobody = stage.run(&["who", "/lock", "--json"]).await;
+    let object: serde_json::Value = serde_json::from_str(&nobody.stdout).expect("JSON");
+    assert_eq!(object["exists"], false);
+    let text = stage.run(&["who", "/lock"]).await;
+    let expected = "/lock: does not exist, so nobody holds and nobody waits\n";
+    assert_eq!((text.code, &*text.stdout), (Some(0), expected));
+
+    let holder = stage.start(&["lock", "/lock", "--", "sleep", "60"]);
+    stage.queue("/lock", 1).await;
+    let who = stage.run(&["who", "/lock", "--json"]).await;
+    let object: serde_json::Value = serde_json::from_str(&who.stdout).expect("JSON");
+    assert_eq!(object["recipe"], "exclusive lock");
+    let row = &object["contenders"][0];
+    assert_eq!((&row["position"], &row["holds"]), (&1.into(), &true.into()));
+    assert_eq!(row["waits_for"], serde_json::json!([]));
+    assert!(row["fencing_token"].as_i64().is_some_and(|token| token > 0));
+    assert!(
+        row["address"]
+            .as_str()
+            .is_some_and(|address| address.starts_with("127.0.0.1:"))
+    );
+    drop(holder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reader_that_has_gone_is_no_failure() {
+    let stage = Stage::new();
+    let holder = stage.start(&["lock", "/lock", "--", "sleep", "60"]);
+    stage.queue("/lock", 1).await;
+    for arguments in [
+        &["who", "/lock"][..],
+        &["leader", "/lock", "--follow"],
+        &["man"],
+    ] {
+        let mut child = stage.start(arguments);
+        drop(child.stdout.take());
+        let ended = ended(child).await;
+        assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{arguments:?}");
+    }
+    drop(holder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leader_is_shown_and_followed() {
+    let stage = Stage::new();
+    let nobody = stage.run(&["leader", "/leader"]).await;
+    assert_eq!(nobody.stdout, "nobody leads\n", "{nobody:?}");
+    let mut follower = stage.start(&["leader", "/leader", "--follow", "--json"]);
+    let mut lines = BufReader::new(follower.stdout.take().expect("a pipe")).lines();
+    let mut next = async || {
+        let line = in_time("a line", lines.next_line())
+            .await
+            .expect("it is read");
+        line.expect("it goes on")
+    };
+    assert_eq!(next().await, "null");
+    let leader = stage.start(&["lead", "/leader", "--id", "node-7", "--", "sleep", "60"]);
+    assert!(next().await.contains(r#""id":"node-7""#));
+    let shown = stage.run(&["leader", "/leader"]).await;
+    assert!(
+        shown.stdout.starts_with("node-7 leads: token "),
+        "{shown:?}"
+    );
+    drop(leader);
+    assert_eq!(next().await, "null");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn evicted_holder_is_stopped_and_the_next_one_holds() {
+    let stage = Stage::new();
+    let file = stage.file("id");
+    let script = format!("echo $$ > {}; sleep 60", file.to_str().expect("text"));
+    let short = ["--session-timeout", "3s", "lock", "/lock", "--"];
+    let holder = stage.start(&[&short[..], &["sh", "-c", &script]].concat());
+    let id = line_in(&file).await;
+    let waiter = stage.start(&["lock", "/lock", "--", "true"]);
+    stage.queue("/lock", 2).await;
+    let names = stage.contenders("/lock");
+    let name = names
+        .iter()
+        .find(|name| name.ends_with('0'))
+        .expect("the first");
+
+    stage
+        .run(&["evict", "/lock", "config", "--yes"])
+        .await
+        .failed_with(64);
+    let unasked = stage.run(&["evict", "/lock", name]).await;
+    assert!(unasked.failed_with(64).contains("--yes"));
+    assert_eq!(stage.contenders("/lock").len(), 2);
+    let evicted = stage.run(&["evict", "/lock", name, "--yes"]).await;
+    assert!(
+        evicted.stdout.contains("was taken out of the queue"),
+        "{evicted:?}"
+    );
+    let waiter = ended(waiter).await;
+    assert_eq!(waiter.code, Some(0), "{waiter:?}");
+    ended(holder).await.failed_with(81);
+    eventually("the command is dead", async || !runs(&id)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn evicted_waiter_says_so() {
+    let stage = Stage::new();
+    let holder = stage.start(&["lock", "/lock", "--", "sleep", "60"]);
+    stage.queue("/lock", 1).await;
+    let waiter = stage.start(&["lock", "/lock", "--", "true"]);
+    stage.queue("/lock", 2).await;
+    let who = stage.run(&["who", "/lock", "--json"]).await;
+    let object: serde_json::Value = serde_json::from_str(&who.stdout).expect("JSON");
+    let token = object["contenders"][1]["fencing_token"].to_string();
+    let evicted = stage.run(&["evict", "/lock", &token, "--yes"]).await;
+    assert_eq!(evicted.code, Some(0), "{evicted:?}");
+    let waiter = ended(waiter).await;
+    assert!(
+        waiter.failed_with(81).contains("another client deleted"),
+        "{waiter:?}"
+    );
+    drop(holder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_finds_a_healthy_server_healthy_and_leaves_nothing() {
+    let server = server().await;
+    let client = administrator(&server).await;
+    create(&client, "/locks").await;
+    let doctor = run(&server.connect_string(), &["doctor", "/locks/report"]).await;
+    assert_eq!((doctor.code, &*doctor.stderr), (Some(0), ""), "{doctor:?}");
+    for found in [
+        "ok    connected to ",
+        ": version 3.",
+        "may create and delete in /locks (/locks/report does not exist yet)",
+        "the servers have containers",
+        "releases are marked",
+    ] {
+        assert!(doctor.stdout.contains(found), "{found}: {}", doctor.stdout);
+    }
+    let counted = run(&server.connect_string(), &["doctor", "/locks"]).await;
+    assert!(
+        counted
+            .stdout
+            .contains("/locks has used 0.0 % of its numbers"),
+        "{counted:?}"
+    );
+    let left = client.list_children("/locks").await.expect("it is listed");
+    assert!(left.is_empty(), "{left:?}");
+    let root = run(&server.connect_string(), &["doctor"]).await;
+    assert!(
+        root.stdout.contains("may create and delete in /;"),
+        "{root:?}"
+    );
+}

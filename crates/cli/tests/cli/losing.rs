@@ -1,0 +1,254 @@
+//! A lock that is lost while a command runs: the command is dead before another command runs.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tokio::process::Child;
+use zookeeper_client::Client;
+use zookeeper_recipes_suite::{administrator, children, eventually, proxy, server};
+use zookeeper_recipes_testkit::Server;
+use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
+
+use crate::support::{Ended, ended, files, line_in, parent_of, read, runs, send, start};
+
+/// A command with a child. Both ignore SIGTERM, and write the time again and again.
+const STUBBORN: &str = r#"
+    trap '' TERM
+    beat() { while :; do date +%s%N >> "$1"; sleep 0.01; done; }
+    beat "$1.child" &
+    echo "$! $$" > "$1.ids"
+    beat "$1.parent""#;
+
+/// The same, but the command itself ends at SIGTERM, without its child.
+const OBEDIENT: &str = r#"
+    exec 2>/dev/null
+    beat() { while :; do date +%s%N >> "$1"; sleep 0.01; done; }
+    (trap '' TERM; beat "$1.child") &
+    echo "$! $$" > "$1.ids"
+    trap 'exit 0' TERM
+    beat "$1.parent""#;
+
+/// The command of the next holder: writes when it begins, and which of the others still run.
+const JUDGE: &str = r#"
+    date +%s%N
+    for id in $(cat "$1.ids"); do
+        case "$(cat /proc/$id/stat 2>/dev/null)" in
+            '') ;;
+            *') Z '*) ;;
+            *) echo "$id runs" ;;
+        esac
+    done"#;
+
+/// One lock on a real server, a holder that reaches the server by a proxy, and the next holder.
+struct Trial {
+    proxy: Proxy,
+    administrator: Client,
+    path: String,
+    files: PathBuf,
+    holder: Child,
+    next: Child,
+}
+
+impl Trial {
+    async fn new(server: &Server, files: &Path, timeout: &str) -> Trial {
+        Trial::of(STUBBORN, server, files, timeout).await
+    }
+
+    /// The trial of a holder with this command.
+    async fn of(script: &str, server: &Server, files: &Path, timeout: &str) -> Trial {
+        let proxy = proxy(server).await;
+        let administrator = administrator(server).await;
+        let path = format!("/lock-{timeout}");
+        let files = files.join(timeout);
+        let name = files.to_str().expect("text");
+        let options = [
+            "--session-timeout",
+            timeout,
+            "--tick",
+            "500ms",
+            "lock",
+            &path,
+            "--",
+        ];
+        let command = ["sh", "-c", script, "sh", name];
+        let arguments = [&options[..], &command].concat();
+        let holder = start(&proxy.connect_string(), &arguments);
+        line_in(&files.with_extension("ids")).await;
+        let judge = [
+            "lock",
+            &path,
+            "--session-timeout",
+            "30s",
+            "--",
+            "sh",
+            "-c",
+            JUDGE,
+            "sh",
+            name,
+        ];
+        let next = start(&server.connect_string(), &judge);
+        eventually("the next one waits", async || {
+            children(&administrator, &path).await.len() == 2
+        })
+        .await;
+        Trial {
+            proxy,
+            administrator,
+            path,
+            files,
+            holder,
+            next,
+        }
+    }
+
+    /// Waits for the next holder, whose command is the judge, and returns the holder.
+    async fn judge(self) -> Child {
+        let next = ended(self.next).await;
+        assert_eq!(next.code, Some(0), "{next:?}");
+        let mut lines = next.stdout.lines();
+        let began: u128 = lines
+            .next()
+            .and_then(|line| line.parse().ok())
+            .expect("a time");
+        assert_eq!(lines.next(), None, "{}: nobody else runs", self.path);
+        for who in ["parent", "child"] {
+            let beats = read(&self.files.with_extension(who));
+            let last: u128 = beats
+                .lines()
+                .last()
+                .and_then(|line| line.parse().ok())
+                .expect(who);
+            assert!(
+                last < began,
+                "{}: the {who} ran on at {last}, {began}",
+                self.path
+            );
+        }
+        let left = async || children(&self.administrator, &self.path).await.is_empty();
+        eventually("nothing is left", left).await;
+        self.holder
+    }
+}
+
+fn stopped_command(ended: &Ended) {
+    let line = ended.failed_with(81);
+    assert!(line.contains("the command was stopped"), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn command_of_a_holder_that_is_cut_off_is_dead_before_another_runs() {
+    let (server, files) = (server().await, files());
+    let trial = async |timeout| {
+        let trial = Trial::new(&server, files.path(), timeout).await;
+        trial.proxy.freeze();
+        stopped_command(&ended(trial.judge().await).await);
+    };
+    tokio::join!(trial("2s"), trial("4s"), trial("10s"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn child_that_outlives_its_parent_is_dead_before_the_lock_is_released() {
+    let (server, files) = (server().await, files());
+    let trial = Trial::of(OBEDIENT, &server, files.path(), "4s").await;
+    // The servers still answer, so the hold is released as soon as the command has ended.
+    let lost = trial
+        .proxy
+        .fault(Fault::on(Operation::Sync).repeatedly().reply_lost());
+    let holder = ended(trial.judge().await).await;
+    stopped_command(&holder);
+    assert!(lost.count() > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn command_of_a_holder_that_is_killed_dies_at_once() {
+    let (server, files) = (server().await, files());
+    let trial = Trial::new(&server, files.path(), "4s").await;
+    let ids = read(&trial.files.with_extension("ids"));
+    let killed = Instant::now();
+    send(Signal::KILL, &trial.holder);
+    let dead = async || !ids.split_whitespace().any(runs);
+    eventually("the command and its child are dead", dead).await;
+    // Long before the server ends the session.
+    assert!(
+        killed.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        killed.elapsed()
+    );
+    trial.judge().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn command_of_a_holder_that_is_stopped_is_dead_before_another_runs() {
+    let (server, files) = (server().await, files());
+    let trial = async |timeout| {
+        let trial = Trial::new(&server, files.path(), timeout).await;
+        send(Signal::STOP, &trial.holder);
+        let holder = trial.judge().await;
+        send(Signal::CONT, &holder);
+        stopped_command(&ended(holder).await);
+    };
+    tokio::join!(trial("2s"), trial("6s"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guard_that_is_killed_takes_the_command_with_it() {
+    let (server, files) = (server().await, files());
+    let trial = Trial::new(&server, files.path(), "4s").await;
+    let ids = read(&trial.files.with_extension("ids"));
+    let guard = parent_of(ids.split_whitespace().last().expect("two ids"));
+    rustix::process::kill_process(guard, Signal::KILL).expect("it is killed");
+    let holder = ended(trial.judge().await).await;
+    assert!(holder.failed_with(70).contains("guard"), "{holder:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn command_is_asked_to_stop_before_it_is_killed() {
+    let (server, files) = (server().await, files());
+    let proxy = proxy(&server).await;
+    let file = files.path().join("asked");
+    let name = file.to_str().expect("text");
+    let script = r#"exec 2>/dev/null
+        trap 'echo asked >> "$1"; exit 0' TERM; echo ready > "$1"
+        while :; do sleep 0.05; done"#;
+    let options = [
+        "--session-timeout",
+        "4s",
+        "--tick",
+        "500ms",
+        "lock",
+        "/lock",
+    ];
+    let command = ["--grace", "800ms", "--", "sh", "-c", script, "sh", name];
+    let holder = start(&proxy.connect_string(), &[&options[..], &command].concat());
+    line_in(&file).await;
+    proxy.freeze();
+    stopped_command(&ended(holder).await);
+    assert_eq!(read(&file), "ready\nasked\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn short_break_of_the_connection_stops_nothing() {
+    let (server, files) = (server().await, files());
+    let proxy = proxy(&server).await;
+    let file = files.path().join("began");
+    let script = r#"echo > "$1"; sleep 2"#;
+    let command = ["sh", "-c", script, "sh", file.to_str().expect("text")];
+    let options = [
+        "--session-timeout",
+        "10s",
+        "--tick",
+        "500ms",
+        "lock",
+        "/lock",
+        "--",
+    ];
+    let holder = start(&proxy.connect_string(), &[&options[..], &command].concat());
+    line_in(&file).await;
+    proxy.cut();
+    proxy.freeze();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    proxy.thaw();
+    let holder = ended(holder).await;
+    assert_eq!((holder.code, &*holder.stderr), (Some(0), ""));
+}

@@ -1,0 +1,20 @@
+//! `zkr` as its users run it: processes, signals, terminals and real servers.
+
+#![cfg(unix)]
+
+#[cfg(target_os = "linux")]
+mod pty;
+mod support;
+
+mod bad_input;
+mod exit_codes;
+mod leading;
+mod looking;
+mod losing;
+mod many;
+mod readme;
+mod signals;
+#[cfg(target_os = "linux")]
+mod terminal;
+#[cfg(target_os = "linux")]
+mod watching;

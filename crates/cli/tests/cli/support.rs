@@ -1,0 +1,149 @@
+//! Running `zkr`, and looking at what it does.
+
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use zookeeper_recipes_simulation::EmbeddedServer;
+use zookeeper_recipes_suite::{eventually, in_time};
+
+/// The program under test, which connects to these servers.
+pub(crate) fn zkr(connect: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zkr"));
+    command
+        .env("ZOOKEEPER_CONNECT", connect)
+        .env_remove("ZKR_CREDENTIALS")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+/// Starts `zkr` with these arguments.
+pub(crate) fn start(connect: &str, arguments: &[&str]) -> Child {
+    let child = zkr(connect).args(arguments).spawn();
+    child.expect("zkr starts")
+}
+
+/// Runs `zkr` with these arguments until it has ended.
+pub(crate) async fn run(connect: &str, arguments: &[&str]) -> Ended {
+    ended(start(connect, arguments)).await
+}
+
+/// Waits until `zkr` has ended.
+pub(crate) async fn ended(child: Child) -> Ended {
+    let output = in_time("zkr ends", child.wait_with_output()).await;
+    Ended::new(output.expect("zkr can be awaited"))
+}
+
+/// What a `zkr` that has ended left.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    fn new(output: Output) -> Ended {
+        let text = |bytes| String::from_utf8(bytes).expect("it prints text");
+        Ended {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+
+    /// The one line that says why `zkr` failed with this code.
+    #[track_caller]
+    pub(crate) fn failed_with(&self, code: i32) -> &str {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert_eq!(self.stderr.lines().count(), 1, "{self:?}");
+        let line = self.stderr.trim_end().strip_prefix("zkr: ");
+        line.unwrap_or_else(|| panic!("{self:?}"))
+    }
+}
+
+/// An embedded server, and a directory for the files of commands.
+pub(crate) struct Stage {
+    pub(crate) server: EmbeddedServer,
+    pub(crate) connect: String,
+    files: TempDir,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Stage {
+        let server = EmbeddedServer::start().expect("a server starts");
+        Stage {
+            connect: server.connect_string(),
+            server,
+            files: files(),
+        }
+    }
+
+    /// The path of a file that a command may write.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.files.path().join(name)
+    }
+
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Ended {
+        run(&self.connect, arguments).await
+    }
+
+    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+        start(&self.connect, arguments)
+    }
+
+    /// The contenders in a directory.
+    pub(crate) fn contenders(&self, directory: &str) -> Vec<String> {
+        self.server.administrator().children(directory)
+    }
+
+    /// Waits until so many contenders are in a directory.
+    pub(crate) async fn queue(&self, directory: &str, length: usize) {
+        let what = format!("{length} contenders are in {directory}");
+        eventually(&what, async || self.contenders(directory).len() == length).await;
+    }
+}
+
+pub(crate) fn files() -> TempDir {
+    TempDir::new().expect("a directory can be created")
+}
+
+/// Waits until a command has written a whole line to a file, and returns the file's text.
+pub(crate) async fn line_in(file: &Path) -> String {
+    let what = format!("a line is in {file:?}");
+    eventually(&what, async || read(file).ends_with('\n')).await;
+    read(file)
+}
+
+/// The text of a file; empty if there is none.
+pub(crate) fn read(file: &Path) -> String {
+    std::fs::read_to_string(file).unwrap_or_default()
+}
+
+/// Sends a signal to `zkr` itself.
+pub(crate) fn send(signal: Signal, to: &Child) {
+    let id = i32::try_from(to.id().expect("it lives")).expect("an id");
+    kill_process(Pid::from_raw(id).expect("an id"), signal).expect("it can be sent");
+}
+
+/// True if this process runs, which a zombie does not.
+pub(crate) fn runs(id: &str) -> bool {
+    let stat = read(Path::new(&format!("/proc/{}/stat", id.trim())));
+    let state = stat
+        .rsplit_once(") ")
+        .map(|(_, rest)| rest.starts_with('Z'));
+    state == Some(false)
+}
+
+/// The parent of a process: the guard, for a command.
+pub(crate) fn parent_of(id: &str) -> Pid {
+    let status = read(Path::new(&format!("/proc/{}/status", id.trim())));
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    let parent = line.and_then(|id| id.trim().parse().ok());
+    Pid::from_raw(parent.expect("a number")).expect("an id")
+}

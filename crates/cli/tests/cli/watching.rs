@@ -1,0 +1,54 @@
+//! `zkr watch` on a terminal.
+
+use std::time::{Duration, Instant};
+
+use crate::pty::Terminal;
+use crate::support::{Stage, ended, line_in};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handoff_is_drawn_at_once_and_q_ends_it() {
+    let stage = Stage::new();
+    let (mut terminal, watch) = Terminal::start(&[zkr(), "watch", "/lock"], &stage.connect);
+    terminal.shows("/lock: does not exist").await;
+    let file = stage.file("go");
+    let script = format!(
+        "until [ -e {0} ]; do sleep 0.01; done; date +%s%N > {0}",
+        file.display()
+    );
+    let holder = stage.start(&["lock", "/lock", "--", "sh", "-c", &script]);
+    terminal.shows("1 holds, nobody waits").await;
+    let waiter = stage.start(&["lock", "/lock", "--", "sleep", "60"]);
+    terminal.shows("1 holds, 1 waits").await;
+    let before = terminal.shown().matches("1 holds, nobody waits").count();
+    std::fs::write(&file, "").expect("it is written");
+    line_in(&file).await;
+    let handed = Instant::now();
+    let drawn_anew = async || terminal.shown().matches("1 holds, nobody waits").count() > before;
+    zookeeper_recipes_suite::eventually("the handoff is drawn", drawn_anew).await;
+    // Ten times what it takes on a machine that is not busy.
+    assert!(
+        handed.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        handed.elapsed()
+    );
+    terminal.types("q");
+    let watch = ended(watch).await;
+    assert_eq!(watch.code, Some(0), "{watch:?}");
+    assert!(
+        terminal.shown().ends_with("\x1b[?1049l"),
+        "the terminal is as it was"
+    );
+    ended(holder).await;
+    drop(waiter);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_that_is_no_terminal_is_refused() {
+    let stage = Stage::new();
+    let ended = stage.run(&["watch", "/lock"]).await;
+    assert!(ended.failed_with(64).contains("no terminal"));
+}
+
+fn zkr() -> &'static str {
+    env!("CARGO_BIN_EXE_zkr")
+}

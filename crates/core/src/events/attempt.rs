@@ -1,0 +1,133 @@
+//! The events of an attempt: `waiting`, `acquired`, `failed`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tokio::time::Instant;
+use tracing::{Instrument, Span};
+
+use crate::error::Error;
+use crate::events::holding::HoldRecord;
+use crate::events::meter::measure;
+use crate::events::{Measured, Source, TARGET};
+use crate::hold_state::FencingToken;
+use crate::server::error::SessionEnd;
+use crate::sync::lock;
+
+/// The record of one attempt, from the call to the hold.
+///
+/// If it is dropped before it has ended, the attempt was given up.
+pub(crate) struct Attempt {
+    source: Arc<Source>,
+    began: Instant,
+    /// The caller's span, which is the parent of the hold's.
+    caller: Span,
+    span: Span,
+    /// What the attempt was last said to wait on, and its position.
+    waits: Mutex<Option<(String, usize)>>,
+    has_ended: AtomicBool,
+}
+
+impl Attempt {
+    pub(crate) fn begin(source: &Arc<Source>) -> Attempt {
+        measure(source, Measured::AttemptBegan);
+        let Source {
+            recipe, name, path, ..
+        } = &**source;
+        Attempt {
+            source: source.clone(),
+            began: Instant::now(),
+            caller: Span::current(),
+            span: tracing::debug_span!(target: TARGET, "attempt", recipe, %name, %path),
+            waits: Mutex::default(),
+            has_ended: AtomicBool::new(false),
+        }
+    }
+
+    /// Runs the work of the attempt in its span, and tells the error if it fails.
+    pub(crate) async fn acquires<T>(
+        &self,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let result = work.instrument(self.span.clone()).await;
+        if let Err(error) = &result {
+            let _entered = self.span.enter();
+            tracing::debug!(target: TARGET, path = %self.source.path, %error, "failed");
+            self.ended();
+            measure(&self.source, Measured::Failed(kind_of(error)));
+        }
+        result
+    }
+
+    /// The same for a try, which acquires nothing if others are before it.
+    pub(crate) async fn tries<T>(
+        &self,
+        work: impl Future<Output = Result<Option<T>, Error>>,
+    ) -> Result<Option<T>, Error> {
+        let result = self.acquires(work).await;
+        if let Ok(None) = &result {
+            self.ended();
+            measure(&self.source, Measured::Failed("taken"));
+        }
+        result
+    }
+
+    /// Tells whom the attempt waits behind, unless that was told before.
+    ///
+    /// `position` is the number of contenders before this one.
+    pub(crate) fn waits(&self, behind: &str, position: usize) {
+        let mut told = lock(&self.waits);
+        let is_told = told
+            .as_ref()
+            .is_some_and(|(told, at)| told == behind && *at == position);
+        if is_told {
+            return;
+        }
+        *told = Some((behind.to_owned(), position));
+        drop(told);
+        let path = &self.source.path;
+        tracing::debug!(target: TARGET, parent: &self.span, %path, behind, position, "waiting");
+    }
+
+    /// Tells that the attempt has acquired, and begins the record of the hold.
+    pub(crate) fn acquired(&self, token: FencingToken) -> HoldRecord {
+        self.ended();
+        let waited = self.began.elapsed();
+        HoldRecord::begin(self.source.clone(), &self.caller, token, waited)
+    }
+
+    fn ended(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if !self.has_ended.load(Ordering::Relaxed) {
+            let path = &self.source.path;
+            tracing::debug!(target: TARGET, parent: &self.span, %path, "given up");
+            measure(&self.source, Measured::Failed("given_up"));
+        }
+        measure(&self.source, Measured::AttemptEnded);
+    }
+}
+
+/// The error in a word, as a label of metrics.
+fn kind_of(error: &Error) -> &'static str {
+    match error {
+        Error::InvalidInput(_) => "invalid_input",
+        Error::Connect { .. } => "connect",
+        Error::MissingChroot { .. } => "missing_chroot",
+        Error::Refused { .. } => "refused",
+        Error::OtherRecipe { .. } => "other_recipe",
+        Error::DeadlineElapsed { .. } => "deadline_elapsed",
+        Error::ContenderDeleted { .. } => "contender_deleted",
+        Error::SessionOver {
+            reason: SessionEnd::Expired,
+            ..
+        } => "session_expired",
+        Error::SessionOver { .. } | Error::NoSession { .. } => "session_over",
+        Error::Lost { .. } => "lost",
+        Error::OutcomeUnknown { .. } => "outcome_unknown",
+    }
+}

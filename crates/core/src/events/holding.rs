@@ -1,0 +1,169 @@
+//! The events of a hold: `acquired`, `suspended`, `resumed`, `lost`, `released`.
+//!
+//! A leader's hold says `leading` and `resigned` in place of `acquired` and `released`.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::Span;
+
+use crate::events::meter::measure;
+use crate::events::{Measured, Source, TARGET};
+use crate::hold_state::{FencingToken, LossReason};
+use crate::server::error::SessionEnd;
+
+/// The record of one hold, as its owner has it.
+///
+/// If it is dropped before the hold is lost, the hold was released.
+pub(crate) struct HoldRecord(Arc<Record>);
+
+/// The record of one hold, for those who learn how it stands.
+pub(crate) struct Record {
+    source: Arc<Source>,
+    token: FencingToken,
+    began: Instant,
+    span: Span,
+    is_suspended: AtomicBool,
+    /// True once the hold was told to be lost or released. Only the first end is told.
+    has_ended: AtomicBool,
+    lost_at: LostAt,
+}
+
+/// When the loss of a hold was noticed.
+pub(crate) type LostAt = Arc<OnceLock<Instant>>;
+
+impl HoldRecord {
+    /// Tells that a hold begins, in a span whose parent is the caller's.
+    pub(crate) fn begin(
+        source: Arc<Source>,
+        caller: &Span,
+        token: FencingToken,
+        waited: Duration,
+    ) -> HoldRecord {
+        measure(&source, Measured::Acquired(waited));
+        let Source {
+            recipe,
+            name,
+            path,
+            leads,
+        } = &*source;
+        let number = token.get();
+        let span = tracing::debug_span!(
+            target: TARGET, parent: caller.id(), "hold", recipe, %name, %path, token = number
+        );
+        span.in_scope(|| match leads {
+            true => tracing::info!(target: TARGET, %path, token = number, ?waited, "leading"),
+            false => tracing::debug!(target: TARGET, %path, token = number, ?waited, "acquired"),
+        });
+        HoldRecord(Arc::new(Record {
+            token,
+            began: Instant::now(),
+            span,
+            is_suspended: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+            lost_at: LostAt::default(),
+            source,
+        }))
+    }
+
+    /// The same hold goes on as a hold of another recipe: a writer becomes a reader.
+    pub(crate) fn replaced(self, recipe: &'static str) -> HoldRecord {
+        let source = Source {
+            recipe,
+            ..(*self.0.source).clone()
+        };
+        let (caller, token) = (self.0.span.clone(), self.0.token);
+        drop(self);
+        HoldRecord::begin(Arc::new(source), &caller, token, Duration::ZERO)
+    }
+
+    pub(crate) fn shared(&self) -> Arc<Record> {
+        self.0.clone()
+    }
+
+    /// When the loss was noticed, once it is. Does not keep the span open.
+    pub(crate) fn lost_at(&self) -> LostAt {
+        self.0.lost_at.clone()
+    }
+
+    /// Tells that the hold is over: released, or lost before.
+    pub(crate) fn ended(&self, reason: LossReason) {
+        match reason {
+            LossReason::Released => self.0.released(),
+            reason => self.0.lost(reason),
+        }
+    }
+}
+
+impl Drop for HoldRecord {
+    fn drop(&mut self) {
+        self.0.released();
+    }
+}
+
+impl Record {
+    /// Tells that the hold is lost, unless it has ended.
+    pub(crate) fn lost(&self, reason: LossReason) {
+        let Some(held) = self.end() else { return };
+        self.lost_at.get_or_init(Instant::now);
+        let (path, token) = (&self.source.path, self.token.get());
+        self.span.in_scope(|| {
+            tracing::warn!(target: TARGET, %path, token, ?held, %reason, "lost");
+        });
+        measure(&self.source, Measured::Lost(reason_of(reason)));
+    }
+
+    fn released(&self) {
+        let Some(held) = self.end() else { return };
+        let (path, token) = (&self.source.path, self.token.get());
+        self.span.in_scope(|| match self.source.leads {
+            true => tracing::info!(target: TARGET, %path, token, ?held, "resigned"),
+            false => tracing::debug!(target: TARGET, %path, token, ?held, "released"),
+        });
+        measure(&self.source, Measured::Released);
+    }
+
+    /// Tells whether the server answers, if that has changed and the hold has not ended.
+    pub(crate) fn suspended(&self, is_suspended: bool) {
+        let was = self.is_suspended.swap(is_suspended, Ordering::Relaxed);
+        if was == is_suspended || self.has_ended.load(Ordering::Relaxed) {
+            return;
+        }
+        let (path, token) = (&self.source.path, self.token.get());
+        self.span.in_scope(|| match is_suspended {
+            true => tracing::debug!(target: TARGET, %path, token, "suspended"),
+            false => tracing::debug!(target: TARGET, %path, token, "resumed"),
+        });
+    }
+
+    /// How long the hold lasted, or `None` if its end was told before.
+    fn end(&self) -> Option<Duration> {
+        if self.has_ended.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let held = self.began.elapsed();
+        measure(&self.source, Measured::HoldEnded(held));
+        Some(held)
+    }
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Record")
+    }
+}
+
+/// The reason in a word, as a label of metrics.
+fn reason_of(reason: LossReason) -> &'static str {
+    match reason {
+        LossReason::Session(SessionEnd::Expired) => "session_expired",
+        LossReason::Session(_) => "session_over",
+        LossReason::LeaseElapsed => "lease_elapsed",
+        LossReason::Deleted => "deleted",
+        LossReason::Written => "written",
+        LossReason::Released => "released",
+    }
+}

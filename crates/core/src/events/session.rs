@@ -1,0 +1,37 @@
+//! The events of a session: `session opened`, `suspended`, `resumed`, `over`.
+
+use std::time::Duration;
+
+use crate::events::meter::measure_session;
+use crate::events::{MeasuredSession, TARGET};
+use crate::server::ensemble::SessionId;
+use crate::server::error::SessionEnd;
+
+pub(crate) fn opened(session: SessionId, timeout: Duration) {
+    tracing::info!(target: TARGET, %session, ?timeout, "session opened");
+    measure_session(MeasuredSession::Opened);
+}
+
+/// No server answers, or one answers again.
+pub(crate) fn suspended(session: SessionId, is_suspended: bool) {
+    match is_suspended {
+        true => tracing::info!(target: TARGET, %session, "session suspended"),
+        false => tracing::info!(target: TARGET, %session, "session resumed"),
+    }
+}
+
+pub(crate) fn over(session: SessionId, reason: SessionEnd) {
+    tracing::info!(target: TARGET, %session, %reason, "session over");
+    if reason == SessionEnd::Expired {
+        measure_session(MeasuredSession::Expired);
+    }
+}
+
+pub(crate) fn reconnected() {
+    measure_session(MeasuredSession::Reconnected);
+}
+
+/// A probe was answered after this time.
+pub(crate) fn answered(round_trip: Duration) {
+    measure_session(MeasuredSession::Answered(round_trip));
+}

@@ -1,0 +1,103 @@
+//! The owner of a contender: the text in its znode that says which process it is.
+//!
+//! The text is `service@host:pid`. Curator and kazoo put a text of their own into the same place:
+//! the address of the host, or the identifier of the contender.
+
+use std::sync::Arc;
+
+use crate::invalid_input::InvalidInput;
+
+/// The longest name of a service, in bytes.
+const LONGEST_SERVICE: usize = 200;
+
+/// The text that says which process this is. Without a service, the program's name stands for it.
+pub(crate) fn of_this_process(service: Option<&str>) -> Arc<str> {
+    let service = service.map_or_else(program, str::to_owned);
+    format!("{service}@{}:{}", host(), std::process::id()).into()
+}
+
+/// The owner in a contender's data, if the data is text that can be printed on one line.
+pub(crate) fn in_data(data: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(data).ok()?;
+    is_printable(text).then(|| text.to_owned())
+}
+
+/// Refuses the name of a service that cannot be printed on one line.
+pub(crate) fn check_service(service: &str) -> Result<(), InvalidInput> {
+    if !is_printable(service) {
+        let problem = "is empty, or has a character that cannot be printed";
+        return Err(InvalidInput::new("owner", service, problem));
+    }
+    if service.len() > LONGEST_SERVICE {
+        let problem = format!("is longer than {LONGEST_SERVICE} bytes");
+        return Err(InvalidInput::new("owner", service, problem));
+    }
+    Ok(())
+}
+
+fn is_printable(text: &str) -> bool {
+    !text.is_empty() && !text.contains(char::is_control)
+}
+
+fn program() -> String {
+    let path = std::env::current_exe().ok();
+    let name = path.as_ref().and_then(|path| path.file_stem());
+    printable(name.map(|name| name.to_string_lossy().into_owned()))
+}
+
+#[cfg(unix)]
+fn host() -> String {
+    let names = rustix::system::uname();
+    printable(Some(names.nodename().to_string_lossy().into_owned()))
+}
+
+#[cfg(not(unix))]
+fn host() -> String {
+    printable(std::env::var("COMPUTERNAME").ok())
+}
+
+/// The name, or a question mark if it is unknown or cannot be printed.
+fn printable(name: Option<String>) -> String {
+    let name = name.filter(|name| is_printable(name));
+    name.unwrap_or_else(|| "?".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_has_the_service_the_host_and_the_process() {
+        let text = of_this_process(Some("billing"));
+        let (service, rest) = text.split_once('@').expect("a service");
+        let (host, pid) = rest.rsplit_once(':').expect("a host");
+        assert_eq!(service, "billing");
+        assert!(!host.is_empty());
+        assert_eq!(pid, std::process::id().to_string());
+        assert_eq!(in_data(text.as_bytes()).as_deref(), Some(&*text));
+    }
+
+    #[test]
+    fn program_stands_for_the_service_by_default() {
+        let text = of_this_process(None);
+        assert!(text.starts_with("zookeeper_recipes_core-"), "{text}");
+    }
+
+    #[test]
+    fn data_that_cannot_be_printed_names_no_owner() {
+        for data in [&b""[..], b"\xff\xfe", b"two\nlines", b"\x7f\x00\x00\x01"] {
+            assert_eq!(in_data(data), None);
+        }
+        assert_eq!(in_data(b"10.0.0.7").as_deref(), Some("10.0.0.7"));
+        assert_eq!(in_data("Zoë 7".as_bytes()).as_deref(), Some("Zoë 7"));
+    }
+
+    #[test]
+    fn service_that_cannot_be_printed_is_refused() {
+        let long = "a".repeat(LONGEST_SERVICE + 1);
+        for service in ["", "a\nb", "\u{7}", long.as_str()] {
+            assert!(check_service(service).is_err(), "{service:?}");
+        }
+        assert!(check_service("billing 2").is_ok());
+    }
+}

@@ -1,0 +1,158 @@
+//! What a queue's list says of its contenders: who they are, since when, and whether they hold.
+
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use zookeeper_recipes_core::{
+    ConnectOptions, CreateMode, Error, Queue, QueueEntry, QueueOptions, Recipe, Session,
+    SingleNode, SingleNodeOptions,
+};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
+
+use crate::support::First;
+
+const PATH: &str = "/locks/a";
+
+async fn session(simulation: &Simulation, owner: &str) -> Session {
+    let options = ConnectOptions::new().owner(owner);
+    let opened = Session::open(simulation.ensemble(owner), options).await;
+    opened.expect("a session opens")
+}
+
+async fn entries(recipe: &dyn Recipe) -> Vec<QueueEntry> {
+    recipe.contenders().await.expect("it can be read")
+}
+
+/// `service@host:pid` of a session with this owner.
+fn owner(service: &str, session: &Session) -> Option<String> {
+    let text = session.owner();
+    assert!(text.starts_with(&format!("{service}@")), "{text}");
+    assert!(
+        text.ends_with(&format!(":{}", std::process::id())),
+        "{text}"
+    );
+    Some(text.to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_says_who_holds_and_who_waits_since_when() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let billing = session(&simulation, "billing").await;
+    let ledger = session(&simulation, "ledger").await;
+    let queue = Queue::new(&billing, PATH, First).expect("a good path");
+    let other = Queue::new(&ledger, PATH, First).expect("a good path");
+    let hold = queue.acquire().await.expect("nobody is before it");
+    let waiting = tokio::spawn(async move { other.acquire().await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    let listed = entries(&queue).await;
+    let owners: Vec<_> = listed.iter().map(|entry| entry.owner.clone()).collect();
+    assert_eq!(
+        owners,
+        [owner("billing", &billing), owner("ledger", &ledger)]
+    );
+    let holds: Vec<bool> = listed.iter().map(|entry| entry.holds).collect();
+    assert_eq!(holds, [true, false]);
+    let tree = simulation.administrator().tree();
+    for entry in &listed {
+        let path = format!("{PATH}/{}", entry.name);
+        let znode = tree.iter().find(|znode| znode.path == path);
+        let created = znode.expect("it stands").stat.ctime;
+        let created = u64::try_from(created).expect("it is not negative");
+        assert_eq!(entry.created, UNIX_EPOCH + Duration::from_millis(created));
+        assert!(entry.created > UNIX_EPOCH);
+    }
+
+    hold.release().await.expect("it is held");
+    let next = waiting.await.expect("no panic").expect("it is its turn");
+    let listed = entries(&queue).await;
+    assert_eq!(listed.len(), 1);
+    assert!(listed[0].holds);
+    assert_eq!(listed[0].owner, owner("ledger", &ledger));
+    next.release().await.expect("it is held");
+}
+
+#[tokio::test(start_paused = true)]
+async fn data_that_is_set_stands_in_place_of_the_owner() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = session(&simulation, "billing").await;
+    for (data, owner) in [
+        (&b"node-7"[..], Some("node-7")),
+        (b"", None),
+        (b"\0\xff", None),
+    ] {
+        let options = QueueOptions::new().data(data);
+        let queue = Queue::with_options(&session, PATH, First, options).expect("a good path");
+        let hold = queue.acquire().await.expect("nobody is before it");
+        let listed = entries(&queue).await;
+        assert_eq!(listed[0].data, data);
+        assert_eq!(listed[0].owner.as_deref(), owner);
+        hold.release().await.expect("it is held");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lock_of_one_znode_names_its_owner_without_the_identity() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = session(&simulation, "billing").await;
+    let named = SingleNodeOptions::new().data("node-7");
+    for (options, expected) in [
+        (SingleNodeOptions::new(), owner("billing", &session)),
+        (named, Some("node-7".to_owned())),
+        (SingleNodeOptions::new().data(""), None),
+    ] {
+        let lock = SingleNode::with_options(&session, "/lock", options).expect("a good path");
+        let hold = lock.acquire().await.expect("it is free");
+        let listed = entries(&lock).await;
+        assert_eq!(listed[0].owner, expected);
+        assert!(listed[0].holds);
+        hold.release().await.expect("it is held");
+    }
+    // A znode that another client has made.
+    let made = simulation
+        .administrator()
+        .create("/lock", b"10.0.0.7", CreateMode::Persistent);
+    made.expect("it is free");
+    let lock = SingleNode::new(&session, "/lock").expect("a good path");
+    assert_eq!(entries(&lock).await[0].owner.as_deref(), Some("10.0.0.7"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_chroot_is_no_empty_queue() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let administrator = simulation.administrator();
+    let made = administrator.create("/app", b"", CreateMode::Persistent);
+    made.expect("an empty tree takes it");
+    let process = simulation.process("a").with_chroot("/app");
+    let session = Session::open(process.ensemble(), ConnectOptions::new()).await;
+    let session = session.expect("the chroot is there");
+    let recipes: [Arc<dyn Recipe>; 2] = [
+        Arc::new(Queue::new(&session, PATH, First).expect("a good path")),
+        Arc::new(SingleNode::new(&session, PATH).expect("a good path")),
+    ];
+    for recipe in &recipes {
+        assert_eq!(entries(&**recipe).await, []);
+    }
+    administrator.delete("/app").expect("it is empty");
+    for recipe in &recipes {
+        // The answer is lost, and asked for again.
+        let faults = simulation.faults();
+        faults.inject(Fault::new(FaultKind::ReplyLost).on(RequestKind::Get));
+        let error = recipe.contenders().await.expect_err("the chroot is gone");
+        let named = matches!(&error, Error::MissingChroot { chroot } if chroot == "/app");
+        assert!(named, "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn owner_that_cannot_be_printed_is_refused_before_anything_is_sent() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let options = ConnectOptions::new().owner("two\nlines");
+    let refused = Session::open(simulation.ensemble("a"), options).await;
+    let error = refused.expect_err("it cannot be printed");
+    assert!(matches!(error, Error::InvalidInput(_)), "{error}");
+    assert!(error.to_string().contains("owner"), "{error}");
+    let program = simulated_session(&simulation, "a").await;
+    assert!(program.owner().starts_with("core-"), "{}", program.owner());
+}

@@ -1,0 +1,87 @@
+//! The health of a candidate, for a health check of its service.
+
+use std::fmt;
+use std::time::Duration;
+
+use zookeeper_recipes_core::HoldView;
+
+use crate::recipe::LeaderElection;
+
+/// The health of a candidate. Made by [`LeaderElection::health`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ElectionHealth {
+    /// True if this candidate leads.
+    pub leads: bool,
+    /// How long this process has kept a leadership that it has lost.
+    ///
+    /// `None` if it leads, or if it has let go of what it lost.
+    pub overdue: Option<Duration>,
+    /// The longest [`overdue`](Self::overdue) that is healthy.
+    pub grace: Duration,
+}
+
+impl ElectionHealth {
+    /// False if this process has kept a lost leadership for longer than the grace.
+    pub fn is_healthy(&self) -> bool {
+        self.overdue.is_none_or(|overdue| overdue <= self.grace)
+    }
+}
+
+impl fmt::Display for ElectionHealth {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.leads, self.overdue) {
+            (true, _) => formatter.write_str("leads"),
+            (false, None) => formatter.write_str("does not lead"),
+            (false, Some(overdue)) => {
+                write!(
+                    formatter,
+                    "lost the leadership {overdue:.1?} ago, and keeps it"
+                )
+            }
+        }
+    }
+}
+
+impl LeaderElection {
+    /// Whether this process lets go of a leadership in time. Sends nothing.
+    ///
+    /// For a liveness check: a process that is unhealthy should be restarted. It has lost the
+    /// leadership, and has kept its [`Leadership`](crate::Leadership) for longer than `grace`: its
+    /// work has blocked its thread, or does not look. Another candidate may lead beside that work.
+    ///
+    /// A candidate that does not lead is healthy. So is one that no server answers: a restart would
+    /// not help. [`Session::health`](crate::Session::health) tells that. client-go's health check
+    /// for leader election says the same.
+    ///
+    /// A clone shares the answer, as for [`is_leader`](Self::is_leader). If the process was paused,
+    /// the time counts from the moment when its session has noticed the loss.
+    ///
+    /// ```
+    /// # use zookeeper_recipes_core::ConnectOptions;
+    /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+    /// use std::time::Duration;
+    /// use zookeeper_recipes_election::{LeaderElection, Session};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let simulation = Simulation::new(SimulationOptions::default());
+    /// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+    /// let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
+    /// let leadership = election.acquire().await?;
+    /// let health = election.health(Duration::from_secs(5));
+    /// assert!(health.is_healthy());
+    /// assert_eq!(health.to_string(), "leads");
+    /// # leadership.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn health(&self, grace: Duration) -> ElectionHealth {
+        let newest = self.newest.view();
+        ElectionHealth {
+            leads: newest.as_ref().is_some_and(HoldView::is_held),
+            overdue: newest.and_then(|view| view.kept_after_loss()),
+            grace,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A subscriber that keeps the events of the recipes, and the spans that they happen in.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) level: Level,
+    pub(crate) message: String,
+    pub(crate) fields: BTreeMap<String, String>,
+    /// The spans around the event, innermost last.
+    pub(crate) spans: Vec<&'static str>,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Log {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    lines: Vec<Line>,
+    /// The names of all spans. The id is the place, from one.
+    spans: Vec<&'static str>,
+    /// How many handles there are of all spans together.
+    handles: usize,
+    entered: Vec<u64>,
+}
+
+impl Log {
+    pub(crate) fn lines(&self) -> Vec<Line> {
+        self.state().lines.clone()
+    }
+
+    pub(crate) fn open_spans(&self) -> usize {
+        self.state().handles
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn name(&self, id: u64) -> Option<&'static str> {
+        let place = usize::try_from(id).ok()?.checked_sub(1)?;
+        self.spans.get(place).copied()
+    }
+}
+
+#[derive(Default)]
+struct Fields(BTreeMap<String, String>);
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().to_owned(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}"));
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "zookeeper_recipes"
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut state = self.state();
+        state.handles += 1;
+        state.spans.push(span.metadata().name());
+        Id::from_u64(state.spans.len() as u64)
+    }
+
+    fn clone_span(&self, id: &Id) -> Id {
+        self.state().handles += 1;
+        id.clone()
+    }
+
+    fn try_close(&self, _id: Id) -> bool {
+        self.state().handles -= 1;
+        true
+    }
+
+    fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let message = fields.0.remove("message").unwrap_or_default();
+        let mut state = self.state();
+        let around = match event.parent() {
+            Some(parent) => vec![parent.into_u64()],
+            None => state.entered.clone(),
+        };
+        let spans = around.into_iter().filter_map(|id| state.name(id)).collect();
+        state.lines.push(Line {
+            level: *event.metadata().level(),
+            message,
+            fields: fields.0,
+            spans,
+        });
+    }
+
+    fn enter(&self, span: &Id) {
+        self.state().entered.push(span.into_u64());
+    }
+
+    fn exit(&self, _span: &Id) {
+        self.state().entered.pop();
+    }
+}

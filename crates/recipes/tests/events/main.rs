@@ -1,0 +1,236 @@
+//! The events and the metrics of one bad day, compared with what happened.
+
+mod day;
+mod log;
+#[cfg(feature = "metrics")]
+mod recorder;
+
+use std::time::Duration;
+
+use tracing::Level;
+use zookeeper_recipes::{ExclusiveLock, Session};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+
+use self::day::{Day, bad_day};
+use self::log::{Line, Log};
+
+/// What is expected of one event: its level, its name, and some of its fields.
+type Expected<'a> = (Level, &'a str, &'a [(&'a str, String)]);
+
+fn assert_told(lines: &[Line], expected: &[Expected<'_>]) {
+    let told: Vec<(Level, &str)> = lines
+        .iter()
+        .map(|line| (line.level, line.message.as_str()))
+        .collect();
+    let names: Vec<(Level, &str)> = expected
+        .iter()
+        .map(|(level, name, _)| (*level, *name))
+        .collect();
+    assert_eq!(told, names);
+    for (line, (_, name, fields)) in lines.iter().zip(expected) {
+        for (field, value) in *fields {
+            assert_eq!(
+                line.fields.get(*field),
+                Some(value),
+                "{field} of {name}: {line:?}"
+            );
+        }
+    }
+}
+
+fn token(number: i64) -> (&'static str, String) {
+    ("token", number.to_string())
+}
+
+fn time(field: &'static str, time: Duration) -> (&'static str, String) {
+    (field, format!("{time:?}"))
+}
+
+fn text(field: &'static str, text: &str) -> (&'static str, String) {
+    (field, text.to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_a_bad_day_say_what_happened() {
+    let log = Log::default();
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let day = bad_day().await;
+    let Day {
+        first,
+        second,
+        third,
+        led,
+        ..
+    } = &day;
+    const DEBUG: Level = Level::DEBUG;
+    const INFO: Level = Level::INFO;
+    const WARN: Level = Level::WARN;
+    let one = ("session", day.session.clone());
+    let held = &[token(first.token), time("held", first.held)][..];
+    let expected: &[Expected<'_>] = &[
+        (INFO, "session opened", std::slice::from_ref(&one)),
+        (INFO, "session opened", &[]),
+        (
+            DEBUG,
+            "acquired",
+            &[token(first.token), time("waited", first.waited)],
+        ),
+        (
+            DEBUG,
+            "waiting",
+            &[text("behind", &first.node), text("position", "1")],
+        ),
+        (DEBUG, "failed", &[text("path", day::PATH)]),
+        // The try that finds the lock taken tells nothing, and the refused one no place.
+        (DEBUG, "failed", &[text("path", day::REFUSED)]),
+        (DEBUG, "failed", &[text("path", day::REFUSED_BELOW)]),
+        (DEBUG, "suspended", &[token(first.token)]),
+        (INFO, "session suspended", std::slice::from_ref(&one)),
+        (DEBUG, "resumed", &[token(first.token)]),
+        (INFO, "session resumed", std::slice::from_ref(&one)),
+        (DEBUG, "released", held),
+        (DEBUG, "acquired", &[token(second.token)]),
+        (DEBUG, "waiting", &[text("behind", &second.node)]),
+        (DEBUG, "given up", &[]),
+        (
+            WARN,
+            "lost",
+            &[token(second.token), text("reason", day::DELETED)],
+        ),
+        (DEBUG, "acquired", &[token(day.writer)]),
+        (DEBUG, "released", &[token(day.writer)]),
+        (DEBUG, "acquired", &[token(day.writer)]),
+        (DEBUG, "released", &[token(day.writer)]),
+        (
+            INFO,
+            "leading",
+            &[token(led.token), time("waited", led.waited)],
+        ),
+        (
+            INFO,
+            "resigned",
+            &[token(led.token), time("held", led.held)],
+        ),
+        (DEBUG, "acquired", &[token(third.token)]),
+        (DEBUG, "suspended", &[token(third.token)]),
+        (INFO, "session suspended", std::slice::from_ref(&one)),
+        (
+            WARN,
+            "lost",
+            &[token(third.token), text("reason", day::LAPSED)],
+        ),
+        (
+            INFO,
+            "session over",
+            &[one.clone(), text("reason", "expired")],
+        ),
+        (INFO, "session opened", &[]),
+        (INFO, "session over", &[text("reason", "closed")]),
+        (INFO, "session over", &[text("reason", "closed")]),
+    ];
+    assert_told(&log.lines(), expected);
+    let told = log.lines();
+    let in_span = |message: &str, span: &str| {
+        let mut lines = told.iter().filter(|line| line.message == message);
+        assert!(
+            lines.all(|line| line.spans.last().is_some_and(|last| *last == span)),
+            "{message}"
+        );
+    };
+    for message in ["waiting", "failed", "given up"] {
+        in_span(message, "attempt");
+    }
+    for message in [
+        "acquired",
+        "suspended",
+        "resumed",
+        "released",
+        "lost",
+        "leading",
+        "resigned",
+    ] {
+        in_span(message, "hold");
+    }
+    assert_eq!(log.open_spans(), 0, "each span is closed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn handover_within_a_process_is_a_release_and_an_acquisition() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let log = Log::default();
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let session = Session::open(simulation.ensemble("one"), Default::default()).await;
+    let options = zookeeper_recipes::lock::LockOptions::new().local(1);
+    let lock = ExclusiveLock::with_options(&session.expect("it opens"), day::PATH, options);
+    let lock = lock.expect("a good path");
+    let hold = lock.acquire().await.expect("free");
+    let other = lock.clone();
+    let next = tokio::spawn(async move { other.acquire().await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let token = token(hold.fencing_token().get());
+    hold.release().await.expect("it is held");
+    let next = next.await.expect("no panic").expect("its turn");
+    drop(next);
+    let lines = log.lines();
+    let fields = std::slice::from_ref(&token);
+    const DEBUG: Level = Level::DEBUG;
+    assert_told(
+        &lines[1..],
+        &[
+            (DEBUG, "acquired", fields),
+            (DEBUG, "released", fields),
+            (DEBUG, "acquired", fields),
+            (DEBUG, "released", fields),
+        ],
+    );
+}
+
+#[cfg(feature = "metrics")]
+#[tokio::test(start_paused = true)]
+async fn metrics_of_a_bad_day_count_what_happened() {
+    let recorder = recorder::Recorded::default();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let day = bad_day().await;
+    let of_lock = r#"{recipe="lock",name="report"}"#;
+    let value =
+        |metric: &str, labels: &str| recorder.value(&format!("zookeeper_recipes_{metric}{labels}"));
+    // Three holds, one timeout, one try, one that was given up.
+    assert_eq!(value("attempts_total", of_lock), 6.0);
+    assert_eq!(value("acquired_total", of_lock), 3.0);
+    assert_eq!(value("released_total", of_lock), 1.0);
+    assert_eq!(value("waiting", of_lock), 0.0);
+    assert_eq!(value("holding", of_lock), 0.0);
+    for kind in ["deadline_elapsed", "taken", "given_up"] {
+        let labels = format!(r#"{{recipe="lock",name="report",kind="{kind}"}}"#);
+        assert_eq!(value("failed_total", &labels), 1.0, "{kind}");
+    }
+    assert_eq!(
+        value("failed_total", r#"{recipe="lock",name="",kind="refused"}"#),
+        2.0
+    );
+    for reason in ["deleted", "lease_elapsed"] {
+        let labels = format!(r#"{{recipe="lock",name="report",reason="{reason}"}}"#);
+        assert_eq!(value("lost_total", &labels), 1.0, "{reason}");
+    }
+    let waited = recorder.values(&format!("zookeeper_recipes_waited_seconds{of_lock}"));
+    assert_eq!(waited.len(), 3);
+    assert_eq!(waited[0], day.first.waited.as_secs_f64());
+    let held = recorder.values(&format!("zookeeper_recipes_held_seconds{of_lock}"));
+    assert_eq!(held.len(), 3);
+    assert_eq!(held[0], day.first.held.as_secs_f64());
+    for recipe in ["write_lock", "read_lock", "election"] {
+        let labels = format!(r#"{{recipe="{recipe}",name=""}}"#);
+        assert_eq!(value("acquired_total", &labels), 1.0, "{recipe}");
+        assert_eq!(value("released_total", &labels), 1.0, "{recipe}");
+        assert_eq!(value("holding", &labels), 0.0, "{recipe}");
+    }
+    assert_eq!(value("session_opened_total", ""), 3.0);
+    assert_eq!(value("session_expiries_total", ""), 1.0);
+    assert_eq!(value("session_reconnects_total", ""), 1.0);
+    assert!(
+        recorder
+            .values("zookeeper_recipes_session_probe_seconds")
+            .len()
+            > 10
+    );
+}

@@ -1,0 +1,175 @@
+//! The bodies of requests to the admin port.
+
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use zookeeper_recipes_core::ensemble::SessionId;
+
+use super::refused::Refused;
+use crate::chance::injected::{Fault, FaultKind};
+use crate::record::request_kind::RequestKind;
+
+/// Reads a body. No body is an empty object.
+pub(super) fn read<T: DeserializeOwned>(body: Result<Bytes, BytesRejection>) -> Result<T, Refused> {
+    let body = body.map_err(|error| {
+        let why = format!("The body cannot be read: {}.", error.body_text());
+        Refused::new(error.status(), why)
+    })?;
+    let text: &[u8] = if body.is_empty() { b"{}" } else { &body };
+    serde_json::from_slice(text)
+        .map_err(|error| Refused::malformed(format!("The body is not what it has to be: {error}.")))
+}
+
+/// A session that has to be named.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OfSession {
+    pub(super) session: Session,
+}
+
+/// Which connections are cut. With neither field it is all of them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cut {
+    pub(super) session: Option<Session>,
+    pub(super) member: Option<usize>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Lag {
+    pub(super) milliseconds: u64,
+}
+
+/// Which request is lost, or whose reply.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Lost {
+    pub(super) session: Option<Session>,
+    request: Option<Kind>,
+    under: Option<String>,
+    nth: Option<u64>,
+}
+
+/// Which request comes late, or which reply.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Delay {
+    milliseconds: u64,
+    #[serde(default)]
+    what: Delayed,
+    pub(super) session: Option<Session>,
+    request: Option<Kind>,
+    under: Option<String>,
+    nth: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Delayed {
+    Request,
+    #[default]
+    Reply,
+}
+
+impl Lost {
+    pub(super) fn fault(self, kind: FaultKind) -> Fault {
+        fault(kind, self.session, self.request, self.under, self.nth)
+    }
+}
+
+impl Delay {
+    pub(super) fn fault(self) -> Fault {
+        let late = Duration::from_millis(self.milliseconds);
+        let kind = match self.what {
+            Delayed::Request => FaultKind::RequestLate(late),
+            Delayed::Reply => FaultKind::ReplyLate(late),
+        };
+        fault(kind, self.session, self.request, self.under, self.nth)
+    }
+}
+
+fn fault(
+    kind: FaultKind,
+    session: Option<Session>,
+    request: Option<Kind>,
+    under: Option<String>,
+    nth: Option<u64>,
+) -> Fault {
+    let mut fault = Fault::new(kind);
+    if let Some(session) = session {
+        fault = fault.of_session(session.0);
+    }
+    if let Some(request) = request {
+        fault = fault.on(request.of_simulation());
+    }
+    if let Some(prefix) = under {
+        fault = fault.under(&prefix);
+    }
+    match nth {
+        Some(nth) => fault.nth(nth),
+        None => fault,
+    }
+}
+
+/// A session, named by its id in hexadecimal digits, as the four-letter words write it.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Session(pub(super) SessionId);
+
+impl TryFrom<String> for Session {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Session, String> {
+        let digits = text.strip_prefix("0x").unwrap_or(&text);
+        let id = u64::from_str_radix(digits, 16);
+        let id =
+            id.map_err(|_| format!("{text:?} is no session id such as \"0x100000000000001\""))?;
+        Ok(Session(SessionId(id as i64)))
+    }
+}
+
+/// A kind of request, by ZooKeeper's names.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Kind {
+    Create,
+    Delete,
+    GetChildren,
+    GetData,
+    Exists,
+    Multi,
+    /// `setData`, `setACL` and `check`.
+    Set,
+    MultiRead,
+    Sync,
+    RemoveWatches,
+    SetWatches,
+    Ping,
+    CloseSession,
+    Other,
+}
+
+impl Kind {
+    fn of_simulation(self) -> RequestKind {
+        match self {
+            Kind::Create => RequestKind::Create,
+            Kind::Delete => RequestKind::Delete,
+            Kind::GetChildren => RequestKind::List,
+            Kind::GetData => RequestKind::Get,
+            Kind::Exists => RequestKind::Exists,
+            Kind::Multi => RequestKind::Transact,
+            Kind::Set => RequestKind::Write,
+            Kind::MultiRead => RequestKind::GetEach,
+            Kind::Sync => RequestKind::Sync,
+            Kind::RemoveWatches => RequestKind::RemoveWatch,
+            Kind::SetWatches => RequestKind::SetWatches,
+            Kind::Ping => RequestKind::Ping,
+            Kind::CloseSession => RequestKind::CloseSession,
+            Kind::Other => RequestKind::Other,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Requests that the admin port refuses.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use super::answer::json_response;
+
+/// A request that is refused, with one sentence that says why.
+#[derive(Debug)]
+pub(super) struct Refused {
+    status: StatusCode,
+    why: String,
+}
+
+impl Refused {
+    pub(super) fn new(status: StatusCode, why: impl Into<String>) -> Refused {
+        Refused {
+            status,
+            why: why.into(),
+        }
+    }
+
+    pub(super) fn malformed(why: impl Into<String>) -> Refused {
+        Refused::new(StatusCode::BAD_REQUEST, why)
+    }
+
+    pub(super) fn not_found(why: impl Into<String>) -> Refused {
+        Refused::new(StatusCode::NOT_FOUND, why)
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        json_response(self.status, &json!({ "error": self.why }))
+    }
+}

@@ -1,0 +1,258 @@
+//! The routes of the admin port.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Path, State};
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::Response;
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+use zookeeper_recipes_core::ensemble::SessionId;
+
+use super::administered::Administered;
+use super::answer::json_response;
+use super::bodies::{Cut, Delay, Lag, Lost, OfSession, Session, read};
+use super::refused::Refused;
+use super::views;
+use crate::chance::injected::{Fault, FaultKind};
+use crate::embedded::member::Member;
+use crate::faults::Faults;
+
+/// What can be asked for, with the fields of its body and what it does.
+const ROUTES: [(&str, &str, &str); 14] = [
+    ("GET /", "", "tells these routes"),
+    ("GET /members", "", "tells the members; the first is 0"),
+    (
+        "POST /members/{member}/stop",
+        "",
+        "stops a member: its connections break, its port refuses",
+    ),
+    (
+        "POST /members/{member}/start",
+        "",
+        "starts a member again, on the same port, with its data",
+    ),
+    (
+        "POST /members/{member}/lag",
+        "milliseconds",
+        "has a follower apply each transaction so much later; 0 ends it",
+    ),
+    ("GET /sessions", "", "tells the sessions"),
+    (
+        "GET /faults",
+        "",
+        "tells how many faults wait for their request",
+    ),
+    (
+        "DELETE /faults",
+        "",
+        "drops the faults that wait for their request",
+    ),
+    (
+        "POST /faults/cut",
+        "session or member, or neither for all",
+        "breaks connections",
+    ),
+    ("POST /faults/expire", "session", "expires a session"),
+    (
+        "POST /faults/new-session-at-reconnect",
+        "session",
+        "answers the next reconnect of a session with a new session",
+    ),
+    (
+        "POST /faults/delay",
+        "milliseconds; what (\"request\" or \"reply\"); session, request, under, nth",
+        "has one request or its reply arrive later, and all after it on the connection",
+    ),
+    (
+        "POST /faults/drop-request",
+        "session, request, under, nth",
+        "breaks the connection before one request arrives",
+    ),
+    (
+        "POST /faults/drop-reply",
+        "session, request, under, nth",
+        "applies one request, then breaks the connection before the reply",
+    ),
+];
+
+type Told = Result<Response, Refused>;
+type Body = Result<Bytes, BytesRejection>;
+type Known = State<Arc<Administered>>;
+
+pub(super) fn router(administered: Arc<Administered>) -> Router {
+    Router::new()
+        .route("/", get(routes))
+        .route("/members", get(members))
+        .route("/members/{member}/stop", post(stop))
+        .route("/members/{member}/start", post(start))
+        .route("/members/{member}/lag", post(lag))
+        .route("/sessions", get(sessions))
+        .route("/faults", get(faults).delete(drop_faults))
+        .route("/faults/cut", post(cut))
+        .route("/faults/expire", post(expire))
+        .route("/faults/new-session-at-reconnect", post(forget))
+        .route("/faults/delay", post(delay))
+        .route("/faults/drop-request", post(drop_request))
+        .route("/faults/drop-reply", post(drop_reply))
+        .fallback(unknown)
+        .method_not_allowed_fallback(unknown)
+        .with_state(administered)
+}
+
+fn ok(value: &Value) -> Told {
+    Ok(json_response(StatusCode::OK, value))
+}
+
+async fn unknown(method: Method, uri: Uri) -> Refused {
+    let path = uri.path();
+    Refused::not_found(format!(
+        "There is no {method} {path}: GET / tells what there is."
+    ))
+}
+
+async fn routes() -> Told {
+    let routes =
+        ROUTES.map(|(route, body, does)| json!({ "route": route, "body": body, "does": does }));
+    ok(&json!({
+        "routes": routes,
+        "fields": {
+            "session": "the id of a session, as GET /sessions tells it",
+            "request": "create, delete, getChildren, getData, exists, multi, set, multiRead, sync, \
+                        removeWatches, setWatches, ping, closeSession or other",
+            "under": "the beginning of the request's path",
+            "nth": "which of the requests that match, counted from 1; the next one if absent",
+        },
+    }))
+}
+
+impl Administered {
+    fn faults(&self) -> Faults {
+        self.simulation.faults()
+    }
+
+    fn member(&self, number: &str) -> Result<&Member, Refused> {
+        let found = number
+            .parse()
+            .ok()
+            .and_then(|it: usize| self.members.get(it));
+        found.map(|member| &**member).ok_or_else(|| {
+            let last = self.members.len() - 1;
+            Refused::not_found(format!(
+                "There is no member {number}: the members are numbered from 0 to {last}."
+            ))
+        })
+    }
+
+    fn session(&self, Session(session): Session) -> Result<SessionId, Refused> {
+        let known = self.simulation.administrator().timeout_of(session);
+        known.map(|_| session).ok_or_else(|| {
+            let id = views::session_id(session);
+            Refused::not_found(format!(
+                "There is no session {id}: GET /sessions tells what there is."
+            ))
+        })
+    }
+
+    fn inject(&self, session: Option<Session>, fault: Fault) -> Told {
+        session.map(|it| self.session(it)).transpose()?;
+        self.faults().inject(fault);
+        self.waiting()
+    }
+
+    fn waiting(&self) -> Told {
+        ok(&json!({ "waiting": self.faults().waiting() }))
+    }
+}
+
+async fn members(State(known): Known) -> Told {
+    let members: Vec<Value> = known.members.iter().map(|it| views::member(it)).collect();
+    ok(&json!({ "members": members }))
+}
+
+async fn stop(State(known): Known, Path(member): Path<String>) -> Told {
+    let member = known.member(&member)?;
+    known.faults().stop_member(member.server);
+    ok(&views::member(member))
+}
+
+async fn start(State(known): Known, Path(member): Path<String>) -> Told {
+    let member = known.member(&member)?;
+    known.faults().start_member(member.server);
+    ok(&views::member(member))
+}
+
+async fn lag(State(known): Known, Path(member): Path<String>, body: Body) -> Told {
+    let member = known.member(&member)?;
+    let Lag { milliseconds } = read(body)?;
+    let by = Duration::from_millis(milliseconds);
+    known.faults().lag(member.server, by);
+    ok(&views::member(member))
+}
+
+async fn sessions(State(known): Known) -> Told {
+    ok(&json!({ "sessions": views::sessions(&known) }))
+}
+
+async fn faults(State(known): Known) -> Told {
+    known.waiting()
+}
+
+async fn drop_faults(State(known): Known) -> Told {
+    known.faults().stop();
+    known.waiting()
+}
+
+async fn cut(State(known): Known, body: Body) -> Told {
+    let Cut { session, member } = read(body)?;
+    let faults = known.faults();
+    match (session, member) {
+        (Some(_), Some(_)) => {
+            let why = "The body names a session and a member, of which it may name one.";
+            return Err(Refused::malformed(why));
+        }
+        (Some(session), None) => faults.disconnect(known.session(session)?),
+        (None, Some(member)) => {
+            let member = known.member(&member.to_string())?;
+            faults.disconnect_from(member.server);
+        }
+        (None, None) => {
+            for member in &known.members {
+                faults.disconnect_from(member.server);
+            }
+        }
+    }
+    ok(&json!({}))
+}
+
+async fn expire(State(known): Known, body: Body) -> Told {
+    let OfSession { session } = read(body)?;
+    let session = known.session(session)?;
+    known.simulation.administrator().expire(session);
+    ok(&json!({}))
+}
+
+async fn forget(State(known): Known, body: Body) -> Told {
+    let OfSession { session } = read(body)?;
+    known.faults().forget(known.session(session)?);
+    ok(&json!({}))
+}
+
+async fn delay(State(known): Known, body: Body) -> Told {
+    let delay: Delay = read(body)?;
+    known.inject(delay.session, delay.fault())
+}
+
+async fn drop_request(State(known): Known, body: Body) -> Told {
+    let lost: Lost = read(body)?;
+    known.inject(lost.session, lost.fault(FaultKind::RequestLost))
+}
+
+async fn drop_reply(State(known): Known, body: Body) -> Told {
+    let lost: Lost = read(body)?;
+    known.inject(lost.session, lost.fault(FaultKind::ReplyLost))
+}

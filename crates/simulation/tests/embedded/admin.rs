@@ -1,0 +1,317 @@
+//! The admin port: each route does what it says, to a client that speaks ZooKeeper's protocol.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use zookeeper_recipes_core::ensemble::SessionId;
+use zookeeper_recipes_protocol::{CreateMode, ErrorCode, RequestBody};
+use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, StartError};
+
+use crate::raw::{Raw, at, create};
+
+/// An ensemble with an admin port.
+struct Place {
+    ensemble: EmbeddedServer,
+    admin: String,
+}
+
+fn place(members: usize) -> Place {
+    let options = EmbeddedOptions {
+        members,
+        admin_port: Some(0),
+        ..Default::default()
+    };
+    let ensemble = EmbeddedServer::start_with(options).expect("it starts");
+    let admin = ensemble.admin_address().expect("an admin port");
+    Place { ensemble, admin }
+}
+
+impl Place {
+    /// Sends a request with this body, and tells the status and the body of the answer.
+    fn ask(&self, request: &str, body: &str) -> (u16, Value) {
+        let mut stream = TcpStream::connect(&self.admin).expect("it listens");
+        let text = format!(
+            "{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(text.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("an end of the head");
+        assert!(head.contains("application/json"), "{head}");
+        let status = head.split(' ').nth(1).expect("a status");
+        let value = serde_json::from_str(body).expect("JSON");
+        (status.parse().expect("a number"), value)
+    }
+
+    /// Sends a request that is done.
+    fn done(&self, request: &str, body: &Value) -> Value {
+        let (status, answer) = self.ask(request, &body.to_string());
+        assert_eq!(status, 200, "{answer}");
+        answer
+    }
+
+    /// Sends a request that is refused, and tells why.
+    fn refused(&self, request: &str, body: &str) -> (u16, String) {
+        let (status, answer) = self.ask(request, body);
+        let why = answer["error"].as_str().expect("a sentence");
+        assert!(why.ends_with('.'), "{why}");
+        (status, why.to_owned())
+    }
+
+    fn client(&self, member: usize) -> Raw {
+        Raw::connect(&self.ensemble.member(member))
+    }
+}
+
+/// The session of a client, as the admin port names it.
+fn session(client: &Raw) -> String {
+    format!("{:#x}", client.connected.session_id)
+}
+
+#[test]
+fn routes_are_told() {
+    let place = place(1);
+    let told = place.done("GET /", &json!({}));
+    let routes = told["routes"].as_array().expect("a list");
+    for route in routes {
+        let route = route["route"].as_str().expect("a route");
+        let (_, answer) = place.ask(&route.replace("{member}", "0"), "");
+        let unknown = answer["error"]
+            .as_str()
+            .is_some_and(|it| it.starts_with("There is no P"));
+        assert!(!unknown, "{route}: {answer}");
+    }
+}
+
+#[test]
+fn sessions_and_members_are_told() {
+    let place = place(3);
+    let client = place.client(1);
+    let told = place.done("GET /sessions", &json!({}));
+    let only = &told["sessions"][0];
+    assert_eq!(only["session"], session(&client));
+    assert_eq!(only["timeout_milliseconds"], 10_000);
+    assert_eq!(only["member"], 1);
+
+    place.done("POST /members/2/stop", &json!({}));
+    let told = place.done("GET /members", &json!({}));
+    let states: Vec<_> = (0..3)
+        .map(|it| told["members"][it]["state"].clone())
+        .collect();
+    assert_eq!(states, ["leader", "follower", "stopped"]);
+    assert_eq!(told["members"][1]["connections"], 1);
+    assert_eq!(told["members"][1]["address"], place.ensemble.member(1));
+}
+
+#[test]
+fn member_is_stopped_and_started() {
+    let place = place(3);
+    let mut client = place.client(1);
+    let stopped = place.done("POST /members/1/stop", &json!({}));
+    assert_eq!(stopped["state"], "stopped");
+    assert!(client.is_closed());
+    assert!(TcpStream::connect(place.ensemble.member(1)).is_err());
+    let started = place.done("POST /members/1/start", &json!({}));
+    assert_eq!(started["state"], "follower");
+    place.client(1).done(RequestBody::Exists(at("/", false)));
+}
+
+#[test]
+fn follower_lags() {
+    let place = place(3);
+    let mut reader = place.client(1);
+    let lagging = place.done("POST /members/1/lag", &json!({ "milliseconds": 60_000 }));
+    assert_eq!(lagging["lag_milliseconds"], 60_000);
+    place.client(0).done(create("/new", CreateMode::Persistent));
+    let code = reader.fails(RequestBody::Exists(at("/new", false)));
+    assert_eq!(code, ErrorCode::NoNode);
+    place.client(2).done(RequestBody::Exists(at("/new", false)));
+}
+
+#[test]
+fn connections_are_cut() {
+    let place = place(2);
+    let [mut one, mut other, mut third] = [0, 0, 1].map(|it| place.client(it));
+    place.done("POST /faults/cut", &json!({ "session": session(&one) }));
+    assert!(one.is_closed());
+    other.done(RequestBody::Exists(at("/", false)));
+    place.done("POST /faults/cut", &json!({ "member": 0 }));
+    assert!(other.is_closed());
+    third.done(RequestBody::Exists(at("/", false)));
+    place.done("POST /faults/cut", &json!({}));
+    assert!(third.is_closed());
+    assert_eq!(place.ensemble.administrator().sessions().len(), 3);
+}
+
+#[test]
+fn session_is_expired() {
+    let place = place(1);
+    let mut client = place.client(0);
+    client.done(create("/ephemeral", CreateMode::Ephemeral));
+    place.done(
+        "POST /faults/expire",
+        &json!({ "session": session(&client) }),
+    );
+    assert!(client.is_closed());
+    let administrator = place.ensemble.administrator();
+    assert!(
+        !administrator
+            .sessions()
+            .contains(&SessionId(client.connected.session_id))
+    );
+    assert_eq!(administrator.children("/"), ["zookeeper"]);
+}
+
+#[test]
+fn reconnect_is_answered_with_a_new_session() {
+    let place = place(1);
+    let client = place.client(0);
+    let body = json!({ "session": session(&client) });
+    place.done("POST /faults/new-session-at-reconnect", &body);
+    let first = client.connected.clone();
+    let again = Raw::resume(&place.ensemble.member(0), first.session_id, first.password);
+    assert_ne!(again.connected.session_id, 0);
+    assert_ne!(again.connected.session_id, first.session_id);
+}
+
+#[test]
+fn replies_and_requests_are_delayed() {
+    let place = place(1);
+    let mut client = place.client(0);
+    for what in ["request", "reply"] {
+        let body = json!({ "milliseconds": 200, "what": what, "request": "exists" });
+        assert_eq!(place.done("POST /faults/delay", &body)["waiting"], 1);
+        let began = Instant::now();
+        client.done(RequestBody::GetChildren(at("/", false)));
+        client.done(RequestBody::Exists(at("/", false)));
+        assert!(began.elapsed() >= Duration::from_millis(200), "{what}");
+    }
+    assert_eq!(place.done("GET /faults", &json!({}))["waiting"], 0);
+}
+
+#[test]
+fn reply_that_is_dropped_leaves_what_was_created() {
+    let place = place(1);
+    let mut client = place.client(0);
+    let body = json!({
+        "session": session(&client), "request": "create", "under": "/second", "nth": 1,
+    });
+    place.done("POST /faults/drop-reply", &body);
+    client.done(create("/first", CreateMode::Persistent));
+    client.send(create("/second", CreateMode::Persistent));
+    assert!(client.is_closed());
+    let names = place.ensemble.administrator().children("/");
+    assert_eq!(names, ["first", "second", "zookeeper"]);
+}
+
+#[test]
+fn request_that_is_dropped_creates_nothing_and_faults_that_wait_can_be_dropped() {
+    let place = place(1);
+    let mut client = place.client(0);
+    let body = json!({ "request": "create" });
+    place.done("POST /faults/drop-request", &body);
+    place.done("DELETE /faults", &json!({}));
+    client.done(create("/kept", CreateMode::Persistent));
+    place.done("POST /faults/drop-request", &body);
+    client.send(create("/lost", CreateMode::Persistent));
+    assert!(client.is_closed());
+    assert_eq!(
+        place.ensemble.administrator().children("/"),
+        ["kept", "zookeeper"]
+    );
+}
+
+#[test]
+fn bad_input_is_refused_with_one_sentence() {
+    let place = place(3);
+    let cases = [
+        ("POST /faults/expire", "{", 400, "The body"),
+        ("POST /faults/expire", "", 400, "session"),
+        (
+            "POST /faults/expire",
+            r#"{"session": 7}"#,
+            400,
+            "expected a string",
+        ),
+        (
+            "POST /faults/expire",
+            r#"{"session": "seven"}"#,
+            400,
+            "seven",
+        ),
+        ("POST /faults/expire", r#"{"session": "0x7"}"#, 404, "0x7"),
+        (
+            "POST /faults/drop-reply",
+            r#"{"session": "0x7"}"#,
+            404,
+            "0x7",
+        ),
+        (
+            "POST /faults/drop-reply",
+            r#"{"request": "steal"}"#,
+            400,
+            "steal",
+        ),
+        ("POST /faults/delay", r#"{"seconds": 1}"#, 400, "seconds"),
+        ("POST /faults/delay", r#"{"milliseconds": -1}"#, 400, "-1"),
+        (
+            "POST /faults/cut",
+            r#"{"session": "0x7", "member": 1}"#,
+            400,
+            "one",
+        ),
+        ("POST /faults/cut", r#"{"member": 3}"#, 404, "0 to 2"),
+        ("POST /members/3/stop", "", 404, "0 to 2"),
+        (
+            "POST /members/one/lag",
+            r#"{"milliseconds": 1}"#,
+            404,
+            "one",
+        ),
+        ("POST /members/1/lag", "", 400, "milliseconds"),
+        ("GET /nothing", "", 404, "GET /nothing"),
+        ("GET /faults/cut", "", 404, "GET /faults/cut"),
+    ];
+    for (request, body, status, part) in cases {
+        let (found, why) = place.refused(request, body);
+        assert_eq!(found, status, "{request} {body}: {why}");
+        assert!(why.contains(part), "{request} {body}: {why}");
+    }
+    let (status, why) = place.refused("POST /faults/cut", &" ".repeat(3 << 20));
+    assert_eq!(status, 413, "{why}");
+    assert_eq!(place.done("GET /faults", &json!({}))["waiting"], 0);
+}
+
+#[test]
+fn half_sent_request_does_nothing_and_the_others_are_served() {
+    let place = place(1);
+    let mut client = place.client(0);
+    let mut half = TcpStream::connect(&place.admin).expect("it listens");
+    let text = "POST /faults/cut HTTP/1.1\r\nHost: localhost\r\nContent-Length: 40\r\n\r\n{";
+    half.write_all(text.as_bytes()).expect("it reads");
+    place.done("GET /members", &json!({}));
+    client.done(RequestBody::Exists(at("/", false)));
+    half.shutdown(std::net::Shutdown::Write)
+        .expect("an open socket");
+    let mut answer = String::new();
+    half.read_to_string(&mut answer).expect("an end");
+    assert!(!answer.contains("200 OK"), "{answer}");
+    client.done(RequestBody::Exists(at("/", false)));
+}
+
+#[test]
+fn admin_port_in_use_is_one_clear_error() {
+    let place = place(1);
+    let (_, port) = place.admin.split_once(':').expect("a port");
+    let options = EmbeddedOptions {
+        admin_port: Some(port.parse().expect("a number")),
+        ..Default::default()
+    };
+    let error = EmbeddedServer::start_with(options).expect_err("the port is in use");
+    assert!(matches!(error, StartError::PortInUse { .. }), "{error:?}");
+    assert!(error.to_string().contains(port), "{error}");
+}

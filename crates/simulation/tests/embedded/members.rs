@@ -1,0 +1,148 @@
+//! Members of the embedded ensemble are stopped, started again, and lag.
+
+use std::io;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use zookeeper_recipes_core::ensemble::SessionId;
+use zookeeper_recipes_protocol::{CreateMode, ErrorCode, PathRequest, ReplyBody, RequestBody};
+use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
+
+use crate::raw::{Raw, at, create};
+
+fn refuses(address: &str) -> bool {
+    let connected = TcpStream::connect(address);
+    connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+/// Waits until it is so.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(20), "never: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// The ensemble of three, with options of the simulation.
+fn ensemble(change: impl FnOnce(&mut SimulationOptions)) -> EmbeddedServer {
+    let mut options = EmbeddedOptions {
+        members: 3,
+        ..Default::default()
+    };
+    change(&mut options.simulation);
+    EmbeddedServer::start_with(options).expect("it starts")
+}
+
+#[test]
+fn stopped_member_refuses_until_it_is_started_on_the_same_port() {
+    let ensemble = ensemble(|_| {});
+    let mut client = Raw::connect(&ensemble.member(1));
+    client.done(create("/alive", CreateMode::Ephemeral));
+    ensemble.faults().stop_member(1);
+    assert!(refuses(&ensemble.member(1)));
+    assert!(client.is_closed());
+    assert!(ensemble.faults().is_stopped(1));
+
+    let earlier = client.connected;
+    let mut moved = Raw::resume(&ensemble.member(2), earlier.session_id, earlier.password);
+    assert_eq!(moved.connected.session_id, earlier.session_id);
+    moved.done(create("/moved", CreateMode::Ephemeral));
+
+    ensemble.faults().start_member(1);
+    let mut again = Raw::connect(&ensemble.member(1));
+    again.done(RequestBody::Exists(at("/alive", false)));
+    again.done(RequestBody::Exists(at("/moved", false)));
+}
+
+#[test]
+fn session_of_a_stopped_member_expires_if_it_does_not_come_back() {
+    let ensemble = ensemble(|options| {
+        options.tick = Duration::from_millis(20);
+        options.max_session_timeout = Some(Duration::from_millis(100));
+    });
+    let client = Raw::connect(&ensemble.member(1));
+    let session = SessionId(client.connected.session_id);
+    ensemble.faults().stop_member(1);
+    let administrator = ensemble.administrator();
+    until("it expires", || {
+        !administrator.sessions().contains(&session)
+    });
+}
+
+#[test]
+fn session_goes_on_when_its_leader_is_stopped_and_another_leads() {
+    let ensemble = ensemble(|_| {});
+    let mut client = Raw::connect(&ensemble.member(0));
+    client.done(create("/alive", CreateMode::Ephemeral));
+    ensemble.faults().stop_member(0);
+    until("another leads", || ensemble.administrator().leader() != 0);
+    let earlier = client.connected;
+    let mut moved = Raw::resume(&ensemble.member(1), earlier.session_id, earlier.password);
+    assert_eq!(moved.connected.session_id, earlier.session_id);
+    moved.done(create("/moved", CreateMode::Ephemeral));
+}
+
+#[test]
+fn lone_server_that_is_stopped_comes_back_with_its_data_and_sessions() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let address = server.connect_string();
+    let mut client = Raw::connect(&address);
+    client.done(create("/alive", CreateMode::Ephemeral));
+    server.faults().stop_member(0);
+    assert!(refuses(&address));
+    server.faults().start_member(0);
+    let earlier = client.connected;
+    let mut again = Raw::resume(&address, earlier.session_id, earlier.password);
+    assert_eq!(again.connected.session_id, earlier.session_id);
+    again.done(RequestBody::Exists(at("/alive", false)));
+}
+
+#[test]
+fn server_that_is_dropped_while_a_member_is_stopped_is_gone() {
+    let ensemble = ensemble(|_| {});
+    let faults = ensemble.faults();
+    let address = ensemble.member(1);
+    faults.stop_member(1);
+    drop(ensemble);
+    faults.start_member(1);
+    assert!(refuses(&address));
+}
+
+#[test]
+fn member_without_a_quorum_serves_those_who_only_read() {
+    let ensemble = ensemble(|options| options.read_only_mode = true);
+    Raw::connect(&ensemble.member(0)).done(create("/there", CreateMode::Persistent));
+    ensemble.faults().stop_member(1);
+    ensemble.faults().stop_member(2);
+    let mut reader = Raw::connect_to_read(&ensemble.member(0)).expect("it serves");
+    assert_eq!(reader.connected.read_only, Some(true));
+    reader.done(RequestBody::GetData(at("/there", false)));
+    let code = reader.fails(create("/absent", CreateMode::Persistent));
+    assert_eq!(code, ErrorCode::NotReadOnly);
+    let path = "/".to_owned();
+    let code = reader.fails(RequestBody::Sync(PathRequest { path }));
+    assert_eq!(code, ErrorCode::NotReadOnly);
+    reader.ask(RequestBody::Ping);
+
+    ensemble.faults().start_member(1);
+    assert!(reader.is_closed(), "there is a leader");
+    let mut writer = Raw::connect_to_read(&ensemble.member(0)).expect("it serves");
+    assert_eq!(writer.connected.read_only, Some(false));
+    writer.done(create("/written", CreateMode::Persistent));
+}
+
+#[test]
+fn follower_that_lags_shows_what_was_before_until_a_sync() {
+    let ensemble = ensemble(|_| {});
+    let mut reader = Raw::connect(&ensemble.member(1));
+    let mut writer = Raw::connect(&ensemble.member(0));
+    ensemble.faults().lag(1, Duration::from_millis(500));
+    writer.done(create("/new", CreateMode::Persistent));
+    let before = reader.fails(RequestBody::Exists(at("/new", false)));
+    assert_eq!(before, ErrorCode::NoNode);
+    let path = "/".to_owned();
+    let synced = reader.done(RequestBody::Sync(PathRequest { path }));
+    assert!(matches!(synced, ReplyBody::Sync { .. }));
+    reader.done(RequestBody::Exists(at("/new", false)));
+}

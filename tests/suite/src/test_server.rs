@@ -1,0 +1,110 @@
+//! A server that a test runs on: Apache's, or the embedded one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
+use zookeeper_recipes_testkit::conformance::CheckedServer;
+use zookeeper_recipes_testkit::four_letter::{self, FourLetterWord, Monitor};
+use zookeeper_recipes_testkit::{Error, Server};
+
+use crate::server::{Address, TICK, server};
+
+/// A server that a test runs on. See [`on_both_servers`](crate::on_both_servers).
+#[derive(Debug)]
+pub enum TestServer {
+    /// A process that runs Apache's.
+    Apache(Server),
+    /// The simulated one, served over TCP by a thread of the test.
+    Embedded(EmbeddedServer),
+}
+
+impl TestServer {
+    /// Starts Apache's server with the usual tick.
+    pub async fn apache() -> TestServer {
+        TestServer::Apache(server().await)
+    }
+
+    /// Starts the embedded server with the usual tick.
+    pub async fn embedded() -> TestServer {
+        let options = EmbeddedOptions::default();
+        let options = EmbeddedOptions {
+            simulation: SimulationOptions {
+                tick: TICK,
+                ..options.simulation
+            },
+            ..options
+        };
+        TestServer::Embedded(EmbeddedServer::start_with(options).expect("it starts"))
+    }
+
+    /// The server's figures.
+    pub async fn monitor(&self) -> Result<Monitor, Error> {
+        Monitor::read(&self.address()).await
+    }
+
+    /// The paths that clients watch, each with the watching sessions.
+    pub async fn watches(&self) -> Result<BTreeMap<String, BTreeSet<i64>>, Error> {
+        let answer = four_letter::ask(&self.address(), FourLetterWord::Wchp).await?;
+        Ok(four_letter::parse_watches(&answer))
+    }
+}
+
+impl Address for TestServer {
+    fn address(&self) -> String {
+        match self {
+            TestServer::Apache(server) => server.connect_string(),
+            TestServer::Embedded(server) => server.connect_string(),
+        }
+    }
+}
+
+impl CheckedServer for TestServer {
+    fn connect_string(&self) -> String {
+        self.address()
+    }
+
+    fn pause(&self) -> Result<(), String> {
+        match self {
+            TestServer::Apache(server) => server.pause().map_err(|error| error.to_string()),
+            TestServer::Embedded(server) => {
+                server.pause();
+                Ok(())
+            }
+        }
+    }
+
+    fn resume(&self) -> Result<(), String> {
+        match self {
+            TestServer::Apache(server) => server.resume().map_err(|error| error.to_string()),
+            TestServer::Embedded(server) => {
+                server.resume();
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Makes two tests of each of these functions, which take a [`TestServer`]: one on Apache's server,
+/// and one on the embedded server, which must answer in the same way.
+#[macro_export]
+macro_rules! on_both_servers {
+    ($($test:ident),+ $(,)?) => {
+        mod apache {
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $test() {
+                    super::$test($crate::TestServer::apache().await).await;
+                }
+            )+
+        }
+
+        mod embedded {
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $test() {
+                    super::$test($crate::TestServer::embedded().await).await;
+                }
+            )+
+        }
+    };
+}

@@ -1,0 +1,211 @@
+//! The test programs of the whole workspace, several at a time.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+use crate::cargo::{cargo, target};
+
+/// How many programs run at the same time. Half of the time they wait for their servers.
+const AT_A_TIME: usize = 2;
+
+/// What cargo says of a target that it has built.
+#[derive(Debug, Deserialize)]
+struct Artifact {
+    package_id: String,
+    manifest_path: PathBuf,
+    target: Named,
+    profile: Profile,
+    executable: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Named {
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+/// A command that runs tests.
+#[derive(Debug)]
+pub(crate) struct Program {
+    name: String,
+    command: Command,
+}
+
+/// Builds all tests, all examples, and the benches, each of which is a test that runs it once.
+///
+/// Returns the programs in the order in which they are to begin: first those that take longest,
+/// which are those of the `long` packages.
+pub(super) fn build(long: &[&str]) -> anyhow::Result<Vec<Program>> {
+    let mut artifacts = Vec::new();
+    // Only a bench that is named is built as a test.
+    for targets in [[].as_slice(), &["--bench", "*"]] {
+        let mut command = cargo(&["test", "--workspace", "--locked", "--no-run"]);
+        command.args(["--message-format", "json-render-diagnostics"]);
+        artifacts.extend(built_by(command.args(targets))?);
+    }
+    let is_long = |artifact: &Artifact| long.iter().any(|it| artifact.package_id.contains(it));
+    artifacts.sort_by_key(|artifact| !is_long(artifact));
+    let mut programs: Vec<Program> = artifacts.into_iter().filter_map(program).collect();
+    // The last of them compiles for longer than any other runs.
+    programs.insert(0, doc_tests());
+    Ok(programs)
+}
+
+/// The targets that a call of cargo has built, in its order.
+fn built_by(command: &mut Command) -> anyhow::Result<Vec<Artifact>> {
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.context("cannot run cargo")?;
+    if !output.status.success() {
+        bail!("the tests cannot be built ({})", output.status);
+    }
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let artifacts = messages
+        .lines()
+        .filter(|line| line.contains(r#""reason":"compiler-artifact""#));
+    artifacts
+        .map(|line| serde_json::from_str(line).with_context(|| format!("cargo says {line}")))
+        .collect()
+}
+
+/// The program of a target; `None` if it is no test.
+fn program(artifact: Artifact) -> Option<Program> {
+    let executable = artifact.executable.filter(|_| artifact.profile.test)?;
+    let directory = artifact.manifest_path.parent()?;
+    let package = directory.file_name()?.to_string_lossy().into_owned();
+    let mut command = Command::new(executable);
+    // Where cargo runs it.
+    command.current_dir(directory);
+    Some(Program {
+        name: format!("{package}: {}", artifact.target.name),
+        command,
+    })
+}
+
+fn doc_tests() -> Program {
+    Program {
+        name: "doc tests".to_owned(),
+        command: cargo(&["test", "--workspace", "--locked", "--doc", "--no-fail-fast"]),
+    }
+}
+
+/// Runs all programs, each with what `prepare` adds to its command. Prints the output of each when
+/// it ends. Fails if one of them does, once all have ended.
+pub(super) fn run(
+    programs: Vec<Program>,
+    prepare: impl Fn(&mut Command) + Sync,
+) -> anyhow::Result<()> {
+    let outputs = target().join("test-output");
+    fs::create_dir_all(&outputs).with_context(|| format!("cannot create {outputs:?}"))?;
+    let waiting = Mutex::new(programs.into_iter().enumerate().collect::<VecDeque<_>>());
+    let failed = Mutex::new(Vec::new());
+    let next = || lock(&waiting).pop_front();
+    let work = || {
+        while let Some((number, mut program)) = next() {
+            prepare(&mut program.command);
+            let output = outputs.join(format!("{number}.txt"));
+            if let Err(error) = program.run(&output) {
+                println!("== {}: {error:#}", program.name);
+                lock(&failed).push(program.name);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..AT_A_TIME {
+            scope.spawn(work);
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match failed.is_empty() {
+        true => Ok(()),
+        false => bail!("tests failed in {}", failed.join(", ")),
+    }
+}
+
+impl Program {
+    /// Runs it to its end, then prints what it has written to both its outputs.
+    fn run(&mut self, output: &Path) -> anyhow::Result<()> {
+        let began = Instant::now();
+        let file = File::create(output).with_context(|| format!("cannot create {output:?}"))?;
+        let errors = file.try_clone().context("cannot take its output twice")?;
+        let status = self.command.stdout(file).stderr(errors).status();
+        let text = fs::read(output).with_context(|| format!("cannot read {output:?}"))?;
+        let took = began.elapsed().as_secs_f64();
+        // In one piece, as others print beside it.
+        print!(
+            "== {}: {took:.1} s\n{}",
+            self.name,
+            String::from_utf8_lossy(&text)
+        );
+        let status = status.context("it cannot be run")?;
+        match status.success() {
+            true => Ok(()),
+            false => bail!("failed ({status})"),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(name: &str, script: &str) -> Program {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let name = name.to_owned();
+        Program { name, command }
+    }
+
+    #[test]
+    fn program_that_fails_is_named_and_does_not_stop_the_others() {
+        let directory = target().join("test-output");
+        let seen = directory.join("seen-by-the-last");
+        let last = format!("echo $WORD > {}", seen.display());
+        let programs = vec![
+            shell("fails", "exit 3"),
+            shell("passes", "true"),
+            shell("last", &last),
+        ];
+        let outcome = run(programs, |command| {
+            command.env("WORD", "word");
+        });
+        let error = outcome.expect_err("one has failed");
+        assert_eq!(error.to_string(), "tests failed in fails");
+        assert_eq!(fs::read_to_string(seen).expect("it ran"), "word\n");
+    }
+
+    #[test]
+    fn only_tests_are_run_each_in_the_directory_of_its_package() {
+        let artifact = |test, executable: Option<&str>| {
+            let artifact = serde_json::json!({
+                "package_id": "path+file:///w/crates/lock#zookeeper-recipes-lock@0.1.0",
+                "manifest_path": "/w/crates/lock/Cargo.toml",
+                "target": { "name": "real_server", "kind": ["test"] },
+                "profile": { "test": test },
+                "executable": executable,
+            });
+            program(serde_json::from_value(artifact).expect("an artifact"))
+        };
+        assert!(artifact(false, Some("/w/target/example")).is_none());
+        assert!(artifact(true, None).is_none());
+        let program = artifact(true, Some("/w/target/real_server-1")).expect("a test");
+        assert_eq!(program.name, "lock: real_server");
+        let directory = program.command.get_current_dir();
+        assert_eq!(directory, Some(Path::new("/w/crates/lock")));
+    }
+}
