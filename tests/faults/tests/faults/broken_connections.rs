@@ -54,7 +54,7 @@ async fn waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwh
                 let first = first.expect("it is free");
                 let waiter = acquire(kind.on(&victim, &scenario));
                 queue_length(kind, &*kind.on(&rival, &scenario), 2).await;
-                waits_in_earnest(kind, &server, &proxy, first.node_path()).await;
+                waits_in_earnest(kind, &server, (&victim, &proxy), first.node_path()).await;
                 let connections = proxy.counters().connections();
                 if released_meanwhile {
                     // Whoever connects now is not heard.

@@ -162,9 +162,9 @@ impl Scenario<'_> {
             shared,
             kind,
             proxy,
-            ..
+            victim,
         } = self.place;
-        waits_in_earnest(*kind, &shared.server, proxy, path).await;
+        waits_in_earnest(*kind, &shared.server, (victim, proxy), path).await;
     }
 
     async fn assert_all_well(&self, strikes: &[Strikes], acquisitions: i32) {

@@ -149,7 +149,7 @@ async fn server_that_closes_at_a_removed_watch_costs_a_connection_and_no_hold(se
         let first = first.expect("it is free");
         let waiter = acquire(kind.on(&session, "dropped"));
         queue_length(kind, &*kind.rival_on(&rival, "dropped"), 2).await;
-        waits_in_earnest(kind, &server, &proxy, first.node_path()).await;
+        waits_in_earnest(kind, &server, (&session, &proxy), first.node_path()).await;
         waiter.abort();
         queue_length(kind, &*kind.rival_on(&rival, "dropped"), 1).await;
         eventually("it goes on", || async {
@@ -180,7 +180,7 @@ async fn server_that_closes_at_watches_told_again_gets_a_new_session_and_no_loop
     let first = KINDS[0].on(&rival, "awaited").acquire().await;
     let first = first.expect("it is free");
     let waiter = acquire(KINDS[0].on(&victim, "awaited"));
-    waits_in_earnest(KINDS[0], &server, &proxy, first.node_path()).await;
+    waits_in_earnest(KINDS[0], &server, (&victim, &proxy), first.node_path()).await;
     let successions = held_and_awaited(&victim, &rival, "held").await;
     let old = victim.id();
     proxy.cut();

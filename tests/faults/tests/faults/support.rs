@@ -163,15 +163,25 @@ pub(crate) async fn creates(client: &Client, kind: Kind, scenario: &str) -> i32 
     (stat.cversion + stat.num_children) / 2
 }
 
-/// Waits until whoever is connected through a proxy has seen that it is not its turn, and waits
-/// for the znode of this path to go.
-pub(crate) async fn waits_in_earnest(kind: Kind, server: &TestServer, proxy: &Proxy, path: &str) {
+/// Waits until the waiter of this session, behind this proxy, waits for the znode of this path to
+/// go.
+pub(crate) async fn waits_in_earnest(
+    kind: Kind,
+    server: &TestServer,
+    (waiter, proxy): (&Session, &Proxy),
+    path: &str,
+) {
     let lists = || proxy.counters().of(Operation::GetChildren).replies;
     let before = lists();
     eventually("it waits in earnest", || async {
         let watches = server.watches().await.expect("an answer");
         match kind.strategy() {
-            WaitStrategy::Predecessor => watches.contains_key(path),
+            WaitStrategy::Predecessor => {
+                // The holder watches its znode too, once it has held for a while.
+                let id = waiter.id().map(|id| id.0);
+                let watching = watches.get(path);
+                watching.is_some_and(|sessions| id.is_some_and(|id| sessions.contains(&id)))
+            }
             WaitStrategy::Parent => {
                 // Those on children are counted, and not listed.
                 let listed: usize = watches.values().map(BTreeSet::len).sum();
