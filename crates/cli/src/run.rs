@@ -13,6 +13,7 @@
 //! | what happens | what the guard does |
 //! |---|---|
 //! | `--grace` is left of the hold, and nothing renews it | SIGTERM to the group |
+//! | another process is to lead (`zkr leader --transfer-to`, `--standby`) | SIGTERM to the group, and SIGKILL after `--grace` |
 //! | the hold is about to run out | SIGKILL to the group |
 //! | another client deletes the holder's znode | SIGKILL to the group when `zkr` notices it |
 //! | `zkr` dies | SIGKILL to the group, at once |

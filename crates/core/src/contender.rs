@@ -353,7 +353,7 @@ pub(crate) fn recipe_of(name: &str, are_others: impl Fn(&str) -> bool) -> Option
     let known = |label: &str| match label {
         "lock-" | "__lock__" => Some("an exclusive lock"),
         "__READ__" | "__WRIT__" | "__rlock__" => Some("a read/write lock"),
-        "latch-" => Some("a leader election"),
+        "latch-" | "standby-latch-" => Some("a leader election"),
         _ => {
             let weight = label.strip_prefix("permit-")?.strip_suffix('-')?;
             let number: u32 = weight.parse().ok()?;

@@ -162,6 +162,36 @@ pub trait Rule: fmt::Debug + Send + Sync {
     fn reads_directory(&self) -> bool {
         false
     }
+
+    /// True if this contender leaves the queue instead of holding, and enters it again at its end.
+    ///
+    /// Asked only about a contender that would hold, and only if contenders are `behind` it, in
+    /// queue order. A leader election hands over to a chosen candidate this way: the candidates
+    /// before it step back. A contender that always steps back never holds, so let the reason go
+    /// away once it has stepped back.
+    ///
+    /// No contender holds because another one steps back: [`decide`](Self::decide) alone says that.
+    ///
+    /// By default false.
+    fn steps_back(
+        &self,
+        _me: &Contender,
+        _behind: &[Contender],
+        _directory_data: Option<&[u8]>,
+    ) -> bool {
+        false
+    }
+
+    /// True if this contender may have to [step back](Self::steps_back), whatever is behind it.
+    ///
+    /// Without data it says whether any data of the directory could be a reason. If so, a waiter
+    /// reads the data when it begins to wait, and watches it. If it says false with that data, and
+    /// the data has not changed, the waiter does not look behind it before it holds.
+    ///
+    /// By default false. Then no request is sent for it.
+    fn may_step_back(&self, _me: &Contender, _directory_data: Option<&[u8]>) -> bool {
+        false
+    }
 }
 
 /// The input of a rule: the contenders up to this one, and the directory's data.

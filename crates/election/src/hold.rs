@@ -1,9 +1,9 @@
 //! The leader's hold.
 
 use std::ops::Deref;
-use std::sync::Arc;
-
 use zookeeper_recipes_core::{Error, Hold, HoldView};
+
+use crate::candidate::Candidate;
 
 /// A leader's [`Hold`].
 ///
@@ -15,24 +15,24 @@ use zookeeper_recipes_core::{Error, Hold, HoldView};
 #[must_use = "if unused, the leadership is released at once"]
 pub struct Leadership {
     hold: Hold,
-    id: Arc<str>,
+    candidate: Candidate,
 }
 
 impl Leadership {
-    pub(crate) fn new(hold: Hold, id: Arc<str>) -> Leadership {
-        Leadership { hold, id }
+    pub(crate) fn new(hold: Hold, candidate: Candidate) -> Leadership {
+        Leadership { hold, candidate }
     }
 
     /// The id that the leader campaigned with.
     pub fn id(&self) -> &str {
-        &self.id
+        &self.candidate.id
     }
 
     /// A view of the leadership, for tasks that do not own it.
     pub fn term(&self) -> Term {
         Term {
             view: self.hold.view(),
-            id: self.id.clone(),
+            candidate: self.candidate.clone(),
         }
     }
 
@@ -80,13 +80,13 @@ impl From<Leadership> for Hold {
 #[derive(Clone, Debug)]
 pub struct Term {
     view: HoldView,
-    id: Arc<str>,
+    candidate: Candidate,
 }
 
 impl Term {
     /// The id that the leader campaigned with.
     pub fn id(&self) -> &str {
-        &self.id
+        &self.candidate.id
     }
 }
 
@@ -95,5 +95,96 @@ impl Deref for Term {
 
     fn deref(&self) -> &HoldView {
         &self.view
+    }
+}
+
+/// What a leader does before it resigns, as a method of the leadership and of the term.
+macro_rules! steered {
+    ($leader:ident, $view:ident, $what:literal) => {
+        impl $leader {
+            #[doc = $what]
+            ///
+            /// As [`LeaderElection::transfer_to`](crate::LeaderElection::transfer_to), by the leader itself: the server refuses it if
+            /// this candidate no longer leads. The successor leads once this leadership is
+            /// released.
+            ///
+            /// | | requests | round trips | watches |
+            /// |---|---|---|---|
+            /// | the names, all their data, the directory, a transaction | 4 | 4 | 0 |
+            ///
+            /// # Errors
+            ///
+            /// Those of [`LeaderElection::transfer_to`](crate::LeaderElection::transfer_to), and [`Error::Lost`] if the leadership is
+            /// lost. It still leads after any other error.
+            ///
+            /// # Cancel safety
+            ///
+            /// If the future is dropped, the successor is named or not.
+            pub async fn transfer_to(&self, id: &str) -> Result<(), Error> {
+                self.candidate.name_successor(id, Some(&self.$view)).await
+            }
+
+            /// Says something of the leader, for all who ask who leads.
+            ///
+            /// They read it in [`Leader::proclaimed`](crate::Leader::proclaimed), and a watch or an
+            /// observer yields the leader anew. Replaces what the leader proclaimed before. It
+            /// ends with the leadership.
+            ///
+            /// The data of the directory holds it, so each candidate that waits gets a
+            /// notification, once until its turn comes.
+            ///
+            /// | | requests | round trips | watches |
+            /// |---|---|---|---|
+            /// | the directory, a transaction | 2 | 2 | 0 |
+            ///
+            /// # Errors
+            ///
+            /// * [`Error::InvalidInput`] if the text is longer than about 1,000,000 bytes, or the
+            ///   directory's data belongs to another program.
+            /// * [`Error::Lost`] if the leadership is lost: then it was not proclaimed.
+            /// * [`Error::Refused`], for example without the permission to write to the directory.
+            ///
+            /// # Cancel safety
+            ///
+            /// If the future is dropped, the text is proclaimed or not.
+            pub async fn proclaim(&self, text: &str) -> Result<(), Error> {
+                self.candidate.proclaim(text, &self.$view).await
+            }
+        }
+    };
+}
+
+steered!(
+    Leadership,
+    hold,
+    "Names the candidate that leads next. [Release](Leadership::release) the leadership then."
+);
+steered!(
+    Term,
+    view,
+    "Hands over to a candidate: [`run`](crate::LeaderElection::run) drops the work, and resigns."
+);
+
+impl Leadership {
+    /// Resolves when this leader should resign for another candidate.
+    ///
+    /// That is the case if somebody has named a [successor](crate::LeaderElection::transfer_to) that
+    /// campaigns, or if this candidate is on [standby](crate::LeaderElection::standby) and another
+    /// campaigns. Keeps leading: the caller resigns. [`run`](crate::LeaderElection::run) does so.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | a read of the directory | 1 | 1 | 1 |
+    /// | on standby, or a successor is named: and the names | 2 | 2 | 2 |
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped and called again. Dropping removes the watches.
+    ///
+    /// # Session loss
+    ///
+    /// Does not resolve then: [`lost`](crate::HoldView::lost) does.
+    pub async fn asked_to_resign(&self) {
+        self.candidate.until_asked(&self.hold).await;
     }
 }

@@ -4,6 +4,9 @@ use std::time::SystemTime;
 
 use zookeeper_recipes_core::{FencingToken, QueueEntry, SessionId, Stat};
 
+use crate::notice::Notice;
+use crate::rule::{candidate_named, is_standby};
+
 /// The leader of an election, as the server shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -24,6 +27,8 @@ pub struct Leader {
     /// or an [observer](crate::LeaderElection::observe) learns it within the time of a round trip.
     /// [`leader`](crate::LeaderElection::leader) learns it when it is called.
     pub since: SystemTime,
+    /// What it last [proclaimed](crate::Term::proclaim).
+    pub proclaimed: Option<String>,
 }
 
 /// A candidate of an election, the leader included.
@@ -38,13 +43,22 @@ pub struct Participant {
     pub session_id: SessionId,
     /// Whether it leads: it is the first candidate.
     pub leads: bool,
+    /// Whether it is on [standby](crate::LeaderElection::standby).
+    pub standby: bool,
 }
 
 impl Leader {
-    pub(crate) fn new(data: &[u8], stat: &Stat) -> Leader {
+    /// The leader with this znode, in a directory with this data.
+    pub(crate) fn new((data, stat): (&[u8], &Stat), directory_data: &[u8]) -> Leader {
+        let fencing_token = FencingToken::from(stat.czxid);
+        let notice = Notice::read(directory_data);
+        let proclaimed = notice
+            .as_ref()
+            .and_then(|it| it.proclaimed_by(fencing_token));
         Leader {
             id: id_in(data),
-            fencing_token: FencingToken::from(stat.czxid),
+            fencing_token,
+            proclaimed: proclaimed.map(str::to_owned),
             session_id: SessionId(stat.ephemeral_owner),
             candidate_since: stat.created(),
             since: SystemTime::now(),
@@ -59,6 +73,7 @@ impl Participant {
             fencing_token: entry.fencing_token,
             session_id: entry.session_id,
             leads: entry.position == 0,
+            standby: candidate_named(&entry.name).is_some_and(|it| is_standby(&it)),
         }
     }
 }

@@ -56,7 +56,29 @@
 //! | know who leads now | [`leader`](LeaderElection::leader) |
 //! | know who leads at any time | [`watch_leader`](LeaderElection::watch_leader) |
 //! | react to each change of the leader | [`observe`](LeaderElection::observe) |
+//! | hand over to a chosen candidate | [`transfer_to`](LeaderElection::transfer_to) |
+//! | lead only while no other candidate campaigns | [`standby`](LeaderElection::standby) |
+//! | let the others know something of the leader | [`proclaim`](Term::proclaim) |
 //! | list all candidates | [`participants`](LeaderElection::participants) |
+//!
+//! # Elections that people steer
+//!
+//! [`LeaderElection::transfer_to`] names the candidate that leads next, from any process.
+//! [`Term::transfer_to`] does it from the leader's work. A candidate on
+//! [standby](LeaderElection::standby) leads only while no other campaigns.
+//!
+//! 1. The first candidate in the queue leads, and no other. Steering changes the order, never this
+//!    rule, so at no moment two lead.
+//! 2. The directory's data names the successor's znode. The leader watches it, and resigns.
+//! 3. A candidate whose turn comes reads the data, if it has changed since it began to wait. If the
+//!    successor is behind it, it leaves the queue without having led, and enters it at the end.
+//! 4. It is behind the successor then, so it steps back once for each transfer. After all between
+//!    have done so, the successor is first.
+//! 5. If the successor's znode is deleted meanwhile, nobody steps back any more, and the first
+//!    candidate leads.
+//!
+//! While the candidates between step back, one after the other, nobody leads. An observer may see
+//! each of them as the first. A `LeaderLatch` of Curator does not step back.
 //!
 //! # What leading is worth
 //!
@@ -84,16 +106,20 @@
 //! [Sharing a lock with other languages](common::docs::sharing).
 
 mod backoff;
+mod candidate;
 mod health;
 mod hold;
 mod leader;
 mod look;
 mod newest;
+mod notice;
 mod observe;
 mod options;
+mod post;
 mod recipe;
 mod rule;
 mod run;
+mod steer;
 mod stop_work;
 
 pub use health::ElectionHealth;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join;
 use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{
     Contender, Error, NodePath, Refusal, ServerError, Session, order, ordered_by_czxid,
@@ -10,7 +11,7 @@ use zookeeper_recipes_core::{
 
 use crate::backoff::Backoff;
 use crate::leader::Leader;
-use crate::rule::LABEL;
+use crate::rule::candidate_named;
 
 /// How long an answer is waited for while there is no session.
 const WITHOUT_SESSION: Duration = Duration::from_secs(10);
@@ -83,8 +84,12 @@ async fn look(
         let Some(first) = first_candidate(server, directory, &children).await? else {
             return Ok(None);
         };
-        match server.get(&first).await {
-            Ok((data, stat)) => return Ok(Some(Leader::new(&data, &stat))),
+        let (leader, notice) = (server.get(&first), server.get(directory.as_str()));
+        let (leader, notice) = join(leader, notice).await;
+        match leader.and_then(|leader| Ok((leader, notice?))) {
+            Ok(((data, stat), (notice, _))) => {
+                return Ok(Some(Leader::new((&data, &stat), &notice)));
+            }
             Err(error) if error.is(Refusal::NoNode) => {}
             Err(error) => return Err(error),
         }
@@ -101,7 +106,7 @@ pub(crate) async fn first_candidate(
 ) -> Result<Option<String>, ServerError> {
     let mut candidates: Vec<Contender> = children
         .iter()
-        .filter_map(|name| Contender::parse(name, |label| label == LABEL))
+        .filter_map(|name| candidate_named(name))
         .collect();
     let path = |candidate: &Contender| format!("{directory}/{}", candidate.name());
     order(&mut candidates);

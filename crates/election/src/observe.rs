@@ -1,7 +1,7 @@
 //! Observing who leads: a stream, and a watched value.
 
 use futures_core::Stream;
-use futures_util::future::FutureExt;
+use futures_util::future::{FutureExt, join};
 use futures_util::stream::{self, StreamExt};
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::Watch;
@@ -11,6 +11,7 @@ use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError, Session};
 use crate::backoff::Backoff;
 use crate::leader::Leader;
 use crate::look::{first_candidate, in_time};
+use crate::steer::either;
 
 /// Who leads in the election at `directory` now, and then each change.
 pub(crate) fn observe(
@@ -146,8 +147,8 @@ impl Observer {
         (self.told.replace(told.clone()) != Some(told)).then_some(leader)
     }
 
-    /// Reads who leads, and sets one watch: on the leader's znode, or on the directory if nobody
-    /// leads.
+    /// Reads who leads, and sets watches: on the leader's znode and the directory's data, or on the
+    /// directory's children if nobody leads.
     async fn look(&mut self, session: &Watching) -> Result<(Option<Leader>, Watch), ServerError> {
         let directory = self.directory.as_str();
         let server = session.server();
@@ -177,9 +178,15 @@ impl Observer {
                 }
             }
             let Some(first) = first else { continue };
-            match session.get_and_watch(&first).await {
-                Ok((data, stat, changed)) => {
-                    return Ok((Some(Leader::new(&data, &stat)), changed));
+            let reads = join(
+                session.get_and_watch(&first),
+                session.get_and_watch(directory),
+            );
+            let (leader, notice) = reads.await;
+            match leader.and_then(|leader| Ok((leader, notice?))) {
+                Ok(((data, stat, changed), (notice, _, said))) => {
+                    let leader = Leader::new((&data, &stat), &notice);
+                    return Ok((Some(leader), either(changed, said)));
                 }
                 Err(error) if error.is(Refusal::NoNode) => {}
                 Err(error) => return Err(error),

@@ -9,9 +9,10 @@ use zookeeper_recipes_core::{
     BoxFuture, Error, Hold, HoldView, InvalidInput, NodePath, Queue, QueueEntry, Recipe, Session,
 };
 
+use crate::candidate::Candidate;
 use crate::hold::Leadership;
 use crate::leader::{Leader, Participant};
-use crate::look::who_leads;
+use crate::look::{in_time, who_leads};
 use crate::newest::Newest;
 use crate::observe::{observe, watch_leader};
 use crate::options::ElectionOptions;
@@ -30,8 +31,10 @@ use crate::stop_work::StopWork;
 /// # Znodes
 ///
 /// Under the path, one ephemeral sequential znode for each campaign: `_c_<uuid>-latch-<number>`,
-/// with the candidate's id as its data. If the path does not exist, it is created as a container
-/// znode.
+/// with the candidate's id as its data. The name of a candidate on [standby](Self::standby) has
+/// `standby-latch` in place of `latch`. If the path does not exist, it is created as a container
+/// znode. Its data is empty until a successor is [named](Self::transfer_to) or a leader
+/// [proclaims](Term::proclaim) something.
 ///
 /// # Example
 ///
@@ -59,8 +62,7 @@ use crate::stop_work::StopWork;
 /// ```
 #[derive(Clone, Debug)]
 pub struct LeaderElection {
-    pub(crate) queue: Queue,
-    pub(crate) id: Arc<str>,
+    pub(crate) candidate: Candidate,
     pub(crate) stop_work: StopWork,
     pub(crate) newest: Newest,
 }
@@ -95,10 +97,10 @@ impl LeaderElection {
     ) -> Result<LeaderElection, InvalidInput> {
         let id: Arc<str> = Arc::from(id.as_ref());
         let options = options.into_queue().data(id.as_bytes()).leads();
-        let queue = Queue::with_options(session, path, FirstInQueue, options)?;
+        let rule = FirstInQueue::default();
+        let queue = Queue::with_options(session, path, rule, options)?;
         Ok(LeaderElection {
-            queue,
-            id,
+            candidate: Candidate { queue, id, rule },
             stop_work: StopWork::default(),
             newest: Newest::default(),
         })
@@ -113,19 +115,36 @@ impl LeaderElection {
         self
     }
 
+    /// Makes this candidate lead only while no other campaigns.
+    ///
+    /// If another candidate is behind it, it leaves the queue when its turn comes, without having
+    /// led, and enters it again. If another candidate comes while it leads, [`run`](Self::run) stops
+    /// the work and resigns; without `run`, [`asked_to_resign`](Leadership::asked_to_resign) tells.
+    /// Candidates on standby lead in the order of arrival among themselves. One that is named as the
+    /// [successor](Self::transfer_to) leads whatever is behind it.
+    ///
+    /// Its znode is named `_c_<uuid>-standby-latch-<number>`.
+    #[must_use]
+    pub fn standby(mut self) -> LeaderElection {
+        let rule = FirstInQueue::standby();
+        self.candidate.rule = rule;
+        self.candidate.queue = self.candidate.queue.by(rule);
+        self
+    }
+
     /// The session that the candidate campaigns in.
     pub fn session(&self) -> &Session {
-        self.queue.session()
+        self.candidate.session()
     }
 
     /// The id of this candidate.
     pub fn id(&self) -> &str {
-        &self.id
+        &self.candidate.id
     }
 
     /// The directory of the candidates' znodes. The leader's is [`HoldView::node_path`].
     pub fn path(&self) -> &NodePath {
-        self.queue.path()
+        self.candidate.path()
     }
 
     /// Campaigns, and waits until this candidate leads.
@@ -136,9 +155,10 @@ impl LeaderElection {
     /// |---|---|---|---|
     /// | nobody leads: a create and a list | 2 | 1 | 0 |
     /// | the same, and no other candidate came meanwhile: a create | 1 | 1 | 0 |
-    /// | another candidate leads: a read of the own znode and one of the predecessor's | 2 more | 1 more | 2 |
+    /// | another candidate leads: a read of the own znode, of the directory, and of the predecessor's | 3 more | 1 more | 3 |
     /// | the predecessor goes, and was alone before this candidate | 0 more | 0 | |
     /// | the predecessor goes, and others were before it: a list | 1 more | 1 more | |
+    /// | the directory's data has changed meanwhile, or this candidate is on standby: a list and a read | 2 more | 2 more | |
     ///
     /// The second row applies if the number of the new znode proves that no candidate came since this
     /// value last led ([why](crate::common::docs::handoff#coming-back-to-where-one-was-alone)). If it
@@ -162,7 +182,7 @@ impl LeaderElection {
     /// If the session expires during the wait, the place in the queue is lost. The call fails with
     /// [`Error::SessionOver`], or campaigns anew if [`ElectionOptions::after_session_loss`] says so.
     pub async fn acquire(&self) -> Result<Leadership, Error> {
-        Ok(self.leads(self.queue.acquire().await?))
+        Ok(self.leads(self.candidate.queue.acquire().await?))
     }
 
     /// Campaigns, and waits until this candidate leads, for at most `timeout`.
@@ -171,7 +191,7 @@ impl LeaderElection {
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire) | 1 or 2, and more to wait | 1, and more to wait | 0 or 2 |
+    /// | as [`acquire`](Self::acquire) | 1 or 2, and more to wait | 1, and more to wait | 0 or 3 |
     /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
     ///
     /// # Errors
@@ -182,7 +202,7 @@ impl LeaderElection {
     ///
     /// Those of [`acquire`](Self::acquire).
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Leadership, Error> {
-        Ok(self.leads(self.queue.acquire_timeout(timeout).await?))
+        Ok(self.leads(self.candidate.queue.acquire_timeout(timeout).await?))
     }
 
     /// Leads if no candidate is before this one; otherwise `None`, with nothing written.
@@ -198,7 +218,7 @@ impl LeaderElection {
     ///
     /// Those of [`acquire`](Self::acquire).
     pub async fn try_acquire(&self) -> Result<Option<Leadership>, Error> {
-        let hold = self.queue.try_acquire().await?;
+        let hold = self.candidate.queue.try_acquire().await?;
         Ok(hold.map(|hold| self.leads(hold)))
     }
 
@@ -209,7 +229,7 @@ impl LeaderElection {
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire), and the release | 2 or 3, and more to wait | 2, and more to wait | 0 or 2 |
+    /// | as [`acquire`](Self::acquire), and the release | 2 or 3, and more to wait | 2, and more to wait | 0 or 3 |
     ///
     /// # Errors
     ///
@@ -253,7 +273,7 @@ impl LeaderElection {
     ///
     /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
-        self.queue.contenders().await
+        self.candidate.queue.contenders().await
     }
 
     /// Lists the leader and the other candidates with their ids, in the order in which they will
@@ -266,7 +286,7 @@ impl LeaderElection {
     ///
     /// Those of [`contenders`](Self::contenders).
     pub async fn participants(&self) -> Result<Vec<Participant>, Error> {
-        let contenders = self.queue.contenders().await?;
+        let contenders = self.candidate.queue.contenders().await?;
         Ok(contenders.into_iter().map(Participant::new).collect())
     }
 
@@ -293,7 +313,7 @@ impl LeaderElection {
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | the names, then a read of the first | 2 | 2 | 0 |
+    /// | the names, then a read of the first and of the directory | 3 | 2 | 0 |
     /// | nobody leads: the names | 1 | 1 | 0 |
     ///
     /// # Errors
@@ -311,7 +331,7 @@ impl LeaderElection {
     ///
     /// Asks again in the new session, within the same time.
     pub async fn leader(&self) -> Result<Option<Leader>, Error> {
-        who_leads(self.queue.session(), self.path()).await
+        who_leads(self.candidate.queue.session(), self.path()).await
     }
 
     /// Watches who leads: a value that a task keeps up to date, `None` while nobody leads.
@@ -326,8 +346,8 @@ impl LeaderElection {
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | the first value: a `sync`, the names, a read of the first | 3 | 3 | 1 |
-    /// | each change of the leader: the names, a read of the first | 2 more | 2 more | 1 |
+    /// | the first value: a `sync`, the names, a read of the first and of the directory | 4 | 3 | 2 |
+    /// | each change of the leader: the names, these two reads | 3 more | 2 more | 2 |
     /// | a candidate behind the leader comes or goes | 0 | 0 | |
     ///
     /// # Errors
@@ -369,7 +389,7 @@ impl LeaderElection {
     /// # }
     /// ```
     pub async fn watch_leader(&self) -> Result<watch::Receiver<Option<Leader>>, Error> {
-        watch_leader(self.queue.session(), self.path()).await
+        watch_leader(self.candidate.queue.session(), self.path()).await
     }
 
     /// A stream of who leads: the present state first, then each change.
@@ -383,8 +403,8 @@ impl LeaderElection {
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | the first item: a `sync`, the names, a read of the first | 3 | 3 | 1 |
-    /// | each change of the leader: the names, a read of the first | 2 more | 2 more | 1 |
+    /// | the first item: a `sync`, the names, a read of the first and of the directory | 4 | 3 | 2 |
+    /// | each change of the leader: the names, these two reads | 3 more | 2 more | 2 |
     /// | a candidate behind the leader comes or goes | 0 | 0 | |
     ///
     /// # Errors
@@ -430,13 +450,86 @@ impl LeaderElection {
     pub fn observe(
         &self,
     ) -> impl Stream<Item = Result<Option<Leader>, Error>> + Send + Unpin + 'static + use<> {
-        observe(self.queue.session().clone(), self.path().clone())
+        observe(self.candidate.queue.session().clone(), self.path().clone())
+    }
+
+    /// Asks the leader to hand over to the candidate with this id.
+    ///
+    /// For an operator: this candidate need not lead, nor campaign. The leader resigns when it
+    /// notices, if it runs by [`run`](Self::run) or awaits
+    /// [`asked_to_resign`](Leadership::asked_to_resign). The candidates before the successor leave
+    /// the queue when their turn comes, without having led, and enter it again. If the successor
+    /// goes meanwhile, the next candidate leads. Returns once the successor is named, and does not
+    /// wait for the transfer: [`watch_leader`](Self::watch_leader) shows it.
+    ///
+    /// At no moment do two lead: the candidate that is first in the queue leads, as ever. A
+    /// `LeaderLatch` of Curator takes no notice of a successor: it does not resign, and leads when
+    /// it is first.
+    ///
+    /// The directory's data names the successor until another one is named. Of several candidates
+    /// with this id, the first is meant. If that one leads, nothing happens.
+    ///
+    /// Waits for an answer for at most the session timeout, or ten seconds while there is no
+    /// session.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the names, all their data, the directory, a transaction | 4 | 4 | 0 |
+    /// | each candidate between: a list and a read of the directory, a delete, an entry | 3, and those of [`acquire`](Self::acquire) | 3, and those of an entry | 2 |
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::InvalidInput`] if no candidate with this id campaigns, or the directory's data
+    ///   belongs to another program.
+    /// * [`Error::Refused`], for example without the permission to write to the directory.
+    /// * [`Error::OutcomeUnknown`] if no server answers in that time.
+    /// * [`Error::SessionOver`], [`Error::NoSession`].
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the successor is named or not.
+    ///
+    /// # Session loss
+    ///
+    /// Fails with [`Error::SessionOver`]. A successor that was named stays named.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
+    /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+    /// use zookeeper_recipes_election::{LeaderElection, Session};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let simulation = Simulation::new(SimulationOptions::default());
+    /// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
+    /// let old = LeaderElection::new(&session, "/app/leader", "node-7")?;
+    /// let new = LeaderElection::new(&session, "/app/leader", "node-8")?;
+    /// let leadership = old.acquire().await?;
+    /// let campaign = tokio::spawn(async move { new.acquire().await });
+    /// # while old.participants().await?.len() < 2 {
+    /// #     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    /// # }
+    ///
+    /// let operator = LeaderElection::new(&session, "/app/leader", "")?;
+    /// operator.transfer_to("node-8").await?;
+    ///
+    /// leadership.asked_to_resign().await;
+    /// leadership.release().await?;
+    /// assert_eq!(campaign.await??.id(), "node-8");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn transfer_to(&self, id: &str) -> Result<(), Error> {
+        let transfer = self.candidate.name_successor(id, None);
+        in_time(self.session(), self.path(), transfer).await
     }
 
     /// Takes note that this candidate leads.
     fn leads(&self, hold: Hold) -> Leadership {
         self.newest.acquired(hold.view());
-        Leadership::new(hold, self.id.clone())
+        Leadership::new(hold, self.candidate.clone())
     }
 }
 

@@ -2,10 +2,16 @@
 
 use std::borrow::Cow;
 
-use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
+use zookeeper_recipes_core::{Contender, InvalidInput, QueueView, Rule, Verdict};
+
+use crate::notice::Notice;
 
 /// The label of a candidate, before the number in its name.
-pub(crate) const LABEL: &str = "latch-";
+const LABEL: &str = "latch-";
+/// The label of a candidate that leads only while no other campaigns.
+///
+/// Curator's `LeaderLatch` takes the number after the last `latch-` in a name.
+const STANDBY: &str = "standby-latch-";
 
 /// Leads if no candidate is before it; otherwise waits on its predecessor.
 ///
@@ -13,12 +19,36 @@ pub(crate) const LABEL: &str = "latch-";
 /// `LeaderLatch` reacts only to the deletion of its predecessor, so it would miss a marked release.
 /// So a resignation is a plain deletion. The next leader lists the queue, unless it had only one
 /// candidate before it.
+///
+/// # Who steps back
+///
+/// The first candidate leads, and no other. The directory's data may name a successor. Until that
+/// candidate is first or gone, each candidate before it leaves the queue when its turn comes, and
+/// enters it again. So does a candidate on standby, if a candidate that is not on standby is behind
+/// it and no successor is named. A candidate that has stepped back has a higher number than the
+/// successor, so it steps back once.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct FirstInQueue;
+pub struct FirstInQueue {
+    standby: bool,
+}
+
+impl FirstInQueue {
+    /// The rule of a candidate that leads only while no other campaigns.
+    pub fn standby() -> FirstInQueue {
+        FirstInQueue { standby: true }
+    }
+}
 
 impl Rule for FirstInQueue {
     fn label(&self) -> Cow<'_, str> {
-        LABEL.into()
+        match self.standby {
+            true => STANDBY.into(),
+            false => LABEL.into(),
+        }
+    }
+
+    fn counts(&self, label: &str) -> bool {
+        matches!(label, LABEL | STANDBY)
     }
 
     fn recipe(&self, _label: &str) -> &'static str {
@@ -36,4 +66,41 @@ impl Rule for FirstInQueue {
             _ => Verdict::wait_on(me - 1),
         })
     }
+
+    fn steps_back(&self, me: &Contender, behind: &[Contender], data: Option<&[u8]>) -> bool {
+        let successor = data.and_then(successor);
+        let successor = successor.as_deref();
+        if successor == Some(me.name()) {
+            return false;
+        }
+        let is_behind = behind.iter().any(|other| Some(other.name()) == successor);
+        is_behind || (is_standby(me) && !behind.iter().all(is_standby))
+    }
+
+    fn may_step_back(&self, me: &Contender, data: Option<&[u8]>) -> bool {
+        let Some(data) = data else { return true };
+        is_standby(me) || successor(data).is_some_and(|name| may_be_behind(me, &name))
+    }
+}
+
+/// The candidate with this name, on standby or not.
+pub(crate) fn candidate_named(name: &str) -> Option<Contender> {
+    Contender::parse(name, |label| FirstInQueue::default().counts(label))
+}
+
+/// True if the candidate leads only while no other campaigns.
+pub(crate) fn is_standby(candidate: &Contender) -> bool {
+    candidate.label() == STANDBY
+}
+
+/// The successor that the data names. Data of another program names none.
+fn successor(data: &[u8]) -> Option<String> {
+    Notice::read(data)?.successor
+}
+
+/// False if this name is that of a candidate before `me`, or of `me`.
+fn may_be_behind(me: &Contender, name: &str) -> bool {
+    let number = candidate_named(name).map(|candidate| candidate.sequence().get());
+    let before = 0..me.sequence().get();
+    name != me.name() && number.is_some_and(|number| !before.contains(&number))
 }

@@ -44,6 +44,7 @@ impl LeaderElection {
     /// | what happens | what `run` does |
     /// |---|---|
     /// | the leadership may be lost | drops the work, resigns, campaigns again |
+    /// | another candidate should lead: a [transfer](Self::transfer_to), or this one is on [standby](Self::standby) | drops the work, resigns, campaigns again |
     /// | the session expires | drops the work, campaigns again in a new session |
     /// | `work` returns `Ok` | resigns, and campaigns again behind the other candidates |
     /// | `work` returns an error | resigns, and returns [`RunError::Work`] |
@@ -68,7 +69,7 @@ impl LeaderElection {
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | each term: as [`acquire`](Self::acquire), and the release | 2 or 3, and more to wait | 2, and more to wait | 0 or 2 |
+    /// | each term: as [`acquire`](Self::acquire), a read of the directory, and the release | 3 or 4, and more to wait | 2, and more to wait | 1 or 4 |
     ///
     /// # Errors
     ///
@@ -144,6 +145,9 @@ impl LeaderElection {
                 () = &mut shutdown => End::ShutDown,
                 () = must_stop(&leadership, self.stop_work) => End::Stopped,
                 result = work(leadership.term()) => End::Worked(result),
+                // Comes last: work that blocks the thread after a request was sent would hold up
+                // the client's task, which tokio runs next on this thread.
+                () = leadership.asked_to_resign() => End::Stopped,
             };
             let resigned = resign(leadership).await;
             match term {
@@ -168,7 +172,7 @@ impl LeaderElection {
         let mut backoff = Backoff::new();
         loop {
             // If the session is over, the campaign says so.
-            let _ = self.queue.session().wait_connected().await;
+            let _ = self.session().wait_connected().await;
             match self.acquire().await {
                 Err(error) if may_pass(&error) => {
                     tracing::warn!(%error, "campaigning again");

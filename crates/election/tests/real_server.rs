@@ -530,7 +530,7 @@ async fn observer_waits_for_a_path_that_is_not_there_and_comes_and_goes() -> Res
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn observer_has_one_watch_and_candidates_behind_the_leader_do_not_wake_it() -> Result {
+async fn observer_has_two_watches_and_candidates_behind_the_leader_do_not_wake_it() -> Result {
     let server = server().await?;
     let (one, watching) = (session(&server).await?, session(&server).await?);
     let election = LeaderElection::new(&one, DIRECTORY, "leader")?;
@@ -545,14 +545,20 @@ async fn observer_has_one_watch_and_candidates_behind_the_leader_do_not_wake_it(
             .filter_map(|(path, sessions)| sessions.contains(&id).then_some(path))
             .collect())
     };
-    assert_eq!(watched_by_observer().await?, [leadership.node_path()]);
+    assert_eq!(
+        watched_by_observer().await?,
+        [DIRECTORY, leadership.node_path()]
+    );
     for _ in 0..3 {
         let waiting = Running::start(election.clone());
         queue_length(&election, 2).await;
         waiting.shut_down().await?;
         queue_length(&election, 1).await;
     }
-    assert_eq!(watched_by_observer().await?, [leadership.node_path()]);
+    assert_eq!(
+        watched_by_observer().await?,
+        [DIRECTORY, leadership.node_path()]
+    );
     leadership.release().await?;
     // The first thing it tells since: the others went by without a word.
     assert_eq!(next(&mut observer).await?, None);

@@ -252,30 +252,30 @@ async fn election_costs_what_it_says() {
     assert_eq!(cost, (2, 2));
     assert_eq!(testbed.cost(election.try_acquire()).await.1, (1, 1));
     assert_eq!(testbed.cost(election.participants()).await.1, (2, 2));
-    assert_eq!(testbed.cost(election.leader()).await.1, (2, 2));
+    assert_eq!(testbed.cost(election.leader()).await.1, (3, 2));
     settle().await;
 
-    // A `sync` goes before the list and the read.
+    // A `sync` goes before the list and the reads.
     let watching = testbed.session("watching").await;
     let watching = LeaderElection::new(&watching, PATH, "nobody").expect("a good path");
     let watches = testbed.watches();
     let (leader, cost) = testbed.cost(watching.watch_leader()).await;
-    assert_eq!(cost, (2, 3));
-    assert_eq!(testbed.watches() - watches, 1);
+    assert_eq!(cost, (3, 3));
+    assert_eq!(testbed.watches() - watches, 2);
     let elsewhere = testbed.session("two").await;
     let other = LeaderElection::new(&elsewhere, PATH, "two").expect("a good path");
     let (before, watches) = (testbed.requests(), testbed.watches());
     let waiting = tokio::spawn(async move { other.acquire().await });
     settle().await;
     // Candidates behind the leader cost the watching task nothing.
-    assert_eq!(testbed.requests() - before, 2 + 2);
-    assert_eq!(testbed.watches() - watches, 2);
+    assert_eq!(testbed.requests() - before, 2 + 3);
+    assert_eq!(testbed.watches() - watches, 3);
     let before = testbed.requests();
     leadership.release().await.expect("it leads");
     let next = waiting.await.expect("no panic").expect("it is its turn");
     settle().await;
-    // The release, and the list and the read of the watching task.
-    assert_eq!(testbed.requests() - before, 1 + 2);
+    // The release, and the list and the reads of the watching task.
+    assert_eq!(testbed.requests() - before, 1 + 3);
     let id = leader.borrow().as_ref().map(|leader| leader.id.clone());
     assert_eq!(id.as_deref(), Some("two"));
     next.release().await.expect("it leads");

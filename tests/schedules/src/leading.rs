@@ -7,7 +7,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::time::{Instant, sleep, sleep_until};
 use zookeeper_recipes_core::{HoldState, HoldView, LossReason};
-use zookeeper_recipes_election::{RunError, StopWork, Term};
+use zookeeper_recipes_election::{LeaderElection, RunError, StopWork, Term};
 use zookeeper_recipes_suite::candidate;
 
 use crate::contender::{Contender, commit, guarded, options};
@@ -27,10 +27,14 @@ impl Contender<'_> {
             true => StopWork::WhenSuspended,
             false => StopWork::WhenLost,
         };
-        let options = options(setting, &mut self.rng);
-        let candidate = candidate(self.session, UNDER_TEST.path, options)
+        let options = options(setting, &mut self.rng).data(self.who.as_bytes());
+        let mut candidate = candidate(self.session, UNDER_TEST.path, options)
             .expect("the options are good")
             .stop_work(stop);
+        if self.rng.u8(..5) == 0 {
+            candidate = candidate.standby();
+        }
+        let steered = candidate.clone();
         let lasts = Duration::from_millis(self.rng.u64(0..=10_000));
         let until = (Instant::now() + lasts).min(setting.quiet_from);
         let dropped = self.rng.u8(..4) == 0;
@@ -46,7 +50,7 @@ impl Contender<'_> {
         let rng = &mut self.rng;
         let work = async |term: Term| {
             led.borrow_mut().push((*term).clone());
-            serve(setting, who, stop, rng, term).await
+            serve(setting, who, stop, rng, (&steered, term)).await
         };
         let run = candidate.run(shutdown, work);
         let result = match dropped {
@@ -91,7 +95,7 @@ async fn serve(
     who: &str,
     stop: StopWork,
     rng: &mut Rng,
-    term: Term,
+    (candidate, term): (&LeaderElection, Term),
 ) -> Result<(), Failed> {
     setting.ledger.count(|figures| figures.terms += 1);
     let holding = Holding::of_another(&setting.ledger, who, 1, &term);
@@ -100,12 +104,20 @@ async fn serve(
     let steps = rng.u32(1..=6);
     let ending = rng.u8(..4);
     let writes = rng.bool();
+    let hands_over = rng.u8(..4) == 0;
     let steps = async {
         for _ in 0..steps {
             sleep(lasts / steps).await;
             if writes {
                 write(setting, who, &term, number).await;
             }
+        }
+        if hands_over {
+            let text = format!("{who} proclaims: {:?}", term.proclaim(who).await);
+            setting.ledger.remark(text);
+            let chosen = somebody(candidate, rng).await;
+            let text = format!("{who} hands over: {:?}", term.transfer_to(&chosen).await);
+            setting.ledger.remark(text);
         }
         match ending {
             0 => Ok(()),
@@ -114,6 +126,13 @@ async fn serve(
         }
     };
     watched(setting, number, stop, steps).await
+}
+
+/// The id of any candidate, or of none.
+pub(crate) async fn somebody(candidate: &LeaderElection, rng: &mut Rng) -> String {
+    let participants = candidate.participants().await.unwrap_or_default();
+    let chosen = rng.choice(participants);
+    chosen.map_or_else(|| "nobody".to_owned(), |chosen| chosen.id)
 }
 
 async fn write(setting: &Setting, who: &str, hold: &HoldView, number: u64) {

@@ -14,7 +14,9 @@ use zookeeper_recipes_testkit::history::History;
 use crate::figures::Figures;
 use crate::findings::{Findings, Violation, found};
 use crate::invariants::errors::Asked;
-use crate::invariants::{calm, errors, guarded, loss, observers, release, room, turn, work, znode};
+use crate::invariants::{
+    calm, errors, guarded, loss, observers, release, room, succession, turn, work, znode,
+};
 use crate::place::Place;
 use crate::state::State;
 
@@ -98,6 +100,10 @@ impl Ledger {
         let mut findings = found(violations);
         if state.history.is_certain(hold) {
             findings.extend(znode::at_grant(&state, who, hold));
+        }
+        if state.recipe.elects {
+            let queue = state.queue();
+            findings.extend(succession::at_grant(&state.succession, &queue, who, hold));
         }
         drop(state);
         self.report(findings);
@@ -355,6 +361,8 @@ impl Ledger {
         if state.recipe.elects {
             let leader = state.queue().first().map(|(place, _, _)| *place);
             observers::at_change(&mut state.observers, leader, committed);
+            let directory = state.place.path;
+            succession::at_change(&mut state.succession, directory, leader, committed);
         }
         drop(state);
         self.report(findings);

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::Ensemble;
 use zookeeper_recipes_suite::{RecipeOptions, candidate};
 
+use crate::leading::somebody;
 use crate::place::UNDER_TEST;
 use crate::process;
 use crate::setting::Setting;
@@ -36,6 +37,11 @@ pub(crate) async fn run(
             match timeout(patience, leaders.next()).await {
                 Ok(Some(Ok(leader))) => ledger.told(who, leader.map(|it| it.fencing_token)),
                 // Who waits for the next news misses nothing by waiting anew.
+                Err(_) if !setting.is_quiet() && rng.u8(..4) == 0 => {
+                    let chosen = somebody(&candidate, &mut rng).await;
+                    let asked = candidate.transfer_to(&chosen).await;
+                    ledger.remark(format!("{who} asks for {chosen} to lead: {asked:?}"));
+                }
                 Err(_) => {}
                 Ok(other) => {
                     let text = format!("{who}: {other:?}");

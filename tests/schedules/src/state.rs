@@ -10,6 +10,7 @@ use zookeeper_recipes_testkit::history::History;
 use crate::figures::Figures;
 use crate::findings::Violation;
 use crate::invariants::observers::Observers;
+use crate::invariants::succession::Succession;
 use crate::place::Place;
 
 /// A znode that has been committed.
@@ -41,6 +42,7 @@ pub(crate) struct State {
     /// Until when nobody lets go of what is held.
     pub(crate) detained_until: Duration,
     pub(crate) observers: Observers,
+    pub(crate) succession: Succession,
     pub(crate) violations: Vec<Violation>,
     pub(crate) figures: Figures,
 }
@@ -65,6 +67,7 @@ impl State {
             withholds: false,
             detained_until: Duration::ZERO,
             observers: Observers::default(),
+            succession: Succession::default(),
             violations: Vec::new(),
             figures: Figures::default(),
         }

@@ -282,8 +282,8 @@ pub const ELECTION: TestedRecipe = TestedRecipe {
     name: "election",
     elects: true,
     make: |session, path, _, _, options| Ok(Box::new(candidate(session, path, options)?)),
-    weight_of: |name| (label_of(name)? == "latch-").then_some(1),
-    foreign: &["latch-"],
+    weight_of: |name| matches!(label_of(name)?, "latch-" | "standby-latch-").then_some(1),
+    foreign: &["latch-", "standby-latch-"],
     ..LOCK
 };
 

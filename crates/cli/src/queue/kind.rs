@@ -43,6 +43,8 @@ enum Wish {
     Write,
     Permits(u32),
     Lead,
+    /// To lead only while no other campaigns.
+    Standby,
     Lease,
 }
 
@@ -52,6 +54,7 @@ fn wish(label: &str) -> Option<Wish> {
         "__READ__" | "__rlock__" => Some(Wish::Read),
         "__WRIT__" => Some(Wish::Write),
         "latch-" => Some(Wish::Lead),
+        "standby-latch-" => Some(Wish::Standby),
         "lease-" => Some(Wish::Lease),
         _ => {
             let weight = label.strip_prefix("permit-")?.strip_suffix('-')?;
@@ -80,7 +83,7 @@ pub(super) fn recipe(contenders: &[Contender]) -> RecipeKind {
     match wishes().next() {
         Some(Wish::Alone | Wish::Read | Wish::Write) => RecipeKind::Lock,
         Some(Wish::Permits(_)) => RecipeKind::Semaphore,
-        Some(Wish::Lead) => RecipeKind::Election,
+        Some(Wish::Lead | Wish::Standby) => RecipeKind::Election,
         Some(Wish::Lease) => RecipeKind::Leases,
         None => RecipeKind::Unknown,
     }
@@ -95,6 +98,7 @@ pub(super) fn kind(recipe: RecipeKind, contender: &Contender) -> String {
         (_, Some(Wish::Permits(1))) => "1 permit".to_owned(),
         (_, Some(Wish::Permits(weight))) => format!("{weight} permits"),
         (_, Some(Wish::Lead)) => "lead".to_owned(),
+        (_, Some(Wish::Standby)) => "standby".to_owned(),
         (_, Some(Wish::Lease)) => "lease".to_owned(),
         (_, Some(Wish::Alone) | None) => "lock".to_owned(),
     }
@@ -118,7 +122,7 @@ pub(super) fn verdict(
         Wish::Alone => Box::new(FirstContender),
         Wish::Read => Box::new(NoWriterBefore),
         Wish::Write => Box::new(NobodyBefore),
-        Wish::Lead => Box::new(FirstCandidate),
+        Wish::Lead | Wish::Standby => Box::new(FirstCandidate::default()),
         Wish::Permits(weight) => Box::new(WithinPermits::new(path, permits?, weight).ok()?),
         Wish::Lease => return None,
     };

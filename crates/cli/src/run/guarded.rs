@@ -77,14 +77,15 @@ impl Guarded {
         Some(report)
     }
 
-    /// Tells the guard until when the hold lasts.
-    pub(super) fn renew(&self, hold: &HoldView) {
+    /// Tells the guard until when the hold lasts, or this instant of its clock if that is earlier.
+    pub(super) fn renew(&self, hold: &HoldView, at_most: Option<Duration>) {
         // The clock is read first, so that the instant is never too late.
         let now = clock::now();
-        self.order(Order::Until(match hold.remaining() {
+        let until = match hold.remaining() {
             Duration::ZERO => Duration::ZERO,
             remaining => now + remaining,
-        }));
+        };
+        self.order(Order::Until(at_most.map_or(until, |most| until.min(most))));
     }
 
     pub(super) fn order(&self, order: Order) {

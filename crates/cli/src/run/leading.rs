@@ -21,6 +21,8 @@ pub(crate) struct Leading<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) path: &'a str,
     pub(crate) id: &'a str,
+    /// True if it leads only while no other campaigns.
+    pub(crate) standby: bool,
     /// True if a loss ends the program.
     pub(crate) once: bool,
     pub(crate) task: &'a TaskArguments,
@@ -41,19 +43,31 @@ impl Leading<'_> {
     }
 
     async fn in_session(&self, session: &Session, signals: &mut Signals) -> Result<Exit, Failure> {
-        let election = LeaderElection::new(session, self.path, self.id)?;
+        let mut election = LeaderElection::new(session, self.path, self.id)?;
+        if self.standby {
+            election = election.standby();
+        }
         loop {
             let leadership = tokio::select! {
                 biased;
                 signal = signals.end() => return Ok(Exit::Signal(signal)),
-                elected = campaign(session, &election) => elected?.into_hold(),
+                elected = campaign(session, &election) => elected?,
             };
             // A later session may have another timeout.
             let task = self.task.in_session(self.connection, session)?;
-            match supervise(&leadership, &task, self.path, signals).await {
+            let asked = leadership.asked_to_resign();
+            match supervise(&leadership, asked, &task, self.path, signals).await {
                 Ok(Ended::ByItself(exit)) => {
-                    release(leadership).await;
+                    release(leadership.into_hold()).await;
                     return Ok(exit);
+                }
+                Ok(Ended::Asked) => {
+                    let failure = handed_over(&leadership);
+                    release(leadership.into_hold()).await;
+                    if self.once {
+                        return Err(failure);
+                    }
+                    failure.print();
                 }
                 Ok(Ended::Lost) if self.once => return Err(lost(&leadership)),
                 Ok(Ended::Lost) => {
@@ -62,12 +76,19 @@ impl Leading<'_> {
                     drop(leadership);
                 }
                 Err(failure) => {
-                    release(leadership).await;
+                    release(leadership.into_hold()).await;
                     return Err(failure);
                 }
             }
         }
     }
+}
+
+/// Says that the command was stopped for another candidate.
+fn handed_over(leadership: &Leadership) -> Failure {
+    let path = leadership.node_path();
+    let message = format!("{path}: another candidate is to lead; the command was stopped");
+    Failure::new(Exit::Lost, message)
 }
 
 /// Campaigns until it leads, or until trying again would not help.

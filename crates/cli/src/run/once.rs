@@ -58,14 +58,16 @@ impl Once<'_> {
             signal = signals.end() => return Ok(Exit::Signal(signal)),
             hold = self.wait.acquire(recipe, began, answers_within) => hold?,
         };
-        let ended = supervise(&hold, &task, recipe.path().as_str(), signals).await;
+        let path = recipe.path().as_str();
+        let ended = supervise(&hold, std::future::pending(), &task, path, signals).await;
         match ended {
             Ok(Ended::ByItself(exit)) => {
                 self.keep(&hold, signals).await;
                 release(hold).await;
                 Ok(exit)
             }
-            Ok(Ended::Lost) => Err(lost(&hold)),
+            // Nobody asks for it before it is lost.
+            Ok(Ended::Asked | Ended::Lost) => Err(lost(&hold)),
             Err(failure) => {
                 release(hold).await;
                 Err(failure)

@@ -1,5 +1,6 @@
 //! Running the command under a hold: renewing it at the guard, passing signals on, the terminal.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use rustix::process::{Signal, kill_current_process_group};
@@ -7,6 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use zookeeper_recipes_core::HoldView;
 
+use super::clock;
 use super::guarded::Guarded;
 use super::message::{Order, Report};
 use super::signals::Signals;
@@ -23,13 +25,18 @@ const STOPS_WITHIN: Duration = Duration::from_millis(100);
 pub(super) enum Ended {
     /// By itself, or by a signal that was not the guard's.
     ByItself(Exit),
+    /// It was stopped, because another process is to hold.
+    Asked,
     /// It was stopped, because the hold was lost.
     Lost,
 }
 
 /// Runs the command until it has ended, or was stopped because the hold is lost.
+///
+/// Stops it as well when `asked` resolves, as if `--grace` were left of the hold.
 pub(super) async fn supervise(
     hold: &HoldView,
+    asked: impl Future<Output = ()>,
     task: &Task,
     path: &str,
     signals: &mut Signals,
@@ -48,8 +55,9 @@ pub(super) async fn supervise(
         begun: false,
         early: Vec::new(),
         lost: false,
+        until: None,
     };
-    running.until_ended(task.renews_every, signals).await
+    running.until_ended(asked, task, signals).await
 }
 
 struct Running<'a> {
@@ -62,24 +70,32 @@ struct Running<'a> {
     early: Vec<Signal>,
     /// True once the guard stops the command.
     lost: bool,
+    /// By the guard's clock, when the command has to have ended because it was asked for.
+    until: Option<Duration>,
 }
 
 impl Running<'_> {
     async fn until_ended(
         mut self,
-        renews_every: Duration,
+        asked: impl Future<Output = ()>,
+        task: &Task,
         signals: &mut Signals,
     ) -> Result<Ended, Failure> {
-        let mut ticks = interval(renews_every);
+        let mut ticks = interval(task.renews_every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let hold = self.hold;
+        let mut asked = pin!(asked);
         let mut known_lost = false;
         let end = loop {
             tokio::select! {
                 biased;
                 _ = hold.lost(), if !known_lost => {
                     known_lost = true;
-                    self.guarded.renew(hold);
+                    self.renew();
+                }
+                () = &mut asked, if self.until.is_none() && self.begun => {
+                    self.until = Some(clock::now() + task.grace);
+                    self.renew();
                 }
                 report = self.guarded.report() => match report {
                     Some(Report::Exited(code)) => break Some(exit_code(code)),
@@ -88,7 +104,7 @@ impl Running<'_> {
                     None => break None,
                 },
                 signal = signals.next() => self.pass_on(signal),
-                _ = ticks.tick() => self.guarded.renew(hold),
+                _ = ticks.tick() => self.renew(),
             }
         };
         self.ended(end)
@@ -109,12 +125,17 @@ impl Running<'_> {
         if terminal.is_some_and(Terminal::is_wanted_at_once) {
             self.give_terminal();
         }
-        self.guarded.renew(self.hold);
+        self.renew();
         self.guarded.order(Order::Begin);
         self.begun = true;
         for signal in std::mem::take(&mut self.early) {
             self.pass_on(signal);
         }
+    }
+
+    /// Tells the guard until when the command may run.
+    fn renew(&self) {
+        self.guarded.renew(self.hold, self.until);
     }
 
     fn pass_on(&mut self, signal: Signal) {
@@ -163,7 +184,7 @@ impl Running<'_> {
         // An error is not possible: the group of this process exists.
         let _ = kill_current_process_group(Signal::TSTP);
         let _ = timeout(STOPS_WITHIN, continued.recv()).await;
-        self.guarded.renew(self.hold);
+        self.renew();
     }
 
     /// The command has ended, or the guard has died.
@@ -177,6 +198,7 @@ impl Running<'_> {
         }
         self.guarded.reap();
         match end {
+            _ if self.lost && self.until.is_some() && self.hold.is_held() => Ok(Ended::Asked),
             _ if self.lost => Ok(Ended::Lost),
             Some(exit) => Ok(Ended::ByItself(exit)),
             None => Err(Failure::new(

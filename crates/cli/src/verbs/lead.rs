@@ -10,7 +10,8 @@ use crate::run::{Leading, TaskArguments};
 /// Run a command while this process leads.
 ///
 /// If the leadership is being lost, the command and its children are stopped before another
-/// candidate can lead, and zkr campaigns again. When the command ends by itself, zkr resigns and
+/// candidate can lead, and zkr campaigns again. So it does if somebody asks for another leader, by
+/// `zkr leader --transfer-to`. When the command ends by itself, zkr resigns and
 /// ends with its exit code.
 ///
 /// The command finds ZKR_FENCING_TOKEN, ZKR_PATH and ZKR_NODE in its environment. Curator's
@@ -24,7 +25,11 @@ pub(crate) struct Lead {
     #[arg(long, value_name = "NAME")]
     id: String,
 
-    /// End after the leadership was lost, instead of campaigning again.
+    /// Lead only while no other candidate campaigns.
+    #[arg(long)]
+    standby: bool,
+
+    /// End after the leadership was lost or handed over, instead of campaigning again.
     #[arg(long)]
     once: bool,
 
@@ -38,6 +43,7 @@ impl Lead {
             connection,
             path: &self.path,
             id: &self.id,
+            standby: self.standby,
             once: self.once,
             task: &self.task,
         };

@@ -1,6 +1,6 @@
 //! `zkr leader`: who leads, now or from now on.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use futures_util::stream::StreamExt;
@@ -9,20 +9,33 @@ use zookeeper_recipes_core::Session;
 use zookeeper_recipes_election::{Leader as Found, LeaderElection};
 
 use crate::connecting::{Connection, close};
+use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Reader, print};
 use crate::queue::{age, now};
 
-/// Show who leads.
+/// Show who leads, or hand over to another candidate.
 #[derive(Debug, Args)]
 pub(crate) struct Leader {
     /// The directory of the election.
     path: String,
 
     /// Print a line for each change, until Ctrl-C.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "transfer_to")]
     follow: bool,
+
+    /// Ask the leader to hand over to the candidate with this id, and wait until it leads.
+    ///
+    /// The leader stops its work and resigns, and the candidates between step back. Leaders and
+    /// candidates of Curator do neither.
+    #[arg(long, value_name = "ID")]
+    transfer_to: Option<String>,
+
+    /// Wait for at most so long until the candidate leads.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "30s")]
+    #[arg(requires = "transfer_to")]
+    timeout: Duration,
 
     /// Print a JSON object in each line, for programs.
     #[arg(long)]
@@ -39,6 +52,11 @@ impl Leader {
 
     async fn show(&self, session: &Session) -> Result<(), Failure> {
         let election = LeaderElection::new(session, &self.path, "")?;
+        if let Some(id) = &self.transfer_to {
+            let leader = self.transfer(&election, id).await?;
+            print(&self.line(Some(&leader)))?;
+            return Ok(());
+        }
         if !self.follow {
             print(&self.line(election.leader().await?.as_ref()))?;
             return Ok(());
@@ -52,6 +70,29 @@ impl Leader {
         Ok(())
     }
 
+    /// Names the successor, and waits until it leads.
+    async fn transfer(&self, election: &LeaderElection, id: &str) -> Result<Found, Failure> {
+        let mut leaders = election.observe();
+        election.transfer_to(id).await?;
+        let led = async {
+            while let Some(leader) = leaders.next().await {
+                if let Some(leader) = leader?.filter(|leader| leader.id == id) {
+                    return Ok(leader);
+                }
+            }
+            Err(Failure::internal("the leader", "is no longer observed"))
+        };
+        let led = tokio::time::timeout(self.timeout, led).await;
+        led.unwrap_or_else(|_| {
+            let message = format!(
+                "{}: {id} does not lead after {:?}; `zkr who` shows who leads, and whether {id} \
+                 still campaigns",
+                self.path, self.timeout
+            );
+            Err(Failure::new(Exit::TimedOut, message))
+        })
+    }
+
     fn line(&self, leader: Option<&Found>) -> String {
         let since = |leader: &Found| milliseconds(leader.candidate_since);
         if self.json {
@@ -61,18 +102,24 @@ impl Leader {
                     "fencing_token": leader.fencing_token.get(),
                     "session": leader.session_id.to_string(),
                     "candidate_since_ms": since(leader),
+                    "proclaimed": leader.proclaimed,
                 })
             });
             return format!("{}\n", json!(object));
         }
         match leader {
-            Some(leader) => format!(
-                "{} leads: token {}, session {}, candidate for {}\n",
-                leader.id.escape_debug(),
-                leader.fencing_token,
-                leader.session_id,
-                age(since(leader), now())
-            ),
+            Some(leader) => {
+                let said = leader.proclaimed.as_deref();
+                let said = said.map(|said| format!(": {}", said.escape_debug()));
+                format!(
+                    "{} leads: token {}, session {}, candidate for {}{}\n",
+                    leader.id.escape_debug(),
+                    leader.fencing_token,
+                    leader.session_id,
+                    age(since(leader), now()),
+                    said.unwrap_or_default(),
+                )
+            }
             None => "nobody leads\n".to_owned(),
         }
     }

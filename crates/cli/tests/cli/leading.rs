@@ -1,7 +1,8 @@
 //! `zkr lead`: terms, losses, the next candidate.
 
 use zookeeper_recipes_core::SessionId;
-use zookeeper_recipes_suite::eventually;
+use zookeeper_recipes_election::LeaderElection;
+use zookeeper_recipes_suite::{LONG, eventually, session};
 
 use crate::support::{Stage, ended, line_in, read, runs};
 
@@ -68,4 +69,102 @@ async fn candidate_that_leads_once_ends_after_a_loss_and_the_next_one_leads() {
     );
     assert!(!runs(first.split(' ').next().expect("an id")));
     assert_eq!(ended(next).await.code, Some(5));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transfer_stops_the_leaders_command_and_starts_that_of_the_named_candidate() {
+    let stage = Stage::new();
+    let file = |id: &str| stage.file(id);
+    let lead = |id: &str, more: &[&str]| {
+        let file = file(id);
+        let name = file.to_str().expect("text").to_owned();
+        let mut arguments = vec!["lead", "/leader", "--id", id];
+        arguments.extend(more);
+        arguments.extend(["--", "sh", "-c", TERM, "sh", &name]);
+        stage.start(&arguments)
+    };
+    let _first = lead("first", &[]);
+    let term = line_in(&file("first")).await;
+    let _between = lead("between", &[]);
+    stage.queue("/leader", 2).await;
+    let chosen = lead("chosen", &["--once"]);
+    stage.queue("/leader", 3).await;
+
+    let shown = stage
+        .run(&["leader", "/leader", "--transfer-to", "chosen"])
+        .await;
+    assert!(shown.stdout.starts_with("chosen leads: "), "{shown:?}");
+    let process = term.split(' ').next().expect("an id");
+    assert!(!runs(process), "the command of the first was stopped");
+    line_in(&file("chosen")).await;
+    assert_eq!(read(&file("between")), "");
+    stage.queue("/leader", 3).await;
+
+    let again = stage
+        .run(&["leader", "/leader", "--transfer-to", "between"])
+        .await;
+    assert!(again.stdout.starts_with("between leads: "), "{again:?}");
+    let chosen = ended(chosen).await;
+    let told = chosen.failed_with(81);
+    assert!(told.contains("another candidate is to lead"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn candidate_on_standby_stops_its_command_for_another() {
+    let stage = Stage::new();
+    let (standby, other) = (stage.file("standby"), stage.file("other"));
+    let name = standby.to_str().expect("text");
+    let _standby = stage.start(&[
+        "lead",
+        "/leader",
+        "--id",
+        "s",
+        "--standby",
+        "--",
+        "sh",
+        "-c",
+        TERM,
+        "sh",
+        name,
+    ]);
+    let term = line_in(&standby).await;
+    let name = other.to_str().expect("text");
+    let _other = stage.start(&[
+        "lead", "/leader", "--id", "o", "--", "sh", "-c", TERM, "sh", name,
+    ]);
+    line_in(&other).await;
+    assert!(!runs(term.split(' ').next().expect("an id")));
+    stage.queue("/leader", 2).await;
+    let shown = stage.run(&["who", "/leader"]).await;
+    assert!(shown.stdout.contains("standby"), "{shown:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transfer_to_nobody_or_from_a_leader_that_does_not_listen_is_one_line() {
+    let stage = Stage::new();
+    let nobody = stage
+        .run(&["leader", "/leader", "--transfer-to", "nobody"])
+        .await;
+    let told = nobody.failed_with(64);
+    assert!(
+        told.contains("\"nobody\" does not campaign at /leader"),
+        "{told}"
+    );
+
+    let session = session(&stage.connect, LONG).await;
+    let deaf = LeaderElection::new(&session, "/leader", "deaf").expect("a good path");
+    let _deaf = deaf.acquire().await.expect("it leads");
+    let _next = stage.start(&["lead", "/leader", "--id", "next", "--", "true"]);
+    stage.queue("/leader", 2).await;
+    let transfer = [
+        "leader",
+        "/leader",
+        "--transfer-to",
+        "next",
+        "--timeout",
+        "200ms",
+    ];
+    let shown = stage.run(&transfer).await;
+    let told = shown.failed_with(80);
+    assert!(told.contains("next does not lead after 200ms"), "{told}");
 }

@@ -89,6 +89,13 @@ impl Attempt {
         tracing::debug!(target: TARGET, parent: &self.span, %path, behind, position, "waiting");
     }
 
+    /// Tells that the attempt left the queue to others, and enters it again.
+    pub(crate) fn stepped_back(&self) {
+        *lock(&self.waits) = None;
+        let path = &self.source.path;
+        tracing::debug!(target: TARGET, parent: &self.span, %path, "stepped back");
+    }
+
     /// Tells that the attempt has acquired, and begins the record of the hold.
     pub(crate) fn acquired(&self, token: FencingToken) -> HoldRecord {
         self.ended();

@@ -7,7 +7,7 @@ use crate::hold::loss_watch::LossWatch;
 use crate::queue::enter::enter;
 use crate::queue::look::{Look, could_win, look};
 use crate::queue::place::Place;
-use crate::queue::session_queue::SessionQueue;
+use crate::queue::session_queue::{Listing, SessionQueue};
 use crate::queue::wait::{Waited, wait_on, wait_on_parent};
 use crate::queue::watches::Watches;
 use crate::rule::WaitStrategy;
@@ -15,14 +15,33 @@ use crate::session::lease::Lease;
 
 /// Enters the queue, and waits in it until the rule says "hold".
 pub(crate) async fn acquire(queue: &SessionQueue<'_>, attempt: &Attempt) -> Result<Grant, Error> {
-    let (mut place, mut listing) = enter(queue).await?;
+    loop {
+        let (place, listing) = enter(queue).await?;
+        match hold(queue, attempt, place, listing).await? {
+            Some(grant) => return Ok(grant),
+            None => attempt.stepped_back(),
+        }
+    }
+}
+
+/// Waits until the rule says "hold". `None` if the contender steps back: its znode is deleted.
+async fn hold(
+    queue: &SessionQueue<'_>,
+    attempt: &Attempt,
+    mut place: Place,
+    mut listing: Listing,
+) -> Result<Option<Grant>, Error> {
     let mut watches = Watches::default();
     loop {
-        match look(queue, &mut place, listing).await? {
+        match look(queue, &mut place, &mut watches, listing).await? {
             Look::Hold => match grant(queue, &mut place, watches.own.take()) {
-                Some(grant) => return Ok(grant),
+                Some(grant) => return Ok(Some(grant)),
                 None => renew_lease(queue).await?,
             },
+            Look::StepBack => {
+                let left = place.leave().await;
+                return left.map(|()| None).map_err(|error| queue.failed(error));
+            }
             Look::Wait(on) => {
                 on.tell(attempt);
                 match queue.shared.options.strategy {
@@ -32,7 +51,7 @@ pub(crate) async fn acquire(queue: &SessionQueue<'_>, attempt: &Attempt) -> Resu
                             // If the lease has lapsed, the waiter's znode may be deleted, so the
                             // queue is listed.
                             if let Some(grant) = grant(queue, &mut place, watches.own.take()) {
-                                return Ok(grant);
+                                return Ok(Some(grant));
                             }
                         }
                     }
@@ -54,13 +73,14 @@ pub(crate) async fn try_acquire(queue: &SessionQueue<'_>) -> Result<Option<Grant
         return Ok(None);
     }
     let (mut place, mut listing) = enter(queue).await?;
+    let mut watches = Watches::default();
     loop {
-        match look(queue, &mut place, listing).await? {
+        match look(queue, &mut place, &mut watches, listing).await? {
             Look::Hold => match grant(queue, &mut place, None) {
                 Some(grant) => return Ok(Some(grant)),
                 None => renew_lease(queue).await?,
             },
-            Look::Wait(_) => return Ok(None),
+            Look::StepBack | Look::Wait(_) => return Ok(None),
         }
         listing = queue.list().await?;
     }

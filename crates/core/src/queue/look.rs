@@ -8,11 +8,14 @@ use crate::path::NodePath;
 use crate::queue::alone::Alone;
 use crate::queue::place::Place;
 use crate::queue::session_queue::{Listing, Ordered, SessionQueue};
+use crate::queue::watches::Watches;
 use crate::rule::{QueueView, Rule, Verdict};
 
 /// The outcome of a look.
 pub(crate) enum Look {
     Hold,
+    /// The contender leaves the queue, and enters it again.
+    StepBack,
     Wait(WaitOn),
 }
 
@@ -47,6 +50,7 @@ pub(crate) struct Awaited {
 pub(crate) async fn look(
     queue: &SessionQueue<'_>,
     place: &mut Place,
+    watches: &mut Watches,
     listing: Listing,
 ) -> Result<Look, Error> {
     refuse_other_recipes(queue, &listing.names)?;
@@ -60,6 +64,7 @@ pub(crate) async fn look(
     };
     let rule = &*queue.shared.rule;
     match decide(rule, &contenders[..=me], data.as_deref())? {
+        Verdict::Hold if steps_back(queue, watches, &contenders, me).await? => Ok(Look::StepBack),
         Verdict::Hold => {
             place.alone = match (contenders.as_slice(), place.created_node()) {
                 ([own], Some(node)) => Some(Alone {
@@ -89,6 +94,25 @@ pub(crate) async fn look(
             Err(rule_is_broken(rule, problem).into())
         }
     }
+}
+
+/// True if this contender leaves the queue to the contenders behind it.
+///
+/// Reads the directory's data after the list. The data may name a contender that came after the
+/// list. Its holder then has to go, and not this contender.
+async fn steps_back(
+    queue: &SessionQueue<'_>,
+    watches: &mut Watches,
+    contenders: &[Contender],
+    me: usize,
+) -> Result<bool, Error> {
+    let rule = &*queue.shared.rule;
+    let (me, behind) = (&contenders[me], &contenders[me + 1..]);
+    if behind.is_empty() || !rule.may_step_back(me, None) || watches.rule_out_a_step_back() {
+        return Ok(false);
+    }
+    let data = queue.read_directory().await?;
+    Ok(rule.steps_back(me, behind, data.as_deref()))
 }
 
 /// True if a new contender would hold at once. Sends one read.

@@ -11,8 +11,10 @@ use crate::hold::owned::Owned;
 use crate::hold_state::FencingToken;
 use crate::path::NodePath;
 use crate::queue::alone::{Alone, LastAlone};
+use crate::queue::session_queue::SessionQueue;
 use crate::rule::Rule;
 use crate::server::ensemble::Created;
+use crate::server::error::ServerError;
 use crate::session::handle::Session;
 use crate::session::live::LiveSession;
 
@@ -94,6 +96,12 @@ impl Place {
         self.node.as_ref()?.path.rsplit('/').next()
     }
 
+    /// True if the contender may have to step back, with this data of the directory.
+    pub(crate) fn may_step_back(&self, queue: &SessionQueue<'_>, data: Option<&[u8]>) -> bool {
+        let me = self.name().and_then(|name| queue.contender(name));
+        me.is_some_and(|me| queue.shared.rule.may_step_back(&me, data))
+    }
+
     pub(crate) fn deleted(&self) -> Error {
         Error::ContenderDeleted {
             path: self.path().to_owned(),
@@ -126,6 +134,16 @@ impl Place {
             owned.node = node.when_gone(move || last_alone.has_gone(alone));
         }
         Some(Grant::new(owned, lapses, token, loss_watch).by(rule.clone()))
+    }
+
+    /// Leaves the queue: deletes the znode, and waits for the answer.
+    pub(crate) async fn leave(mut self) -> Result<(), ServerError> {
+        let Some(owned) = &mut self.owned else {
+            return Ok(());
+        };
+        owned.node.remove(&self.live).await?;
+        owned.settle();
+        Ok(())
     }
 
     pub(crate) fn created_node(&self) -> Option<&Created> {

@@ -145,8 +145,8 @@ impl<'a> SessionQueue<'a> {
         self.answered(self.ask_for_queue(), None).await
     }
 
-    /// Reads the directory's data.
-    async fn read_directory(&self) -> Result<Option<Vec<u8>>, Error> {
+    /// Reads the directory's data. `None` if there is no directory.
+    pub(crate) async fn read_directory(&self) -> Result<Option<Vec<u8>>, Error> {
         let mut backoff = Backoff::up_to(Duration::from_secs(1));
         loop {
             match self.server.get(self.directory()).await {

@@ -48,7 +48,9 @@ impl Missing<'_> {
         let paths = self.contenders.iter().map(|(_, path)| path.as_str());
         let contenders: Vec<&str> = paths.collect();
         let data = on.data.clone();
-        Unwatched::new(queue, purpose, self.own, self.directory, &contenders, data)
+        let reads = queue.shared.rule.reads_directory();
+        let directory = self.directory.filter(|_| reads);
+        Unwatched::new(queue, purpose, self.own, directory, &contenders, data)
     }
 }
 
@@ -63,10 +65,9 @@ pub(crate) async fn set_watches<'q>(
 ) -> Result<Set<'q>, Error> {
     let server = &queue.server;
     let names = on.contenders.iter().map(|awaited| awaited.name.as_str());
-    let reads = queue.shared.rule.reads_directory();
     let missing = Missing {
         own: watches.own.is_none().then(|| place.path()),
-        directory: (watches.directory.is_none() && reads).then(|| queue.directory()),
+        directory: wants_directory(watches, queue, place).then(|| queue.directory()),
         contenders: names
             .filter(|name| !watches.contenders.contains_key(*name))
             .map(|name| (name, queue.child(name)))
@@ -95,7 +96,7 @@ pub(crate) async fn set_watches<'q>(
         }
     }
     if let Some(directory) = directory {
-        if !watch_directory(watches, queue, on, directory, &mut reserved).await? {
+        if !watch_directory(watches, queue, (place, on), directory, &mut reserved).await? {
             set = Set::LookAgain;
         }
     }
@@ -112,6 +113,13 @@ pub(crate) async fn set_watches<'q>(
         }
     }
     Ok(gone.map_or(set, Set::Gone))
+}
+
+/// True if the waiter has to watch the directory's data.
+fn wants_directory(watches: &Watches, queue: &SessionQueue<'_>, place: &Place) -> bool {
+    // Once the data has changed, the contender looks behind it before it holds, whatever comes.
+    let may_step_back = || watches.may_step_back.is_none() && place.may_step_back(queue, None);
+    watches.directory.is_none() && (queue.shared.rule.reads_directory() || may_step_back())
 }
 
 /// Keeps the watch on the waiter's own znode. False if no answer came.
@@ -148,11 +156,11 @@ async fn watch_own(
 
 /// Keeps the watch on the directory's data.
 ///
-/// False if the data has changed, or no answer came.
+/// False if data that the verdict is based on has changed, or no answer came.
 async fn watch_directory(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
-    on: &WaitOn,
+    (place, on): (&Place, &WaitOn),
     directory: Read<'_>,
     reserved: &mut Reserved,
 ) -> Result<bool, Error> {
@@ -160,7 +168,9 @@ async fn watch_directory(
         Ok((data, _, watch)) => {
             let path = queue.directory();
             watches.directory = Some(kept(queue, Kind::Data, path, watch, reserved));
-            Ok(Some(data) == on.data)
+            watches.may_step_back = Some(place.may_step_back(queue, Some(&data)));
+            let reads = queue.shared.rule.reads_directory();
+            Ok(!reads || Some(data) == on.data)
         }
         // If there is no directory, the waiter's own znode is deleted, too. The next look says so.
         Err(error) if error.is(Refusal::NoNode) => Ok(false),

@@ -83,7 +83,7 @@ impl<'q> Unwatched<'q> {
         let woken = tokio::select! {
             biased;
             gone = own => gone.map(|()| Woken::OwnGone),
-            changed = directory => changed.map(|()| Woken::Changed),
+            changed = directory => changed.map(|()| Woken::Directory),
             gone = contender => gone.map(|()| Woken::Changed),
             reserved = budget.reserve(self.purpose, &wanted) => Ok(Woken::Room(reserved)),
         };

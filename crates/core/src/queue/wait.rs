@@ -61,7 +61,9 @@ pub(crate) async fn wait_on(
             Woken::Gone(name) if is(on, &name, |awaited| awaited.stands_alone) => {
                 return has_its_turn(watches, queue, place).await;
             }
-            Woken::Gone(_) | Woken::Changed => return Ok(Waited::LookAgain),
+            // It matters only once the waiter would hold.
+            Woken::Directory if !queue.shared.rule.reads_directory() => {}
+            Woken::Gone(_) | Woken::Directory | Woken::Changed => return Ok(Waited::LookAgain),
             Woken::Written(name) if is(on, &name, |awaited| awaited.hands_over) => {
                 return has_its_turn(watches, queue, place).await;
             }
@@ -80,15 +82,16 @@ fn is(on: &WaitOn, name: &str, is_so: impl Fn(&Awaited) -> bool) -> bool {
 
 /// Looks at the waiter's own znode once no contender is left before the waiter.
 ///
-/// The waiter holds if its znode certainly stands.
+/// The waiter holds if its znode certainly stands, and it need not look behind it.
 async fn has_its_turn(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
     place: &Place,
 ) -> Result<Waited, Error> {
+    let may_step_back = place.may_step_back(queue, None) && !watches.rule_out_a_step_back();
     match watches.look_at_own() {
-        Standing::Certain => Ok(Waited::Handover),
-        Standing::Doubtful => Ok(Waited::LookAgain),
+        Standing::Certain if !may_step_back => Ok(Waited::Handover),
+        Standing::Certain | Standing::Doubtful => Ok(Waited::LookAgain),
         Standing::Gone => Err(deleted(queue, place).await),
     }
 }

@@ -18,6 +18,9 @@ pub(crate) struct Watches {
     pub(crate) own: Option<LossWatch>,
     /// On the directory's data.
     pub(crate) directory: Option<Watch>,
+    /// False if the directory's data, as the watch on it was set, rules out a step back. `None` if
+    /// the data was not read.
+    pub(crate) may_step_back: Option<bool>,
     /// On the directory's children.
     pub(crate) parent: Option<Watch>,
     /// On the contenders that the waiter waits on, by name.
@@ -37,6 +40,7 @@ impl Default for Watches {
         Watches {
             own: None,
             directory: None,
+            may_step_back: None,
             parent: None,
             contenders: BTreeMap::new(),
             disconnected: None,
@@ -56,7 +60,9 @@ pub(crate) fn may_happen() -> Backoff {
 /// What wakes a waiter.
 pub(crate) enum Woken {
     OwnGone,
-    /// The directory's data has changed, or the queue must be listed for another reason.
+    /// The directory's data has changed.
+    Directory,
+    /// The queue must be listed.
     Changed,
     /// The znode of the contender with this name is deleted.
     Gone(String),
@@ -78,15 +84,30 @@ impl Watches {
     /// If both znodes are watched over one connection, every earlier event of the own znode is
     /// known. After a reconnect an earlier event may come later.
     pub(crate) fn look_at_own(&mut self) -> Standing {
-        let same_connection = match &mut self.disconnected {
+        let is_same_connection = match &mut self.disconnected {
             Some(disconnected) => disconnected.now_or_never().is_none(),
             None => false,
         };
         match self.own.as_mut().map(LossWatch::look) {
-            Some(Standing::Certain) if same_connection => Standing::Certain,
+            Some(Standing::Certain) if is_same_connection => Standing::Certain,
             Some(Standing::Gone) => Standing::Gone,
             _ => Standing::Doubtful,
         }
+    }
+
+    /// True if the contender need not look behind it before it holds.
+    ///
+    /// The directory's data says so, and has not changed. A server tells of a change before it
+    /// answers a later request. At an event, a change may be told later only after a reconnect,
+    /// and then the own znode [is in doubt](Self::look_at_own).
+    pub(crate) fn rule_out_a_step_back(&mut self) -> bool {
+        let directory = self.directory.as_mut();
+        let is_unchanged = directory.is_some_and(|watch| watch.now_or_never().is_none());
+        if !is_unchanged {
+            // A future must not be polled again once it has resolved.
+            self.directory = None;
+        }
+        is_unchanged && self.may_step_back == Some(false)
     }
 
     /// Reserves a part of the watch budget for these paths, if all of them fit.
@@ -132,7 +153,7 @@ impl Watches {
         };
         let Some((event, index)) = woken else {
             self.directory = None;
-            return Woken::Changed;
+            return Woken::Directory;
         };
         let name = self
             .contenders

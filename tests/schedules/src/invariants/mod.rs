@@ -8,6 +8,7 @@ pub(crate) mod observers;
 pub(crate) mod release;
 pub(crate) mod remains;
 pub(crate) mod room;
+pub(crate) mod succession;
 pub(crate) mod turn;
 pub(crate) mod work;
 pub(crate) mod znode;

@@ -1,0 +1,26 @@
+//! A candidate: its place to queue, its id, and its rule.
+
+use std::sync::Arc;
+
+use zookeeper_recipes_core::{NodePath, Queue, Session};
+
+use crate::rule::FirstInQueue;
+
+/// What an election, a leadership and a term know of the candidate.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) queue: Queue,
+    pub(crate) id: Arc<str>,
+    pub(crate) rule: FirstInQueue,
+}
+
+impl Candidate {
+    pub(crate) fn session(&self) -> &Session {
+        self.queue.session()
+    }
+
+    /// The directory of the election.
+    pub(crate) fn path(&self) -> &NodePath {
+        self.queue.path()
+    }
+}

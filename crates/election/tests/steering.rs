@@ -1,0 +1,432 @@
+//! Elections that people steer, on a simulated ensemble: transfers, candidates on standby,
+//! proclamations.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::CreateMode;
+use zookeeper_recipes_election::{
+    ConnectOptions, Error, LeaderElection, LossReason, RunError, Session,
+};
+use zookeeper_recipes_simulation::{RequestKind, SimulatedProcess, Simulation, SimulationOptions};
+
+const PATH: &str = "/leader";
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Much longer than any handoff, and shorter than a session lives.
+const SOON: Duration = Duration::from_secs(5);
+/// Much longer than a session lives.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Candidates that run for leader, each in a process of its own.
+struct Fleet {
+    simulation: Simulation,
+    /// The ids of the leaders, in the order in which their work began.
+    led: Arc<Mutex<Vec<String>>>,
+    /// A candidate value that never campaigns.
+    observer: LeaderElection,
+}
+
+struct Member {
+    process: SimulatedProcess,
+    running: JoinHandle<Result<(), RunError<Error>>>,
+    end: watch::Sender<bool>,
+}
+
+async fn open(process: &SimulatedProcess) -> Session {
+    let options = ConnectOptions::new().session_timeout(TIMEOUT);
+    let session = Session::open(process.ensemble(), options).await;
+    session.expect("a session opens")
+}
+
+fn election(session: &Session, id: &str) -> LeaderElection {
+    LeaderElection::new(session, PATH, id).expect("a good path")
+}
+
+impl Fleet {
+    async fn new() -> Fleet {
+        let simulation = Simulation::new(SimulationOptions {
+            session_timeout: TIMEOUT,
+            ..SimulationOptions::default()
+        });
+        let session = open(&simulation.process("observer")).await;
+        Fleet {
+            simulation,
+            led: Arc::default(),
+            observer: election(&session, ""),
+        }
+    }
+
+    /// Lets a candidate run, and waits until it is in the queue.
+    async fn join(&self, id: &str) -> Member {
+        self.join_by(id, |election| election).await
+    }
+
+    async fn join_by(
+        &self,
+        id: &str,
+        adjust: impl FnOnce(LeaderElection) -> LeaderElection,
+    ) -> Member {
+        let process = self.simulation.process(id);
+        let session = open(&process).await;
+        let election = adjust(election(&session, id));
+        let (end, mut ended) = watch::channel(false);
+        let led = self.led.clone();
+        let running = tokio::spawn(async move {
+            let shutdown = async {
+                let _ = ended.wait_for(|ended| *ended).await;
+            };
+            let work = async move |term: zookeeper_recipes_election::Term| {
+                led.lock().expect("no panic").push(term.id().to_owned());
+                std::future::pending().await
+            };
+            election.run(shutdown, work).await
+        });
+        self.until(|ids| ids.iter().any(|queued| queued == id))
+            .await;
+        Member {
+            process,
+            running,
+            end,
+        }
+    }
+
+    async fn ids(&self) -> Vec<String> {
+        let participants = self.observer.participants().await.expect("an answer");
+        participants.into_iter().map(|it| it.id).collect()
+    }
+
+    /// Waits until the ids in the queue are such.
+    async fn until(&self, is_so: impl Fn(&[String]) -> bool) {
+        let so = async {
+            while !is_so(&self.ids().await) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let so = timeout(LONG, so).await;
+        assert!(so.is_ok(), "the queue is {:?}", self.ids().await);
+    }
+
+    /// Waits until these have led in this order, and no other.
+    async fn have_led(&self, ids: &[&str], within: Duration) {
+        let so = async {
+            while *self.led.lock().expect("no panic") != ids {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let so = timeout(within, so).await;
+        assert!(so.is_ok(), "led: {:?}", self.led.lock());
+    }
+}
+
+impl Member {
+    async fn end(self) {
+        self.end.send_replace(true);
+        let ended = timeout(LONG, self.running).await.expect("in time");
+        ended.expect("no panic").expect("it resigned");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn transfer_makes_the_named_candidate_lead_and_nobody_between() {
+    let fleet = Fleet::new().await;
+    let first = fleet.join("first").await;
+    let mut between = Vec::new();
+    for id in ["second", "third", "fourth"] {
+        between.push(fleet.join(id).await);
+    }
+    let _chosen = fleet.join("chosen").await;
+    let _behind = fleet.join("behind").await;
+    fleet.have_led(&["first"], SOON).await;
+
+    fleet.observer.transfer_to("chosen").await.expect("named");
+    fleet.have_led(&["first", "chosen"], SOON).await;
+    // All campaign again, behind those who stood behind the chosen one.
+    fleet.until(|ids| ids.len() == 6).await;
+    let ids = fleet.ids().await;
+    assert_eq!(ids[..2], ["chosen", "behind"]);
+
+    sleep(LONG).await;
+    fleet.have_led(&["first", "chosen"], SOON).await;
+    first.end().await;
+    for member in between {
+        member.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn transfer_that_is_over_costs_later_handoffs_nothing() {
+    let fleet = Fleet::new().await;
+    let first = fleet.join("first").await;
+    let second = fleet.join("second").await;
+    fleet.have_led(&["first"], SOON).await;
+    fleet.observer.transfer_to("second").await.expect("named");
+    fleet.have_led(&["first", "second"], SOON).await;
+    fleet.until(|ids| ids == ["second", "first"]).await;
+    // The first waits, with the second as the named successor before it.
+    sleep(Duration::from_secs(2)).await;
+
+    let lists = || fleet.simulation.counters().requests(RequestKind::List);
+    let before = lists();
+    second.process.kill();
+    let led = timeout(LONG, async {
+        while fleet.led.lock().expect("no panic").len() < 3 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    });
+    led.await.expect("the next one leads");
+    assert_eq!(lists(), before, "nobody listed the queue");
+    first.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn next_candidate_leads_if_the_named_one_goes_before_its_turn() {
+    let fleet = Fleet::new().await;
+    let session = open(&fleet.simulation.process("first")).await;
+    let leadership = election(&session, "first")
+        .acquire()
+        .await
+        .expect("it leads");
+    let _second = fleet.join("second").await;
+    let chosen = fleet.join("chosen").await;
+    leadership.transfer_to("chosen").await.expect("named");
+    timeout(SOON, leadership.asked_to_resign())
+        .await
+        .expect("it is asked");
+    chosen.end().await;
+    leadership.release().await.expect("it resigns");
+    fleet.have_led(&["second"], SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn next_candidate_leads_if_the_named_one_is_killed_while_the_others_step_back() {
+    for moment in 0..40 {
+        let fleet = Fleet::new().await;
+        let _first = fleet.join("first").await;
+        let _second = fleet.join("second").await;
+        let _third = fleet.join("third").await;
+        let chosen = fleet.join("chosen").await;
+        fleet.have_led(&["first"], SOON).await;
+        fleet.observer.transfer_to("chosen").await.expect("named");
+        sleep(Duration::from_millis(moment)).await;
+        chosen.process.kill();
+        sleep(LONG).await;
+        let led = fleet.led.lock().expect("no panic").clone();
+        assert_eq!(led[0], "first");
+        assert!(led.len() > 1, "{moment} ms: {led:?}");
+        let leader = fleet.observer.leader().await.expect("an answer");
+        let leader = leader.expect("somebody leads");
+        assert_eq!(Some(&leader.id), led.last(), "{moment} ms: {led:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn candidate_that_was_cut_off_during_a_transfer_steps_back_when_it_is_connected_again() {
+    let fleet = Fleet::new().await;
+    let _first = fleet.join("first").await;
+    let second = fleet.join("second").await;
+    let _chosen = fleet.join("chosen").await;
+    fleet.have_led(&["first"], SOON).await;
+    second.process.partition(Duration::from_secs(4));
+    fleet.observer.transfer_to("chosen").await.expect("named");
+    // The second learns of both, the notice and the deletion, once it is connected again.
+    fleet.have_led(&["first", "chosen"], LONG).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_hands_over_from_its_work() {
+    let fleet = Fleet::new().await;
+    let session = open(&fleet.simulation.process("first")).await;
+    let first = election(&session, "first");
+    let (ready, mut is_ready) = watch::channel(false);
+    let running = tokio::spawn(async move {
+        let work = async move |term: zookeeper_recipes_election::Term| {
+            let _ = is_ready.wait_for(|ready| *ready).await;
+            term.transfer_to("chosen").await?;
+            std::future::pending::<Result<(), Error>>().await
+        };
+        first.run(std::future::pending(), work).await
+    });
+    fleet.until(|ids| ids == ["first"]).await;
+    let _second = fleet.join("second").await;
+    let _chosen = fleet.join("chosen").await;
+    ready.send_replace(true);
+    fleet.have_led(&["chosen"], SOON).await;
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn transfer_to_nobody_is_an_error_at_once_and_changes_nothing() {
+    let fleet = Fleet::new().await;
+    let _first = fleet.join("first").await;
+    let _second = fleet.join("second").await;
+    fleet.have_led(&["first"], SOON).await;
+    let error = fleet.observer.transfer_to("nobody").await;
+    let error = error.expect_err("nobody has this id");
+    assert!(matches!(error, Error::InvalidInput(_)), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("\"nobody\" does not campaign at /leader"),
+        "{error}"
+    );
+    // The leader is the first with its id: nothing to do.
+    fleet.observer.transfer_to("first").await.expect("it leads");
+    sleep(LONG).await;
+    fleet.have_led(&["first"], SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn data_of_another_program_is_not_overwritten() {
+    let fleet = Fleet::new().await;
+    let administrator = fleet.simulation.administrator();
+    let created = administrator.create(PATH, b"10.0.0.7", CreateMode::Persistent);
+    created.expect("it is free");
+    let session = open(&fleet.simulation.process("first")).await;
+    let leadership = election(&session, "first")
+        .acquire()
+        .await
+        .expect("it leads");
+    let _second = fleet.join("second").await;
+    for refused in [
+        fleet.observer.transfer_to("second").await,
+        leadership.transfer_to("second").await,
+        leadership.proclaim("ready").await,
+    ] {
+        let error = refused.expect_err("it is not ours");
+        assert!(matches!(error, Error::InvalidInput(_)), "{error}");
+        assert!(error.to_string().contains("another program"), "{error}");
+    }
+    let tree = administrator.tree();
+    let directory = tree
+        .iter()
+        .find(|node| node.path == PATH)
+        .expect("it is there");
+    assert_eq!(directory.data, b"10.0.0.7");
+    leadership.release().await.expect("it resigns");
+    fleet.have_led(&["second"], SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn former_leader_names_nobody_and_proclaims_nothing() {
+    let fleet = Fleet::new().await;
+    let process = fleet.simulation.process("first");
+    let session = open(&process).await;
+    let leadership = election(&session, "first")
+        .acquire()
+        .await
+        .expect("it leads");
+    let _second = fleet.join("second").await;
+    let administrator = fleet.simulation.administrator();
+    administrator
+        .delete(leadership.node_path())
+        .expect("it is there");
+    for refused in [
+        leadership.transfer_to("second").await,
+        leadership.proclaim("x").await,
+    ] {
+        let error = refused.expect_err("it no longer leads");
+        let is_lost = matches!(
+            error,
+            Error::Lost {
+                reason: LossReason::Deleted,
+                ..
+            }
+        );
+        assert!(is_lost, "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn candidate_on_standby_leads_only_while_no_other_campaigns() {
+    let fleet = Fleet::new().await;
+    let _standby = fleet.join_by("standby", LeaderElection::standby).await;
+    fleet.have_led(&["standby"], SOON).await;
+    let other_standby = fleet
+        .join_by("other standby", LeaderElection::standby)
+        .await;
+    sleep(LONG).await;
+    fleet.have_led(&["standby"], SOON).await;
+
+    let regular = fleet.join("regular").await;
+    fleet.have_led(&["standby", "regular"], SOON).await;
+    fleet
+        .until(|ids| ids.len() == 3 && ids[0] == "regular")
+        .await;
+    let participants = fleet.observer.participants().await.expect("an answer");
+    let standby: Vec<bool> = participants.iter().map(|it| it.standby).collect();
+    assert_eq!(standby, [false, true, true]);
+
+    // The next regular one comes last, and leads next.
+    let next = fleet.join("next").await;
+    regular.end().await;
+    fleet.have_led(&["standby", "regular", "next"], SOON).await;
+    next.end().await;
+    let both = async {
+        while fleet.led.lock().expect("no panic").len() < 4 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(SOON, both).await.expect("one of the two leads");
+    sleep(LONG).await;
+    assert_eq!(fleet.led.lock().expect("no panic").len(), 4);
+    other_standby.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn candidate_on_standby_leads_if_it_is_named() {
+    let fleet = Fleet::new().await;
+    let _first = fleet.join("first").await;
+    let _second = fleet.join("second").await;
+    let _standby = fleet.join_by("standby", LeaderElection::standby).await;
+    let _behind = fleet.join("behind").await;
+    fleet.have_led(&["first"], SOON).await;
+    fleet.observer.transfer_to("standby").await.expect("named");
+    fleet.have_led(&["first", "standby"], SOON).await;
+    sleep(LONG).await;
+    fleet.have_led(&["first", "standby"], SOON).await;
+    fleet.observer.transfer_to("behind").await.expect("named");
+    fleet.have_led(&["first", "standby", "behind"], SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn proclamation_is_seen_by_all_who_ask_and_ends_with_the_leadership() {
+    let fleet = Fleet::new().await;
+    let session = open(&fleet.simulation.process("first")).await;
+    let leadership = election(&session, "first")
+        .acquire()
+        .await
+        .expect("it leads");
+    let _second = fleet.join("second").await;
+    let mut leaders = fleet.observer.observe();
+    let watched = fleet.observer.watch_leader().await.expect("an answer");
+    let mut news = async || {
+        let news = timeout(SOON, leaders.next()).await.expect("in time");
+        news.expect("it goes on")
+            .expect("an answer")
+            .expect("one leads")
+    };
+    assert_eq!(news().await.proclaimed, None);
+    for said in ["starting", "ready at 10.0.0.7:80\nsince 12:00", ""] {
+        leadership.proclaim(said).await.expect("proclaimed");
+        let leader = news().await;
+        assert_eq!(
+            (&*leader.id, leader.proclaimed.as_deref()),
+            ("first", Some(said))
+        );
+        let asked = fleet.observer.leader().await.expect("an answer");
+        assert_eq!(asked.expect("one leads").proclaimed.as_deref(), Some(said));
+    }
+    // A successor is named beside it.
+    leadership.transfer_to("second").await.expect("named");
+    let asked = fleet.observer.leader().await.expect("an answer");
+    assert_eq!(asked.expect("one leads").proclaimed.as_deref(), Some(""));
+    let told = watched.borrow().clone().expect("one leads");
+    assert_eq!(told.proclaimed.as_deref(), Some(""));
+    leadership.release().await.expect("it resigns");
+    let leader = news().await;
+    assert_eq!((&*leader.id, leader.proclaimed), ("second", None));
+}
