@@ -34,7 +34,7 @@ use crate::stop_work::StopWork;
 /// with the candidate's id as its data. The name of a candidate on [standby](Self::standby) has
 /// `standby-latch` in place of `latch`. If the path does not exist, it is created as a container
 /// znode. Its data is empty until a successor is [named](Self::transfer_to) or a leader
-/// [proclaims](Term::proclaim) something.
+/// [proclaims](crate::Term::proclaim) something.
 ///
 /// # Example
 ///
