@@ -45,6 +45,8 @@ pub(crate) enum Measured {
     AttemptEnded,
     Failed(&'static str),
     Acquired(Duration),
+    /// The time from the event that woke the waiter to the hold.
+    HandedOver(Duration),
     Lost(&'static str),
     Released,
     /// The hold is over, after this time.

@@ -25,6 +25,8 @@ pub(crate) struct Attempt {
     span: Span,
     /// What the attempt was last said to wait on, and its position.
     waits: Mutex<Option<(String, usize)>>,
+    /// When the last event came that could be its turn.
+    woken_at: Mutex<Option<Instant>>,
     has_ended: AtomicBool,
 }
 
@@ -40,6 +42,7 @@ impl Attempt {
             caller: Span::current(),
             span: tracing::debug_span!(target: TARGET, "attempt", recipe, %name, %path),
             waits: Mutex::default(),
+            woken_at: Mutex::default(),
             has_ended: AtomicBool::new(false),
         }
     }
@@ -89,9 +92,15 @@ impl Attempt {
         tracing::debug!(target: TARGET, parent: &self.span, %path, behind, position, "waiting");
     }
 
+    /// Notes that an event has come, after which the attempt may hold.
+    pub(crate) fn woken(&self) {
+        *lock(&self.woken_at) = Some(Instant::now());
+    }
+
     /// Tells that the attempt left the queue to others, and enters it again.
     pub(crate) fn stepped_back(&self) {
         *lock(&self.waits) = None;
+        *lock(&self.woken_at) = None;
         let path = &self.source.path;
         tracing::debug!(target: TARGET, parent: &self.span, %path, "stepped back");
     }
@@ -100,6 +109,9 @@ impl Attempt {
     pub(crate) fn acquired(&self, token: FencingToken) -> HoldRecord {
         self.ended();
         let waited = self.began.elapsed();
+        if let Some(woken_at) = *lock(&self.woken_at) {
+            measure(&self.source, Measured::HandedOver(woken_at.elapsed()));
+        }
         HoldRecord::begin(self.source.clone(), &self.caller, token, waited)
     }
 

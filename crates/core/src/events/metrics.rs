@@ -10,6 +10,7 @@ const FAILED: &str = "zookeeper_recipes_failed_total";
 const ACQUIRED: &str = "zookeeper_recipes_acquired_total";
 const HOLDING: &str = "zookeeper_recipes_holding";
 const WAITED: &str = "zookeeper_recipes_waited_seconds";
+const HANDOFF: &str = "zookeeper_recipes_handoff_seconds";
 const LOST: &str = "zookeeper_recipes_lost_total";
 const RELEASED: &str = "zookeeper_recipes_released_total";
 const HELD: &str = "zookeeper_recipes_held_seconds";
@@ -42,6 +43,7 @@ pub(crate) fn measure(source: &Source, measured: Measured) {
             gauge!(HOLDING, labels()).increment(1);
             histogram!(WAITED, labels()).record(waited);
         }
+        Measured::HandedOver(took) => histogram!(HANDOFF, labels()).record(took),
         Measured::Lost(reason) => counter!(LOST, with("reason", reason)).increment(1),
         Measured::Released => counter!(RELEASED, labels()).increment(1),
         Measured::HoldEnded(held) => {
@@ -71,6 +73,11 @@ pub fn describe_metrics() {
     describe_counter!(ACQUIRED, "Attempts that acquired");
     describe_gauge!(HOLDING, "Holds that this process has now");
     describe_histogram!(WAITED, Unit::Seconds, "From the call to the hold");
+    describe_histogram!(
+        HANDOFF,
+        Unit::Seconds,
+        "From the news that a contender before it has left to the hold"
+    );
     describe_counter!(LOST, "Holds that were lost, by reason");
     describe_counter!(RELEASED, "Holds that were released or dropped");
     describe_histogram!(HELD, Unit::Seconds, "From the hold to its end");

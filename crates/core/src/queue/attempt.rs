@@ -47,6 +47,7 @@ async fn hold(
                 match queue.shared.options.strategy {
                     WaitStrategy::Predecessor => {
                         let waited = wait_on(&mut watches, queue, &place, &on).await?;
+                        attempt.woken();
                         if waited == Waited::Handover {
                             // If the lease has lapsed, the waiter's znode may be deleted, so the
                             // queue is listed.

@@ -321,6 +321,7 @@ impl SingleNode {
                         // After any event of the znode the next step is another create.
                         Ok((_, _, watch)) => {
                             watch.await;
+                            attempt.woken();
                             gone_again = may_happen();
                         }
                         Err(error) if error.is(Refusal::NoNode) => gone_again.wait().await,

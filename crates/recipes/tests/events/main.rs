@@ -8,11 +8,19 @@ mod recorder;
 use std::time::Duration;
 
 use tracing::Level;
+#[cfg(feature = "metrics")]
+use zookeeper_recipes::LeaderElection;
 use zookeeper_recipes::{ExclusiveLock, Session};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 use self::day::{Day, bad_day};
 use self::log::{Line, Log};
+
+/// Lets one test run at a time.
+///
+/// `tracing` asks once whether anybody wants an event, for all threads. A test that listens to
+/// nothing would answer for one that begins to listen at that moment.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// What is expected of one event: its level, its name, and some of its fields.
 type Expected<'a> = (Level, &'a str, &'a [(&'a str, String)]);
@@ -52,6 +60,7 @@ fn text(field: &'static str, text: &str) -> (&'static str, String) {
 
 #[tokio::test(start_paused = true)]
 async fn events_of_a_bad_day_say_what_happened() {
+    let _alone = ALONE.lock().await;
     let log = Log::default();
     let _listening = tracing::subscriber::set_default(log.clone());
     let day = bad_day().await;
@@ -156,6 +165,7 @@ async fn events_of_a_bad_day_say_what_happened() {
 
 #[tokio::test(start_paused = true)]
 async fn handover_within_a_process_is_a_release_and_an_acquisition() {
+    let _alone = ALONE.lock().await;
     let simulation = Simulation::new(SimulationOptions::default());
     let log = Log::default();
     let _listening = tracing::subscriber::set_default(log.clone());
@@ -188,6 +198,7 @@ async fn handover_within_a_process_is_a_release_and_an_acquisition() {
 #[cfg(feature = "metrics")]
 #[tokio::test(start_paused = true)]
 async fn metrics_of_a_bad_day_count_what_happened() {
+    let _alone = ALONE.lock().await;
     let recorder = recorder::Recorded::default();
     let _recording = metrics::set_default_local_recorder(&recorder);
     let day = bad_day().await;
@@ -233,4 +244,41 @@ async fn metrics_of_a_bad_day_count_what_happened() {
             .len()
             > 10
     );
+}
+
+#[cfg(feature = "metrics")]
+#[tokio::test(start_paused = true)]
+async fn handoff_is_measured_from_its_news_to_the_hold() {
+    let _alone = ALONE.lock().await;
+    let recorder = recorder::Recorded::default();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let simulation = Simulation::new(SimulationOptions::default());
+    let campaign = async |id: &str| {
+        let session = Session::open(simulation.ensemble(id), Default::default()).await;
+        let session = session.expect("it opens");
+        LeaderElection::new(&session, day::PATH, id).expect("a good path")
+    };
+    let first = campaign("first").await;
+    let hold = first.acquire().await.expect("free");
+    let mut waiting = Vec::new();
+    for id in ["second", "third"] {
+        let next = campaign(id).await;
+        waiting.push(tokio::spawn(async move { next.acquire().await }));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let handoffs = || {
+        let of_election = r#"{recipe="election",name=""}"#;
+        recorder.values(&format!("zookeeper_recipes_handoff_seconds{of_election}"))
+    };
+    assert!(handoffs().is_empty(), "nothing was handed over");
+    hold.release().await.expect("it is held");
+    let mut took = Vec::new();
+    for next in waiting {
+        let hold = next.await.expect("no panic").expect("its turn");
+        took.extend(handoffs().last().copied());
+        hold.release().await.expect("it is held");
+    }
+    // The second holds at the news, and the third lists the queue before.
+    assert_eq!(took.len(), 2, "{took:?}");
+    assert!(took[0] == 0.0 && took[1] > 0.0 && took[1] < 1.0, "{took:?}");
 }
