@@ -315,7 +315,10 @@ async fn end(
         let recipe = make(setting, session, *weight, capacity, &mut rng);
         let mut tried = recipe.try_acquire().await;
         // A session that has nothing at the server learns only now that the server gave it up.
-        if schedule.options.forgets_sessions && matches!(tried, Err(Error::SessionOver { .. })) {
+        let forgets = schedule.options.forgets_sessions || schedule.forgets;
+        if forgets && matches!(tried, Err(Error::SessionOver { .. })) {
+            // What it created goes with the session that the server has put it into.
+            sleep(Duration::from_secs(1)).await;
             tried = recipe.try_acquire().await;
         }
         match tried {

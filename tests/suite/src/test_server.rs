@@ -13,7 +13,7 @@ use crate::server::{Address, TICK, server};
 #[derive(Debug)]
 pub enum TestServer {
     /// A process that runs Apache's.
-    Apache(Server),
+    Apache(Box<Server>),
     /// The simulated one, served over TCP by a thread of the test.
     Embedded(EmbeddedServer),
 }
@@ -21,7 +21,7 @@ pub enum TestServer {
 impl TestServer {
     /// Starts Apache's server with the usual tick.
     pub async fn apache() -> TestServer {
-        TestServer::Apache(server().await)
+        TestServer::Apache(Box::new(server().await))
     }
 
     /// Starts the embedded server with the usual tick.

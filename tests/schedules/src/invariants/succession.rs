@@ -8,8 +8,10 @@ use crate::findings::Findings;
 /// What is known of who should lead next.
 #[derive(Default)]
 pub(crate) struct Succession {
-    /// The transaction that named a successor, and the name of its znode.
-    named: Option<(i64, String)>,
+    /// The name of the successor's znode.
+    named: Option<String>,
+    /// The successors that were named since the turn of the first candidate.
+    named_since: Vec<Option<String>>,
     /// The place of the first candidate, and the transaction that made it the first.
     first: Option<(i64, i64)>,
 }
@@ -23,14 +25,15 @@ pub(crate) fn at_change(
 ) {
     match &committed.change {
         Change::DataSet { path, data } if path == directory => {
-            let named = named_in(data).map(|name| (committed.zxid, name));
-            succession.named = named;
+            succession.named = named_in(data);
+            succession.named_since.push(succession.named.clone());
         }
         Change::Deleted { path } if path == directory => succession.named = None,
         _ => {}
     }
     if first != succession.first.map(|(place, _)| place) {
         succession.first = first.map(|place| (place, committed.zxid));
+        succession.named_since = vec![succession.named.clone()];
     }
 }
 
@@ -56,8 +59,9 @@ pub(crate) fn at_grant(
     };
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let me = name(hold.node_path());
-    let named = succession.named.as_ref();
-    if named.is_some_and(|(_, name)| *name == me) {
+    // It may have read any of them.
+    let named = succession.named_since.as_slice();
+    if named.contains(&Some(me.clone())) {
         return Findings::new();
     }
     let behind = queue.iter().skip(1);
@@ -65,9 +69,9 @@ pub(crate) fn at_grant(
         .map(|(place, path, _)| (*place, name(path)))
         .collect();
     let mut findings = Findings::new();
-    if let Some((at, successor)) = named {
-        if *at < turn && behind.iter().any(|(_, name)| name == successor) {
-            let text = format!("{who} leads with {me}, while {successor} is named since {at:#x}");
+    if let [Some(successor)] = named {
+        if behind.iter().any(|(_, name)| name == successor) {
+            let text = format!("{who} leads with {me}, while {successor} is named");
             findings.push(("nobody leads before a named successor", text));
         }
     }
