@@ -1,10 +1,10 @@
 //! The command line.
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
 
 use crate::connecting::Connection;
 use crate::exit;
-use crate::verbs;
+use crate::verbs::Verb;
 
 /// Locks, semaphores and leader election on ZooKeeper, for shells and operators.
 #[derive(Debug, Parser)]
@@ -15,25 +15,4 @@ pub(crate) struct Arguments {
 
     #[command(subcommand)]
     pub(crate) verb: Verb,
-}
-
-/// What to do. Each verb is documented at its arguments.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
-    #[cfg(unix)]
-    Lock(verbs::lock::Lock),
-    #[cfg(unix)]
-    Semaphore(verbs::semaphore::Semaphore),
-    #[cfg(unix)]
-    Lead(verbs::lead::Lead),
-    Who(verbs::who::Who),
-    Watch(verbs::watch::Watch),
-    Leader(verbs::leader::Leader),
-    Evict(verbs::evict::Evict),
-    Resize(verbs::resize::Resize),
-    Doctor(verbs::doctor::Doctor),
-    #[cfg(feature = "dev-server")]
-    DevServer(verbs::dev_server::DevServer),
-    Completions(verbs::completions::Completions),
-    Man(verbs::completions::Man),
 }

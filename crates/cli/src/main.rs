@@ -3,7 +3,7 @@
 //! `zkr lock PATH -- command` runs a command under a lock, as `flock` does on one machine. If the
 //! lock is lost, the command is stopped before another process can hold. [`run`] says how.
 //!
-//! [`exit`] lists the exit codes. [`arguments`] lists the verbs: each is a file of `verbs`.
+//! [`exit`] lists the exit codes. [`verbs`] lists the verbs, each in a file of its own.
 
 mod arguments;
 mod connecting;
@@ -22,8 +22,8 @@ mod verbs;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 
 use crate::arguments::Arguments;
 use crate::exit::Exit;
@@ -38,7 +38,8 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return not_parsed(&error),
     };
-    ended(verbs::run(arguments))
+    let zkr = Arguments::command();
+    ended(arguments.verb.run(&arguments.connection, zkr))
 }
 
 fn ended(result: Result<Exit, Failure>) -> ExitCode {

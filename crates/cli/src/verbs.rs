@@ -16,32 +16,54 @@ pub(crate) mod semaphore;
 pub(crate) mod watch;
 pub(crate) mod who;
 
-use clap::CommandFactory;
+use clap::{Command, Subcommand};
 
-use crate::arguments::{Arguments, Verb};
+use crate::connecting::Connection;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Does what the command line says.
-pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
-    let connection = &arguments.connection;
-    match arguments.verb {
-        #[cfg(unix)]
-        Verb::Lock(lock) => in_runtime(lock.run(connection)),
-        #[cfg(unix)]
-        Verb::Semaphore(semaphore) => in_runtime(semaphore.run(connection)),
-        #[cfg(unix)]
-        Verb::Lead(lead) => in_runtime(lead.run(connection)),
-        Verb::Who(who) => in_runtime(who.run(connection)),
-        Verb::Watch(watch) => in_runtime(watch.run(connection)),
-        Verb::Leader(leader) => in_runtime(leader.run(connection)),
-        Verb::Evict(evict) => in_runtime(evict.run(connection)),
-        Verb::Resize(resize) => in_runtime(resize.run(connection)),
-        Verb::Doctor(doctor) => in_runtime(doctor.run(connection)),
-        #[cfg(feature = "dev-server")]
-        Verb::DevServer(server) => in_runtime(server.run(connection)),
-        Verb::Completions(completions) => completions.run(Arguments::command()),
-        Verb::Man(man) => man.run(Arguments::command()),
+/// What to do. Each verb is documented at its arguments.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    #[cfg(unix)]
+    Lock(lock::Lock),
+    #[cfg(unix)]
+    Semaphore(semaphore::Semaphore),
+    #[cfg(unix)]
+    Lead(lead::Lead),
+    Who(who::Who),
+    Watch(watch::Watch),
+    Leader(leader::Leader),
+    Evict(evict::Evict),
+    Resize(resize::Resize),
+    Doctor(doctor::Doctor),
+    #[cfg(feature = "dev-server")]
+    DevServer(dev_server::DevServer),
+    Completions(completions::Completions),
+    Man(completions::Man),
+}
+
+impl Verb {
+    /// Does what the command line says. `zkr` describes all of it.
+    pub(crate) fn run(self, connection: &Connection, zkr: Command) -> Result<Exit, Failure> {
+        match self {
+            #[cfg(unix)]
+            Verb::Lock(lock) => in_runtime(lock.run(connection)),
+            #[cfg(unix)]
+            Verb::Semaphore(semaphore) => in_runtime(semaphore.run(connection)),
+            #[cfg(unix)]
+            Verb::Lead(lead) => in_runtime(lead.run(connection)),
+            Verb::Who(who) => in_runtime(who.run(connection)),
+            Verb::Watch(watch) => in_runtime(watch.run(connection)),
+            Verb::Leader(leader) => in_runtime(leader.run(connection)),
+            Verb::Evict(evict) => in_runtime(evict.run(connection)),
+            Verb::Resize(resize) => in_runtime(resize.run(connection)),
+            Verb::Doctor(doctor) => in_runtime(doctor.run(connection)),
+            #[cfg(feature = "dev-server")]
+            Verb::DevServer(server) => in_runtime(server.run(connection)),
+            Verb::Completions(completions) => completions.run(zkr),
+            Verb::Man(man) => man.run(zkr),
+        }
     }
 }
 
