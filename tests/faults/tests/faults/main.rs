@@ -16,3 +16,4 @@ mod refusals;
 mod sequence_overflow;
 mod stopped_process;
 mod support;
+mod transfers;
