@@ -25,7 +25,8 @@ const REPORT_VARIABLE: &str = "SUITES_REPORT";
 
 /// The packages whose tests need the programs that [`install::run_peers`] installs. They take
 /// longest.
-const NEED_MORE: [&str; 3] = [
+const NEED_MORE: [&str; 4] = [
+    "zookeeper-recipes-cli",
     "zookeeper-recipes-interop",
     "zookeeper-recipes-faults",
     "zookeeper-recipes-benches",

@@ -1,8 +1,8 @@
 //! Interoperability: what the tests need to run the recipes beside Apache Curator and kazoo.
 //!
 //! Contenders in three languages (`src/bin/contender.rs`, `java/Contender.java`,
-//! `python/contender.py`) take the same arguments and tell a referee, a process of its own, when
-//! they go in and when they come out. A [`Judge`] decides whether that was right, and the tests
+//! `python/contender.py`) take the same arguments and tell a [`Referee`] when they go in and when
+//! they come out. A [`Judge`] decides whether that was right, and the tests
 //! read its [`Report`]. What runs a program in Java or Python with such a library, where the
 //! machine has it, is a [`Program`].
 //!
@@ -33,8 +33,12 @@
 
 mod judge;
 mod program;
+mod referee;
 mod suite;
+mod task;
 
 pub use judge::{Entry, Judge, Kind, Report};
 pub use program::{Program, ProgramError};
+pub use referee::{Conversation, Referee};
 pub use suite::can_run;
+pub use task::Task;

@@ -48,6 +48,26 @@ pub struct Program {
 }
 
 impl Program {
+    /// Contenders of Curator.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`with_curator`](Self::with_curator).
+    pub fn curators_contenders(target: &Path) -> Result<Program, ProgramError> {
+        // Starts soonest, and takes the least of the processors.
+        let options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx192m"];
+        Program::with_curator(&source("java/Contender.java"), target, &options)
+    }
+
+    /// Contenders of kazoo.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`with_kazoo`](Self::with_kazoo).
+    pub fn kazoos_contenders(target: &Path) -> Result<Program, ProgramError> {
+        Program::with_kazoo(&source("python/contender.py"), target)
+    }
+
     /// The program in Java whose source this is, with Apache Curator on its class path, in a
     /// virtual machine with these options.
     ///
@@ -125,6 +145,11 @@ impl Program {
         command.args(&self.words[1..]);
         command
     }
+}
+
+/// The source of a program of this package.
+fn source(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
 /// Compiles a program in Java, unless that has been done, and says where to.

@@ -8,10 +8,13 @@ mod support;
 
 mod bad_input;
 mod exit_codes;
+#[cfg(target_os = "linux")]
+mod handoffs;
 mod leading;
 mod looking;
 mod losing;
 mod many;
+mod peers;
 mod readme;
 mod signals;
 #[cfg(target_os = "linux")]

@@ -5,11 +5,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use zookeeper_recipes_core::{ConnectOptions, Hold, Recipe, Session};
 use zookeeper_recipes_election::LeaderElection;
+use zookeeper_recipes_interop::Conversation;
 use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
 use zookeeper_recipes_rwlock::{RwLock, RwLockOptions};
 
@@ -73,7 +72,7 @@ async fn main() -> anyhow::Result<ExitCode> {
 
 async fn contend(arguments: Arguments, mode: String, number: usize) -> anyhow::Result<()> {
     let name = format!("ours-{mode}-{number}");
-    let mut referee = Referee::connect(&arguments.referee).await?;
+    let mut referee = Conversation::connect(&arguments.referee).await?;
     let options = ConnectOptions::new().session_timeout(arguments.session_timeout);
     let session = Session::connect_with(&arguments.connect_string, options).await?;
     let Contended {
@@ -163,31 +162,4 @@ fn pause(number: usize, turn: usize) -> Duration {
 
 fn znode(hold: &Hold) -> &str {
     hold.node_path().rsplit('/').next().unwrap_or_default()
-}
-
-/// A conversation with the referee.
-struct Referee {
-    connection: BufReader<TcpStream>,
-}
-
-impl Referee {
-    async fn connect(address: &str) -> anyhow::Result<Referee> {
-        let connection = TcpStream::connect(address).await?;
-        connection.set_nodelay(true)?;
-        Ok(Referee {
-            connection: BufReader::new(connection),
-        })
-    }
-
-    /// Says a line, and waits for the answer. What it judges is for the test to read.
-    async fn tell(&mut self, line: &str) -> anyhow::Result<()> {
-        self.connection
-            .write_all(format!("{line}\n").as_bytes())
-            .await?;
-        let mut answer = String::new();
-        match self.connection.read_line(&mut answer).await? {
-            0 => bail!("the referee has gone"),
-            _ => Ok(()),
-        }
-    }
 }

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::Recipe;
 use zookeeper_recipes_election::LeaderElection;
+use zookeeper_recipes_interop::Task;
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::{Address, LONG, TestServer, on_both_servers, queue_length, session};
 
 use crate::peers::{Peer, available};
-use crate::process::{Contenders, Language, PATIENCE, Referee, Task, until};
+use crate::process::{Contenders, Language, PATIENCE, Referee, until};
 
 on_both_servers!(
     killed_curator_is_followed_by_ours_and_ours_by_curator,

@@ -1,9 +1,10 @@
 //! The exclusive lock, shared with Curator's and kazoo's.
 
+use zookeeper_recipes_interop::Task;
 use zookeeper_recipes_suite::{Address, LONG, TestServer, on_both_servers};
 
 use crate::peers::{Peer, available};
-use crate::process::{Contenders, Language, PATIENCE, Referee, Task, until};
+use crate::process::{Contenders, Language, PATIENCE, Referee, until};
 use crate::support::{Group, assert_mixed, contend};
 
 on_both_servers!(

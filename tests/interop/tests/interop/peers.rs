@@ -19,8 +19,12 @@ impl Peer {
         static CURATOR: OnceLock<Result<Program, String>> = OnceLock::new();
         static KAZOO: OnceLock<Result<Program, String>> = OnceLock::new();
         match self {
-            Peer::Curator => CURATOR.get_or_init(|| unless_missing(curator())),
-            Peer::Kazoo => KAZOO.get_or_init(|| unless_missing(kazoo())),
+            Peer::Curator => {
+                CURATOR.get_or_init(|| unless_missing(Program::curators_contenders(&target())))
+            }
+            Peer::Kazoo => {
+                KAZOO.get_or_init(|| unless_missing(Program::kazoos_contenders(&target())))
+            }
         }
     }
 
@@ -61,21 +65,7 @@ fn unless_missing(program: Result<Program, ProgramError>) -> Result<Program, Str
     }
 }
 
-fn source(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
-}
-
 /// The directory that cargo builds into.
 pub(crate) fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("..")
-}
-
-fn curator() -> Result<Program, ProgramError> {
-    // Starts soonest, and takes the least of the processors.
-    let options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx192m"];
-    Program::with_curator(&source("java/Contender.java"), &target(), &options)
-}
-
-fn kazoo() -> Result<Program, ProgramError> {
-    Program::with_kazoo(&source("python/contender.py"), &target())
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use zookeeper_recipes_interop::Report;
+use zookeeper_recipes_interop::{Report, Task};
 
 use crate::peers::Peer;
 
@@ -41,16 +41,6 @@ impl Language {
             Language::Kazoo => Peer::Kazoo.run(),
         }
     }
-}
-
-/// What contenders are to do.
-#[derive(Clone, Debug)]
-pub(crate) struct Task<'a> {
-    pub(crate) connect_string: String,
-    pub(crate) path: &'a str,
-    pub(crate) session_timeout: Duration,
-    pub(crate) turns: usize,
-    pub(crate) stay: Duration,
 }
 
 /// A child that is killed when dropped, and ends by itself when this process does.
@@ -116,16 +106,7 @@ impl Contenders {
         modes: &[(&str, usize)],
     ) -> Contenders {
         let mut command = language.command();
-        command
-            .arg(&task.connect_string)
-            .arg(task.path)
-            .arg(&referee.address)
-            .arg(task.session_timeout.as_millis().to_string())
-            .arg(task.turns.to_string())
-            .arg(task.stay.as_millis().to_string());
-        for (mode, count) in modes {
-            command.arg(format!("{mode}:{count}"));
-        }
+        command.args(task.arguments(&referee.address, modes));
         Contenders {
             language,
             process: Process::spawn(&mut command),
@@ -212,6 +193,11 @@ impl Referee {
             address: address.trim_end().to_owned(),
             _process: process,
         }
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     /// What it has seen up to now.

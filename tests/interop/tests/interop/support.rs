@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use zookeeper_recipes_interop::Report;
+use zookeeper_recipes_interop::{Report, Task};
 use zookeeper_recipes_suite::{Address, LONG, TestServer};
 
-use crate::process::{Contenders, Language, Referee, Task, all_done};
+use crate::process::{Contenders, Language, Referee, all_done};
 
 /// The contenders of one language: how many of each mode.
 pub(crate) type Group<'a> = (Language, &'a [(&'a str, usize)]);
