@@ -430,3 +430,27 @@ async fn proclamation_is_seen_by_all_who_ask_and_ends_with_the_leadership() {
     let leader = news().await;
     assert_eq!((&*leader.id, leader.proclaimed), ("second", None));
 }
+
+#[tokio::test(start_paused = true)]
+async fn leader_whose_session_has_expired_is_not_asked_to_resign() {
+    let fleet = Fleet::new().await;
+    let session = open(&fleet.simulation.process("first")).await;
+    let leadership = election(&session, "first")
+        .acquire()
+        .await
+        .expect("it leads");
+    let asked = leadership.asked_to_resign();
+    let mut asked = std::pin::pin!(asked);
+    let early = timeout(Duration::from_millis(100), &mut asked).await;
+    assert!(early.is_err(), "nobody has asked");
+    let _second = fleet.join("second").await;
+    let _chosen = fleet.join("chosen").await;
+    let expired = session.id().expect("it is open");
+    fleet.simulation.administrator().expire(expired);
+    fleet.have_led(&["second"], SOON).await;
+    // In the new session of the first, the candidates that the second steps back for are there.
+    fleet.observer.transfer_to("chosen").await.expect("named");
+    let late = timeout(LONG, asked).await;
+    assert!(late.is_err(), "it no longer leads");
+    fleet.have_led(&["second", "chosen"], SOON).await;
+}
