@@ -13,7 +13,7 @@ Exit codes:
   75   --try: another contender holds; evict: the answer was no
   77   no permission, or the server refused the credentials
   80   --timeout: it was not held in time
-  81   the lock was lost; the command was stopped before another process could hold
+  81   the lock was lost or handed over; the command was stopped before another process could hold
   126  the command is there and cannot be started
   127  the command was not found
   128+N  signal N ended zkr while it waited
