@@ -320,6 +320,8 @@ async fn former_leader_names_nobody_and_proclaims_nothing() {
         .await
         .expect("it leads");
     let _second = fleet.join("second").await;
+    // What the operator has named before, a former leader does not name either.
+    fleet.observer.transfer_to("second").await.expect("named");
     let administrator = fleet.simulation.administrator();
     administrator
         .delete(leadership.node_path())
