@@ -10,7 +10,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::CreateMode;
 use zookeeper_recipes_election::{
-    ConnectOptions, Error, LeaderElection, LossReason, RunError, Session,
+    ConnectOptions, ElectionOptions, Error, LeaderElection, LossReason, RunError, Session,
+    WaitStrategy,
 };
 use zookeeper_recipes_simulation::{RequestKind, SimulatedProcess, Simulation, SimulationOptions};
 
@@ -455,4 +456,54 @@ async fn leader_whose_session_has_expired_is_not_asked_to_resign() {
     let late = timeout(LONG, asked).await;
     assert!(late.is_err(), "it no longer leads");
     fleet.have_led(&["second", "chosen"], SOON).await;
+}
+
+/// Transfers to a candidate, to one on standby, and back, with others between.
+async fn transfers_succeed(fleet: &Fleet, strategy: WaitStrategy) {
+    let by = |election: LeaderElection| {
+        let options = ElectionOptions::new().strategy(strategy);
+        LeaderElection::with_options(election.session(), PATH, election.id(), options)
+            .expect("a good path")
+    };
+    let mut members = Vec::new();
+    for id in ["first", "second"] {
+        members.push(fleet.join_by(id, by).await);
+    }
+    let standby = |election| by(election).standby();
+    members.push(fleet.join_by("standby", standby).await);
+    for id in ["third", "fourth"] {
+        members.push(fleet.join_by(id, by).await);
+    }
+    let mut led = vec!["first"];
+    fleet.have_led(&led, SOON).await;
+    for next in ["third", "standby", "second"] {
+        fleet.until(|ids| ids.len() == 5).await;
+        fleet.observer.transfer_to(next).await.expect("named");
+        led.push(next);
+        fleet.have_led(&led, SOON).await;
+    }
+    sleep(LONG).await;
+    fleet.have_led(&led, SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn transfers_succeed_where_the_count_ends() {
+    let creates = [-9, -5, -2, -1, 0, 1, 4].map(|from_the_end| i32::MAX.wrapping_add(from_the_end));
+    for creates in creates.into_iter().chain([-4, -1]) {
+        let fleet = Fleet::new().await;
+        let administrator = fleet.simulation.administrator();
+        let created = administrator.create(PATH, b"", CreateMode::Persistent);
+        created.expect("it is free");
+        let counter = administrator.set_create_counter(PATH, creates);
+        counter.expect("it is there");
+        transfers_succeed(&fleet, WaitStrategy::Predecessor).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn transfers_succeed_however_the_candidates_wait() {
+    let polls = WaitStrategy::Poll(Duration::from_millis(100));
+    for strategy in [WaitStrategy::Predecessor, WaitStrategy::Parent, polls] {
+        transfers_succeed(&Fleet::new().await, strategy).await;
+    }
 }
