@@ -141,7 +141,7 @@ macro_rules! steered {
             ///
             /// * [`Error::InvalidInput`] if the text is longer than about 1,000,000 bytes, or the
             ///   directory's data belongs to another program.
-            /// * [`Error::Lost`] if the leadership is lost: then it was not proclaimed.
+            /// * [`Error::Lost`] if the leadership is lost.
             /// * [`Error::Refused`], for example without the permission to write to the directory.
             ///
             /// # Cancel safety
@@ -176,6 +176,8 @@ impl Leadership {
     /// |---|---|---|---|
     /// | a read of the directory | 1 | 1 | 1 |
     /// | on standby, or a successor is named: and the names | 2 | 2 | 2 |
+    /// | then, each candidate that comes or goes: both again | 2 more | 2 more | 2 |
+    /// | the directory's data changes: as at the beginning | 1 or 2 more | 1 or 2 more | 1 or 2 |
     ///
     /// # Cancel safety
     ///

@@ -37,7 +37,7 @@ pub struct Leader {
 pub struct Participant {
     /// The id that it campaigns with, read as [`Leader::id`] is.
     pub id: String,
-    /// The fencing token of its leadership, present or future.
+    /// The fencing token of its leadership, present or future. It has a new one after a step back.
     pub fencing_token: FencingToken,
     /// The session that its znode belongs to. The candidacy ends with it.
     pub session_id: SessionId,

@@ -28,7 +28,9 @@ impl Notice {
             return Some(notice);
         }
         let text = String::from_utf8_lossy(data);
-        let mut rest = line(&text, HEAD)?.1;
+        let ("", mut rest) = line(&text, HEAD)? else {
+            return None;
+        };
         if let Some((name, after)) = line(rest, SUCCESSOR) {
             notice.successor = Some(name.to_owned());
             rest = after;
@@ -91,7 +93,8 @@ mod tests {
     #[test]
     fn no_data_is_a_notice_and_other_data_is_none() {
         assert_eq!(Notice::read(b""), Some(Notice::default()));
-        for data in ["10.0.0.7", "zookeeper-recipes", "3"] {
+        let longer = format!("{HEAD}s of the day\nnone");
+        for data in ["10.0.0.7", "zookeeper-recipes", "3", &longer] {
             assert_eq!(Notice::read(data.as_bytes()), None, "{data}");
         }
     }

@@ -45,7 +45,7 @@ async fn try_to_post(
     change: &impl Fn(&mut Notice),
 ) -> Result<(), Error> {
     let path = directory.as_str();
-    let failed = |error: ServerError| Error::at(path, server.id(), error);
+    let failed = |error: ServerError| Error::at(directory.as_str(), server.id(), error);
     let (data, stat) = server.get(path).await.map_err(failed)?;
     let old = Notice::read(&data).ok_or_else(|| {
         let problem = "has data of another program, which is not overwritten";
@@ -53,13 +53,17 @@ async fn try_to_post(
     })?;
     let mut new = old.clone();
     change(&mut new);
-    if new == old {
-        return Ok(());
-    }
-    let write = Operation::SetData {
-        path: path.to_owned(),
-        data: new.data(),
-        version: Some(stat.version),
+    let path = path.to_owned();
+    let version = Some(stat.version);
+    let write = match (new == old, leader) {
+        (true, None) => return Ok(()),
+        // The server still has to say that it leads.
+        (true, Some(_)) => Operation::Check { path, version },
+        (false, _) => Operation::SetData {
+            path,
+            data: new.data(),
+            version,
+        },
     };
     match leader {
         Some(leader) => leader.transaction().operation(write).commit().await?,

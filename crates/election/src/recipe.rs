@@ -252,7 +252,7 @@ impl LeaderElection {
         recipe.with(work).await
     }
 
-    /// Lists the leader and the other candidates, in the order in which they will lead.
+    /// Lists the leader and the other candidates, in the order of the queue.
     ///
     /// The same as [`participants`](Self::participants), with the raw data of the znodes.
     ///
@@ -276,9 +276,9 @@ impl LeaderElection {
         self.candidate.queue.contenders().await
     }
 
-    /// Lists the leader and the other candidates with their ids, in the order in which they will
-    /// lead.
+    /// Lists the leader and the other candidates with their ids, in the order of the queue.
     ///
+    /// They lead in this order, unless some [step back](crate::FirstInQueue#who-steps-back).
     /// The list is what the server knew at one moment. If the path does not exist, it is empty.
     /// Costs what [`contenders`](Self::contenders) costs.
     ///
@@ -347,7 +347,7 @@ impl LeaderElection {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | the first value: a `sync`, the names, a read of the first and of the directory | 4 | 3 | 2 |
-    /// | each change of the leader: the names, these two reads | 3 more | 2 more | 2 |
+    /// | each change of the leader or of the directory's data: the names, these two reads | 3 more | 2 more | 2 |
     /// | a candidate behind the leader comes or goes | 0 | 0 | |
     ///
     /// # Errors
@@ -404,7 +404,7 @@ impl LeaderElection {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | the first item: a `sync`, the names, a read of the first and of the directory | 4 | 3 | 2 |
-    /// | each change of the leader: the names, these two reads | 3 more | 2 more | 2 |
+    /// | each change of the leader or of the directory's data: the names, these two reads | 3 more | 2 more | 2 |
     /// | a candidate behind the leader comes or goes | 0 | 0 | |
     ///
     /// # Errors

@@ -39,19 +39,29 @@ impl Candidate {
     }
 
     /// Waits until the leader of this view has to resign for another candidate.
+    ///
+    /// Waits for ever once the leadership is lost, which the leader learns by the hold.
     pub(crate) async fn until_asked(&self, leader: &HoldView) {
         let name = leader.node_path().rsplit('/').next();
-        let Some(me) = name.and_then(candidate_named) else {
-            return std::future::pending().await;
-        };
+        if let Some(me) = name.and_then(candidate_named) {
+            tokio::select! {
+                biased;
+                _ = leader.lost() => {}
+                true = self.is_asked(&me) => return,
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// True once this leader has to resign. False if the session is over for good.
+    async fn is_asked(&self, me: &Contender) -> bool {
         let mut backoff = Backoff::new();
         loop {
-            // Without a session the leadership is lost, which the leader learns by the hold.
             let Ok(watching) = self.session().observing(self.path()).await else {
-                return std::future::pending().await;
+                return false;
             };
-            match self.look_behind(&me, &watching).await {
-                Ok(None) => return,
+            match self.look_behind(me, &watching).await {
+                Ok(None) => return true,
                 Ok(Some(changed)) => {
                     drop(watching);
                     backoff = Backoff::new();

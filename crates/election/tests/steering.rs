@@ -10,7 +10,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::CreateMode;
 use zookeeper_recipes_election::{
-    ConnectOptions, Error, LeaderElection, LossReason, RunError, Session,
+    ConnectOptions, ElectionOptions, Error, LeaderElection, LossReason, RunError, Session,
+    WaitStrategy,
 };
 use zookeeper_recipes_simulation::{RequestKind, SimulatedProcess, Simulation, SimulationOptions};
 
@@ -320,6 +321,8 @@ async fn former_leader_names_nobody_and_proclaims_nothing() {
         .await
         .expect("it leads");
     let _second = fleet.join("second").await;
+    // What the operator has named before, a former leader does not name either.
+    fleet.observer.transfer_to("second").await.expect("named");
     let administrator = fleet.simulation.administrator();
     administrator
         .delete(leadership.node_path())
@@ -429,4 +432,78 @@ async fn proclamation_is_seen_by_all_who_ask_and_ends_with_the_leadership() {
     leadership.release().await.expect("it resigns");
     let leader = news().await;
     assert_eq!((&*leader.id, leader.proclaimed), ("second", None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_whose_session_has_expired_is_not_asked_to_resign() {
+    let fleet = Fleet::new().await;
+    let session = open(&fleet.simulation.process("first")).await;
+    let leadership = election(&session, "first")
+        .acquire()
+        .await
+        .expect("it leads");
+    let asked = leadership.asked_to_resign();
+    let mut asked = std::pin::pin!(asked);
+    let early = timeout(Duration::from_millis(100), &mut asked).await;
+    assert!(early.is_err(), "nobody has asked");
+    let _second = fleet.join("second").await;
+    let _chosen = fleet.join("chosen").await;
+    let expired = session.id().expect("it is open");
+    fleet.simulation.administrator().expire(expired);
+    fleet.have_led(&["second"], SOON).await;
+    // In the new session of the first, the candidates that the second steps back for are there.
+    fleet.observer.transfer_to("chosen").await.expect("named");
+    let late = timeout(LONG, asked).await;
+    assert!(late.is_err(), "it no longer leads");
+    fleet.have_led(&["second", "chosen"], SOON).await;
+}
+
+/// Transfers to a candidate, to one on standby, and back, with others between.
+async fn transfers_succeed(fleet: &Fleet, strategy: WaitStrategy) {
+    let by = |election: LeaderElection| {
+        let options = ElectionOptions::new().strategy(strategy);
+        LeaderElection::with_options(election.session(), PATH, election.id(), options)
+            .expect("a good path")
+    };
+    let mut members = Vec::new();
+    for id in ["first", "second"] {
+        members.push(fleet.join_by(id, by).await);
+    }
+    let standby = |election| by(election).standby();
+    members.push(fleet.join_by("standby", standby).await);
+    for id in ["third", "fourth"] {
+        members.push(fleet.join_by(id, by).await);
+    }
+    let mut led = vec!["first"];
+    fleet.have_led(&led, SOON).await;
+    for next in ["third", "standby", "second"] {
+        fleet.until(|ids| ids.len() == 5).await;
+        fleet.observer.transfer_to(next).await.expect("named");
+        led.push(next);
+        fleet.have_led(&led, SOON).await;
+    }
+    sleep(LONG).await;
+    fleet.have_led(&led, SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn transfers_succeed_where_the_count_ends() {
+    let creates = [-9, -5, -2, -1, 0, 1, 4].map(|from_the_end| i32::MAX.wrapping_add(from_the_end));
+    for creates in creates.into_iter().chain([-4, -1]) {
+        let fleet = Fleet::new().await;
+        let administrator = fleet.simulation.administrator();
+        let created = administrator.create(PATH, b"", CreateMode::Persistent);
+        created.expect("it is free");
+        let counter = administrator.set_create_counter(PATH, creates);
+        counter.expect("it is there");
+        transfers_succeed(&fleet, WaitStrategy::Predecessor).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn transfers_succeed_however_the_candidates_wait() {
+    let polls = WaitStrategy::Poll(Duration::from_millis(100));
+    for strategy in [WaitStrategy::Predecessor, WaitStrategy::Parent, polls] {
+        transfers_succeed(&Fleet::new().await, strategy).await;
+    }
 }

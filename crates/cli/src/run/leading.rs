@@ -63,7 +63,7 @@ impl Leading<'_> {
                 }
                 Ok(Ended::Asked) => {
                     let failure = handed_over(&leadership);
-                    release(leadership.into_hold()).await;
+                    resign(leadership).await?;
                     if self.once {
                         return Err(failure);
                     }
@@ -82,6 +82,21 @@ impl Leading<'_> {
             }
         }
     }
+}
+
+/// Releases the leadership, and says so if that fails.
+///
+/// # Errors
+///
+/// If the server refuses to delete the znode: the candidate would wait for itself. The znode is
+/// deleted with the session.
+async fn resign(leadership: Leadership) -> Result<(), Error> {
+    match leadership.release().await {
+        Err(error @ Error::Refused { .. }) => return Err(error),
+        Err(error) => Failure::from(error).print(),
+        Ok(()) => {}
+    }
+    Ok(())
 }
 
 /// Says that the command was stopped for another candidate.

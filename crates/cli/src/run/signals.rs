@@ -1,5 +1,6 @@
 //! The signals that `zkr` passes on to the command.
 
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
@@ -46,6 +47,8 @@ fn passed_on() -> SigSet {
 #[derive(Debug)]
 pub(crate) struct Signals {
     streams: Vec<(Signal, Stream)>,
+    /// Signals that come again.
+    kept: VecDeque<Signal>,
 }
 
 impl Signals {
@@ -62,7 +65,13 @@ impl Signals {
         });
         Ok(Signals {
             streams: streams.collect::<io::Result<_>>()?,
+            kept: VecDeque::new(),
         })
+    }
+
+    /// Lets these signals come again.
+    pub(super) fn keep(&mut self, signals: Vec<Signal>) {
+        self.kept.extend(signals);
     }
 
     /// The next signal.
@@ -71,6 +80,9 @@ impl Signals {
     ///
     /// If the future is dropped, no signal is lost.
     pub(super) async fn next(&mut self) -> Signal {
+        if let Some(signal) = self.kept.pop_front() {
+            return signal;
+        }
         poll_fn(|context| {
             for (number, stream) in &mut self.streams {
                 if let Poll::Ready(Some(())) = stream.poll_recv(context) {

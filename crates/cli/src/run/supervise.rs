@@ -54,6 +54,7 @@ pub(super) async fn supervise(
         terminal: Terminal::of_this_process(),
         begun: false,
         early: Vec::new(),
+        late: Vec::new(),
         lost: false,
         until: None,
     };
@@ -68,6 +69,8 @@ struct Running<'a> {
     begun: bool,
     /// Signals from the time before that.
     early: Vec<Signal>,
+    /// Signals from the time after the command was asked to stop. They mean `zkr`, too.
+    late: Vec<Signal>,
     /// True once the guard stops the command.
     lost: bool,
     /// By the guard's clock, when the command has to have ended because it was asked for.
@@ -103,10 +106,13 @@ impl Running<'_> {
                     Some(report) => self.take_note(report).await,
                     None => break None,
                 },
-                signal = signals.next() => self.pass_on(signal),
+                signal = signals.next() => self.heard(signal),
                 _ = ticks.tick() => self.renew(),
             }
         };
+        if self.lost {
+            signals.keep(std::mem::take(&mut self.late));
+        }
         self.ended(end)
     }
 
@@ -136,6 +142,13 @@ impl Running<'_> {
     /// Tells the guard until when the command may run.
     fn renew(&self) {
         self.guarded.renew(self.hold, self.until);
+    }
+
+    fn heard(&mut self, signal: Signal) {
+        if self.lost || self.until.is_some() {
+            self.late.push(signal);
+        }
+        self.pass_on(signal);
     }
 
     fn pass_on(&mut self, signal: Signal) {

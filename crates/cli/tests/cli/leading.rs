@@ -1,10 +1,11 @@
 //! `zkr lead`: terms, losses, the next candidate.
 
-use zookeeper_recipes_core::SessionId;
+use rustix::process::Signal;
+use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Permission, SessionId};
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_suite::{LONG, eventually, session};
 
-use crate::support::{Stage, ended, line_in, read, runs};
+use crate::support::{Stage, ended, line_in, read, runs, send};
 
 /// Writes the process id and the token, and goes on.
 const TERM: &str = r#"echo "$$ $ZKR_FENCING_TOKEN" >> "$1"; sleep 60"#;
@@ -167,4 +168,69 @@ async fn transfer_to_nobody_or_from_a_leader_that_does_not_listen_is_one_line() 
     let shown = stage.run(&transfer).await;
     let told = shown.failed_with(80);
     assert!(told.contains("next does not lead after 200ms"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signal_to_a_leader_whose_command_is_being_stopped_for_another_ends_it() {
+    let stage = Stage::new();
+    let file = stage.file("asked");
+    let name = file.to_str().expect("text");
+    // Goes on, whoever asks it to stop.
+    let script =
+        r#"trap 'echo asked >> "$1"' TERM; echo began >> "$1"; while :; do sleep 0.1; done"#;
+    let first = stage.start(&[
+        "--session-timeout",
+        "30s",
+        "lead",
+        "/leader",
+        "--id",
+        "first",
+        "--grace",
+        "1500ms",
+        "--",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        name,
+    ]);
+    line_in(&file).await;
+    let _next = stage.start(&["lead", "/leader", "--id", "next", "--", "sleep", "60"]);
+    stage.queue("/leader", 2).await;
+    let transfer = stage.start(&["leader", "/leader", "--transfer-to", "next"]);
+    eventually("it is asked to stop", async || {
+        read(&file).contains("asked")
+    })
+    .await;
+    send(Signal::TERM, &first);
+    let first = ended(first).await;
+    assert_eq!(first.code, Some(143), "{first:?}");
+    assert!(ended(transfer).await.stdout.starts_with("next leads: "));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leader_that_may_not_delete_its_znode_ends_so_that_the_named_candidate_leads() {
+    let stage = Stage::new();
+    let some = Permission::READ | Permission::WRITE | Permission::CREATE;
+    let acl = [Acl::new(some, AuthId::anyone())];
+    let created =
+        stage
+            .server
+            .administrator()
+            .create_with_acl("/leader", b"", CreateMode::Persistent, &acl);
+    created.expect("it is free");
+    let file = stage.file("terms");
+    let name = file.to_str().expect("text");
+    let first = stage.start(&[
+        "lead", "/leader", "--id", "first", "--", "sh", "-c", TERM, "sh", name,
+    ]);
+    line_in(&file).await;
+    let _next = stage.start(&["lead", "/leader", "--id", "next", "--", "sleep", "60"]);
+    stage.queue("/leader", 2).await;
+    let shown = stage
+        .run(&["leader", "/leader", "--transfer-to", "next"])
+        .await;
+    assert!(shown.stdout.starts_with("next leads: "), "{shown:?}");
+    let first = ended(first).await;
+    assert_ne!(first.code, Some(0), "{first:?}");
 }
