@@ -98,72 +98,57 @@ impl Deref for Term {
     }
 }
 
-/// What a leader does before it resigns, as a method of the leadership and of the term.
-macro_rules! steered {
-    ($leader:ident, $view:ident, $what:literal) => {
-        impl $leader {
-            #[doc = $what]
-            ///
-            /// As [`LeaderElection::transfer_to`](crate::LeaderElection::transfer_to), by the leader itself: the server refuses it if
-            /// this candidate no longer leads. The successor leads once this leadership is
-            /// released.
-            ///
-            /// | | requests | round trips | watches |
-            /// |---|---|---|---|
-            /// | the names, all their data, the directory, a transaction | 4 | 4 | 0 |
-            ///
-            /// # Errors
-            ///
-            /// Those of [`LeaderElection::transfer_to`](crate::LeaderElection::transfer_to), and [`Error::Lost`] if the leadership is
-            /// lost. It still leads after any other error.
-            ///
-            /// # Cancel safety
-            ///
-            /// If the future is dropped, the successor is named or not.
-            pub async fn transfer_to(&self, id: &str) -> Result<(), Error> {
-                self.candidate.name_successor(id, Some(&self.$view)).await
-            }
+impl Term {
+    /// Hands over to the candidate with this id: [`run`](crate::LeaderElection::run) drops the work,
+    /// and resigns.
+    ///
+    /// As [`LeaderElection::transfer_to`](crate::LeaderElection::transfer_to), by the leader itself:
+    /// the server refuses it if this candidate no longer leads. The successor leads once this
+    /// leadership is released.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the names, all their data, the directory, a transaction | 4 | 4 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LeaderElection::transfer_to`](crate::LeaderElection::transfer_to), and
+    /// [`Error::Lost`] if the leadership is lost. It still leads after any other error.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the successor is named or not.
+    pub async fn transfer_to(&self, id: &str) -> Result<(), Error> {
+        self.candidate.name_successor(id, Some(&self.view)).await
+    }
 
-            /// Says something of the leader, for all who ask who leads.
-            ///
-            /// They read it in [`Leader::proclaimed`](crate::Leader::proclaimed), and a watch or an
-            /// observer yields the leader anew. Replaces what the leader proclaimed before. It
-            /// ends with the leadership.
-            ///
-            /// The data of the directory holds it, so each candidate that waits gets a
-            /// notification, once until its turn comes.
-            ///
-            /// | | requests | round trips | watches |
-            /// |---|---|---|---|
-            /// | the directory, a transaction | 2 | 2 | 0 |
-            ///
-            /// # Errors
-            ///
-            /// * [`Error::InvalidInput`] if the text is longer than about 1,000,000 bytes, or the
-            ///   directory's data belongs to another program.
-            /// * [`Error::Lost`] if the leadership is lost.
-            /// * [`Error::Refused`], for example without the permission to write to the directory.
-            ///
-            /// # Cancel safety
-            ///
-            /// If the future is dropped, the text is proclaimed or not.
-            pub async fn proclaim(&self, text: &str) -> Result<(), Error> {
-                self.candidate.proclaim(text, &self.$view).await
-            }
-        }
-    };
+    /// Says something of the leader, for all who ask who leads.
+    ///
+    /// They read it in [`Leader::proclaimed`](crate::Leader::proclaimed), and a watch or an observer
+    /// yields the leader anew. Replaces what the leader proclaimed before. It ends with the
+    /// leadership.
+    ///
+    /// The data of the directory holds it, so each candidate that waits gets a notification, once
+    /// until its turn comes.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the directory, a transaction | 2 | 2 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::InvalidInput`] if the text is longer than about 1,000,000 bytes, or the directory's
+    ///   data belongs to another program.
+    /// * [`Error::Lost`] if the leadership is lost.
+    /// * [`Error::Refused`], for example without the permission to write to the directory.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the text is proclaimed or not.
+    pub async fn proclaim(&self, text: &str) -> Result<(), Error> {
+        self.candidate.proclaim(text, &self.view).await
+    }
 }
-
-steered!(
-    Leadership,
-    hold,
-    "Names the candidate that leads next. [Release](Leadership::release) the leadership then."
-);
-steered!(
-    Term,
-    view,
-    "Hands over to a candidate: [`run`](crate::LeaderElection::run) drops the work, and resigns."
-);
 
 impl Leadership {
     /// Resolves when this leader should resign for another candidate.
@@ -188,5 +173,23 @@ impl Leadership {
     /// Does not resolve then: [`lost`](crate::HoldView::lost) does.
     pub async fn asked_to_resign(&self) {
         self.candidate.until_asked(&self.hold).await;
+    }
+
+    /// Names the candidate that leads next. [Release](Self::release) the leadership then.
+    ///
+    /// # Costs, errors, cancel safety
+    ///
+    /// Those of [`Term::transfer_to`].
+    pub async fn transfer_to(&self, id: &str) -> Result<(), Error> {
+        self.term().transfer_to(id).await
+    }
+
+    /// Says something of the leader, for all who ask who leads.
+    ///
+    /// # Costs, errors, cancel safety
+    ///
+    /// Those of [`Term::proclaim`].
+    pub async fn proclaim(&self, text: &str) -> Result<(), Error> {
+        self.term().proclaim(text).await
     }
 }
