@@ -113,8 +113,13 @@ impl Fleet {
 
     /// Waits until these have led in this order, and no other.
     async fn have_led(&self, ids: &[&str], within: Duration) {
+        self.until_led(|led| led == ids, within).await;
+    }
+
+    /// Waits until the ids of those that have led are such.
+    async fn until_led(&self, is_so: impl Fn(&[String]) -> bool, within: Duration) {
         let so = async {
-            while *self.led.lock().expect("no panic") != ids {
+            while !is_so(&self.led.lock().expect("no panic")) {
                 sleep(Duration::from_millis(1)).await;
             }
         };
@@ -145,7 +150,7 @@ async fn transfer_makes_the_named_candidate_lead_and_nobody_between() {
 
     fleet.observer.transfer_to("chosen").await.expect("named");
     fleet.have_led(&["first", "chosen"], SOON).await;
-    // All campaign again, behind those who stood behind the chosen one.
+    // The candidates that have stepped back are behind the last one.
     fleet.until(|ids| ids.len() == 6).await;
     let ids = fleet.ids().await;
     assert_eq!(ids[..2], ["chosen", "behind"]);
@@ -173,12 +178,7 @@ async fn transfer_that_is_over_costs_later_handoffs_nothing() {
     let lists = || fleet.simulation.counters().requests(RequestKind::List);
     let before = lists();
     second.process.kill();
-    let led = timeout(LONG, async {
-        while fleet.led.lock().expect("no panic").len() < 3 {
-            sleep(Duration::from_millis(1)).await;
-        }
-    });
-    led.await.expect("the next one leads");
+    fleet.until_led(|led| led.len() == 3, LONG).await;
     assert_eq!(lists(), before, "nobody listed the queue");
     first.end().await;
 }
@@ -368,12 +368,8 @@ async fn candidate_on_standby_leads_only_while_no_other_campaigns() {
     regular.end().await;
     fleet.have_led(&["standby", "regular", "next"], SOON).await;
     next.end().await;
-    let both = async {
-        while fleet.led.lock().expect("no panic").len() < 4 {
-            sleep(Duration::from_millis(1)).await;
-        }
-    };
-    timeout(SOON, both).await.expect("one of the two leads");
+    // One of the two leads.
+    fleet.until_led(|led| led.len() == 4, SOON).await;
     sleep(LONG).await;
     assert_eq!(fleet.led.lock().expect("no panic").len(), 4);
     other_standby.end().await;

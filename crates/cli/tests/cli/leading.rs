@@ -175,7 +175,7 @@ async fn signal_to_a_leader_whose_command_is_being_stopped_for_another_ends_it()
     let stage = Stage::new();
     let file = stage.file("asked");
     let name = file.to_str().expect("text");
-    // Goes on, whoever asks it to stop.
+    // The command notes SIGTERM, and goes on.
     let script =
         r#"trap 'echo asked >> "$1"' TERM; echo began >> "$1"; while :; do sleep 0.1; done"#;
     let first = stage.start(&[

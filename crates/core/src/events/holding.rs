@@ -20,7 +20,7 @@ use crate::server::error::SessionEnd;
 /// If it is dropped before the hold is lost, the hold was released.
 pub(crate) struct HoldRecord(Arc<Record>);
 
-/// The record of one hold, for those who learn how it stands.
+/// The record of one hold, which is told of its suspensions and its loss.
 pub(crate) struct Record {
     source: Arc<Source>,
     token: FencingToken,

@@ -82,7 +82,7 @@ impl ConnectOptions {
         self
     }
 
-    /// The name of the service, for those who read the queue: `billing`.
+    /// The name of the service, which others read in the queue: `billing`.
     ///
     /// The data of each contender's znode says who it is: `billing@host:pid`, as
     /// [`Session::owner`](crate::Session::owner) returns it. By default the program's name stands
