@@ -80,7 +80,7 @@ async fn permits_are_held_by_the_recorded_number_whoever_asks() {
     let wanting = semaphore.clone();
     let fourth = tokio::spawn(async move { wanting.acquire().await });
     settle().await;
-    // The last wants one permit, which is free, and waits behind the one that wants three.
+    // The last contender wants the free permit, and waits behind one that wants three.
     let listed = semaphore.contenders().await.expect("it can be read");
     assert_eq!(holds(&listed), [true, true, false, false]);
     // One that was made with another number still learns who holds.

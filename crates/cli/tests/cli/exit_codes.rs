@@ -73,16 +73,7 @@ async fn command_finds_its_environment_arguments_and_input() {
 #[tokio::test(flavor = "multi_thread")]
 async fn taken_lock_is_a_conflict_and_a_timeout_has_its_own_code() {
     let stage = Stage::new();
-    let holder = stage.start(&[
-        "lock",
-        "/lock",
-        "--session-timeout",
-        "2s",
-        "--",
-        "sleep",
-        "60",
-    ]);
-    stage.queue("/lock", 1).await;
+    let holder = stage.holder("/lock").await;
     let ran = ["--", "touch", "ran"];
     for (options, code) in [
         (vec!["--try"], 75),
@@ -183,16 +174,7 @@ async fn waiter_whose_program_was_replaced_runs_its_command() {
     let stage = Stage::new();
     let program = stage.file("zkr");
     std::fs::copy(env!("CARGO_BIN_EXE_zkr"), &program).expect("it is copied");
-    let holder = stage.start(&[
-        "lock",
-        "/lock",
-        "--session-timeout",
-        "2s",
-        "--",
-        "sleep",
-        "60",
-    ]);
-    stage.queue("/lock", 1).await;
+    let holder = stage.holder("/lock").await;
     let waiter = tokio::process::Command::new(&program)
         .args([
             "--connect",

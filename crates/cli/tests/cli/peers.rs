@@ -110,6 +110,14 @@ impl Shared {
         object["contenders"].as_array().expect("a list").clone()
     }
 
+    /// Starts our holder, which holds until this file is there.
+    async fn holder(&self, told: &Path) -> Child {
+        let name = told.to_str().expect("text");
+        let holder = self.zkr(&["lock", PATH, "--", "sh", "-c", UNTIL_TOLD, "sh", name]);
+        self.queue(1).await;
+        holder
+    }
+
     /// Waits until so many contenders are in the queue.
     pub(crate) async fn queue(&self, length: usize) {
         let what = format!("{length} contenders are in the queue");
@@ -220,9 +228,7 @@ async fn who_shows_curator_and_kazoo_behind_our_holder_and_they_read_our_owner(s
     };
     let files = files();
     let told = files.path().join("told");
-    let name = told.to_str().expect("text");
-    let holder = shared.zkr(&["lock", PATH, "--", "sh", "-c", UNTIL_TOLD, "sh", name]);
-    shared.queue(1).await;
+    let holder = shared.holder(&told).await;
     let curator = shared.peer(&shared.curator, "lock", 1, Duration::ZERO);
     shared.queue(2).await;
     let kazoo = shared.peer(&shared.kazoo, "renamed", 1, Duration::ZERO);
@@ -250,9 +256,7 @@ async fn who_shows_kazoo_under_its_own_names(server: TestServer) {
     };
     let files = files();
     let told = files.path().join("told");
-    let name = told.to_str().expect("text");
-    let holder = shared.zkr(&["lock", PATH, "--", "sh", "-c", UNTIL_TOLD, "sh", name]);
-    shared.queue(1).await;
+    let holder = shared.holder(&told).await;
     let kazoo = shared.peer(&shared.kazoo, "lock", 1, Duration::ZERO);
     shared.queue(2).await;
     let last = shared.zkr(&["lock", PATH, "--", "true"]);

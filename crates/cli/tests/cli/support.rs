@@ -97,6 +97,14 @@ impl Stage {
         start(&self.connect, arguments)
     }
 
+    /// Starts a `zkr` that holds the lock at this path for long, and waits until it is in the queue.
+    pub(crate) async fn holder(&self, path: &str) -> Child {
+        let lock = ["lock", path, "--session-timeout", "2s", "--", "sleep", "60"];
+        let holder = self.start(&lock);
+        self.queue(path, 1).await;
+        holder
+    }
+
     /// The contenders in a directory.
     pub(crate) fn contenders(&self, directory: &str) -> Vec<String> {
         self.server.administrator().children(directory)
