@@ -40,9 +40,13 @@ impl Servers {
             }
             return;
         }
-        let delay = self.kernel.draw(&self.options.follower_lag) + self.members[server].lag;
-        let at = (self.kernel.now + delay).max(self.members[server].last_down);
-        self.members[server].last_down = at;
+        let at = match message {
+            // A follower lets a session go on before it has applied all that it has heard of.
+            FromLeader::Revalidated { .. } => {
+                self.kernel.now + self.network.draw_delay(&mut self.kernel)
+            }
+            FromLeader::Commit { .. } | FromLeader::Synced { .. } => self.in_line(server),
+        };
         let term = self.term;
         let action = Action::FromLeader {
             term,
@@ -50,6 +54,14 @@ impl Servers {
             message,
         };
         self.schedule(at, action);
+    }
+
+    /// When a follower has applied what it is told now, after all that it was told before.
+    fn in_line(&mut self, server: usize) -> Duration {
+        let member = &mut self.members[server];
+        let delay = self.kernel.draw(&self.options.follower_lag) + member.lag;
+        member.last_down = member.last_down.max(self.kernel.now + delay);
+        member.last_down
     }
 
     pub(super) fn reach_leader(&mut self, term: u64, server: usize, message: ToLeader) {

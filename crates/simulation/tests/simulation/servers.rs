@@ -30,6 +30,31 @@ async fn that_follow_lag_until_a_sync() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn that_follow_let_a_session_go_on_before_they_have_applied_all_that_they_were_told() {
+    let lag = milliseconds(500)..=milliseconds(500);
+    let simulation = Simulation::new(SimulationOptions {
+        servers: 3,
+        follower_lag: lag,
+        ..Default::default()
+    });
+    let reader = connect_to(&simulation, "reader", 1).await;
+    simulation
+        .administrator()
+        .create("/n", b"", CreateMode::Persistent)
+        .unwrap();
+    let states = reader.states();
+    simulation.faults().disconnect(reader.id());
+    let states = states.take(2).collect::<Vec<_>>().await;
+    assert_eq!(states.last(), Some(&ConnectionState::Connected));
+    let server = simulation.administrator().server_of(reader.id());
+    assert_ne!(server, Some(simulation.administrator().leader()));
+    let old = reader.list("/").await.unwrap();
+    assert_eq!(old, ["zookeeper"], "an old state");
+    reader.sync("/").await.unwrap();
+    assert_eq!(reader.list("/").await.unwrap(), ["n", "zookeeper"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn answer_in_the_order_of_the_calls_whatever_is_asked() {
     for seed in 0..50 {
         let simulation = three_servers(seed);
