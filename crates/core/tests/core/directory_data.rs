@@ -78,8 +78,7 @@ async fn change_of_the_data_at_any_moment_of_a_waiters_look_is_seen() -> Result<
 }
 
 /// The data is lowered just before the only one before the waiter goes.
-#[tokio::test(flavor = "current_thread", start_paused = true)]
-async fn going_at_any_moment_of_a_waiters_look_is_no_turn_by_older_data() -> Result<(), Error> {
+async fn assert_a_going_is_no_turn_by_older_data(creates: i32) -> Result<(), Error> {
     for seed in 0..300 {
         let simulation = Simulation::new(SimulationOptions {
             seed,
@@ -87,7 +86,11 @@ async fn going_at_any_moment_of_a_waiters_look_is_no_turn_by_older_data() -> Res
             ..Default::default()
         });
         let administrator = simulation.administrator();
-        let held = seats(&simulation, "holder").await?.acquire().await?;
+        let holder = seats(&simulation, "holder").await?;
+        holder.acquire().await?.release().await?;
+        let counted = administrator.set_create_counter(PATH, creates);
+        counted.expect("the directory is there");
+        let held = holder.acquire().await?;
         let waiter = seats(&simulation, "waiter").await?;
         let going = async {
             tokio::time::sleep(Duration::from_millis(seed % 60)).await;
@@ -99,6 +102,18 @@ async fn going_at_any_moment_of_a_waiters_look_is_no_turn_by_older_data() -> Res
         assert!(waited.is_err(), "seed {seed}: {waited:?}");
     }
     Ok(())
+}
+
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn going_at_any_moment_of_a_waiters_look_is_no_turn_by_older_data() -> Result<(), Error> {
+    assert_a_going_is_no_turn_by_older_data(1).await
+}
+
+/// All contenders have the same number, so the waiter reads each before it decides.
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn going_while_a_waiter_reads_contenders_of_one_number_is_no_turn_by_older_data()
+-> Result<(), Error> {
+    assert_a_going_is_no_turn_by_older_data(i32::MAX).await
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
