@@ -48,16 +48,18 @@ async fn observer_is_told_of_no_leader_that_was_replaced_before_it_began() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn observer_that_looks_as_a_candidate_comes_is_told_of_it() {
-    for step in 0..100 {
+/// A candidate comes at any moment of an observer's first look.
+async fn assert_a_candidate_that_comes_is_told_of(directory_stands: bool) {
+    for step in 0..200 {
         let simulation = Simulation::new(SimulationOptions {
             seed: step,
             ..SimulationOptions::default()
         });
         let candidate = election(&simulated_session(&simulation, "candidate").await, "one");
-        let before = candidate.acquire().await.expect("nobody else wants it");
-        before.release().await.expect("it leads");
+        if directory_stands {
+            let before = candidate.acquire().await.expect("nobody else wants it");
+            before.release().await.expect("it leads");
+        }
 
         let watching = simulated_session(&simulation, "observer").await;
         let observing = tokio::spawn(async move {
@@ -69,4 +71,14 @@ async fn observer_that_looks_as_a_candidate_comes_is_told_of_it() {
         observing.await.expect("it is told");
         drop(leadership);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn observer_that_looks_as_a_candidate_comes_is_told_of_it() {
+    assert_a_candidate_that_comes_is_told_of(true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn observer_that_looks_as_the_directory_comes_is_told_of_its_first_candidate() {
+    assert_a_candidate_that_comes_is_told_of(false).await;
 }
