@@ -106,12 +106,12 @@ impl Report {
         self.files.push((name, content));
     }
 
-    /// Writes the text as `<bench>.md`, and the other files beside it. Says which files it wrote.
+    /// Writes the text as `<bench>.md`, and the other files beside it, and prints their paths.
     ///
     /// # Errors
     ///
     /// If a file cannot be written.
-    pub fn write(mut self, destination: &Destination) -> anyhow::Result<Vec<PathBuf>> {
+    pub fn write(mut self, destination: &Destination) -> anyhow::Result<()> {
         let text = std::mem::take(&mut self.text);
         self.file(format!("{}.md", self.name), text);
         let mut directories = vec![match &destination.output {
@@ -122,7 +122,6 @@ impl Report {
             let named = format!("{}-{}", self.machine.slug(), self.date);
             directories.push(workspace().join("benches/report").join(named));
         }
-        let mut written = Vec::new();
         for directory in directories {
             fs::create_dir_all(&directory)
                 .with_context(|| format!("cannot make {}", directory.display()))?;
@@ -130,10 +129,10 @@ impl Report {
                 let path = directory.join(name);
                 fs::write(&path, content)
                     .with_context(|| format!("cannot write {}", path.display()))?;
-                written.push(path);
+                println!("{}", path.display());
             }
         }
-        Ok(written)
+        Ok(())
     }
 }
 

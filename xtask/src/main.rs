@@ -11,8 +11,6 @@ mod simulate;
 mod structure;
 mod test;
 
-use std::process::ExitCode;
-
 use clap::{Parser, Subcommand};
 
 /// The project's tasks.
@@ -47,8 +45,8 @@ enum Task {
     Ci,
 }
 
-fn main() -> ExitCode {
-    let outcome = match Arguments::parse().task {
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().task {
         Task::Install => install::run().map(|()| install::run_peers()),
         Task::Demo(arguments) => demo::run(&arguments),
         Task::Test(arguments) => test::run(&arguments),
@@ -57,12 +55,5 @@ fn main() -> ExitCode {
         Task::Licences => licences::run(),
         Task::Structure => structure::run(),
         Task::Ci => ci::run(),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
     }
 }

@@ -10,7 +10,6 @@ mod interrupts;
 mod output;
 mod summary;
 
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -47,18 +46,9 @@ struct Arguments {
     server: bool,
 }
 
-fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
 /// Runs the demo, and cleans up after it, also after an interrupt.
-fn run(arguments: &Arguments) -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
     let named = || std::env::var(CONNECT_VARIABLE).ok();
     let connect = arguments.connect.clone().or_else(named);
     let choice = match connect.filter(|value| !value.is_empty()) {
@@ -75,7 +65,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let (ensemble, embedded) = interrupts.end(ensemble::open(choice)).await?;
         let directory = TestEnsemble::directory("recipes-demo");
         let shown = interrupts
-            .end(show(arguments, &ensemble, embedded.as_ref(), &directory))
+            .end(show(&arguments, &ensemble, embedded.as_ref(), &directory))
             .await;
         // A second interrupt ends the cleaning too.
         let cleaned = interrupts.end(ensemble::clean(&ensemble, &directory)).await;

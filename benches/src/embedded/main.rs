@@ -6,7 +6,6 @@ mod findings;
 mod operation;
 mod throughput;
 
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -74,17 +73,8 @@ impl Arguments {
     }
 }
 
-fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run(arguments: &Arguments) -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
     // Each client has a connection to each server, and the embedded server has its ends here.
     allow_open_files(3 * arguments.clients() as u64 + 200)?;
     let testbed = Testbed::start();
@@ -92,12 +82,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let addresses = [testbed.server().connect_string(), embedded.connect_string()];
     let (machine, findings) = testbed.runtime().block_on(async {
         let machine = Machine::with(testbed.server()).await?;
-        anyhow::Ok((machine, measure(&addresses, arguments).await?))
+        anyhow::Ok((machine, measure(&addresses, &arguments).await?))
     })?;
-    for path in findings.report(machine)?.write(&arguments.destination)? {
-        println!("{}", path.display());
-    }
-    Ok(())
+    findings.report(machine)?.write(&arguments.destination)
 }
 
 fn start_embedded() -> anyhow::Result<EmbeddedServer> {

@@ -4,7 +4,6 @@
 
 mod findings;
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
@@ -80,17 +79,8 @@ impl Arguments {
     }
 }
 
-fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run(arguments: &Arguments) -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
     let sizes = arguments.sizes();
     // Each contender has a connection, and a counted connection passes both ends of the proxy.
     let contenders = sizes.iter().copied().max().unwrap_or(0);
@@ -98,14 +88,11 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let testbed = Testbed::start();
     let (machine, rows) = testbed.runtime().block_on(async {
         let machine = Machine::with(testbed.server()).await?;
-        let rows = measure(&testbed, arguments, &sizes).await?;
+        let rows = measure(&testbed, &arguments, &sizes).await?;
         anyhow::Ok((machine, rows))
     })?;
     let findings = Findings { rows };
-    for path in findings.report(machine)?.write(&arguments.destination)? {
-        println!("{}", path.display());
-    }
-    Ok(())
+    findings.report(machine)?.write(&arguments.destination)
 }
 
 /// Each kind of lock with each way to wait that it has.

@@ -1,6 +1,5 @@
 //! The measurement: which library does which work, in which order.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -30,7 +29,7 @@ const ROUNDS_OF_MEMORY: usize = 5;
 ///
 /// If a library fails at its work, or the report cannot be written. A library that this machine
 /// lacks is no error: the report says so.
-pub(crate) fn run(options: &Options) -> anyhow::Result<Vec<PathBuf>> {
+pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let plan = options.plan()?;
     let testbed = Testbed::start();
     let machine = testbed

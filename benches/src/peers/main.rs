@@ -58,7 +58,6 @@ mod summary;
 mod target;
 mod worker;
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
@@ -91,17 +90,8 @@ enum Role {
     },
 }
 
-fn main() -> ExitCode {
-    match run(Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run(arguments: Arguments) -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
     match arguments.role {
         Some(Role::Work {
             library,
@@ -112,11 +102,6 @@ fn run(arguments: Arguments) -> anyhow::Result<()> {
             &connect_string,
             Duration::from_millis(session_timeout),
         ),
-        None => {
-            for path in bench::run(&arguments.options)? {
-                println!("{}", path.display());
-            }
-            Ok(())
-        }
+        None => bench::run(&arguments.options),
     }
 }

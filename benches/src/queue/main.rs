@@ -4,7 +4,6 @@
 
 mod findings;
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
@@ -42,26 +41,14 @@ struct Arguments {
     destination: Destination,
 }
 
-fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run(arguments: &Arguments) -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
     let testbed = Testbed::start();
     let (machine, findings) = testbed.runtime().block_on(async {
         let machine = Machine::with(testbed.server()).await?;
-        anyhow::Ok((machine, measure(&testbed, arguments).await?))
+        anyhow::Ok((machine, measure(&testbed, &arguments).await?))
     })?;
-    for path in findings.report(machine)?.write(&arguments.destination)? {
-        println!("{}", path.display());
-    }
-    Ok(())
+    findings.report(machine)?.write(&arguments.destination)
 }
 
 async fn measure(testbed: &Testbed, arguments: &Arguments) -> anyhow::Result<Findings> {
