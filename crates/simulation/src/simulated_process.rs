@@ -120,7 +120,7 @@ impl SimulatedProcess {
         self.shared.with(|world| world.block(self.id, duration));
     }
 
-    /// Runs a future as a task of this process, in an order that the seed decides.
+    /// Runs a future as a task of this process, in the order of the seed.
     ///
     /// For many tasks that one event may wake together: the seed decides which task goes on first,
     /// and not the runtime. Otherwise the same as [`while_awake`](Self::while_awake).

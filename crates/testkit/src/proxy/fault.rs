@@ -166,7 +166,7 @@ impl Occasion {
         self.causes(Effect::AtReply(breakage))
     }
 
-    /// The proxy answers the request with this error code, and does not pass the request on.
+    /// The proxy answers the request with this error code, and does not pass it on.
     ///
     /// The code is one of `KeeperException.Code`, such as -101 for "no such znode".
     pub fn refused(self, code: i32) -> Fault {
