@@ -54,7 +54,7 @@ final class CuratorPeer {
         for (String order = orders.readLine(); order != null; order = orders.readLine()) {
             peer.obey(order.split(" "));
         }
-        // Whoever still waits does so in vain.
+        // A contender that still waits waits in vain.
         Thread.setDefaultUncaughtExceptionHandler((thread, failure) -> {});
         for (CuratorFramework session : peer.sessions) {
             session.close();

@@ -183,7 +183,7 @@ def main(connect_string, session_timeout):
     say(f"ready kazoo {version('kazoo')} on Python {platform.python_version()}")
     for order in sys.stdin:
         peer.obey(*order.split())
-    # Whoever still waits does so in vain.
+    # A contender that still waits waits in vain.
     threading.excepthook = lambda failure: None
     logging.disable()
     for session in peer.sessions:

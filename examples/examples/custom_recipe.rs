@@ -38,8 +38,8 @@ impl Rule for Direction {
         matches!(label, "north-" | "south-")
     }
 
-    /// A contender holds once no contender before it goes the other way. The last of those is in
-    /// the way until it leaves, so one watch is enough.
+    /// A contender holds once no contender before it goes the other way. The last such contender is
+    /// in the way until it leaves, so one watch is enough.
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
         let mut before = view.before().iter();
         let oncoming = before.rposition(|one| one.label() != view.me().label());
@@ -68,13 +68,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     assert!(north.try_acquire().await?.is_none());
-    println!("one who goes south waits, and whoever goes north now would wait behind");
+    println!("a southbound contender waits, and a northbound one would wait behind it");
 
     one.release().await?;
     another.release().await?;
     let oncoming = oncoming.await??;
     assert!(oncoming.is_held());
-    println!("the bridge is clear, and the one who goes south crosses");
+    println!("the bridge is clear, and the southbound contender crosses");
 
     oncoming.release().await?;
     session.close().await;

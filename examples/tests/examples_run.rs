@@ -13,7 +13,7 @@ use zookeeper_recipes_testkit::{CONNECT_VARIABLE, Server, ServerOptions};
 /// Each example, and a part of a line that it prints.
 const EXAMPLES: &[(&str, &str)] = &[
     ("compare_waits", "predecessor"),
-    ("custom_recipe", "the one who goes south crosses"),
+    ("custom_recipe", "the southbound contender crosses"),
     (
         "exclusive_lock",
         "the work was stopped: the hold is lost: its session is closed",

@@ -101,6 +101,7 @@ pub(crate) struct Package {
     pub(crate) source: Option<String>,
     /// The registries that it may be published to: none if empty, any if `None`.
     publish: Option<Vec<String>>,
+    pub(crate) manifest_path: PathBuf,
     pub(crate) features: BTreeMap<String, Vec<String>>,
     pub(crate) targets: Vec<Target>,
 }

@@ -1,9 +1,10 @@
 //! `cargo xtask licences`: the licence of every dependency against the list in `deny.toml`.
 //!
 //! It reads the same part of that file as `cargo deny check licenses`, and needs no program but
-//! cargo.
+//! cargo. It also compares the licences in each published crate with those of the project.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
@@ -26,6 +27,11 @@ pub(crate) fn run() -> anyhow::Result<()> {
             "licences that deny.toml does not allow:\n{}",
             violations.join("\n")
         );
+    }
+    for package in packages.iter().filter(|it| it.is_published_here()) {
+        let manifest = &package.manifest_path;
+        let directory = manifest.parent().context("a manifest is in a directory")?;
+        compare_texts(directory, &root())?;
     }
     println!("{} crates, all with allowed licences", packages.len());
     Ok(())
@@ -96,6 +102,18 @@ impl Allowed {
     }
 }
 
+/// Compares the licences that a crate packages with those of the project.
+fn compare_texts(directory: &Path, project: &Path) -> anyhow::Result<()> {
+    for name in ["LICENSE-APACHE", "LICENSE-MIT"] {
+        let (own, expected) = (directory.join(name), project.join(name));
+        let read = |path: &Path| fs::read(path).with_context(|| format!("cannot read {path:?}"));
+        if read(&own)? != read(&expected)? {
+            bail!("{own:?} is not the text of {expected:?}: make it a link");
+        }
+    }
+    Ok(())
+}
+
 fn licensees(names: &[String]) -> anyhow::Result<Vec<Licensee>> {
     names
         .iter()
@@ -116,7 +134,8 @@ mod tests {
     fn violation(name: &str, license: Option<&str>) -> Option<String> {
         let package = serde_json::json!({
             "name": name, "version": "1.2.3", "license": license,
-            "source": "registry", "publish": null, "features": {}, "targets": [],
+            "source": "registry", "publish": null, "manifest_path": "Cargo.toml",
+            "features": {}, "targets": [],
         });
         let package: Package = serde_json::from_value(package).expect("a package");
         Allowed::parse(DENY).expect("a list").violation(&package)
@@ -162,6 +181,21 @@ mod tests {
     fn unknown_licence_in_the_list_is_an_error_that_quotes_it() {
         let error = Allowed::parse("[licenses]\nallow = [\"Nonsense-1.0\"]").expect_err("no SPDX");
         assert!(error.to_string().contains("Nonsense-1.0"), "{error}");
+    }
+
+    #[test]
+    fn licence_file_with_another_text_is_an_error_that_names_it() {
+        compare_texts(&root().join("crates/lock"), &root()).expect("links to the licences");
+
+        // As a link is that was committed as a plain file.
+        let directory = std::env::temp_dir().join(format!("licences-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("a directory");
+        for name in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            fs::write(directory.join(name), format!("../../{name}")).expect("a file");
+        }
+        let error = compare_texts(&directory, &root()).expect_err("another text");
+        fs::remove_dir_all(&directory).expect("the directory is there");
+        assert!(error.to_string().contains("LICENSE-APACHE"), "{error}");
     }
 
     #[test]

@@ -35,11 +35,13 @@ pub(crate) struct Connection {
     #[arg(long, global = true, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) tick: Option<Duration>,
 
-    /// Give up if no server answers for so long.
+    /// Give up if no server answers within this time.
     #[arg(long, global = true, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     connect_timeout: Duration,
 
-    /// A file with a line such as `digest:user:password`. Else ZKR_CREDENTIALS has such lines.
+    /// A file of credentials, one in each line, such as `digest:user:password`.
+    ///
+    /// Without it, the lines come from ZKR_CREDENTIALS.
     #[arg(long, global = true, value_name = "FILE")]
     credentials_file: Option<PathBuf>,
 }
@@ -85,7 +87,7 @@ impl Connection {
         Ok(options)
     }
 
-    /// The names in the credentials, without what is secret.
+    /// The names in the credentials, without the secrets.
     pub(crate) fn identities(&self) -> Result<Vec<String>, Failure> {
         let credentials = credentials::read(self.credentials_file.as_deref())?;
         let name = |(scheme, credentials): (String, String)| match credentials.split_once(':') {

@@ -282,8 +282,8 @@ fn counter(path: &str, stat: &Stat) -> Finding {
     let text = format!("{path} has used {used:.1} % of its numbers for contenders");
     if stat.cversion < 0 || used > 80.0 {
         return Finding::note(format!(
-            "{text}; delete the directory while nobody queues, and the count begins anew \
-             (zkr goes on at its end, other clients may not)"
+            "{text}; delete the directory while no contender is in it, and the count begins anew \
+             (zkr works on after the last number, other clients may not)"
         ));
     }
     Finding::good(text)

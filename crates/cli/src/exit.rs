@@ -12,7 +12,8 @@ Exit codes:
   70   an error of zkr itself or of the machine
   75   --try: another contender holds; evict: the answer was no
   77   no permission, or the server refused the credentials
-  80   --timeout: it was not held in time, or another leader does not lead yet
+  80   --timeout: the lock was not held in time, or the candidate of
+       --transfer-to does not lead yet
   81   the lock was lost or handed over; the command was stopped before another
        process could hold
   126  the command is there and cannot be started

@@ -46,7 +46,7 @@ pub(crate) async fn ask(host: &str, word: &str) -> Option<String> {
     (!is_refusal).then_some(answer)
 }
 
-/// The address of each session's client, where the servers tell it.
+/// The address of each session's client, if the servers tell it.
 pub(crate) async fn addresses(connect: &str) -> HashMap<i64, String> {
     let hosts = hosts(connect);
     let answers = join_all(hosts.iter().map(|host| ask(host, "cons"))).await;

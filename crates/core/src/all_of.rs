@@ -140,11 +140,12 @@ impl AllOf {
         Ok(held)
     }
 
-    /// Holds all if they are free; otherwise `None`.
+    /// Holds all recipes if they are free; otherwise `None`, with none held.
     ///
     /// # Errors
     ///
-    /// The first error of a recipe. [`Error::Lost`] if a hold is lost meanwhile. None is held then.
+    /// The first error of a recipe. [`Error::Lost`] if a hold is lost meanwhile. After an error no
+    /// recipe is held.
     ///
     /// # Cancel safety
     ///

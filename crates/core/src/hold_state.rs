@@ -7,12 +7,11 @@ use crate::server::error::SessionEnd;
 /// A number that grows with each grant, over the whole ensemble.
 ///
 /// The token is the `czxid` of the holder's znode: the id of the transaction that created the
-/// znode. If the znode was [replaced](crate::Hold::replace), the token is the `czxid` of the first
-/// znode.
+/// znode. If a writer becomes a reader, the token stays that of the writer's znode.
 ///
 /// The number at the end of the znode's name is not a token: it starts again at zero when the
-/// directory is created again. The token does not tell apart holders of one process that hand the
-/// lock to each other locally: they share a token.
+/// directory is created again. Tasks of one process that hand the lock to each other locally share
+/// a token, so it does not tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(i64);
 

@@ -83,7 +83,8 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::MissingChroot`] if the chroot does not exist, and the errors of its requests, such as [`Error::Refused`] and [`Error::SessionOver`].
+    /// [`Error::MissingChroot`] if the chroot does not exist, and the errors of its requests, such
+    /// as [`Error::Refused`] and [`Error::SessionOver`].
     ///
     /// # Cancel safety
     ///
@@ -145,7 +146,7 @@ pub struct QueueEntry {
     pub name: String,
     /// The data of the contender's znode. The owner describes itself by it.
     pub data: Vec<u8>,
-    /// Who the contender is, if the data is text that can be printed on one line.
+    /// Who the contender is, if the data is one line of printable text.
     ///
     /// | client | text |
     /// |---|---|
@@ -154,7 +155,7 @@ pub struct QueueEntry {
     /// | Curator's locks | the address of the host, by default |
     /// | kazoo | the contender's identifier |
     pub owner: Option<String>,
-    /// When the contender's znode was created, by the clock of the server that led the ensemble.
+    /// When the contender's znode was created, by the clock of the leading server.
     ///
     /// A hold may have begun later: ZooKeeper does not record that.
     pub created: SystemTime,

@@ -75,8 +75,8 @@ pub trait Rule: fmt::Debug + Send + Sync {
     /// True if the contender of this view holds, whatever its label is.
     ///
     /// For [`QueueEntry::holds`](crate::QueueEntry::holds), which shows it to operators. No hold
-    /// depends on it. `decide` is asked about contenders with the rule's own label only, and this
-    /// about every contender that the rule [counts](Self::counts).
+    /// depends on it. The queue asks `decide` about contenders with the rule's own label only, and
+    /// this method about every contender that the rule [counts](Self::counts).
     ///
     /// By default true if [`decide`](Self::decide) says "hold". That is right if all contenders of
     /// the queue follow this one rule.
@@ -184,11 +184,11 @@ pub trait Rule: fmt::Debug + Send + Sync {
 
     /// True if this contender may have to [step back](Self::steps_back), whatever is behind it.
     ///
-    /// Without data it says whether any data of the directory could be a reason. If so, a waiter
-    /// reads the data when it begins to wait, and watches it. If it says false with that data, and
-    /// the data has not changed, the waiter does not look behind it before it holds.
+    /// Without data, the answer says if any data of the directory could be a reason. If so, a
+    /// waiter reads the data when it begins to wait, and watches it. If the answer with that data
+    /// is false, and the data has not changed, the waiter does not look behind it before it holds.
     ///
-    /// By default false. Then no request is sent for it.
+    /// By default false. A waiter then sends no request for this.
     fn may_step_back(&self, _me: &Contender, _directory_data: Option<&[u8]>) -> bool {
         false
     }

@@ -15,7 +15,7 @@ pub struct ElectionHealth {
     pub leads: bool,
     /// How long this process has kept a leadership that it has lost.
     ///
-    /// `None` if it leads, or if it has let go of what it lost.
+    /// `None` if this candidate leads, or has released the lost leadership.
     pub overdue: Option<Duration>,
     /// The longest [`overdue`](Self::overdue) that is healthy.
     pub grace: Duration,
@@ -50,9 +50,9 @@ impl LeaderElection {
     /// leadership, and has kept its [`Leadership`](crate::Leadership) for longer than `grace`: its
     /// work has blocked its thread, or does not look. Another candidate may lead beside that work.
     ///
-    /// A candidate that does not lead is healthy. So is one that no server answers: a restart would
-    /// not help. [`Session::health`](crate::Session::health) tells that. client-go's health check
-    /// for leader election says the same.
+    /// A candidate that does not lead is healthy. If no server answers, the candidate is healthy,
+    /// too: a restart would not help, and [`Session::health`](crate::Session::health) tells it.
+    /// client-go's health check for leader election gives the same answers.
     ///
     /// A clone shares the answer, as for [`is_leader`](Self::is_leader). If the process was paused,
     /// the time counts from the moment when its session has noticed the loss.

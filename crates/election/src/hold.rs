@@ -53,7 +53,7 @@ impl Leadership {
     ///
     /// # Cancel safety
     ///
-    /// Once polled, the leadership is released whether or not the caller waits.
+    /// Once the future is polled, the leadership is released even if the future is dropped.
     pub async fn release(self) -> Result<(), Error> {
         self.hold.release().await
     }
@@ -122,14 +122,14 @@ impl Term {
         self.candidate.name_successor(id, Some(&self.view)).await
     }
 
-    /// Says something of the leader, for all who ask who leads.
+    /// Publishes a text of the leader, for all processes that ask who leads.
     ///
-    /// They read it in [`Leader::proclaimed`](crate::Leader::proclaimed), and a watch or an observer
-    /// yields the leader anew. Replaces what the leader proclaimed before. It ends with the
+    /// They read the text in [`Leader::proclaimed`](crate::Leader::proclaimed). A watch or an
+    /// observer yields the leader anew. The text replaces an earlier one, and ends with the
     /// leadership.
     ///
-    /// The data of the directory holds it, so each candidate that waits gets a notification, once
-    /// until its turn comes.
+    /// The data of the directory holds the text. So each waiting candidate gets a notification, at
+    /// most one until its turn comes.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -153,14 +153,14 @@ impl Term {
 impl Leadership {
     /// Resolves when this leader should resign for another candidate.
     ///
-    /// That is the case if somebody has named a [successor](crate::LeaderElection::transfer_to) that
-    /// campaigns, or if this candidate is on [standby](crate::LeaderElection::standby) and another
-    /// campaigns. Keeps leading: the caller resigns. [`run`](crate::LeaderElection::run) does so.
+    /// It should if a [successor](crate::LeaderElection::transfer_to) is named and campaigns, or if
+    /// this candidate is on [standby](crate::LeaderElection::standby) and another candidate
+    /// campaigns. Does not resign: the caller does. [`run`](crate::LeaderElection::run) does so.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | a read of the directory | 1 | 1 | 1 |
-    /// | on standby, or a successor is named: and the names | 2 | 2 | 2 |
+    /// | on standby, or a successor is named: the same, and the names | 2 | 2 | 2 |
     /// | then, each candidate that comes or goes: both again | 2 more | 2 more | 2 |
     /// | the directory's data changes: as at the beginning | 1 or 2 more | 1 or 2 more | 1 or 2 |
     ///
@@ -184,7 +184,7 @@ impl Leadership {
         self.term().transfer_to(id).await
     }
 
-    /// Says something of the leader, for all who ask who leads.
+    /// Publishes a text of the leader, for all processes that ask who leads.
     ///
     /// # Costs, errors, cancel safety
     ///

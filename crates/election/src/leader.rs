@@ -27,7 +27,7 @@ pub struct Leader {
     /// or an [observer](crate::LeaderElection::observe) learns it within the time of a round trip.
     /// [`leader`](crate::LeaderElection::leader) learns it when it is called.
     pub since: SystemTime,
-    /// What it last [proclaimed](crate::Term::proclaim).
+    /// The text that it last [proclaimed](crate::Term::proclaim).
     pub proclaimed: Option<String>,
 }
 

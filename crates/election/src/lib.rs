@@ -54,11 +54,11 @@
 //! | know whether this process leads, without a request | [`is_leader`](LeaderElection::is_leader) |
 //! | let a health check notice work that goes on too long | [`health`](LeaderElection::health) |
 //! | know who leads now | [`leader`](LeaderElection::leader) |
-//! | know who leads at any time | [`watch_leader`](LeaderElection::watch_leader) |
+//! | know at any time who leads | [`watch_leader`](LeaderElection::watch_leader) |
 //! | react to each change of the leader | [`observe`](LeaderElection::observe) |
 //! | hand over to a chosen candidate | [`transfer_to`](LeaderElection::transfer_to) |
 //! | lead only while no other candidate campaigns | [`standby`](LeaderElection::standby) |
-//! | let the others know something of the leader | [`proclaim`](Term::proclaim) |
+//! | publish a text of the leader | [`proclaim`](Term::proclaim) |
 //! | list all candidates | [`participants`](LeaderElection::participants) |
 //!
 //! # Elections that people steer
@@ -67,24 +67,25 @@
 //! [`Term::transfer_to`] does it from the leader's work. A candidate on
 //! [standby](LeaderElection::standby) leads only while no other campaigns.
 //!
-//! 1. The first candidate in the queue leads, and no other. Steering changes the order, never this
-//!    rule, so at no moment two lead.
-//! 2. The directory's data names the successor's znode. The leader watches it, and resigns.
-//! 3. A candidate whose turn comes reads the data, if it has changed since it began to wait. If the
-//!    successor is behind it, it leaves the queue without having led, and enters it at the end.
-//! 4. It is behind the successor then, so it steps back once for each transfer. After all between
-//!    have done so, the successor is first.
-//! 5. If the successor's znode is deleted meanwhile, nobody steps back any more, and the first
+//! 1. The first candidate in the queue leads, and no other. Steering changes the order and not this
+//!    rule, so two candidates never lead at once.
+//! 2. The directory's data names the successor's znode. The leader watches the data, and resigns.
+//! 3. When its turn comes, a candidate reads the data if the data has changed since it began to
+//!    wait. If the successor is behind it, it steps back: it leaves the queue without having led,
+//!    and enters it at the end.
+//! 4. The candidate is then behind the successor, so it steps back once for each transfer. After all
+//!    candidates before the successor have stepped back, the successor is first.
+//! 5. If the successor's znode is deleted meanwhile, no candidate steps back any more, and the first
 //!    candidate leads.
 //!
-//! While the candidates between step back, one after the other, nobody leads. An observer may see
-//! each of them as the first. A `LeaderLatch` of Curator does not step back.
+//! While the candidates step back, one after the other, nobody leads. An observer may see each of
+//! them as the first. A `LeaderLatch` of Curator does not step back.
 //!
 //! # What leading is worth
 //!
-//! A leader knows that it no longer leads before another candidate can lead, by the clock of its own
-//! process. That does not stop a paused process from writing late: the pause can come between a look
-//! at that clock and the write. If a late write does harm, let its target refuse an old
+//! A leader knows by the clock of its own process that it no longer leads, before another candidate
+//! can lead. This does not stop a paused process from writing late: the pause can come between a
+//! look at that clock and the write. If a late write does harm, let the store refuse an old
 //! [`fencing_token`](HoldView::fencing_token), or write to ZooKeeper with
 //! [guarded writes](HoldView::transaction).
 //!
@@ -95,8 +96,8 @@
 //! trip more, since zookeeper-client 0.11 does not set `TCP_NODELAY`. If the path does not exist, the
 //! first campaign also creates it.
 //!
-//! A hold that did not wait sets a watch on its own znode after a sixth of the session timeout, by
-//! one request. A session sends a `sync` in each tenth of its timeout, however many recipes use it.
+//! A session sends a `sync`, its probe, in each tenth of its timeout, for any number of recipes. A
+//! hold that did not wait sets a watch on its own znode at the next probe, by one request.
 //!
 //! # Other languages
 //!

@@ -117,13 +117,13 @@ impl LeaderElection {
 
     /// Makes this candidate lead only while no other campaigns.
     ///
-    /// If another candidate is behind it, it leaves the queue when its turn comes, without having
-    /// led, and enters it again. If another candidate comes while it leads, [`run`](Self::run) stops
-    /// the work and resigns; without `run`, [`asked_to_resign`](Leadership::asked_to_resign) tells.
-    /// Candidates on standby lead in the order of arrival among themselves. One that is named as the
-    /// [successor](Self::transfer_to) leads whatever is behind it.
+    /// When the turn of a candidate on standby comes, and another candidate is behind it, it does
+    /// not lead: it leaves the queue, and enters it again at the end. If another candidate comes
+    /// while it leads, [`run`](Self::run) stops the work and resigns. Without `run`,
+    /// [`asked_to_resign`](Leadership::asked_to_resign) resolves.
     ///
-    /// Its znode is named `_c_<uuid>-standby-latch-<number>`.
+    /// If all candidates are on standby, they lead in the order of arrival. A candidate on standby
+    /// that is named as the [successor](Self::transfer_to) leads in any case.
     #[must_use]
     pub fn standby(mut self) -> LeaderElection {
         let rule = FirstInQueue::standby();
@@ -154,15 +154,15 @@ impl LeaderElection {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | nobody leads: a create and a list | 2 | 1 | 0 |
-    /// | the same, and no other candidate came meanwhile: a create | 1 | 1 | 0 |
+    /// | the same from the third time on, if no other candidate came in between: a create | 1 | 1 | 0 |
+    /// | the same from the third time on, if one came in between: a create, then a list | 2 | 2 | 0 |
     /// | another candidate leads: a read of the own znode, of the directory, and of the predecessor's | 3 more | 1 more | 3 |
     /// | the predecessor goes, and was alone before this candidate | 0 more | 0 | |
     /// | the predecessor goes, and others were before it: a list | 1 more | 1 more | |
     /// | the directory's data has changed meanwhile, or this candidate is on standby: a list and a read | 2 more | 2 more | |
     ///
-    /// The second row applies if the number of the new znode proves that no candidate came since this
-    /// value last led ([why](crate::common::docs::handoff#coming-back-to-where-one-was-alone)). If it
-    /// applied the last time and does not now, the campaign takes one round trip more.
+    /// The number of the new znode tells if another candidate came in between: see
+    /// [the proof](crate::common::docs::handoff#coming-back-to-where-one-was-alone).
     ///
     /// # Errors
     ///
@@ -170,12 +170,12 @@ impl LeaderElection {
     ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
     /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
     ///
-    /// After each of them nothing stays in the queue.
+    /// After each of these errors nothing stays in the queue.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
-    /// session deletes in the background what has been created.
+    /// session deletes the znode in the background.
     ///
     /// # Session loss
     ///
@@ -191,7 +191,7 @@ impl LeaderElection {
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire) | 1 or 2, and more to wait | 1, and more to wait | 0 or 3 |
+    /// | as [`acquire`](Self::acquire) | 1 or 2, and more to wait | 1 or 2, and more to wait | 0 or 3 |
     /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
     ///
     /// # Errors
@@ -212,7 +212,7 @@ impl LeaderElection {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | another candidate leads: a list | 1 | 1 | 0 |
-    /// | nobody leads: a list, and the rows of [`acquire`](Self::acquire) | 2 or 3 | 2 | 0 |
+    /// | nobody leads: a list, and the rows of [`acquire`](Self::acquire) | 2 or 3 | 2 or 3 | 0 |
     ///
     /// # Errors, cancel safety, session loss
     ///
@@ -229,7 +229,7 @@ impl LeaderElection {
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire), and the release | 2 or 3, and more to wait | 2, and more to wait | 0 or 3 |
+    /// | as [`acquire`](Self::acquire), and the release | 2 or 3, and more to wait | 2 or 3, and more to wait | 0 or 3 |
     ///
     /// # Errors
     ///
@@ -276,7 +276,7 @@ impl LeaderElection {
         self.candidate.queue.contenders().await
     }
 
-    /// Lists the leader and the other candidates with their ids, in the order of the queue.
+    /// Lists the candidates with their ids, the leader included, in the order of the queue.
     ///
     /// They lead in this order, unless some [step back](crate::FirstInQueue#who-steps-back).
     /// The list is what the server knew at one moment. If the path does not exist, it is empty.
@@ -396,10 +396,11 @@ impl LeaderElection {
     ///
     /// Yields `None` while nobody leads. A leader's token is newer than those of all leaders that
     /// the stream yielded before. The stream may skip a leader that led only for the time of a round
-    /// trip, and never the present one. The path need not exist.
+    /// trip. It never skips the present leader. The path need not exist.
     ///
-    /// While no server answers, the stream is silent. Then it yields what has changed meanwhile. The
-    /// news is not proof: a leader asks [`is_leader`](Self::is_leader).
+    /// While no server answers, the stream is silent. Once a server answers, the stream yields the
+    /// present state if it has changed. An item is not proof: a leader asks
+    /// [`is_leader`](Self::is_leader).
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -456,18 +457,18 @@ impl LeaderElection {
     /// Asks the leader to hand over to the candidate with this id.
     ///
     /// For an operator: this candidate need not lead, nor campaign. The leader resigns when it
-    /// notices, if it runs by [`run`](Self::run) or awaits
-    /// [`asked_to_resign`](Leadership::asked_to_resign). The candidates before the successor leave
-    /// the queue when their turn comes, without having led, and enter it again. If the successor
-    /// goes meanwhile, the next candidate leads. Returns once the successor is named, and does not
-    /// wait for the transfer: [`watch_leader`](Self::watch_leader) shows it.
+    /// notices, if it uses [`run`](Self::run) or awaits
+    /// [`asked_to_resign`](Leadership::asked_to_resign). When the turn of a candidate before the
+    /// successor comes, it does not lead: it leaves the queue, and enters it again at the end. If
+    /// the successor leaves meanwhile, the next candidate leads. Returns once the successor is
+    /// named, and does not wait for the transfer: [`watch_leader`](Self::watch_leader) shows it.
     ///
-    /// At no moment do two lead: the candidate that is first in the queue leads, as ever. A
+    /// Two candidates never lead at once: the first in the queue leads, and no other. A
     /// `LeaderLatch` of Curator takes no notice of a successor: it does not resign, and leads when
     /// it is first.
     ///
-    /// The directory's data names the successor until another one is named. Of several candidates
-    /// with this id, the first is meant. If that one leads, nothing happens.
+    /// The directory's data names the successor until another one is named. If several candidates
+    /// have this id, the first of them is the successor. If it leads already, nothing happens.
     ///
     /// Waits for an answer for at most the session timeout, or ten seconds while there is no
     /// session.

@@ -22,11 +22,13 @@ const STANDBY: &str = "standby-latch-";
 ///
 /// # Who steps back
 ///
-/// The first candidate leads, and no other. The directory's data may name a successor. Until that
-/// candidate is first or gone, each candidate before it leaves the queue when its turn comes, and
-/// enters it again. So does a candidate on standby, if a candidate that is not on standby is behind
-/// it and no successor is named. A candidate that has stepped back has a higher number than the
-/// successor, so it steps back once.
+/// The first candidate leads, and no other. When its turn comes, a candidate steps back in two
+/// cases: it leaves the queue, and enters it again at the end.
+///
+/// * The directory's data names a successor, and the successor is behind the candidate. The
+///   candidate then has a higher number than the successor, so it steps back once.
+/// * The candidate is on standby, and a candidate that is not on standby is behind it. If it is the
+///   successor itself, it leads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FirstInQueue {
     standby: bool,

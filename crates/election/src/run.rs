@@ -54,23 +54,23 @@ impl LeaderElection {
     /// If a term lasts less than a second, a pause follows: 20 ms after the first short term, twice
     /// as long after each further one, up to a second.
     ///
-    /// `run` resigns before it returns: the server has confirmed that, or the session is over. If no
-    /// server answers, that can take as long as the session lives. Bound `run` with
-    /// [`tokio::time::timeout`] if the process must end sooner.
+    /// `run` resigns before it returns, and waits until the server has confirmed it or the session is
+    /// over. If no server answers, this takes as long as the session lives. If the process must end
+    /// sooner, bound `run` with [`tokio::time::timeout`].
     ///
     /// Does not stop work that blocks its thread, or that runs in a task of its own. Such work must
-    /// ask [`is_held`](HoldView::is_held), and its target must check the
-    /// [`fencing_token`](HoldView::fencing_token): [`Hold`](crate::Hold) says what that is worth.
+    /// ask [`is_held`](HoldView::is_held), and the store that it writes to must check the
+    /// [`fencing_token`](HoldView::fencing_token). See [`Hold`](crate::Hold) for what each promises.
     ///
     /// [`is_leader`](Self::is_leader) of a clone shows elsewhere in the process whether it leads.
     ///
-    /// If `run` is part of a spawned task, let the closure own what it uses
-    /// (`async move |term| ...`): the compiler cannot prove yet that a borrowing one is `Send`.
+    /// If `run` is part of a spawned task, let the closure own its values
+    /// (`async move |term| ...`): the compiler cannot prove yet that a borrowing closure is `Send`.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | each term: as [`acquire`](Self::acquire), a read of the directory, and the release | 3 or 4, and more to wait | 2, and more to wait | 1 or 4 |
-    /// | on standby, or a successor is named: and those of [`asked_to_resign`](Leadership::asked_to_resign) | 1 or more | 1 or more | 1 |
+    /// | each term: as [`acquire`](Self::acquire), a read of the directory, and the release | 3 or 4, and more to wait | 2 or 3, and more to wait | 1 or 4 |
+    /// | on standby, or a successor is named: those of [`asked_to_resign`](Leadership::asked_to_resign) | 1 or more | 1 or more | 1 |
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl LeaderElection {
     /// * [`RunError::Election`] if trying again would not help: no permission
     ///   ([`Error::Refused`]), the session is closed ([`Error::NoSession`]).
     ///
-    /// `run` tries again after everything else: an expired session, no answer, an overloaded or
+    /// After any other error `run` tries again: an expired session, no answer, an overloaded or
     /// read-only server, a candidate's znode that is deleted by hand.
     ///
     /// # Cancel safety

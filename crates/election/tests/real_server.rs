@@ -655,8 +655,8 @@ async fn candidates_at_the_end_of_the_count_lead_in_the_order_they_came() -> Res
     let persistent = CreateMode::Persistent.with_acls(Acls::anyone_all());
     let ephemeral = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
     client.mkdir(DIRECTORY, &persistent).await?;
-    // As far as names go, the one that came first would come last; and newer servers give out one
-    // or the other number there.
+    // By their names, the first candidate would be the last. Newer servers give out either number
+    // there.
     for (digit, number) in [
         ("f", "-2147483648"),
         ("8", "2147483647"),

@@ -57,8 +57,8 @@
 //! trip more, since zookeeper-client 0.11 does not set `TCP_NODELAY`. If the path does not exist, the
 //! first acquisition also creates it.
 //!
-//! A hold that did not wait sets a watch on its own znode after a sixth of the session timeout, by
-//! one request. A session sends a `sync` in each tenth of its timeout, however many recipes use it.
+//! A session sends a `sync`, its probe, in each tenth of its timeout, for any number of recipes. A
+//! hold that did not wait sets a watch on its own znode at the next probe, by one request.
 //!
 //! # Other languages
 //!

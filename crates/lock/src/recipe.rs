@@ -14,10 +14,10 @@ use crate::rule::FirstInQueue;
 ///
 /// Made from a [`Session`] and a path. Clones are one lock: within the process they queue in the
 /// order of their calls, behind one contender in ZooKeeper. Two locks that are *made* with the same
-/// path are two contenders, also in one process.
+/// path are two contenders, even in one process.
 ///
-/// The lock is not re-entrant: a task that acquires it again while it holds it waits for its own
-/// release. Tasks that work under one hold share a [view](Hold::view) of it.
+/// The lock is not re-entrant: if a task that holds the lock acquires it again, the task waits for
+/// its own release. Tasks that work under one hold share a [view](Hold::view) of it.
 ///
 /// # Znodes
 ///
@@ -86,19 +86,19 @@ impl ExclusiveLock {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | the lock is free: a create and a list | 2 | 1 | 0 |
-    /// | the lock is free, and no other contender came meanwhile: a create | 1 | 1 | 0 |
+    /// | the same from the third time on, if no other contender came in between: a create | 1 | 1 | 0 |
+    /// | the same from the third time on, if one came in between: a create, then a list | 2 | 2 | 0 |
     /// | the lock is taken: a read of the own znode and one of the predecessor's | 2 more | 1 more | 2 |
     /// | the predecessor marks its release, or was alone before this contender | 0 more | 0 | |
-    /// | the predecessor's znode goes without a marked release, and others were before it: a list | 1 more | 1 more | |
+    /// | the predecessor leaves without a marked release, and others were before it: a list | 1 more | 1 more | |
     /// | first acquisition of a session: a transaction | 1 more | 1 more | |
     /// | another task of this process holds the lock | 0 until its turn | 0 | 0 |
     ///
-    /// The second row applies if the number of the new znode proves that no contender came since this
-    /// value last held ([why](crate::common::docs::handoff#coming-back-to-where-one-was-alone)). If it
-    /// applied the last time and does not now, the acquisition takes one round trip more.
+    /// The number of the new znode tells if another contender came in between: see
+    /// [the proof](crate::common::docs::handoff#coming-back-to-where-one-was-alone).
     ///
-    /// A predecessor that did not wait, and held for less than a tenth of the session timeout, does
-    /// not mark its release: the fifth row applies. The release itself costs one request.
+    /// A predecessor that did not wait does not mark its release before the next probe of its
+    /// session, which comes within a tenth of the session timeout. Each release costs one request.
     ///
     /// # Errors
     ///
@@ -106,12 +106,12 @@ impl ExclusiveLock {
     ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
     /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
     ///
-    /// After each of them nothing stays in the queue.
+    /// After each of these errors nothing stays in the queue.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
-    /// session deletes in the background what has been created.
+    /// session deletes the znode in the background.
     ///
     /// # Session loss
     ///
@@ -208,9 +208,10 @@ impl ExclusiveLock {
         self.queue.contenders().await
     }
 
-    /// Acquires the lock, runs the work until it is done or the lock is lost, and releases.
+    /// Runs the work under the lock, until it is done or the lock is lost.
     ///
-    /// Does not stop work that blocks its thread: see [`Hold::guard`].
+    /// Acquires the lock before, and releases it after. Does not stop work that blocks its thread:
+    /// see [`Hold::guard`].
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|

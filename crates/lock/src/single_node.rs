@@ -70,7 +70,7 @@ impl SingleNodeLock {
 
     /// Waits until this contender has created the znode.
     ///
-    /// Has no deadline, and no place in a queue: a busy lock can pass a waiter by for ever.
+    /// Has no deadline, and no place in a queue: a waiter for a busy lock may wait for ever.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -87,8 +87,8 @@ impl SingleNodeLock {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, no znode of the attempt and no watch remain: the session deletes in
-    /// the background what has been created.
+    /// If the future is dropped, no znode of the attempt and no watch remain: the session deletes
+    /// the znode in the background.
     ///
     /// # Session loss
     ///
@@ -153,9 +153,10 @@ impl SingleNodeLock {
         self.node.contenders().await
     }
 
-    /// Acquires the lock, runs the work until it is done or the lock is lost, and releases.
+    /// Runs the work under the lock, until it is done or the lock is lost.
     ///
-    /// Does not stop work that blocks its thread: see [`Hold::guard`].
+    /// Acquires the lock before, and releases it after. Does not stop work that blocks its thread:
+    /// see [`Hold::guard`].
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|

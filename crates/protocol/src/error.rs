@@ -17,7 +17,7 @@ pub enum DecodeError {
     #[error("a length of {0} bytes")]
     NegativeLength(i32),
     /// A string that must be there has the length -1.
-    #[error("a string of length -1 where one is required")]
+    #[error("a string of length -1 in place of a required string")]
     NullString,
     /// A transaction contains an operation that none can contain.
     #[error("operation {0} in a transaction")]

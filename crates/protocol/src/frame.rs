@@ -20,7 +20,7 @@ pub enum FrameError {
     #[error("a frame of {0} bytes")]
     NegativeLength(i32),
     /// The length is above the limit.
-    #[error("a frame of {length} bytes, where at most {limit} are allowed")]
+    #[error("a frame of {length} bytes: at most {limit} are allowed")]
     TooLong {
         /// The length that the peer claims.
         length: usize,

@@ -77,6 +77,7 @@
 //! * [Holding without a read](common::docs::handoff): what passes between a release and the next
 //!   hold.
 //! * [The lease](common::docs::lease): why a holder knows of its loss in time.
+//! * [Events and metrics](common::docs::events): what a service tells, and queries for a dashboard.
 //!
 //! # Features
 //!
@@ -86,6 +87,7 @@
 //! | `full` (default) | all recipes |
 //! | `tls` | [encrypted connections](ConnectOptions) |
 //! | `sasl` | [SASL authentication](ConnectOptions) |
+//! | `metrics` | [counters, gauges and histograms](common::docs::events) of what happens |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use zookeeper_recipes::common::CreateMode;
 use zookeeper_recipes::{
-    ConnectOptions, ExclusiveLock, LeaderElection, RwLock, Semaphore, Session, SingleNodeLock,
+    ConnectOptions, ExclusiveLock, LeaderElection, Recipe, RwLock, Semaphore, Session,
+    SingleNodeLock,
 };
 use zookeeper_recipes_simulation::{RequestKind, Simulation, SimulationOptions};
 
@@ -279,4 +280,39 @@ async fn election_costs_what_it_says() {
     let id = leader.borrow().as_ref().map(|leader| leader.id.clone());
     assert_eq!(id.as_deref(), Some("two"));
     next.release().await.expect("it leads");
+}
+
+/// A value that expects to be alone finds that another contender came in between.
+async fn coming_back_costs(data: &[u8], expected: Cost, recipe: fn(&Session) -> Box<dyn Recipe>) {
+    let testbed = Testbed::new(data);
+    let sessions = [testbed.session("one").await, testbed.session("two").await];
+    let [ours, theirs] = sessions.each_ref().map(recipe);
+    for holder in [&ours, &ours, &ours, &theirs] {
+        let hold = holder.acquire().await.expect("it is free");
+        hold.release().await.expect("it is held");
+    }
+    let (hold, cost) = testbed.cost(ours.acquire()).await;
+    assert_eq!(cost, expected, "{ours:?}");
+    hold.release().await.expect("it is held");
+}
+
+#[tokio::test(start_paused = true)]
+async fn coming_back_after_another_contender_costs_what_it_says() {
+    coming_back_costs(b"", (2, 2), |session| {
+        Box::new(ExclusiveLock::new(session, PATH).expect("a good path"))
+    })
+    .await;
+    coming_back_costs(b"", (2, 2), |session| {
+        let lock = RwLock::new(session, PATH).expect("a good path");
+        Box::new(lock.read().clone())
+    })
+    .await;
+    coming_back_costs(b"5", (4, 2), |session| {
+        Box::new(Semaphore::new(session, PATH, 5).expect("a good path"))
+    })
+    .await;
+    coming_back_costs(b"", (2, 2), |session| {
+        Box::new(LeaderElection::new(session, PATH, "id").expect("a good path"))
+    })
+    .await;
 }

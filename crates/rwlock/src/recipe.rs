@@ -16,14 +16,14 @@ use crate::rule::{NoWriterBefore, NobodyBefore};
 /// Made from a [`Session`] and a path. [`read`](Self::read) and [`write`](Self::write) are the two
 /// ways to take it. Cheap to clone.
 ///
-/// The lock is not re-entrant: a task that holds it as a reader and acquires it as a writer waits
-/// for itself. Tasks that work under one hold share a [view](Hold::view) of it.
+/// The lock is not re-entrant: if a task that holds it as a reader acquires it as a writer, the
+/// task waits for its own release. Tasks that work under one hold share a [view](Hold::view) of it.
 ///
 /// # No upgrade
 ///
-/// A reader cannot become a writer: of two readers that both want to write, each would wait for the
-/// other for ever. Release the read lock, acquire the write lock, and read again, since another
-/// writer may have been in between. Or acquire the write lock first, and
+/// A reader cannot become a writer: two readers that both want to write would wait for each other
+/// for ever. Release the read lock, acquire the write lock, and read again, because another writer
+/// may have held in between. Or acquire the write lock first, and
 /// [`downgrade`](WriteHold::downgrade).
 ///
 /// # Znodes
@@ -104,7 +104,7 @@ impl RwLock {
         &self.write
     }
 
-    /// Lists the readers and the writers that hold or wait, in the order of the queue.
+    /// Lists the readers and the writers, holders included, in the order of the queue.
     ///
     /// The same as [`ReadLock::contenders`] and [`WriteLock::contenders`], with the same costs.
     ///
@@ -155,17 +155,17 @@ impl ReadLock {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | no writer is before it: a create and a list | 2 | 1 | 0 |
-    /// | the same, and no other contender came meanwhile: a create | 1 | 1 | 0 |
+    /// | alone in the queue from the third time on, and no other contender came in between: a create | 1 | 1 | 0 |
+    /// | the same, but one came in between: a create, then a list | 2 | 2 | 0 |
     /// | a writer is before it: a read of the own znode and one of the last writer's | 2 more | 1 more | 2 |
     /// | that writer marks its release | 0 more | 0 | |
-    /// | that writer's znode goes otherwise: a list | 1 more | 1 more | |
+    /// | that writer leaves without a marked release: a list | 1 more | 1 more | |
     ///
-    /// The second row applies if the number of the new znode proves that no contender came since this
-    /// value last held ([why](crate::common::docs::handoff#coming-back-to-where-one-was-alone)). If it
-    /// applied the last time and does not now, the acquisition takes one round trip more.
+    /// The number of the new znode tells if another contender came in between: see
+    /// [the proof](crate::common::docs::handoff#coming-back-to-where-one-was-alone).
     ///
-    /// A writer that did not wait, and held for less than a tenth of the session timeout, does not
-    /// mark its release: the fifth row applies. A reader's own release costs one request.
+    /// A writer that did not wait does not mark its release before the next probe of its session,
+    /// which comes within a tenth of the session timeout. Each release costs one request.
     ///
     /// # Errors
     ///
@@ -173,12 +173,12 @@ impl ReadLock {
     ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
     /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
     ///
-    /// After each of them nothing stays in the queue.
+    /// After each of these errors nothing stays in the queue.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
-    /// session deletes in the background what has been created.
+    /// session deletes the znode in the background.
     ///
     /// # Session loss
     ///
@@ -194,7 +194,7 @@ impl ReadLock {
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire) | 1 or 2, and more to wait | 1, and more to wait | 0 or 2 |
+    /// | as [`acquire`](Self::acquire) | 1 or 2, and more to wait | 1 or 2, and more to wait | 0 or 2 |
     /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
     ///
     /// # Errors
@@ -215,7 +215,7 @@ impl ReadLock {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | a writer holds or waits: a list | 1 | 1 | 0 |
-    /// | no writer: a list, and the rows of [`acquire`](Self::acquire) | 2 or 3 | 2 | 0 |
+    /// | no writer: a list, and the rows of [`acquire`](Self::acquire) | 2 or 3 | 2 or 3 | 0 |
     ///
     /// # Errors, cancel safety, session loss
     ///
@@ -224,7 +224,7 @@ impl ReadLock {
         self.queue.try_acquire().await
     }
 
-    /// Lists the readers and the writers that hold or wait, in the order of the queue.
+    /// Lists the readers and the writers, holders included, in the order of the queue.
     ///
     /// The list is what the server knew at one moment. If the path does not exist, it is empty.
     ///
@@ -248,13 +248,14 @@ impl ReadLock {
         self.queue.contenders().await
     }
 
-    /// Acquires the lock, runs the work until it is done or the lock is lost, and releases.
+    /// Runs the work under the lock, until it is done or the lock is lost.
     ///
-    /// Does not stop work that blocks its thread: see [`Hold::guard`].
+    /// Acquires the lock before, and releases it after. Does not stop work that blocks its thread:
+    /// see [`Hold::guard`].
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire), and the release | 2 or 3, and more to wait | 2, and more to wait | 0 or 2 |
+    /// | as [`acquire`](Self::acquire), and the release | 2 or 3, and more to wait | 2 or 3, and more to wait | 0 or 2 |
     ///
     /// # Errors
     ///
@@ -321,18 +322,18 @@ impl WriteLock {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | the queue is empty: a create and a list | 2 | 1 | 0 |
-    /// | the same, and no other contender came meanwhile: a create | 1 | 1 | 0 |
+    /// | the same from the third time on, if no other contender came in between: a create | 1 | 1 | 0 |
+    /// | the same from the third time on, if one came in between: a create, then a list | 2 | 2 | 0 |
     /// | a contender is before it: a read of the own znode and one of the predecessor's | 2 more | 1 more | 2 |
     /// | the predecessor is a writer and marks its release, or a reader and was alone before this writer | 0 more | 0 | |
-    /// | the predecessor's znode goes otherwise: a list | 1 more | 1 more | |
+    /// | the predecessor leaves in any other way: a list | 1 more | 1 more | |
     /// | first writer of a session: a transaction | 1 more | 1 more | |
     ///
-    /// The second row applies if the number of the new znode proves that no contender came since this
-    /// value last held ([why](crate::common::docs::handoff#coming-back-to-where-one-was-alone)). If it
-    /// applied the last time and does not now, the acquisition takes one round trip more.
+    /// The number of the new znode tells if another contender came in between: see
+    /// [the proof](crate::common::docs::handoff#coming-back-to-where-one-was-alone).
     ///
-    /// A writer that did not wait, and held for less than a tenth of the session timeout, does not
-    /// mark its release: the fifth row applies. A writer's own release costs one request.
+    /// A writer that did not wait does not mark its release before the next probe of its session,
+    /// which comes within a tenth of the session timeout. Each release costs one request.
     ///
     /// # Errors
     ///
@@ -340,12 +341,12 @@ impl WriteLock {
     ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
     /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
     ///
-    /// After each of them nothing stays in the queue.
+    /// After each of these errors nothing stays in the queue.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
-    /// session deletes in the background what has been created.
+    /// session deletes the znode in the background.
     ///
     /// # Session loss
     ///
@@ -394,7 +395,7 @@ impl WriteLock {
         Ok(hold.map(|hold| WriteHold::new(hold, &self.queue)))
     }
 
-    /// Lists the readers and the writers that hold or wait, in the order of the queue.
+    /// Lists the readers and the writers, holders included, in the order of the queue.
     ///
     /// The list is what the server knew at one moment. If the path does not exist, it is empty.
     ///
@@ -418,9 +419,10 @@ impl WriteLock {
         self.queue.contenders().await
     }
 
-    /// Acquires the lock, runs the work until it is done or the lock is lost, and releases.
+    /// Runs the work under the lock, until it is done or the lock is lost.
     ///
-    /// Does not stop work that blocks its thread: see [`Hold::guard`].
+    /// Acquires the lock before, and releases it after. Does not stop work that blocks its thread:
+    /// see [`Hold::guard`].
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|

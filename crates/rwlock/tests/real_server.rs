@@ -121,7 +121,7 @@ async fn readers_behind_a_writer_are_told_once_each_and_ask_nothing() -> Fallibl
     Ok(())
 }
 
-/// A writer that holds, and one by one those who wait behind it.
+/// A writer that holds, and the waiters behind it, one by one.
 struct Queued {
     lock: RwLock,
     length: usize,

@@ -1,9 +1,9 @@
 //! A semaphore on ZooKeeper.
 //!
 //! A [`Semaphore`] is a number of permits, over all processes that use the same path. A contender
-//! acquires one permit or several, in the order of arrival: contenders that want few permits do not
-//! pass one that wants many. Use it for a fleet that may do only so much at a time: requests to a
-//! service with a quota, jobs on a shared machine, migrations of a database.
+//! acquires one permit or several, in the order of arrival: a contender that wants few permits does
+//! not pass a contender that wants many. Use it to limit the work of a fleet: requests to a service
+//! with a quota, jobs on a shared machine, migrations of a database.
 //!
 //! # Example
 //!
@@ -50,8 +50,8 @@
 //! since zookeeper-client 0.11 does not set `TCP_NODELAY`. If the path does not exist, the first
 //! acquisition also creates it.
 //!
-//! A hold that did not wait sets a watch on its own znode after a sixth of the session timeout, by
-//! one request. A session sends a `sync` in each tenth of its timeout, however many recipes use it.
+//! A session sends a `sync`, its probe, in each tenth of its timeout, for any number of recipes. A
+//! hold that did not wait sets a watch on its own znode at the next probe, by one request.
 //!
 //! # Other languages
 //!

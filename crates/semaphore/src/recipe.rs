@@ -109,31 +109,32 @@ impl Semaphore {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | enough permits are free: a create, a list and a read of the number of permits | 3 | 1 | 0 |
-    /// | the same, and no other contender came meanwhile: a create and the read | 2 | 1 | 0 |
+    /// | alone in the queue from the third time on, and no other contender came in between: a create and the read | 2 | 1 | 0 |
+    /// | the same, but one came in between: a create and the read, then a list and the read | 4 | 2 | 0 |
     /// | to wait: a read of the own znode, of the number, and of each contender that it waits on | 2 more, and 1 for each | 1 more | 2, and 1 for each |
     /// | to look again, after one of these contenders has gone or the number has changed: a list and the read | 2 more | 1 more | |
     ///
-    /// The second row applies if the number of the new znode proves that no contender came since this
-    /// value last held ([why](crate::common::docs::handoff#coming-back-to-where-one-was-alone)). If it
-    /// applied the last time and does not now, the acquisition takes one round trip more.
+    /// The number of the new znode tells if another contender came in between: see
+    /// [the proof](crate::common::docs::handoff#coming-back-to-where-one-was-alone).
     ///
     /// A waiter that wants `w` of `n` permits waits on at most `n - w + 1` contenders. A release
     /// costs one request.
     ///
     /// # Errors
     ///
-    /// * The attempt failed: [`Error::InvalidInput`] if the semaphore was made with another number
-    ///   of permits than is recorded, or has fewer permits than are wanted, also if their number is
-    ///   lowered during the wait; [`Error::Refused`] (for example, no permission),
+    /// * The attempt failed: [`Error::Refused`] (for example, no permission),
     ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
+    /// * [`Error::InvalidInput`] if the semaphore was made with another number of permits than is
+    ///   recorded, or if it has fewer permits than are wanted. The number may be lowered during the
+    ///   wait.
     /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
     ///
-    /// After each of them nothing stays in the queue.
+    /// After each of these errors nothing stays in the queue.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
-    /// session deletes in the background what has been created.
+    /// session deletes the znode in the background.
     ///
     /// # Session loss
     ///
@@ -149,7 +150,7 @@ impl Semaphore {
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire) | 2 or 3, and more to wait | 1, and more to wait | 0, or 3 and more |
+    /// | as [`acquire`](Self::acquire) | 2 to 4, and more to wait | 1 or 2, and more to wait | 0, or 3 and more |
     /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
     ///
     /// # Errors
@@ -171,7 +172,7 @@ impl Semaphore {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | too few are free: a list and a read of the number of permits | 2 | 1 | 0 |
-    /// | enough are free: the same, and the rows of [`acquire`](Self::acquire) | 4 or 5 | 2 | 0 |
+    /// | enough are free: the same, and the rows of [`acquire`](Self::acquire) | 4 to 6 | 2 or 3 | 0 |
     ///
     /// # Errors, cancel safety, session loss
     ///
@@ -184,9 +185,9 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if `weight` is zero, or above the number of permits given while this
-    /// semaphore has acquired nothing. Later the number may have been raised, so acquiring tells
-    /// whether the weight is above it.
+    /// [`InvalidInput`] if `weight` is zero. Also if `weight` is above the number of permits, and
+    /// this semaphore has acquired nothing yet. Later another process may have raised the number,
+    /// so the acquisition checks the weight.
     pub fn permits(&self, weight: u32) -> Result<Permits, InvalidInput> {
         let agreement = self.one.agreement.clone();
         let rule = WithinPermits::by(&agreement, weight)?;
@@ -225,7 +226,7 @@ impl Semaphore {
         self.permits(weight)?.acquire_timeout(timeout).await
     }
 
-    /// Acquires `weight` permits if so many are [unclaimed](Self::unclaimed); otherwise `None`.
+    /// Acquires `weight` permits if they are [unclaimed](Self::unclaimed); otherwise `None`.
     ///
     /// Short for [`permits`](Self::permits) and [`Permits::try_acquire`], with the costs, cancel
     /// safety and session loss of that.
@@ -237,7 +238,7 @@ impl Semaphore {
         self.permits(weight)?.try_acquire().await
     }
 
-    /// Lists the contenders of the semaphore that hold or wait, in the order of the queue.
+    /// Lists the contenders, holders included, in the order of the queue.
     ///
     /// The list is what the server knew at one moment. If the path does not exist, it is empty.
     ///
@@ -261,13 +262,14 @@ impl Semaphore {
         self.one.contenders().await
     }
 
-    /// Acquires a permit, runs the work until it is done or the hold is lost, and releases.
+    /// Runs the work under a permit, until it is done or the hold is lost.
     ///
-    /// Does not stop work that blocks its thread: see [`Hold::guard`].
+    /// Acquires the permit before, and releases it after. Does not stop work that blocks its thread:
+    /// see [`Hold::guard`].
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire), and the release | 3 or 4, and more to wait | 2, and more to wait | 0, or 3 and more |
+    /// | as [`acquire`](Self::acquire), and the release | 3 to 5, and more to wait | 2 or 3, and more to wait | 0, or 3 and more |
     ///
     /// # Errors
     ///
@@ -296,8 +298,8 @@ impl Semaphore {
 
     /// The number of permits that no contender holds or waits for.
     ///
-    /// A newcomer could acquire so many at once. Permits that are free, and wanted by a waiter, do
-    /// not count. The number is what the server knew at one moment.
+    /// A newcomer could acquire this many at once. A free permit that a waiter wants does not
+    /// count. The number is what the server knew at one moment.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -342,12 +344,12 @@ impl Semaphore {
 
     /// Changes the number of permits, for all processes that use the semaphore.
     ///
-    /// Wakes the waiters that may now hold. No holder loses anything: if the number is lowered below
-    /// what is held, no waiter holds until enough has been released. A waiter that wants more
-    /// permits than there are now fails with [`Error::InvalidInput`].
+    /// Wakes the waiters that may now hold. No holder loses its permits: if more permits are held
+    /// than the new number, no waiter holds until enough are released. A waiter that wants more
+    /// permits than the new number fails with [`Error::InvalidInput`].
     ///
-    /// A semaphore that has acquired something goes on with the new number. Any other must have been
-    /// made with the new number.
+    /// A `Semaphore` value that has acquired before goes on with the new number. Any other value
+    /// must be made with the new number.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -459,31 +461,32 @@ impl Permits {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | enough permits are free: a create, a list and a read of the number of permits | 3 | 1 | 0 |
-    /// | the same, and no other contender came meanwhile: a create and the read | 2 | 1 | 0 |
+    /// | alone in the queue from the third time on, and no other contender came in between: a create and the read | 2 | 1 | 0 |
+    /// | the same, but one came in between: a create and the read, then a list and the read | 4 | 2 | 0 |
     /// | to wait: a read of the own znode, of the number, and of each contender that it waits on | 2 more, and 1 for each | 1 more | 2, and 1 for each |
     /// | to look again, after one of these contenders has gone or the number has changed: a list and the read | 2 more | 1 more | |
     ///
-    /// The second row applies if the number of the new znode proves that no contender came since this
-    /// value last held ([why](crate::common::docs::handoff#coming-back-to-where-one-was-alone)). If it
-    /// applied the last time and does not now, the acquisition takes one round trip more.
+    /// The number of the new znode tells if another contender came in between: see
+    /// [the proof](crate::common::docs::handoff#coming-back-to-where-one-was-alone).
     ///
     /// A waiter that wants `w` of `n` permits waits on at most `n - w + 1` contenders. A release
     /// costs one request.
     ///
     /// # Errors
     ///
-    /// * The attempt failed: [`Error::InvalidInput`] if the semaphore was made with another number
-    ///   of permits than is recorded, or has fewer permits than are wanted, also if their number is
-    ///   lowered during the wait; [`Error::Refused`] (for example, no permission),
+    /// * The attempt failed: [`Error::Refused`] (for example, no permission),
     ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
+    /// * [`Error::InvalidInput`] if the semaphore was made with another number of permits than is
+    ///   recorded, or if it has fewer permits than are wanted. The number may be lowered during the
+    ///   wait.
     /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
     ///
-    /// After each of them nothing stays in the queue.
+    /// After each of these errors nothing stays in the queue.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
-    /// session deletes in the background what has been created.
+    /// session deletes the znode in the background.
     ///
     /// # Session loss
     ///
@@ -499,7 +502,7 @@ impl Permits {
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire) | 2 or 3, and more to wait | 1, and more to wait | 0, or 3 and more |
+    /// | as [`acquire`](Self::acquire) | 2 to 4, and more to wait | 1 or 2, and more to wait | 0, or 3 and more |
     /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
     ///
     /// # Errors
@@ -521,7 +524,7 @@ impl Permits {
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | too few are free: a list and a read of the number of permits | 2 | 1 | 0 |
-    /// | enough are free: the same, and the rows of [`acquire`](Self::acquire) | 4 or 5 | 2 | 0 |
+    /// | enough are free: the same, and the rows of [`acquire`](Self::acquire) | 4 to 6 | 2 or 3 | 0 |
     ///
     /// # Errors, cancel safety, session loss
     ///
@@ -530,7 +533,7 @@ impl Permits {
         self.queue.try_acquire().await
     }
 
-    /// Lists the contenders of the semaphore that hold or wait, in the order of the queue.
+    /// Lists the contenders, holders included, in the order of the queue.
     ///
     /// The list is what the server knew at one moment. If the path does not exist, it is empty.
     ///
@@ -554,13 +557,14 @@ impl Permits {
         self.queue.contenders().await
     }
 
-    /// Acquires the permits, runs the work until it is done or the hold is lost, and releases.
+    /// Runs the work under the permits, until it is done or the hold is lost.
     ///
-    /// Does not stop work that blocks its thread: see [`Hold::guard`].
+    /// Acquires the permits before, and releases them after. Does not stop work that blocks its
+    /// thread: see [`Hold::guard`].
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire), and the release | 3 or 4, and more to wait | 2, and more to wait | 0, or 3 and more |
+    /// | as [`acquire`](Self::acquire), and the release | 3 to 5, and more to wait | 2 or 3, and more to wait | 0, or 3 and more |
     ///
     /// # Errors
     ///

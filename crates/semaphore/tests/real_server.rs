@@ -84,7 +84,7 @@ async fn heavy_waiter_watches_its_window_and_gets_in_when_enough_has_gone() -> F
     let heavy = waiter(&server, 6, 4).await?;
     // Of the latest, those with 1, 1 and 2 are the fewest that leave too little by themselves.
     until_last_watches(&server, &holding, 3).await;
-    // There is one free, which a newcomer must not take from the one that waits.
+    // One permit is free. A newcomer must not take it from the waiter.
     assert!(holding.try_acquire().await?.is_none());
     holds.remove(0).release().await?;
     until_last_watches(&server, &holding, 3).await;
@@ -178,7 +178,7 @@ async fn resize_up_wakes_those_who_may_hold_now() -> Fallible {
     assert_eq!(holding.unclaimed().await?, 0);
     first.release().await?;
     let third = in_time("the third", third).await??;
-    // All three go by the new number; whoever comes now must come with it.
+    // All three use the new number. A newcomer must use it, too.
     assert_eq!(holding.unclaimed().await?, 0);
     let session = session(&server, QUIET).await;
     assert!(Semaphore::new(&session, PATH, 2)?.acquire().await.is_err());

@@ -1,4 +1,4 @@
-//! The hand of an operator: what others do to the tree.
+//! The handle of an administrator, who reads and changes the tree.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use crate::wire::watch_kind::WatchKind;
 
 /// Changes and reads the tree without a session, at once, past every access control list.
 ///
-/// A change is committed when the call returns, and all writes that were under way before it. The
-/// followers get to know of it in their own time.
+/// When the call returns, the change is committed, and so are all writes that were under way before
+/// it. The followers apply it later, each after its own delay.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -59,11 +59,11 @@ pub struct StandingWatch {
     pub server: usize,
     /// The session that set it, by its server's account.
     pub session: SessionId,
-    /// The process that set it; empty if its client has gone.
+    /// The process that set it. Empty if the client of that process no longer exists.
     pub process: String,
     /// The path.
     pub path: String,
-    /// What it sees.
+    /// The kind of change that it reports.
     pub kind: WatchKind,
 }
 
@@ -72,11 +72,11 @@ impl Administrator {
         self.shared.with(|world| change(&mut world.servers))
     }
 
-    /// Creates a znode, open to all, and tells its path.
+    /// Creates a znode that is open to all, and returns its path.
     ///
     /// # Errors
     ///
-    /// What the server refused it for.
+    /// The server's reason, if it refuses the change.
     pub fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Result<String, Refusal> {
         self.create_with_acl(
             path,
@@ -86,11 +86,11 @@ impl Administrator {
         )
     }
 
-    /// Creates a znode with this access control list, and tells its path.
+    /// Creates a znode with this access control list, and returns its path.
     ///
     /// # Errors
     ///
-    /// What the server refused it for.
+    /// The server's reason, if it refuses the change.
     pub fn create_with_acl(
         &self,
         path: &str,
@@ -111,7 +111,7 @@ impl Administrator {
     ///
     /// # Errors
     ///
-    /// What the server refused it for.
+    /// The server's reason, if it refuses the change.
     pub fn set_data(&self, path: &str, data: &[u8]) -> Result<(), Refusal> {
         let set = Operation::SetData {
             path: path.to_owned(),
@@ -121,11 +121,11 @@ impl Administrator {
         self.servers(|servers| servers.administer(set))
     }
 
-    /// Replaces a znode's data, as somebody who has no rights but everyone's.
+    /// Replaces a znode's data, with the rights that everyone has.
     ///
     /// # Errors
     ///
-    /// What the server refused it for.
+    /// The server's reason, if it refuses the change.
     pub fn set_data_as_anyone(&self, path: &str, data: &[u8]) -> Result<(), Refusal> {
         let set = Operation::SetData {
             path: path.to_owned(),
@@ -135,11 +135,11 @@ impl Administrator {
         self.servers(|servers| servers.write_as_anyone(set))
     }
 
-    /// Replaces a znode's access control list, and tells the earlier one.
+    /// Replaces a znode's access control list, and returns the earlier one.
     ///
     /// # Errors
     ///
-    /// [`Refusal::NoNode`] where there is no such znode.
+    /// [`Refusal::NoNode`] if there is no such znode.
     pub fn set_acl(&self, path: &str, acl: &[Acl]) -> Result<Vec<Acl>, Refusal> {
         self.servers(|servers| servers.set_acl(path, acl))
     }
@@ -148,7 +148,7 @@ impl Administrator {
     ///
     /// # Errors
     ///
-    /// What the server refused it for.
+    /// The server's reason, if it refuses the change.
     pub fn delete(&self, path: &str) -> Result<(), Refusal> {
         let delete = Operation::Delete {
             path: path.to_owned(),
@@ -157,7 +157,7 @@ impl Administrator {
         self.servers(|servers| servers.administer(delete))
     }
 
-    /// Ends a session, as the leader does with one that it has not heard of for too long.
+    /// Ends a session, as the leader expires it.
     pub fn expire(&self, session: SessionId) {
         self.servers(|servers| {
             servers.expire(session.0);
@@ -165,8 +165,9 @@ impl Administrator {
         });
     }
 
-    /// Deletes the containers that have had children and have none now, and tells which. The
-    /// server does it by itself from time to time.
+    /// Deletes the containers that have lost their last child, and returns their paths.
+    ///
+    /// The leader does this by itself from time to time.
     pub fn reap_containers(&self) -> Vec<String> {
         self.servers(|servers| {
             let reaped = servers.reap_containers();
@@ -181,13 +182,12 @@ impl Administrator {
     ///
     /// # Errors
     ///
-    /// [`Refusal::NoNode`] where there is no such znode.
+    /// [`Refusal::NoNode`] if there is no such znode.
     pub fn set_create_counter(&self, path: &str, creates: i32) -> Result<(), Refusal> {
         self.servers(|servers| servers.set_create_counter(path, creates))
     }
 
-    /// All znodes that have been committed, in the order of their paths, the server's own left
-    /// out.
+    /// All committed znodes except the server's own, in the order of their paths.
     pub fn tree(&self) -> Vec<StandingNode> {
         self.servers(|servers| {
             let leader = &servers.members[servers.leader];
@@ -204,8 +204,7 @@ impl Administrator {
         })
     }
 
-    /// The names of a znode's children, in their order as strings; none where there is no such
-    /// znode.
+    /// The names of a znode's children, sorted. Empty if there is no such znode.
     pub fn children(&self, path: &str) -> Vec<String> {
         self.servers(|servers| {
             let node = servers.members[servers.leader].tree.get(path);
@@ -219,8 +218,7 @@ impl Administrator {
         self.servers(|servers| servers.sessions.keys().copied().map(SessionId).collect())
     }
 
-    /// After how long a session expires that is silent, as the leader knows it; none where it
-    /// knows no such session.
+    /// The timeout of a session at the leader. `None` if the leader knows no such session.
     pub fn timeout_of(&self, session: SessionId) -> Option<Duration> {
         self.servers(|servers| Some(servers.sessions.get(&session.0)?.timeout))
     }
@@ -230,12 +228,12 @@ impl Administrator {
         self.shared.with(|world| standing_watches(world))
     }
 
-    /// Which server leads.
+    /// The index of the leader.
     pub fn leader(&self) -> usize {
         self.servers(|servers| servers.leader)
     }
 
-    /// The server that a session is connected to, where it is.
+    /// The server that a session is connected to. `None` if it is not connected.
     pub fn server_of(&self, session: SessionId) -> Option<usize> {
         self.shared.with(|world| {
             let connection = world.connection_of_session(session)?;

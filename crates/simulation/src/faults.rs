@@ -1,4 +1,4 @@
-//! What a test breaks.
+//! The handle by which a test breaks servers, sessions and requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,10 @@ use crate::client::action::Action;
 use crate::options::ServerSettings;
 use crate::run::shared::Shared;
 
-/// Breaks a simulation: servers and sessions now, chosen requests when they are sent, all by chance.
+/// Breaks the servers, sessions and requests of a simulation.
+///
+/// A method breaks a server or a session at once. An [injected](Self::inject) fault waits for its
+/// request. The faults of [rates](Self::set_rates) happen by chance.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -33,7 +36,7 @@ use crate::run::shared::Shared;
 ///     request_late: 0.2,
 ///     ..Default::default()
 /// });
-/// // ... what is tested, and:
+/// // ... the code under test, and then:
 /// simulation.faults().stop();
 /// session.sync("/").await?;
 /// # Ok(())
@@ -45,7 +48,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Injects a fault, which befalls the next request that it describes.
+    /// Injects a fault for the next request that it describes.
     pub fn inject(&self, fault: Fault) {
         self.shared.with(|world| world.faults.add(fault));
     }
@@ -69,7 +72,7 @@ impl Faults {
 
     /// Ends all faults: drops the injected ones and sets all rates to zero.
     ///
-    /// Does not mend what is broken already: that ends when its time is over.
+    /// Does not repair a fault that has happened already: it ends when its time is over.
     pub fn stop(&self) {
         self.shared.with(|world| {
             world.faults.clear();
@@ -77,7 +80,7 @@ impl Faults {
         });
     }
 
-    /// Breaks a session's connection. What is in flight may or may not arrive.
+    /// Breaks a session's connection. Messages in flight may or may not arrive.
     pub fn disconnect(&self, session: SessionId) {
         self.shared.with(|world| {
             if let Some(connection) = world.connection_of_session(session) {
@@ -86,7 +89,7 @@ impl Faults {
         });
     }
 
-    /// Breaks all connections to a server. What is in flight may or may not arrive.
+    /// Breaks all connections to a server. Messages in flight may or may not arrive.
     pub fn disconnect_from(&self, server: usize) {
         self.shared.with(|world| {
             for connection in world.servers.network.connections_to(server) {
@@ -95,42 +98,47 @@ impl Faults {
         });
     }
 
-    /// Has the next reconnect of a session answered with a new session, though the old one may
-    /// live on: see [`forgets_sessions`](crate::SimulationOptions::forgets_sessions).
+    /// Makes a server answer the next reconnect of a session with a new session.
+    ///
+    /// The old session may still live: see
+    /// [`forgets_sessions`](crate::SimulationOptions::forgets_sessions).
     pub fn forget(&self, session: SessionId) {
         self.shared
             .with(|world| world.servers.forgotten.insert(session.0));
     }
 
-    /// Cuts a follower off from the leader. It goes on answering reads and pings; writes and
-    /// syncs hang, until it is back or gives up its leader after
-    /// [`sync_limit`](crate::SimulationOptions::sync_limit) ticks. With no quorum left nothing is
-    /// committed. Nothing happens where the server is the leader.
+    /// Cuts a follower off from the leader. Does nothing if the server is the leader.
+    ///
+    /// The follower still answers reads and pings. Writes and syncs hang until the follower is back,
+    /// or gives up its leader after [`sync_limit`](crate::SimulationOptions::sync_limit) ticks. If
+    /// no quorum is left, nothing is committed.
     pub fn cut_off_from_leader(&self, server: usize, duration: Duration) {
         self.cut_off_one_way(server, Way::Both, duration);
     }
 
-    /// Cuts a follower off from the leader, one way: nothing that it sends arrives, or nothing
-    /// that is sent to it. The leader gives it up all the same.
+    /// Cuts a follower off from the leader in one direction.
+    ///
+    /// The leader gives it up in either case.
     pub fn cut_off_one_way(&self, server: usize, way: Way, duration: Duration) {
         self.shared
             .with(|world| world.servers.cut_off(server, way, duration));
     }
 
-    /// Cuts the leader off from all its followers, of which there must be two at least. It goes on
-    /// answering reads, pings and syncs of its own clients, and tells them that their sessions
-    /// live, until it notices that it has no quorum: within
-    /// [`sync_limit`](crate::SimulationOptions::sync_limit) ticks and one. Meanwhile the followers give it
-    /// up and elect another. Nothing happens where one is cut off already.
+    /// Cuts the leader off from its followers. There must be at least two of them.
+    ///
+    /// The leader still answers reads, pings and syncs of its own clients, and tells them that their
+    /// sessions live. It notices that it has no quorum within
+    /// [`sync_limit`](crate::SimulationOptions::sync_limit) ticks and one. Meanwhile the followers
+    /// give it up, and elect another leader. Does nothing unless all members serve.
     pub fn isolate_leader(&self, duration: Duration) {
         self.shared.with(|world| world.servers.isolate(duration));
     }
 
     /// Stops a server, as SIGKILL does. Its connections break, and it refuses others.
     ///
-    /// Its data and what it has acknowledged are kept, as on a disk. If it leads, the others elect
-    /// another leader within a fifth of a tick. If no quorum is left, no server serves, and no
-    /// session expires. An isolation of the leader ends first.
+    /// It keeps its data and the transactions that it has acknowledged, as on a disk. If it leads, the
+    /// others elect another leader within a fifth of a tick. If no quorum is left, no server serves,
+    /// and no session expires. An isolation of the leader ends first.
     ///
     /// # Panics
     ///
@@ -150,7 +158,7 @@ impl Faults {
         self.shared.with(|world| world.start_member(server));
     }
 
-    /// Whether a server is [stopped](Self::stop_member).
+    /// True if a server is [stopped](Self::stop_member).
     ///
     /// # Panics
     ///
@@ -159,11 +167,10 @@ impl Faults {
         self.shared.with(|world| world.servers.is_stopped(server))
     }
 
-    /// Has a server apply each transaction so much later than the leader, until this is called
-    /// with zero.
+    /// Makes a server apply each transaction later than the leader, by this time.
     ///
-    /// Its clients read what was there before, and a `sync` waits until the server has caught up.
-    /// Has no effect while the server leads.
+    /// Zero ends the lag. The server's clients read an older state, and a `sync` waits until the
+    /// server has caught up. Has no effect while the server leads.
     ///
     /// # Panics
     ///
@@ -173,21 +180,25 @@ impl Faults {
             .with(|world| world.servers.members[server].lag = by);
     }
 
-    /// Has nothing committed for so long, as where all servers wait for their disks. Reads, pings,
-    /// and syncs behind which nothing waits to be committed are answered.
+    /// Stops all commits for this time, as if all servers waited for their disks.
+    ///
+    /// The servers answer reads and pings. They answer a sync if no write before it waits for its
+    /// commit.
     pub fn stall_commits(&self, duration: Duration) {
         self.shared.with(|world| world.servers.stall(duration));
     }
 
-    /// Has a server stand still for so long, but for less than the time after which the other
-    /// servers give it up: what is sent to it waits.
+    /// Makes a server stand still for this time. Messages to it wait.
+    ///
+    /// It goes on half a tick before the other servers give it up, at the latest.
     pub fn pause_server(&self, server: usize, duration: Duration) {
         self.shared
             .with(|world| world.servers.pause_server(server, duration));
     }
 
-    /// Restarts all members with other settings: every connection breaks, and after a while one of
-    /// them leads.
+    /// Restarts all members with other settings.
+    ///
+    /// Every connection breaks. After `duration` one of the members leads.
     pub fn restart(&self, settings: ServerSettings, duration: Duration) {
         self.shared.with(|world| {
             let server = world.servers.leader;
@@ -196,7 +207,7 @@ impl Faults {
         });
     }
 
-    /// The leader falls, every connection with it; after a while `server` leads.
+    /// Makes the leader fail, and `server` lead after `duration`. Every connection breaks.
     pub fn elect(&self, server: usize, duration: Duration) {
         self.shared
             .with(|world| world.servers.elect(server, duration));

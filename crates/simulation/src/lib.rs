@@ -3,7 +3,8 @@
 //!
 //! A [`Simulation`] needs no server, no Java and no network, and starts at once. It implements
 //! [`Ensemble`](zookeeper_recipes_core::Ensemble), the trait by which `zookeeper-recipes-core`
-//! reaches an ensemble. So recipes, and code that uses them, run on it unchanged. It keeps nothing on disk.
+//! reaches an ensemble. So recipes, and code that uses them, run on it unchanged. It keeps nothing
+//! on disk.
 //!
 //! # In a unit test
 //!
@@ -13,7 +14,7 @@
 //! use zookeeper_recipes_lock::{ConnectOptions, Error, ExclusiveLock, Recipe, Session};
 //! use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //!
-//! /// What is tested.
+//! /// The code under test.
 //! async fn next_number(session: &Session, last: &mut u32) -> Result<u32, Error> {
 //!     let hold = ExclusiveLock::new(session, "/locks/numbers")?.acquire().await?;
 //!     *last += 1;
@@ -69,7 +70,7 @@
 //! # holder_that_is_cut_off_is_told_before_another_holds();
 //! ```
 //!
-//! A fault can also befall one chosen request:
+//! A fault can also happen to one chosen request:
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -95,8 +96,8 @@
 //!
 //! With the feature `embedded` the ensemble is also served over TCP, in ZooKeeper's own protocol, to
 //! clients in any language. `EmbeddedServer::start()` starts a server on a free port in
-//! milliseconds, and dropping it ends it. `EmbeddedServer::start_ensemble()` starts three members, each
-//! with a port. Both run in real time, with every fault below.
+//! milliseconds, and dropping it ends it. `EmbeddedServer::start_ensemble()` starts three members,
+//! each with a port. Both run in real time, with every fault below.
 //!
 //! ```
 //! # #[cfg(feature = "embedded")]
@@ -118,15 +119,15 @@
 //! It is for development and tests, and not a store: it keeps nothing on disk. With the feature
 //! `admin` it takes its faults over HTTP too.
 //!
-//! # What can be done to a simulation
+//! # What a test can do to a simulation
 //!
-//! | | |
+//! | handle | what it does |
 //! |---|---|
 //! | [`SimulatedProcess`] | sleeps, wakes, is killed, is cut off one way or both, has its runtime blocked |
-//! | [`Faults`] | loses and delays requests and replies; cuts off followers; isolates leaders; stalls commits; pauses, stops and restarts servers; has a follower lag; forgets sessions; all of these also [by chance](FaultRates) |
+//! | [`Faults`] | loses and delays requests and replies; cuts off followers; isolates leaders; stalls commits; pauses, stops and restarts servers; makes a follower lag; forgets sessions. Most of these also [by chance](FaultRates) |
 //! | [`Administrator`] | reads and changes the tree past every access control list, expires sessions, lists watches |
 //! | [`SimulationOptions`] | number of servers, timeouts, delays, clock drift, server version, requests that the servers do not know, [limits](Limits) |
-//! | [`Trace`], [`Committed`], [`Counters`] | what has happened: to be read, to be judged, to be counted |
+//! | [`Trace`], [`Committed`], [`Counters`] | the past: for a person to read, for a test to judge, in numbers |
 //!
 //! # What is modelled
 //!

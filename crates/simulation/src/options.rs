@@ -1,4 +1,4 @@
-//! How a simulation is to be.
+//! The options of a simulation.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::engine::limits::Limits;
 use crate::opcode::Opcode;
 use crate::wire::request::Request;
 
-/// How a simulation is set up: its seed, its servers, their timing, and what they do not know.
+/// The options of a simulation: its seed, its servers and their timing.
 ///
 /// By default one server with the timing of ZooKeeper's default configuration, and a quick network.
 ///
@@ -28,9 +28,9 @@ use crate::wire::request::Request;
 /// ```
 #[derive(Clone, Debug)]
 pub struct SimulationOptions {
-    /// The seed of all chance in the simulation.
+    /// The seed of every random choice in the simulation.
     pub seed: u64,
-    /// How many servers there are. The first is the leader to begin with.
+    /// The number of servers. The first one leads at the beginning.
     pub servers: usize,
     /// The session timeout that clients ask for.
     pub session_timeout: Duration,
@@ -42,8 +42,9 @@ pub struct SimulationOptions {
     pub tick: Duration,
     /// The server's `syncLimit`: after how many ticks a follower gives up its leader.
     pub sync_limit: u32,
-    /// By how many millionths the clock of a process may be faster or slower than the servers'.
-    /// With any, each process's clock begins at a time of its own.
+    /// The largest error of a process's clock against the servers' clock, in millionths.
+    ///
+    /// If it is not zero, each process's clock begins at a time of its own.
     pub clock_drift: u32,
     /// How long a message between a client and a server takes, in whole milliseconds.
     pub network_delay: RangeInclusive<Duration>,
@@ -51,30 +52,32 @@ pub struct SimulationOptions {
     pub commit_delay: RangeInclusive<Duration>,
     /// How long after the leader a follower applies a transaction.
     pub follower_lag: RangeInclusive<Duration>,
-    /// Which ZooKeeper the servers are, for what has changed between versions: before 3.8.2 the
-    /// reply to a transaction tells the metadata only of the containers among what it has created
-    /// (ZOOKEEPER-4026), and before 3.8.4, or between 3.9.0 and 3.9.1, an exists asks for no
-    /// permission.
+    /// The version of ZooKeeper that the servers behave as.
+    ///
+    /// Before 3.8.2, the reply to a transaction has the metadata of created containers only
+    /// (ZOOKEEPER-4026). Before 3.8.4, and in 3.9.0 and 3.9.1, `exists` needs no permission.
     pub version: (u32, u32, u32),
-    /// Whether the servers answer every reconnect with a new session, as ClickHouse Keeper does.
-    /// The client takes it over in silence: its requests go on in the new session, and the znodes
-    /// of the old one stand until that has expired.
+    /// True if the servers answer every reconnect with a new session, as ClickHouse Keeper does.
+    ///
+    /// The client takes the new session over in silence: its requests go on in the new session. The
+    /// znodes of the old session stand until the old session expires.
     pub forgets_sessions: bool,
-    /// Whether a server without a leader goes on serving reads, to clients over TCP that say that
-    /// reads are enough for them: the server's `readonlymode.enabled`. It gives them sessions of its
-    /// own, which end with their connections.
+    /// True if a server without a leader serves reads: the server's `readonlymode.enabled`.
+    ///
+    /// It does so for clients over TCP that ask for a read-only session. Such a session ends with its
+    /// connection.
     pub read_only_mode: bool,
-    /// The largest request that the servers read: the server's `jute.maxbuffer`. At a larger one
-    /// they close the connection.
+    /// The largest request that the servers read: the server's `jute.maxbuffer`.
+    ///
+    /// The servers close the connection at a larger request.
     pub largest_request: usize,
-    /// The requests that the servers do not know, and close the connection at.
+    /// The requests that the servers do not know. The servers close the connection at them.
     pub unknown: Vec<Opcode>,
     /// How often the leader reaps empty containers.
     pub container_interval: Duration,
-    /// How many lines of trace are kept; with none nothing is recorded.
+    /// The number of lines that the trace keeps. With 0, nothing is recorded.
     pub trace_limit: usize,
-    /// How much may happen before [`exceeds_its_limits`](crate::Simulation::exceeds_its_limits)
-    /// tells of it.
+    /// The limits that [`exceeds_its_limits`](crate::Simulation::exceeds_its_limits) reports.
     pub limits: Limits,
 }
 
@@ -130,10 +133,10 @@ impl Default for SimulationOptions {
     }
 }
 
-/// What the members of an ensemble can be restarted with.
+/// The settings with which the members of an ensemble can be restarted.
 ///
-/// A session that comes back is given the timeout that it has asked for, within the new bounds;
-/// its client is told, and tells nobody.
+/// A session that reconnects gets the timeout that its client asks for, within the new bounds. The
+/// client learns the new timeout, and does not report it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSettings {
     /// The new `tickTime`.

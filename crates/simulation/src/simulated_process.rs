@@ -1,4 +1,4 @@
-//! A process of a simulation, as a test has it.
+//! The handle of a process in a simulation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl SimulatedProcess {
         &self.name
     }
 
-    /// With all paths relative to this one. It must exist on the server.
+    /// The same process with a chroot: all paths are relative to it. It must exist on the server.
     pub fn with_chroot(self, chroot: &str) -> SimulatedProcess {
         SimulatedProcess {
             chroot: chroot.to_owned(),
@@ -56,8 +56,9 @@ impl SimulatedProcess {
         }
     }
 
-    /// With sessions that have authenticated as this, `AuthId::new("digest", "user:hash")` for
-    /// one.
+    /// The same process, with sessions that have authenticated as this identity.
+    ///
+    /// For example, `AuthId::new("digest", "user:hash")`.
     pub fn with_identity(mut self, identity: AuthId) -> SimulatedProcess {
         self.identities.push(identity);
         self
@@ -77,68 +78,73 @@ impl SimulatedProcess {
 
     /// Puts it to sleep, as SIGSTOP does, for this long or until it is [woken](Self::wake).
     ///
-    /// Its clients neither send nor hear anything, and what its sessions do in the background stands
+    /// Its clients do not send or receive anything, and the background tasks of its sessions stand
     /// still. Its clock goes on.
     ///
-    /// A test's own tasks go on unless they run [`while_awake`](Self::while_awake); what they ask of
-    /// the ensemble is sent when it wakes.
+    /// A test's own tasks go on, unless they run [`while_awake`](Self::while_awake). Their requests to
+    /// the ensemble are sent when the process wakes.
     pub fn sleep(&self, duration: Duration) {
         self.shared
             .with(|world| world.fall_asleep(self.id, duration));
     }
 
-    /// Wakes it, where it sleeps: SIGCONT.
+    /// Wakes it if it sleeps, as SIGCONT does.
     pub fn wake(&self) {
         self.shared.with(|world| world.wake_now(self.id));
     }
 
-    /// Kills it, as SIGKILL does: its connections end, its sessions are left to their timeouts, and
-    /// nothing of it ever moves again. After that [`Simulation::process`](crate::Simulation::process)
-    /// makes another process of this name.
+    /// Kills it, as SIGKILL does.
+    ///
+    /// Its connections end, its sessions end by their timeouts, and its tasks never go on. After
+    /// that, [`Simulation::process`](crate::Simulation::process) makes another process of this name.
     pub fn kill(&self) {
         self.shared.with(|world| world.kill(self.id));
     }
 
-    /// Whether it sleeps, or has been killed.
+    /// True if it sleeps, or has been killed.
     pub fn is_asleep(&self) -> bool {
         self.shared
             .with(|world| world.processes[self.id].is_asleep())
     }
 
-    /// Runs a future as a task of this process: it does not move while the process sleeps.
+    /// Runs a future as a task of this process: the task stands still while the process sleeps.
     pub async fn while_awake<F: Future>(&self, future: F) -> F::Output {
         tasks::run(&self.shared, self.id, Kind::Own, future).await
     }
 
-    /// Has all that its sessions do in the background stand still for so long, and their clients,
-    /// while the process's own tasks go on: the runtime that the sessions were opened in is
-    /// blocked, and the tasks run in another.
+    /// Blocks the background tasks of its sessions, and their clients, for this time.
+    ///
+    /// The process's own tasks go on. It is as if the runtime of the sessions were blocked, and the
+    /// tasks ran in another runtime.
     pub fn block_sessions(&self, duration: Duration) {
         self.shared.with(|world| world.block(self.id, duration));
     }
 
-    /// As [`while_awake`](Self::while_awake), for one of many tasks that one event may wake
-    /// together: which of them goes on first is up to the seed, and not to the runtime.
+    /// Runs a future as a task of this process, in the order of the seed.
     ///
-    /// To be polled only where it is woken, as by a `FuturesUnordered`, and not with each of the
-    /// others, as by `join!`.
+    /// For many tasks that one event may wake together: the seed decides which task goes on first,
+    /// and not the runtime. Otherwise the same as [`while_awake`](Self::while_awake).
+    ///
+    /// Poll the future only when it is woken, as a `FuturesUnordered` does. Do not poll it with other
+    /// futures, as `join!` does.
     pub async fn in_turn<F: Future>(&self, future: F) -> F::Output {
         tasks::run(&self.shared, self.id, Kind::InTurn, future).await
     }
 
-    /// Cuts it off from all servers: what is sent arrives late or, where the connection is given
-    /// up meanwhile, perhaps never.
+    /// Cuts it off from all servers.
+    ///
+    /// Messages arrive late. If the connection is given up meanwhile, they may never arrive.
     pub fn partition(&self, duration: Duration) {
         self.partition_one_way(Way::Both, duration);
     }
 
-    /// Cuts it off from all servers, one way: what it sends does not arrive, or what is sent to it.
+    /// Cuts it off from all servers in one direction.
     pub fn partition_one_way(&self, way: Way, duration: Duration) {
         self.shared
             .with(|world| world.partition(self.id, way, duration));
     }
 
-    /// Breaks the connections of all its sessions. What is in flight may or may not arrive.
+    /// Breaks the connections of all its sessions. Messages in flight may or may not arrive.
     pub fn disconnect(&self) {
         self.shared.with(|world| {
             let clients = world.clients_of(self.id).into_iter();

@@ -1,4 +1,4 @@
-//! A simulated ensemble, as a test has it.
+//! The handle of a simulated ensemble.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +23,10 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Starts an ensemble. One task on the current tokio runtime moves it on, until the last
-    /// handle to it and the last session are gone.
+    /// Starts an ensemble.
+    ///
+    /// One task on the current tokio runtime runs it, until the last handle and the last session are
+    /// dropped.
     ///
     /// # Panics
     ///
@@ -43,8 +45,9 @@ impl Simulation {
         }
     }
 
-    /// The ensemble, as the process of this name reaches it. The same name is the same process:
-    /// what it opens sleeps and is cut off together.
+    /// The ensemble, as the process of this name reaches it.
+    ///
+    /// The same name is the same process: all its sessions sleep and are cut off together.
     pub fn ensemble(&self, process: &str) -> Arc<dyn Ensemble> {
         self.process(process).ensemble()
     }
@@ -79,14 +82,15 @@ impl Simulation {
         }
     }
 
-    /// The trace of what has happened, to be read.
+    /// The trace of the simulation, for a person to read.
     pub fn trace(&self) -> Trace {
         self.shared
             .with(|world| world.servers.kernel.recorder.snapshot())
     }
 
-    /// Waits until more has happened than the [limits](SimulationOptions::limits) allow, and tells
-    /// what. The simulation goes on.
+    /// Waits until the simulation exceeds a [limit](SimulationOptions::limits), and says which.
+    ///
+    /// The simulation goes on.
     pub async fn exceeds_its_limits(&self) -> String {
         let mut exceeded = self
             .shared
@@ -108,13 +112,14 @@ impl Simulation {
             .with(|world| world.kernel().trace(TraceKind::Remark, None, 0, || text));
     }
 
-    /// What the ensemble has committed, oldest first.
+    /// The changes that the ensemble has committed, oldest first.
     pub fn history(&self) -> Vec<Committed> {
         self.shared.with(|world| world.servers.history.clone())
     }
 
-    /// Has each change told to `observer` at the moment it is committed, before any client hears
-    /// of it; only to the last one set.
+    /// Calls `observer` with each change when it is committed, before any client hears of it.
+    ///
+    /// Replaces the observer that was set before.
     pub fn on_commit(&self, observer: impl Fn(&Committed) + Send + Sync + 'static) {
         self.shared
             .with(|world| world.servers.commit_observer = Some(Arc::new(observer)));
@@ -131,8 +136,10 @@ impl Simulation {
         })
     }
 
-    /// The time since the simulation began: what [`Ensemble::now`] tells every process, unless
-    /// their clocks [drift](SimulationOptions::clock_drift).
+    /// The time since the simulation began.
+    ///
+    /// [`Ensemble::now`] returns it in every process, unless their clocks
+    /// [drift](SimulationOptions::clock_drift).
     pub fn now(&self) -> Duration {
         self.shared.now()
     }

@@ -19,7 +19,9 @@ const LOOK: Duration = Duration::from_millis(25);
 /// How long a member may take for one answer, before all are asked again.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// An ensemble of ZooKeeper servers on loopback, each a [`Server`] with data and ports of its own.
+/// An ensemble of ZooKeeper servers on loopback.
+///
+/// Each member is a [`Server`] with data and ports of its own.
 ///
 /// # Examples
 ///
@@ -248,7 +250,7 @@ impl Ensemble {
         self.members[member].set_configuration(key, value)
     }
 
-    /// Stops a member if it runs, and starts it with its data and on its ports.
+    /// Stops a member if it runs, and starts it again with its data and ports.
     ///
     /// If there are enough members for a quorum, it waits until the member serves clients.
     ///

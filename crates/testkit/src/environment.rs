@@ -82,7 +82,7 @@ impl TestEnsemble {
         })
     }
 
-    /// Starts a server, whatever the environment says.
+    /// Starts a server, and ignores the environment.
     ///
     /// # Errors
     ///
@@ -100,13 +100,14 @@ impl TestEnsemble {
         &self.connect_string
     }
 
-    /// The server that was started; `None` for an ensemble of others'.
+    /// The server that was started. `None` if the ensemble was running before.
     pub fn server(&self) -> Option<&Server> {
         self.server.as_ref()
     }
 
-    /// A path of one segment under the root (or the chroot) that no other run uses: `prefix`, a
-    /// hyphen and a random part. It is not created.
+    /// A path that no other run uses: `prefix`, a hyphen and a random part.
+    ///
+    /// The path has one segment, under the root or the chroot. It is not created.
     ///
     /// ```
     /// use zookeeper_recipes_testkit::TestEnsemble;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::four_letter::word::FourLetterWord;
 use crate::installation::InstallationError;
 
-/// Why a test server could not do what it was asked for.
+/// The error of a test server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

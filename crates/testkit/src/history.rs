@@ -86,7 +86,7 @@ struct Queued {
     room: Option<u64>,
 }
 
-/// The holds of one recipe, and the writes that a store has accepted from their owners.
+/// The holds of one recipe, and the writes that a store accepted from their owners.
 ///
 /// If contenders run on several threads, put it behind a mutex. It keeps a clone of each
 /// [`HoldView`] until the owner [releases](Self::letting_go).
@@ -205,8 +205,7 @@ impl History {
         self.held.get(&number)
     }
 
-    /// True if the hold says that it is held now, and the history does not
-    /// [disregard](Self::disregard_znode) it.
+    /// True if the hold is held now, and the history does not [disregard](Self::disregard_znode) it.
     pub fn is_certain(&self, hold: &HoldView) -> bool {
         hold.is_held() && !self.is_disregarded(hold)
     }

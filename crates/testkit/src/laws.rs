@@ -132,10 +132,11 @@ impl<'a> Laws<'a> {
         self
     }
 
-    /// Checks each place of each queue, up to ten contenders or 5,000 queues of one length.
+    /// Checks each place of each queue, up to ten contenders.
     ///
-    /// With one or two labels the longest queue has ten contenders, with three it has seven. A rule
-    /// for more holders than that is best checked with a lower number.
+    /// Checks at most 5,000 queues of one length. With one or two labels the longest queue has ten
+    /// contenders, with three labels it has seven. If a rule lets more contenders hold than that,
+    /// check it with a lower number.
     ///
     /// # Errors
     ///
@@ -144,8 +145,8 @@ impl<'a> Laws<'a> {
     /// * each rule counts the contenders of all rules;
     /// * each rule decides about a queue of one without an error; about another queue, an error
     ///   breaks no law: the attempt fails, and its contender leaves;
-    /// * those that hold together [may](Self::holders);
-    /// * "hold" never becomes "wait" when a contender before goes;
+    /// * contenders that hold together [may](Self::holders) do so;
+    /// * "hold" never becomes "wait" when a contender before it leaves;
     /// * a waiter waits on contenders before it, and does not hold as long as they all stay;
     /// * a label that [holds alone](Rule::holds_alone) holds with no contender before it;
     /// * each rule [says of each contender](Rule::holds) that it holds if that contender's own rule

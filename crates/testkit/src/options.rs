@@ -92,8 +92,9 @@ impl ServerOptions {
         self
     }
 
-    /// How often the server removes empty containers; a minute unless set. Only containers that
-    /// have had a child are removed.
+    /// How often the server removes empty containers. By default once a minute.
+    ///
+    /// Only containers that have had a child are removed.
     #[must_use]
     pub fn container_check_interval(self, interval: Duration) -> Self {
         self.system_property(
@@ -102,13 +103,15 @@ impl ServerOptions {
         )
     }
 
-    /// Enables znodes with a time to live, which take a part of the session ids' room.
+    /// Enables znodes with a time to live.
+    ///
+    /// They need a part of the numbers for session ids.
     #[must_use]
     pub fn extended_types(self) -> Self {
         self.system_property("zookeeper.extendedTypesEnabled", "true")
     }
 
-    /// A line of `zoo.cfg`. It replaces the line of the same key that would be there otherwise.
+    /// A line of `zoo.cfg`. It replaces the default line with the same key.
     #[must_use]
     pub fn configuration(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         let key = key.into();
@@ -131,7 +134,7 @@ impl ServerOptions {
         self
     }
 
-    /// How hard the Java runtime works on making the server fast.
+    /// How far the Java runtime optimizes the server.
     #[must_use]
     pub fn compiler(mut self, compiler: Compiler) -> Self {
         self.compiler = compiler;

@@ -274,7 +274,7 @@ impl Server {
         }
     }
 
-    /// Stops the server if it runs, and starts it with its data and on its port.
+    /// Stops the server if it runs, and starts it again with its data and port.
     ///
     /// Waits until the server serves clients. If the future is dropped after the start, the server
     /// runs on.

@@ -82,7 +82,7 @@ impl Rule for First {
     }
 }
 
-/// Holds whoever is before it.
+/// Holds also if other contenders are before it.
 #[derive(Clone, Copy, Debug)]
 struct Heedless;
 
@@ -110,7 +110,7 @@ async fn a_shared_recipe_that_minds_nobody_is_found() {
 
 type Waiters = Arc<Mutex<Vec<oneshot::Sender<Result<Hold, Error>>>>>;
 
-/// Lets whoever of this process came last have what the first has got.
+/// Gives the hold of the first task of this process to the last one.
 #[derive(Debug)]
 struct LatestFirst {
     queue: Queue,

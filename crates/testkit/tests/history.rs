@@ -8,7 +8,7 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::history::{History, Violation};
 
-/// No rule at all: whoever comes holds.
+/// No rule at all: each contender holds at once.
 #[derive(Debug)]
 struct Everybody;
 
@@ -164,7 +164,7 @@ async fn a_store_refuses_old_tokens_and_no_holder() {
     assert!(!accepted && violation.is_some(), "it holds still");
     history.letting_go(number);
     assert_eq!(history.stored(number, 2, old), (false, None));
-    // Those who share it with others do not make others' tokens old.
+    // A holder beside others does not make the tokens of the others old.
     assert_eq!(history.stored(7, 1, reader.fencing_token()), (true, None));
     assert_eq!(
         history.stored(number, 2, writer.fencing_token()),

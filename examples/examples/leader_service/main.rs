@@ -44,7 +44,7 @@ impl Instance {
         })
     }
 
-    /// A page of the service, where it is in order.
+    /// A page of the service. `None` if its status is not 200.
     async fn page(&self, path: &str) -> Result<Option<String>, Box<dyn Error>> {
         let mut connection = TcpStream::connect(&self.address).await?;
         let request =

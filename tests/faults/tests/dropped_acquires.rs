@@ -39,7 +39,7 @@ const BYTES: isize = 128 << 10;
 /// What grows in so many rounds is a leak.
 const ROUNDS: usize = 3;
 
-/// Whoever waits in earnest is not polled any more.
+/// An attempt that waits for its turn is not polled any more after this time.
 const LONGEST: Duration = Duration::from_millis(16);
 
 /// Held by somebody else all the while.

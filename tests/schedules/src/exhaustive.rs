@@ -180,7 +180,7 @@ async fn scenario(
     report(&simulation, &ledgers)
 }
 
-/// One holds, the one that is disturbed comes, another comes behind, the first one goes.
+/// One contender holds, the disturbed contender comes, another comes behind it, the first releases.
 async fn contend(
     recipe: TestedRecipe,
     case: &Case,

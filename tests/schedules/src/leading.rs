@@ -80,7 +80,7 @@ impl Contender<'_> {
         let led = led.map(|hold| (hold.node_path().to_owned(), hold.session_id()));
         let remaining = ledger.remaining(led.collect());
         if !remaining.is_empty() {
-            // Until the session knows that it is over, where it is.
+            // Until the session knows that it is over, if it is.
             sleep(Duration::from_millis(1)).await;
             for hold in remaining {
                 ledger.remains(&self.who, self.session, &hold);

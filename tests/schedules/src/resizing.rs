@@ -12,7 +12,7 @@ use crate::ledger::Ledger;
 use crate::place::UNDER_TEST;
 use crate::setting::Setting;
 
-/// Asks for another capacity, given the one that is in force now.
+/// Asks for another capacity than the present one.
 pub(crate) async fn resize(ledger: &Ledger, who: &str, session: &Session, to: u64) {
     let given = ledger.capacity();
     let asked = Asked {

@@ -30,7 +30,7 @@ use crate::{interference, observer, pairs, process, resizing};
 pub struct Report {
     /// The promises that were not kept.
     pub violations: Vec<Violation>,
-    /// What has happened, where it was to be recorded.
+    /// The trace. Empty if it was not to be recorded.
     pub trace: Trace,
     /// What has happened, counted.
     pub figures: Figures,
@@ -271,7 +271,7 @@ fn begin(simulation: &Simulation, recipe: TestedRecipe, schedule: &Schedule) {
     }
 }
 
-/// All have come through: nothing may remain, and whoever observes knows that.
+/// All contenders are done: nothing may remain, and each observer knows that.
 async fn quiet(
     simulation: &Simulation,
     setting: &Setting,

@@ -162,8 +162,8 @@ impl Schedule {
     /// A session that nobody speaks for any more ends after its timeout and up to a tick, and a
     /// leader that was elected meanwhile gives it that time again. A client that was cut off finds
     /// a server by then. A process whose session is over waits for at most five seconds before it
-    /// asks for another. The rest is the queue's own time: some round trips for each of those who
-    /// are before.
+    /// asks for another. The rest is the queue's own time: some round trips for each contender
+    /// before.
     pub(crate) fn waits_at_most(&self) -> Duration {
         let options = &self.options;
         let dead = options.session_timeout + self.longest_tick() * 2;

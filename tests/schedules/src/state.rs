@@ -17,7 +17,7 @@ use crate::place::Place;
 #[derive(Clone, Debug)]
 pub(crate) struct Standing {
     pub(crate) owner: Option<SessionId>,
-    /// The transaction that created it or, where it took another's place, that one.
+    /// The transaction that created it, or the znode that it replaced.
     pub(crate) place: i64,
 }
 

@@ -14,9 +14,9 @@ use crate::failure::Failure;
 /// The command, and how it is stopped.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TaskArguments {
-    /// If the lock is being lost, ask the command to stop (SIGTERM) so long before it is killed.
+    /// If the hold is being lost, send SIGTERM to the command this long before SIGKILL.
     ///
-    /// Without it: a tenth of the session timeout, or less if the timeout is short.
+    /// By default a tenth of the session timeout, or a twentieth if the timeout is short.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     grace: Option<Duration>,
 

@@ -21,7 +21,7 @@ pub(crate) struct WaitArguments {
     )]
     tries: bool,
 
-    /// Fail if it is not held after so long, the time to connect included.
+    /// Fail if the hold is not acquired within this time, which includes the time to connect.
     #[arg(short = 'w', long, alias = "wait", value_name = "DURATION", value_parser = duration::parse)]
     pub(super) timeout: Option<Duration>,
 

@@ -18,8 +18,8 @@ const TICK: Duration = Duration::from_millis(500);
 
 /// Serve ZooKeeper for development and tests, in memory only.
 ///
-/// Starts in milliseconds, needs no Java, and serves clients in any language. --tick sets its tick;
-/// the shortest session lasts two of them. Ctrl-C ends it, and all data is gone.
+/// Starts in milliseconds, needs no Java, and serves clients in any language. --tick sets its tick.
+/// The shortest session timeout is two ticks. Ctrl-C ends it and deletes all data.
 #[derive(Debug, Args)]
 pub(crate) struct DevServer {
     /// The port on 127.0.0.1. The other members have the ports after it. 0 chooses free ones.
@@ -30,7 +30,7 @@ pub(crate) struct DevServer {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=7))]
     members: u16,
 
-    /// The port on 127.0.0.1 that takes faults over HTTP. GET / on it tells which.
+    /// The port on 127.0.0.1 that takes faults over HTTP. GET / lists them.
     #[arg(long)]
     admin_port: Option<u16>,
 
@@ -44,7 +44,7 @@ impl DevServer {
         let server = self.start(connection.tick.unwrap_or(TICK))?;
         let mut text = format!("ZooKeeper serves at {}\n", server.connect_string());
         if let Some(admin) = server.admin_address() {
-            text += &format!("http://{admin} takes faults: curl http://{admin}/ tells which\n");
+            text += &format!("http://{admin} takes faults: curl http://{admin}/ lists them\n");
         }
         text += "It is in memory only: all data is gone when it ends. Ctrl-C ends it.\n";
         print(&text)?;

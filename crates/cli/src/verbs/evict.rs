@@ -14,9 +14,9 @@ use crate::queue::{Row, State};
 
 /// Take a contender out of the queue, holder or waiter.
 ///
-/// If it holds, the next contender may hold at once. The evicted holder learns of its loss within a
-/// sixth of its session timeout. A holder that does not look goes on working: only a store that
-/// checks fencing tokens refuses it.
+/// If the contender holds, the next contender may hold at once. The evicted holder learns of its loss
+/// within a sixth of its session timeout. A holder that does not look at its hold goes on working:
+/// only a store that checks fencing tokens refuses its writes.
 #[derive(Debug, Args)]
 pub(crate) struct Evict {
     /// The directory of a lock, a semaphore or an election.
@@ -76,8 +76,8 @@ impl Evict {
         }
         let meaning = match row.state {
             State::Holds | State::Unknown => {
-                "The next contender may hold at once. This one learns of its loss within a sixth of \
-                 its session timeout, and if it does not look, it goes on."
+                "The next contender may hold at once. The evicted one learns of its loss within a \
+                 sixth of its session timeout. If it does not look at its hold, it goes on working."
             }
             State::WaitsFor(_) => "It loses its place in the queue.",
         };

@@ -1,4 +1,4 @@
-//! `zkr lead`: a command that runs where this process leads.
+//! `zkr lead`: a command that runs while this process leads.
 
 use clap::Args;
 
@@ -9,10 +9,10 @@ use crate::run::{Leading, TaskArguments};
 
 /// Run a command while this process leads.
 ///
-/// If the leadership is being lost, the command and its children are stopped before another
-/// candidate can lead, and zkr campaigns again. So it does if somebody asks for another leader, by
-/// `zkr leader --transfer-to`. When the command ends by itself, zkr resigns and
-/// ends with its exit code.
+/// If the leadership is being lost, zkr stops the command and its children before another candidate
+/// can lead, and campaigns again. If `zkr leader --transfer-to` names another candidate, zkr stops
+/// the command, resigns and campaigns again. If the command ends by itself, zkr resigns and ends with
+/// the command's exit code.
 ///
 /// The command finds ZKR_FENCING_TOKEN, ZKR_PATH and ZKR_NODE in its environment. Curator's
 /// LeaderLatch and zookeeper-recipes' LeaderElection take part in the same election.

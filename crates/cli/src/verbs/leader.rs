@@ -27,12 +27,12 @@ pub(crate) struct Leader {
 
     /// Ask the leader to hand over to the candidate with this id, and wait until it leads.
     ///
-    /// The leader stops its work and resigns, and the candidates between step back. Leaders and
-    /// candidates of Curator do neither.
+    /// The leader stops its work and resigns. The candidates before the successor leave the queue
+    /// and enter it again at the end. Leaders and candidates of Curator do neither.
     #[arg(long, value_name = "ID")]
     transfer_to: Option<String>,
 
-    /// Wait for at most so long until the candidate leads.
+    /// Wait for at most this time until the candidate leads.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "30s")]
     #[arg(requires = "transfer_to")]
     timeout: Duration,

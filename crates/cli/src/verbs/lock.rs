@@ -15,27 +15,27 @@ use crate::run::{Once, TaskArguments, WaitArguments};
 
 /// Run a command while a lock is held.
 ///
-/// Without --shared and --write it is an exclusive lock, which Curator's InterProcessMutex, kazoo's
-/// Lock and zookeeper-recipes' ExclusiveLock exclude. With one of them it is a read/write lock, of
-/// Curator's InterProcessReadWriteLock, kazoo's ReadLock and WriteLock, and RwLock. One path is for
-/// one of the two kinds.
+/// Without --shared and --write, the lock is exclusive: also for Curator's InterProcessMutex, kazoo's
+/// Lock and zookeeper-recipes' ExclusiveLock at the same path. With --shared or --write, it is a
+/// read/write lock: also for Curator's InterProcessReadWriteLock, kazoo's ReadLock and WriteLock, and
+/// zookeeper-recipes' RwLock. Use a path for one of the two kinds only.
 ///
 /// The command finds ZKR_FENCING_TOKEN, ZKR_PATH and ZKR_NODE in its environment. If the lock is
-/// being lost, the command and its children are stopped before another process can hold.
+/// being lost, zkr stops the command and its children before another process can hold.
 #[derive(Debug, Args)]
 pub(crate) struct Lock {
     /// The directory of the lock, such as /locks/report.
     path: String,
 
-    /// Hold together with others that say --shared: the reader's side of a read/write lock.
+    /// Hold a read/write lock as a reader, together with other readers.
     #[arg(short = 's', long, conflicts_with = "write")]
     shared: bool,
 
-    /// Exclude those that say --shared, too: the writer's side of a read/write lock.
+    /// Hold a read/write lock as its writer, alone.
     #[arg(long)]
     write: bool,
 
-    /// Keep the lock at least so long, even if the command is done sooner.
+    /// Keep the lock for at least this time, even if the command ends sooner.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     at_least: Option<Duration>,
 

@@ -11,8 +11,8 @@ use crate::output::print;
 
 /// Change the number of permits of a semaphore.
 ///
-/// No holder loses anything. If there are fewer permits than before, nobody holds until enough have
-/// been released.
+/// No holder loses its permits. If more permits are held than the new number, no waiter holds until
+/// enough are released.
 #[derive(Debug, Args)]
 pub(crate) struct Resize {
     /// The directory of the semaphore.

@@ -18,7 +18,7 @@ use crate::run::{Once, TaskArguments, WaitArguments};
 /// `zkr resize` changes it.
 ///
 /// The command finds ZKR_FENCING_TOKEN, ZKR_PATH and ZKR_NODE in its environment. If the permits are
-/// being lost, the command and its children are stopped before another process can hold them.
+/// being lost, zkr stops the command and its children before another process can hold them.
 #[derive(Debug, Args)]
 pub(crate) struct Semaphore {
     /// The directory of the semaphore, such as /limits/exports.
@@ -32,7 +32,7 @@ pub(crate) struct Semaphore {
     #[arg(long, value_name = "W", default_value_t = 1)]
     weight: u32,
 
-    /// Keep the permits at least so long, even if the command is done sooner.
+    /// Keep the permits for at least this time, even if the command ends sooner.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     at_least: Option<Duration>,
 

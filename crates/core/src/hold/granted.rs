@@ -17,7 +17,7 @@ use crate::sync::lock;
 #[derive(Default)]
 pub(crate) struct Granted {
     grants: Mutex<Grants>,
-    /// The loss watches of holds that have not lasted one probe interval yet.
+    /// The loss watches of the holds granted since the last probe.
     unset: Mutex<Vec<UnsetLossWatch>>,
     /// True if the holds were last told that no server answers.
     is_suspended: AtomicBool,
@@ -50,7 +50,7 @@ impl Attachment for Granted {
         Granted::default()
     }
 
-    /// Sets a loss watch for each hold older than one probe interval.
+    /// Sets a loss watch for each hold granted since the last probe, if it is still held.
     fn tick(&self, live: &Arc<LiveSession>, server: &Arc<dyn ServerSession>) {
         let unset = std::mem::take(&mut *lock(&self.unset));
         for unset in unset.into_iter().filter(|unset| !unset.is_done()) {

@@ -102,7 +102,8 @@ impl HoldView {
     /// not stop. It does not wait for an event from the server.
     ///
     /// Does not notice at once that somebody deletes the holder's znode by hand. The answer may
-    /// then stay true for up to a sixth of the session timeout.
+    /// then stay true for up to a sixth of the session timeout. In a session with thousands of
+    /// holds it may stay true for longer: see [`docs::failures`](crate::docs::failures).
     pub fn is_held(&self) -> bool {
         !matches!(self.state(), HoldState::Lost(_))
     }
@@ -119,8 +120,8 @@ impl HoldView {
 
     /// How long the owner has kept the hold since its loss was noticed.
     ///
-    /// `None` if the hold is not lost, or once the owner has released or dropped it. For health
-    /// checks: work that goes on after its hold is lost keeps the hold.
+    /// `None` if the hold is not lost, or once the owner has released or dropped it. It is for
+    /// health checks: if work goes on after its hold is lost, its owner keeps the hold.
     pub fn kept_after_loss(&self) -> Option<Duration> {
         if self.end().is_some() {
             return None;

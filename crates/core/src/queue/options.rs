@@ -86,7 +86,7 @@ impl QueueOptions {
         self
     }
 
-    /// Who holds, leads: the events say so.
+    /// Makes the events say that a holder leads.
     #[doc(hidden)]
     pub fn leads(mut self) -> QueueOptions {
         self.leads = true;
@@ -148,7 +148,7 @@ impl QueueOptions {
         self
     }
 
-    /// The [`data`](Self::data). Empty if none is set, and these are not the options of a queue.
+    /// The [`data`](Self::data). Empty if none is set and no queue was made with these options.
     pub fn get_data(&self) -> &[u8] {
         self.data.as_deref().unwrap_or_default()
     }
@@ -272,11 +272,11 @@ macro_rules! recipe_options {
         }
     };
     (@local $name:ident) => {
-        /// How often in a row the lock goes to a task of this process.
+        /// How often in a row the lock goes to another task of this process.
         ///
-        /// Such a handover needs no request. By default there is none: after each release the lock
-        /// goes to the first process that waits in ZooKeeper. Counts between clones of one value.
-        /// A task of another process waits at most this many holds longer.
+        /// Such a handover needs no request. It goes from one clone of this value to another. The
+        /// default is 0: after each release the lock goes to the first process that waits in
+        /// ZooKeeper. A task of another process waits at most this many holds longer.
         pub fn local(mut self, handovers_in_a_row: u32) -> $name {
             self.queue = self.queue.local(handovers_in_a_row);
             self

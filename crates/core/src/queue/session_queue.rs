@@ -191,7 +191,7 @@ impl<'a> SessionQueue<'a> {
         Ok(Ordered { contenders, data })
     }
 
-    /// Reads the znodes of these contenders. `None` stands for one that is not there.
+    /// Reads the znodes of these contenders. `None` stands for a missing znode.
     pub(crate) async fn read_each(
         &self,
         contenders: &[Contender],

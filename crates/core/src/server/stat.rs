@@ -30,7 +30,7 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// When the znode was created, by the clock of the server that led the ensemble then.
+    /// When the znode was created, by the clock of the server that led then.
     pub fn created(&self) -> SystemTime {
         let milliseconds = u64::try_from(self.ctime).unwrap_or_default();
         UNIX_EPOCH + Duration::from_millis(milliseconds)

@@ -150,8 +150,8 @@ async fn who_comes_back_before_its_last_znode_has_gone_waits_for_it() {
     }
 }
 
-/// The number that comes next is the one that would come next in the old directory, and another
-/// holds in the new one.
+/// The next number of the new directory is the next number of the old directory, too, and another
+/// contender holds in the new directory.
 #[tokio::test(start_paused = true)]
 async fn directory_that_is_made_anew_and_counts_as_far_is_not_taken_for_the_old_one() {
     for more in 0..20 {

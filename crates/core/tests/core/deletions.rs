@@ -503,7 +503,7 @@ async fn many_releases_go_one_by_one_where_tasks_are_dropped() {
     assert_eq!(crowd.standing(), [""; 0]);
 }
 
-/// The session is of one runtime, those who release in it are of another.
+/// The session is of one runtime, and the owners of its holds are of another.
 #[test]
 fn many_releases_all_end_when_the_runtime_of_the_session_shuts_down() {
     let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
@@ -567,7 +567,7 @@ async fn many_releases_at_once_go_together_on_a_real_server() {
         let before = meter.read().requests;
         assert_released(holds).await;
         let sent = meter.read().requests - before;
-        // Those that went with the one that was deleted by hand go once more.
+        // The deletions in the transaction of the znode that was deleted by hand are sent again.
         let most = if deleted.is_some() { 120 } else { 50 };
         assert!(sent <= most, "{sent} requests");
         for lock in &locks {

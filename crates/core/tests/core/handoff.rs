@@ -117,7 +117,7 @@ impl Waiter {
         administrator.delete(&self.own).expect("it is deleted");
     }
 
-    /// Whoever is behind it has moved up to the holder, and is let in by the release.
+    /// The contender behind it waits on the holder now, and holds after the release.
     async fn assert_is_not_let_in(self, seed: u64) {
         self.hold.release().await.expect("it is released");
         let outcome = self.waiting.await.expect("no panic");
@@ -272,7 +272,7 @@ async fn holder_whose_znode_is_written_to_is_lost_also_before_it_is_watched() {
     }
 }
 
-/// A release says so by a write, where it has been waited for.
+/// A hold after a wait marks its release by a write.
 #[tokio::test(start_paused = true)]
 async fn holder_that_may_not_write_to_its_znode_deletes_it_all_the_same() {
     let waiter = Waiter::new(0, Told::ByTheRelease).await;
@@ -334,7 +334,7 @@ async fn waiter_that_looks_and_finds_its_znode_gone_does_not_hold() {
     assert!(hold.is_held());
 }
 
-/// Waits on the holder, whoever stands between the two.
+/// Waits on the holder, also if other contenders are between the two.
 #[derive(Debug)]
 struct BehindTheHolder;
 

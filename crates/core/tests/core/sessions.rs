@@ -104,8 +104,8 @@ async fn dropping_the_last_handle_closes_but_a_hold_is_one() {
     );
 }
 
-/// Whoever asks a session that is over gets an answer at once, and were it to ask again and again,
-/// nobody would get to run who opens a new one.
+/// A session that is over answers each attempt at once. If the attempt asked again and again, the
+/// task that opens a new session would never run.
 #[tokio::test(flavor = "multi_thread")]
 async fn those_who_queue_anew_let_a_new_session_be_opened() {
     let server = server().await;

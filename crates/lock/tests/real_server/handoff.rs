@@ -188,8 +188,8 @@ async fn nobody_but_its_owner_can_write_to_a_contender() {
     );
 }
 
-/// The one in the middle is deleted: the last one has then moved up to the holder, and the one that
-/// was deleted must not be let in beside it.
+/// The middle waiter's znode is deleted. The last waiter then waits on the holder, and the middle
+/// waiter must not hold beside it.
 #[tokio::test(flavor = "multi_thread")]
 async fn waiter_that_was_deleted_is_not_let_in_by_the_next_release() {
     let server = server().await;
@@ -313,8 +313,8 @@ async fn holder_to_whose_znode_the_super_user_writes_is_lost_and_bars_nobody() {
     assert_nothing_left(&server, PATH).await;
 }
 
-/// Without credentials there is nobody who "whoever created it" could mean, and the identity that a
-/// session has made up for itself must not lock everybody else out of the directory.
+/// Without credentials the identity "creator" names nobody. The identity that a session has made up
+/// for itself must not lock all others out of the directory.
 #[tokio::test(flavor = "multi_thread")]
 async fn creators_list_without_credentials_is_refused_and_with_them_marks() {
     let server = server().await;

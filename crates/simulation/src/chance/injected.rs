@@ -22,15 +22,16 @@ pub enum FaultKind {
     SessionExpired,
     /// The process falls asleep for this long, just after the request was sent.
     Asleep(Duration),
-    /// The server refuses the request, having too much to do.
+    /// The server refuses the request, because it has too much to do.
     Throttled,
-    /// The server is cut off from the others for this long, just after it has answered: as by
-    /// [`cut_off_from_leader`](crate::Faults::cut_off_from_leader) where it follows, as by
-    /// [`isolate_leader`](crate::Faults::isolate_leader) where it leads.
+    /// The server is cut off from the others for this long, just after it has answered.
+    ///
+    /// A follower is [cut off](crate::Faults::cut_off_from_leader), a leader is
+    /// [isolated](crate::Faults::isolate_leader).
     CutOff(Duration),
 }
 
-/// One thing to go wrong, once, with one request.
+/// A fault that happens once, to one request.
 ///
 /// ```
 /// use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind};
@@ -55,7 +56,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Goes wrong with the next request that somebody asks for, whichever.
+    /// A fault of the next request. Pings and other requests of the client itself do not count.
     pub fn new(kind: FaultKind) -> Fault {
         Fault {
             kind,
@@ -92,7 +93,7 @@ impl Fault {
         }
     }
 
-    /// Only with a request on a path that begins so.
+    /// Only with a request on a path that begins with this prefix.
     pub fn under(self, prefix: &str) -> Fault {
         Fault {
             prefix: Some(prefix.to_owned()),
@@ -100,7 +101,7 @@ impl Fault {
         }
     }
 
-    /// Not with the first that matches, but with the `nth`, counted from one.
+    /// Only with the `nth` request that matches, counted from one.
     pub fn nth(self, nth: u64) -> Fault {
         Fault {
             left: nth.max(1),
@@ -108,7 +109,7 @@ impl Fault {
         }
     }
 
-    /// Where the connection breaks by this: the server that the client tries first afterwards.
+    /// Makes the client try this server first if the fault breaks the connection.
     pub fn reconnecting_to(self, server: usize) -> Fault {
         Fault {
             reconnect_to: Some(server),
@@ -116,7 +117,7 @@ impl Fault {
         }
     }
 
-    /// Counts a request that matches. Whether its turn has come.
+    /// Counts a request that matches. True if the fault happens to it.
     fn meets(
         &mut self,
         process: &str,

@@ -1,18 +1,18 @@
-//! The chances of things going wrong.
+//! The rates of faults that happen by chance.
 
 use std::time::Duration;
 
-/// The chances of things going wrong, each under the seed. All zero by default.
+/// The rates of faults that happen by chance, under the seed. All are zero by default.
 ///
-/// Those *per request* are probabilities; those *per second* are rates, for each process,
-/// session or server that it can befall.
+/// A rate *per request* is a probability. A rate *per second* counts for each process, session or
+/// server to which the fault can happen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FaultRates {
     /// Per request: the connection breaks and the request never arrives.
     pub request_lost: f64,
     /// Per request: it is applied, then the connection breaks and the reply never arrives.
     pub reply_lost: f64,
-    /// Per request: the server refuses it, having too much to do.
+    /// Per request: the server refuses it, because it has too much to do.
     pub throttled: f64,
     /// Per request: it takes longer to arrive, by up to [`late_by`](Self::late_by).
     pub request_late: f64,
@@ -20,18 +20,18 @@ pub struct FaultRates {
     pub reply_late: f64,
     /// Per notification: it takes longer to arrive, by up to [`late_by`](Self::late_by).
     pub event_late: f64,
-    /// How late what is late can be.
+    /// The longest delay of a late message.
     pub late_by: Duration,
-    /// Per second and session: its connection breaks, with whatever is in flight.
+    /// Per second and session: its connection breaks. Messages in flight may or may not arrive.
     pub disconnected: f64,
     /// Per second and session: the server expires it.
     pub expired: f64,
-    /// Per reconnect: it is answered with a new session, though the old one may live on.
+    /// Per reconnect: a server answers it with a new session, and the old one may still live.
     pub forgotten: f64,
-    /// Per reconnect to a session that is over: it is answered with a new session.
+    /// Per reconnect to a session that is over: a server answers it with a new session.
     pub replaced: f64,
-    /// Per second and process: what its sessions do in the background stands still, and so do
-    /// their clients, for up to [`blocked_for`](Self::blocked_for).
+    /// Per second and process: the background tasks of its sessions, and their clients, stand still
+    /// for up to [`blocked_for`](Self::blocked_for).
     pub blocked: f64,
     /// How long the sessions of a process can stand still.
     pub blocked_for: Duration,
@@ -49,7 +49,7 @@ pub struct FaultRates {
     pub cut_off: f64,
     /// How long a follower can be cut off.
     pub cut_off_for: Duration,
-    /// Per cut of a process or a follower: it goes one way only, whichever.
+    /// Per cut of a process or a follower: it is in one direction only, which is random.
     pub one_way: f64,
     /// Per second: the leader is cut off from all its followers, for up to
     /// [`isolated_for`](Self::isolated_for).

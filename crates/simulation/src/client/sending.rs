@@ -30,7 +30,7 @@ impl World {
         self.flush(id);
     }
 
-    /// Sends what waits, where it can be sent.
+    /// Sends the waiting requests, if they can be sent.
     pub(super) fn flush(&mut self, id: ClientId) {
         loop {
             let Some(client) = self.clients.get_mut(&id) else {

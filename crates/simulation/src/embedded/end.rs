@@ -15,7 +15,7 @@ pub(super) enum End {
     Io(#[from] io::Error),
     #[error("the client sent {0}")]
     Frame(#[from] FrameError),
-    #[error("the client sent what is no message: {0}")]
+    #[error("the client sent a frame that is no message: {0}")]
     Message(#[from] DecodeError),
     #[error("the client sent nothing for {0:?}")]
     Silent(Duration),

@@ -1,10 +1,10 @@
-//! How an embedded server is to be.
+//! The options of an embedded server.
 
 use std::time::Duration;
 
 use crate::options::SimulationOptions;
 
-/// How an [`EmbeddedServer`](super::EmbeddedServer) is set up.
+/// The options of an [`EmbeddedServer`](super::EmbeddedServer).
 ///
 /// ```
 /// use std::time::Duration;
@@ -40,14 +40,17 @@ pub struct EmbeddedOptions {
     pub admin_port: Option<u16>,
     /// The znodes that exist from the beginning, with their data. Missing parents are created.
     pub znodes: Vec<(String, Vec<u8>)>,
-    /// Whether the server closes the connection at a request of an unknown type, as ClickHouse
-    /// Keeper does. Apache's server answers such a request first.
+    /// True if the server closes the connection at a request of an unknown type.
+    ///
+    /// ClickHouse Keeper does so. Apache's server answers such a request first.
     pub closes_at_unknown_requests: bool,
-    /// How many bytes may wait for a client that does not read. At more the server closes the
-    /// connection.
+    /// How many bytes may wait for a client that does not read.
+    ///
+    /// If more bytes wait, the server closes the connection.
     pub queue_limit: usize,
-    /// The ensemble behind it: the tick, the version, the delays. Its number of
-    /// servers does not count: [`members`](Self::members) does.
+    /// The ensemble behind it: the tick, the version, the delays.
+    ///
+    /// Its number of servers does not count: [`members`](Self::members) does.
     ///
     /// By default nothing is delayed, a tick is 500 ms, a session lasts from 1 s to 60 s, and
     /// nothing is recorded.

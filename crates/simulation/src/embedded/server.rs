@@ -60,8 +60,9 @@ use crate::simulation::Simulation;
 /// # Faults over HTTP
 ///
 /// With the feature `admin` and `EmbeddedOptions::admin_port` the server also takes faults over
-/// HTTP, on a port of 127.0.0.1. `GET /` tells the routes with the fields of their bodies, which are
-/// in JSON. What is refused is answered with 400 or 404 and `{"error": "<one sentence>"}`.
+/// HTTP, on a port of 127.0.0.1. `GET /` lists the routes with the fields of their bodies, which are
+/// in JSON. The answer to a request that is refused is 400 or 404 and
+/// `{"error": "<one sentence>"}`.
 ///
 /// ```text
 /// curl -X POST localhost:8080/faults/drop-reply -d '{"request": "create", "under": "/locks"}'
@@ -142,7 +143,7 @@ impl EmbeddedServer {
         addresses.join(",")
     }
 
-    /// `127.0.0.1:<port>` of one member, for a client that is to connect to no other.
+    /// `127.0.0.1:<port>` of one member, for a client that connects to this member only.
     ///
     /// # Panics
     ///
@@ -157,7 +158,7 @@ impl EmbeddedServer {
         self.thread.served.admin.map(|address| address.to_string())
     }
 
-    /// Has all members stand still, and returns when they do.
+    /// Makes all members stand still, and returns when they do.
     ///
     /// Connections stay open, and nothing is answered. The clock runs on, so that sessions may
     /// expire when the server [resumes](Self::resume).

@@ -4,21 +4,21 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-/// How much may happen in a simulation. Nothing is limited by default.
+/// The limits of a simulation. By default there are none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// How much is done without the clock moving: by the ensemble, or asked of it.
+    /// The most steps and requests at one instant of the clock.
     ///
-    /// At four times that much the simulation panics, in the task that goes on asking.
+    /// At four times this limit the simulation panics, in the task that sends the next request.
     pub at_one_instant: u64,
-    /// How many requests a process sends in a second of simulated time.
+    /// The most requests of a process in a second of simulated time.
     pub requests_per_second: u64,
-    /// How many changes the ensemble commits in all; as many are kept of its history.
+    /// The most changes that the ensemble commits. The history keeps this many.
     pub changes: usize,
-    /// How much is still to be done at some time.
+    /// The most outstanding actions at one time.
     pub outstanding: usize,
-    /// How long it all takes, by the real clock.
+    /// The longest time of the simulation, by the real clock.
     pub wall_clock: Duration,
 }
 

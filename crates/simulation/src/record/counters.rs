@@ -46,7 +46,7 @@ impl Counters {
         self.requests.get(&kind).copied().unwrap_or(0)
     }
 
-    /// How many requests were sent that somebody had asked for.
+    /// How many requests were sent, except the clients' own.
     pub fn requests_asked_for(&self) -> u64 {
         self.requests
             .iter()
@@ -55,7 +55,7 @@ impl Counters {
             .sum()
     }
 
-    /// How many requests that somebody had asked for were sent by this process.
+    /// How many requests this process sent, except its clients' own.
     pub fn requests_of(&self, process: &str) -> u64 {
         self.requests_of.get(process).map_or(0, |requests| {
             requests
@@ -76,7 +76,7 @@ impl Counters {
         self.notifications_of.get(process).copied().unwrap_or(0)
     }
 
-    /// How many transactions were committed, refused ones left out.
+    /// How many transactions were committed. Refused transactions do not count.
     pub fn transactions(&self) -> u64 {
         self.transactions
     }

@@ -25,20 +25,20 @@ pub struct Committed {
     pub zxid: i64,
     /// When it was committed, by the simulation's clock. No server shows it before.
     pub at: Duration,
-    /// The session that asked for it; none where a server or the administrator did.
+    /// The session that asked for it. `None` if a server or the administrator did.
     pub session: Option<SessionId>,
-    /// What has changed.
+    /// The change.
     pub change: Change,
 }
 
-/// What a transaction has changed.
+/// A change that a transaction has made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A znode was created.
     Created {
         /// Its path.
         path: String,
-        /// The session whose end will delete it, where it is ephemeral.
+        /// The session whose end deletes it, if it is ephemeral.
         ephemeral_owner: Option<SessionId>,
         /// Its data.
         data: Vec<u8>,
@@ -57,13 +57,13 @@ pub enum Change {
     },
     /// A session was opened.
     SessionOpened {
-        /// Which.
+        /// The session's id.
         session: SessionId,
     },
     /// A session came to its end. The deletions of its ephemeral znodes follow, in the same
     /// transaction.
     SessionEnded {
-        /// Which.
+        /// The session's id.
         session: SessionId,
         /// Whether the server expired it or the client closed it.
         end: SessionEnd,

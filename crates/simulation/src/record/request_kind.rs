@@ -21,20 +21,20 @@ pub enum RequestKind {
     GetEach,
     /// A sync.
     Sync,
-    /// A watch taken off.
+    /// The removal of a watch.
     RemoveWatch,
-    /// The watches of a session set anew after a reconnect.
+    /// The watches of a session, set anew after a reconnect.
     SetWatches,
     /// A sign of life of an idle client.
     Ping,
-    /// The end of a session, asked for by its client.
+    /// The end of a session, at its client's request.
     CloseSession,
     /// A request of another kind. Only clients over TCP send it.
     Other,
 }
 
 impl RequestKind {
-    /// Whether a caller of the seam asked for this, and not the client by itself.
+    /// True if a caller asks for this request. False if the client sends it by itself.
     pub fn is_asked_for(self) -> bool {
         !matches!(
             self,
@@ -45,12 +45,12 @@ impl RequestKind {
         )
     }
 
-    /// Whether it takes the leader to answer this.
+    /// True if a server needs the leader to answer this.
     pub(crate) fn goes_through_the_leader(self) -> bool {
         self.is_write() || matches!(self, RequestKind::Sync | RequestKind::CloseSession)
     }
 
-    /// Whether this goes through the leader.
+    /// True if this changes the tree.
     pub fn is_write(self) -> bool {
         matches!(
             self,

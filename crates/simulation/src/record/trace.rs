@@ -1,4 +1,4 @@
-//! What has happened in a simulation, to be read.
+//! The trace of a simulation, for a person to read.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use zookeeper_recipes_core::ensemble::SessionId;
 
-/// What kind of thing a line of the trace tells of.
+/// The kind of event in a line of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TraceKind {
@@ -20,7 +20,7 @@ pub enum TraceKind {
     Transaction,
     /// A connection or a session changed its state.
     Connection,
-    /// Something was broken on purpose, or mended.
+    /// A fault was injected, or has ended.
     Fault,
     /// A remark of the test's own.
     Remark,
@@ -31,13 +31,13 @@ pub enum TraceKind {
 pub struct TraceEntry {
     /// When, by the simulation's clock.
     pub at: Duration,
-    /// What kind of thing.
+    /// The kind of event.
     pub kind: TraceKind,
-    /// The process that it concerns, where it concerns one.
+    /// The process of the event, if it has one.
     pub process: Option<String>,
-    /// The session that it concerns, where it concerns one.
+    /// The session of the event, if it has one.
     pub session: Option<SessionId>,
-    /// What happened.
+    /// The event, in words.
     pub text: String,
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for TraceEntry {
     }
 }
 
-/// What has happened, oldest first; [`Display`](fmt::Display) prints a line for each.
+/// The events of a simulation, oldest first. [`Display`](fmt::Display) prints a line for each.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

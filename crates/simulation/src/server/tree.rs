@@ -155,7 +155,7 @@ pub(crate) enum Trigger {
 pub(crate) struct Applied {
     /// The event for the watchers.
     pub(crate) trigger: Option<Trigger>,
-    /// The znode's metadata, where a reply carries it.
+    /// The znode's metadata, if a reply carries it.
     pub(crate) stat: Option<Stat>,
     /// Who may read the znode, and so be told of it.
     pub(crate) acl: Vec<Acl>,

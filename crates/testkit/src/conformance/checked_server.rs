@@ -11,18 +11,18 @@ pub trait CheckedServer: Send + Sync {
     /// The address of the server, for clients.
     fn connect_string(&self) -> String;
 
-    /// Has the server stand still: connections stay open, and nothing is answered.
+    /// Makes the server stand still: connections stay open, and nothing is answered.
     ///
     /// # Errors
     ///
-    /// Why it goes on.
+    /// The reason, if the server goes on.
     fn pause(&self) -> Result<(), String>;
 
     /// Ends the standstill.
     ///
     /// # Errors
     ///
-    /// Why it stands still.
+    /// The reason, if the server still stands still.
     fn resume(&self) -> Result<(), String>;
 }
 

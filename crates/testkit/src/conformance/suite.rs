@@ -164,7 +164,7 @@ impl<'a> Conformance<'a> {
         }
     }
 
-    /// The metadata of a znode, which tells of every change of it and of its children.
+    /// The metadata of a znode, which shows each change of it and of its children.
     pub(super) async fn stat(&self, path: &str) -> Kept<Option<Stat>> {
         let client = self.administrator().await?;
         client.check_stat(path).await.map_err(text)

@@ -76,8 +76,9 @@ impl Monitor {
         Self::parse(&ask(address, FourLetterWord::Mntr).await?)
     }
 
-    /// One of [`values`](Self::values) as a number; `None` when the server does not tell it, or
-    /// when it is none.
+    /// One of [`values`](Self::values) as a number.
+    ///
+    /// `None` if the server does not report the value, or if it is not a number.
     ///
     /// ```
     /// # #[tokio::main] async fn main() -> Result<(), zookeeper_recipes_testkit::Error> {

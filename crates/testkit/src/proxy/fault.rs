@@ -28,8 +28,9 @@ pub enum Breakage {
     Reset,
     /// One side sees the end of this direction. The other direction stays open.
     HalfClose(Direction),
-    /// The connection stays, and nothing passes until [`Proxy::thaw`](super::Proxy::thaw), as when
-    /// the network is partitioned. What is sent meanwhile is passed on then.
+    /// The connection stays, and nothing passes until [`Proxy::thaw`](super::Proxy::thaw).
+    ///
+    /// This is like a partition of the network. The bytes sent meanwhile are passed on after it.
     Freeze,
     /// The request or reply is late by this time, and so is all that follows in its direction.
     Delay(Duration),
@@ -54,9 +55,9 @@ pub struct Fault {
     pub(super) effect: Effect,
 }
 
-/// Which requests a [`Fault`] strikes.
+/// The requests to which a [`Fault`] happens.
 #[derive(Clone, Debug)]
-#[must_use = "an occasion is no fault until it is said what happens on it"]
+#[must_use = "an occasion is no fault before its effect is chosen"]
 pub struct Occasion {
     operation: Option<Operation>,
     code: Option<i32>,
@@ -79,7 +80,7 @@ pub(super) enum Effect {
 impl Fault {
     /// On the next request of this kind.
     ///
-    /// [`Operation::Notification`] has no request: only faults of the reply strike it.
+    /// [`Operation::Notification`] has no request, so only faults of the reply happen to it.
     pub fn on(operation: Operation) -> Occasion {
         Occasion {
             operation: Some(operation),
@@ -87,10 +88,10 @@ impl Fault {
         }
     }
 
-    /// On the next request with this operation code of the protocol, alone or in a transaction.
+    /// On the next request with this operation code, alone or in a transaction.
     ///
-    /// The codes tell apart what counts as one [`Operation`]: `create2` is 15, `createContainer`
-    /// is 19. A handshake has none.
+    /// The codes tell apart requests that are one [`Operation`] here: `create2` is 15,
+    /// `createContainer` is 19. A handshake has no code.
     pub fn on_code(code: i32) -> Occasion {
         Occasion {
             code: Some(code),
@@ -111,8 +112,9 @@ impl Fault {
 }
 
 impl Occasion {
-    /// Only on a request about a path that begins so. A transaction counts when one of its
-    /// operations does; requests without a path never do.
+    /// Only on a request about a path that begins with this prefix.
+    ///
+    /// A transaction counts if one of its operations does. A request without a path never counts.
     pub fn under(self, prefix: impl Into<String>) -> Occasion {
         Occasion {
             prefix: Some(prefix.into()),
@@ -120,8 +122,9 @@ impl Occasion {
         }
     }
 
-    /// Not on the first such request, but on the `nth`, counted from one, from when the fault is
-    /// given to the proxy.
+    /// Only on the `nth` such request, counted from one.
+    ///
+    /// The count begins when the proxy gets the fault.
     pub fn nth(self, nth: u64) -> Occasion {
         Occasion {
             nth: nth.max(1),
@@ -129,7 +132,7 @@ impl Occasion {
         }
     }
 
-    /// Not once, but on each such request from then on.
+    /// On each such request from then on, not only once.
     pub fn repeatedly(self) -> Occasion {
         Occasion {
             repeatedly: true,
@@ -137,14 +140,12 @@ impl Occasion {
         }
     }
 
-    /// The request is not passed on, and the connection is cut: **not applied**, and the client
-    /// cannot know.
+    /// The connection is cut in place of the request: **not applied**, and the client cannot know.
     pub fn request_lost(self) -> Fault {
         self.at_request(Breakage::Cut)
     }
 
-    /// The request is passed on, and once the server has answered, the connection is cut instead
-    /// of passing on the answer: **applied**, and the client cannot know.
+    /// The connection is cut in place of the reply: **applied**, and the client cannot know.
     pub fn reply_lost(self) -> Fault {
         self.at_reply(Breakage::Cut)
     }
@@ -157,23 +158,24 @@ impl Occasion {
         self.causes(Effect::AtRequest(breakage))
     }
 
-    /// The connection breaks when the server has answered the request, and before its reply has
-    /// reached the client.
+    /// The connection breaks after the server has answered, before the reply reaches the client.
     ///
     /// The reply is never passed on ([`Freeze`](Breakage::Freeze) and [`Delay`](Breakage::Delay):
-    /// later); all that came before it is.
+    /// later). Everything before the reply is passed on.
     pub fn at_reply(self, breakage: Breakage) -> Fault {
         self.causes(Effect::AtReply(breakage))
     }
 
-    /// The request is not passed on, and the proxy answers it with this error code of ZooKeeper's
-    /// (`KeeperException.Code`, such as -101 for "no such znode").
+    /// The proxy answers the request with this error code, and does not pass it on.
+    ///
+    /// The code is one of `KeeperException.Code`, such as -101 for "no such znode".
     pub fn refused(self, code: i32) -> Fault {
         self.causes(Effect::Refused(code))
     }
 
-    /// The server gets what `replace` makes of the request: all bytes of the frame in, its length
-    /// in front, and any bytes at all out.
+    /// The server gets the bytes that `replace` returns, in place of the request.
+    ///
+    /// `replace` gets all bytes of the frame, beginning with its length, and may return any bytes.
     ///
     /// The reply is passed on as the reply to what the client sent.
     pub fn request_replaced(

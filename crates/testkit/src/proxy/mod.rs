@@ -2,8 +2,8 @@
 //!
 //! A [`Proxy`] stands between clients and one server, on a port of its own. It reads ZooKeeper's
 //! frames, so it can break a connection at a chosen request, before or after the server has
-//! applied it; and it counts what passes. It tests what your service does when connections fail,
-//! whatever client the service uses:
+//! applied it. It counts the requests and bytes that pass. It tests what your service does when
+//! connections fail, with any client:
 //!
 //! ```
 //! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,9 +26,9 @@
 //! # }
 //! ```
 //!
-//! # What can be done to connections
+//! # What a proxy does to connections
 //!
-//! | | at a chosen request or reply | to all of them, now |
+//! | the connection is | at a chosen request or reply | to all of them, now |
 //! |---|---|---|
 //! | ended in good order (FIN) | [`Breakage::Cut`] | [`Proxy::cut`] |
 //! | reset (RST) | [`Breakage::Reset`] | [`Proxy::reset`] |
@@ -52,8 +52,7 @@
 //! # }
 //! ```
 //!
-//! A fault at a request strikes the connection that the request came on; its client may well
-//! connect again.
+//! A fault at a request breaks the connection of that request. The client can connect again.
 
 mod connection;
 mod counters;

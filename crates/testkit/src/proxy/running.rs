@@ -28,14 +28,16 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy to the server at `connect_string`, which is `host:port` and may have a
-    /// chroot. Of several hosts, each connection goes to the first that takes it.
+    /// Starts a proxy to the server at `connect_string`.
+    ///
+    /// The connect string is `host:port`, and may have a chroot. If it names several hosts, each
+    /// connection goes to the first host that accepts it.
     ///
     /// The server may start later, and may restart: the proxy connects to it for each client.
     ///
     /// # Errors
     ///
-    /// Where no port of 127.0.0.1 can be listened on.
+    /// If the proxy cannot listen on any port of 127.0.0.1.
     ///
     /// # Panics
     ///
@@ -46,12 +48,12 @@ impl Proxy {
 
     /// Starts a proxy without knowledge of the protocol.
     ///
-    /// For connections between servers, or for another service. Faults at requests never strike, and
+    /// For connections between servers, or for another service. Faults at requests never happen, and
     /// the proxy counts connections and bytes only.
     ///
     /// # Errors
     ///
-    /// Where no port of 127.0.0.1 can be listened on.
+    /// If the proxy cannot listen on any port of 127.0.0.1.
     ///
     /// # Panics
     ///

@@ -32,7 +32,7 @@ pub(crate) struct Contender {
     pub(crate) who: String,
     pub(crate) journal: Arc<Journal>,
     pub(crate) session: Session,
-    /// The only member that its session knows, where it does not know all.
+    /// The only member that its session knows. `None` if it knows all.
     pub(crate) member: Option<usize>,
     pub(crate) phase: watch::Receiver<Phase>,
     pub(crate) rng: Rng,

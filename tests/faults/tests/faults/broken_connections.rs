@@ -57,7 +57,7 @@ async fn waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwh
                 waits_in_earnest(kind, &server, (&victim, &proxy), first.node_path()).await;
                 let connections = proxy.counters().connections();
                 if released_meanwhile {
-                    // Whoever connects now is not heard.
+                    // The proxy passes on nothing from a new connection.
                     proxy.freeze();
                 }
                 break_now(&proxy);
@@ -240,7 +240,7 @@ async fn acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_th
 ) {
     let administrator = administrator(&server).await;
     let suspend = async |proxy: &Proxy, session: &Session| {
-        // Whoever connects now is not heard.
+        // The proxy passes on nothing from a new connection.
         proxy.freeze();
         proxy.cut();
         eventually("it is suspended", || async {

@@ -116,7 +116,7 @@ impl Place<'_> {
         scenario
     }
 
-    /// What whoever comes first sends.
+    /// The requests of the first contender.
     fn operations(&self) -> &'static [Operation] {
         match self.kind.recipe.queues {
             true => &[Operation::Create, Operation::GetChildren],
@@ -124,7 +124,7 @@ impl Place<'_> {
         }
     }
 
-    /// What whoever has to wait sends besides.
+    /// The further requests of a waiter.
     fn operations_of_waiter(&self) -> &'static [Operation] {
         match self.kind.strategy() {
             WaitStrategy::Predecessor => &[Operation::GetData],
@@ -251,7 +251,7 @@ async fn waiter_keeps_its_place_whatever_is_lost_when_it_looks_again(server: Tes
             scenario.queue_length(3).await;
             scenario.waits_in_earnest(&path).await;
 
-            // Who goes without having held lets nobody in, so whoever waited has to look.
+            // A waiter that gives up grants nothing, so the waiter behind it lists the queue.
             let strikes = scenario.strike(Operation::GetChildren, *loss);
             second.abort();
             scenario.queue_length(2).await;

@@ -51,8 +51,8 @@ const SESSION: Duration = Duration::from_secs(6);
 /// What a holder writes to.
 const STORED: &str = "/stored";
 
-/// How many are refused at a time. More would wait for the machine, and those who hold meanwhile
-/// might lose what they hold.
+/// The number of contenders that are refused at a time. More would wait for the machine, and the
+/// holders might lose their holds meanwhile.
 const VICTIMS: usize = 24;
 
 /// One who is refused all operations of a kind with the same code.

@@ -4,7 +4,7 @@ use zookeeper_recipes_core::{HoldState, HoldView};
 
 use crate::findings::Findings;
 
-/// Whoever holds while nothing goes wrong holds to the end, whatever the others ask for.
+/// While no fault happens, a holder holds to the end, for any requests of the others.
 pub(crate) fn at_end(who: &str, hold: &HoldView) -> Findings {
     match hold.state() {
         HoldState::Held => Findings::new(),

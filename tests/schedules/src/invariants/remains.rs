@@ -1,12 +1,12 @@
-//! Nothing remains of those who have gone.
+//! Nothing remains of the contenders that have left.
 
 use zookeeper_recipes_simulation::Simulation;
 
 use crate::findings::Findings;
 use crate::ledger::Ledger;
 
-/// What is still there of contenders. Observers go on, with one watch each. Watches count only if
-/// the servers take them off when they are asked to.
+/// The znodes and watches of contenders that remain. Observers go on, with one watch each. Watches
+/// count only if the servers remove them on request.
 pub(crate) fn of_contenders(
     simulation: &Simulation,
     ledgers: &[&Ledger],

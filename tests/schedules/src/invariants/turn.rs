@@ -9,8 +9,8 @@ use crate::state::State;
 /// The contenders whose turn has come by what the ensemble has committed, and since when.
 pub(crate) type Turns = BTreeMap<String, Duration>;
 
-/// Whoever's turn has come holds soon after. To be looked at again and again, while nothing goes
-/// wrong.
+/// A contender whose turn has come holds soon after. Check this again and again, while no fault
+/// happens.
 pub(crate) fn at(state: &State, now: Duration, patience: Duration, turns: &mut Turns) -> Findings {
     let mut before = 0;
     let mut come = Turns::new();

@@ -1,4 +1,4 @@
-//! A leader's work stops before another leads, and whoever ran for leader has resigned in the end.
+//! A leader's work stops before another leads, and each candidate has resigned in the end.
 
 use zookeeper_recipes_core::{HoldState, SessionId};
 use zookeeper_recipes_election::StopWork;

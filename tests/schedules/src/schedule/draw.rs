@@ -128,7 +128,7 @@ fn draw_rates(options: &SimulationOptions, rng: &mut Rng) -> FaultRates {
         cut_off_for: session_timeout * 2,
         elected: rate(0.05),
         elected_within: options.tick,
-        // Those who meddle end sessions, so that it is known which.
+        // The interference ends sessions, so that the test knows which.
         expired: 0.0,
     }
 }

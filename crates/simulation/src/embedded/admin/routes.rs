@@ -22,10 +22,10 @@ use crate::chance::injected::{Fault, FaultKind};
 use crate::embedded::member::Member;
 use crate::faults::Faults;
 
-/// What can be asked for, with the fields of its body and what it does.
+/// Each route, the fields of its body, and what it does.
 const ROUTES: [(&str, &str, &str); 14] = [
-    ("GET /", "", "tells these routes"),
-    ("GET /members", "", "tells the members; the first is 0"),
+    ("GET /", "", "lists these routes"),
+    ("GET /members", "", "lists the members; the first is 0"),
     (
         "POST /members/{member}/stop",
         "",
@@ -39,13 +39,13 @@ const ROUTES: [(&str, &str, &str); 14] = [
     (
         "POST /members/{member}/lag",
         "milliseconds",
-        "has a follower apply each transaction so much later; 0 ends it",
+        "makes a follower apply each transaction later by this time; 0 ends it",
     ),
-    ("GET /sessions", "", "tells the sessions"),
+    ("GET /sessions", "", "lists the sessions"),
     (
         "GET /faults",
         "",
-        "tells how many faults wait for their request",
+        "says how many faults wait for their request",
     ),
     (
         "DELETE /faults",
@@ -66,7 +66,7 @@ const ROUTES: [(&str, &str, &str); 14] = [
     (
         "POST /faults/delay",
         "milliseconds; what (\"request\" or \"reply\"); session, request, under, nth",
-        "has one request or its reply arrive later, and all after it on the connection",
+        "delays one request or its reply, and all after it on the connection",
     ),
     (
         "POST /faults/drop-request",
@@ -111,7 +111,7 @@ fn ok(value: &Value) -> Told {
 async fn unknown(method: Method, uri: Uri) -> Refused {
     let path = uri.path();
     Refused::not_found(format!(
-        "There is no {method} {path}: GET / tells what there is."
+        "There is no {method} {path}: GET / lists the routes."
     ))
 }
 
@@ -153,7 +153,7 @@ impl Administered {
         known.map(|_| session).ok_or_else(|| {
             let id = views::session_id(session);
             Refused::not_found(format!(
-                "There is no session {id}: GET /sessions tells what there is."
+                "There is no session {id}: GET /sessions lists them."
             ))
         })
     }

@@ -1,0 +1,11 @@
+//! The rules of an election, on every short queue.
+
+use zookeeper_recipes_election::FirstInQueue;
+use zookeeper_recipes_testkit::laws::Laws;
+
+#[test]
+fn candidates_on_standby_or_not_keep_the_laws() {
+    let (candidate, standby) = (FirstInQueue::default(), FirstInQueue::standby());
+    let laws = Laws::of(&[&candidate, &standby]);
+    assert_eq!(laws.holders(&|labels| labels.len() <= 1).check(), Ok(()));
+}

@@ -1,0 +1,10 @@
+//! The rule of the exclusive lock, on every short queue.
+
+use zookeeper_recipes_lock::FirstInQueue;
+use zookeeper_recipes_testkit::laws::Laws;
+
+#[test]
+fn first_in_queue_keeps_the_laws_beside_kazoos_contenders() {
+    let laws = Laws::of(&[&FirstInQueue]).beside(&["__lock__", "-lock-"]);
+    assert_eq!(laws.holders(&|labels| labels.len() <= 1).check(), Ok(()));
+}

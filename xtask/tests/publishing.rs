@@ -1,0 +1,46 @@
+//! The published crates can be published one after the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The packages of the workspace, as cargo describes them.
+fn packages() -> Result<Vec<Value>, Box<dyn Error>> {
+    let mut metadata = Command::new(env!("CARGO"));
+    metadata.args(["metadata", "--no-deps", "--locked", "--format-version=1"]);
+    let output = metadata.current_dir(env!("CARGO_MANIFEST_DIR")).output()?;
+    let mut metadata: Value = serde_json::from_slice(&output.stdout)?;
+    Ok(serde_json::from_value(metadata["packages"].take())?)
+}
+
+/// The crates that a published manifest names, with those that only its tests use.
+///
+/// Cargo leaves out a path without a version, which it shows as `*`.
+fn named_by(package: &Value) -> BTreeSet<String> {
+    let dependencies = package["dependencies"].as_array().into_iter().flatten();
+    let local = dependencies.filter(|it| it["path"].is_string() && it["req"] != "*");
+    let names = local.filter_map(|it| it["name"].as_str());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn each_crate_is_published_after_the_crates_that_its_manifest_names() -> Result<(), Box<dyn Error>>
+{
+    let packages = packages()?;
+    let published = packages.iter().filter(|it| it["publish"].is_null());
+    let mut left: BTreeMap<&str, BTreeSet<String>> = published
+        .filter_map(|it| Some((it["name"].as_str()?, named_by(it))))
+        .collect();
+    assert!(left.contains_key("zookeeper-recipes-core"), "{left:?}");
+    while !left.is_empty() {
+        let ready = |names: &BTreeSet<String>| names.iter().all(|it| !left.contains_key(&**it));
+        let next = left.iter().find(|(_, names)| ready(names));
+        let Some((&next, _)) = next else {
+            return Err(format!("no order: each names another of these: {left:#?}").into());
+        };
+        left.remove(next);
+    }
+    Ok(())
+}
