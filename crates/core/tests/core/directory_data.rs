@@ -12,7 +12,10 @@ const PATH: &str = "/seats";
 
 /// As many hold as the directory says.
 #[derive(Debug)]
-struct AsManyAsRecorded;
+struct AsManyAsRecorded {
+    /// What counts if there is no directory.
+    without: Option<&'static [u8]>,
+}
 
 impl Rule for AsManyAsRecorded {
     fn label(&self) -> Cow<'_, str> {
@@ -24,7 +27,7 @@ impl Rule for AsManyAsRecorded {
     }
 
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        let Some(data) = view.directory_data() else {
+        let Some(data) = view.directory_data().or(self.without) else {
             return Err(InvalidInput::new("directory", PATH, "is not there"));
         };
         let text = String::from_utf8_lossy(data);
@@ -50,9 +53,18 @@ impl Rule for AsManyAsRecorded {
 }
 
 async fn seats(simulation: &Simulation, process: &str) -> Result<Queue, Error> {
+    let without = Some(&b"1"[..]);
+    queue(simulation, process, AsManyAsRecorded { without }).await
+}
+
+async fn queue(
+    simulation: &Simulation,
+    process: &str,
+    rule: AsManyAsRecorded,
+) -> Result<Queue, Error> {
     let options = ConnectOptions::new().session_timeout(Duration::from_secs(40));
     let session = Session::open(simulation.ensemble(process), options).await?;
-    Ok(Queue::new(&session, PATH, AsManyAsRecorded)?)
+    Ok(Queue::new(&session, PATH, rule)?)
 }
 
 #[tokio::test(flavor = "current_thread", start_paused = true)]
@@ -164,7 +176,8 @@ async fn waiter_lists_once_when_it_comes_and_once_when_it_is_woken() -> Result<(
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn try_without_a_directory_asks_the_rule_before_it_creates_one() -> Result<(), Error> {
     let simulation = Simulation::new(SimulationOptions::default());
-    let tried = seats(&simulation, "first").await?.try_acquire().await;
+    let rule = AsManyAsRecorded { without: None };
+    let tried = queue(&simulation, "first", rule).await?.try_acquire().await;
     assert!(matches!(tried, Err(Error::InvalidInput(_))), "{tried:?}");
     let created = simulation.counters().requests(RequestKind::Create);
     assert_eq!(created, 0);

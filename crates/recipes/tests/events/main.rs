@@ -164,6 +164,26 @@ async fn events_of_a_bad_day_say_what_happened() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn loss_is_told_as_the_lease_ends_though_nobody_asks() {
+    let _alone = ALONE.lock().await;
+    let simulation = Simulation::new(SimulationOptions::default());
+    let log = Log::default();
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let process = simulation.process("one");
+    let session = Session::open(process.ensemble(), Default::default()).await;
+    let lock = ExclusiveLock::new(&session.expect("it opens"), day::PATH).expect("a good path");
+    let hold = lock.acquire().await.expect("free");
+    process.partition(Duration::from_secs(3600));
+    let ends = hold.remaining() + Duration::from_millis(1);
+    tokio::time::sleep(ends).await;
+    let lines = log.lines();
+    let lost = lines.iter().find(|line| line.message == "lost");
+    let reason = lost.and_then(|line| line.fields.get("reason"));
+    assert_eq!(reason.map(String::as_str), Some(day::LAPSED), "{lines:?}");
+    drop(hold);
+}
+
+#[tokio::test(start_paused = true)]
 async fn handover_within_a_process_is_a_release_and_an_acquisition() {
     let _alone = ALONE.lock().await;
     let simulation = Simulation::new(SimulationOptions::default());
