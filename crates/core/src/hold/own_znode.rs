@@ -178,6 +178,11 @@ impl OwnNode {
         &self.path
     }
 
+    /// True if other clients create znodes of the same name.
+    pub(crate) fn shares_its_name(&self) -> bool {
+        self.shared_name.is_some()
+    }
+
     /// The conditions of a transaction of the znode's holder.
     pub(crate) fn checks(&self) -> Vec<Operation> {
         let stands = Operation::Check {
