@@ -129,6 +129,10 @@ impl Guard {
         }
     }
 
+    pub(crate) fn path(&self) -> Arc<str> {
+        self.path.clone()
+    }
+
     /// The check that the guard stands.
     pub(crate) fn check(&self) -> Operation {
         Operation::Check {

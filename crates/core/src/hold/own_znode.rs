@@ -15,7 +15,7 @@ use crate::path::NodePath;
 use crate::server::ensemble::{Operation, ServerSession, Stat};
 use crate::server::error::{Refusal, ServerError};
 use crate::session::live::LiveSession;
-use crate::session::own_znodes::Listed;
+use crate::session::own_znodes::{Listed, Shared};
 
 /// A znode that this process created in a session.
 #[derive(Clone, Debug)]
@@ -121,9 +121,13 @@ impl OwnNode {
         identity: &[u8],
         guard: Guard,
     ) -> OwnNode {
-        let demand = Some(guard.check());
+        let identity: Arc<[u8]> = identity.into();
+        let shared = Shared {
+            identity: identity.clone(),
+            guard: guard.path(),
+        };
         let shared_name = SharedName {
-            identity: identity.into(),
+            identity,
             guard,
             czxid: None,
             doubtful: Arc::new(AtomicBool::new(true)),
@@ -131,7 +135,7 @@ impl OwnNode {
         };
         let path: Arc<str> = path.into();
         OwnNode {
-            _listed: Arc::new(live.own_znodes().list(path.clone(), demand)),
+            _listed: Arc::new(live.own_znodes().list(path.clone(), Some(shared))),
             path,
             sought: None,
             shared_name: Some(Box::new(shared_name)),

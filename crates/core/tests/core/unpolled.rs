@@ -1,0 +1,74 @@
+//! Attempts that nobody polls for a while, as of a caller that is busy with something else.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::{Queue, Session, SingleNode};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
+
+use crate::support;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A lock of one znode, and one of another process.
+async fn two_single_nodes(simulation: &Simulation) -> (Session, SingleNode, SingleNode) {
+    let closing = simulated_session(simulation, "closing").await;
+    let other = simulated_session(simulation, "other").await;
+    let lock = |session| SingleNode::new(session, "/lock").expect("a good path");
+    let (mine, others) = (lock(&closing), lock(&other));
+    // From now on a create of its session goes out at once.
+    let first = mine.acquire().await.expect("free");
+    first.release().await.expect("it is held");
+    (closing, mine, others)
+}
+
+/// Its create finds the znode of another holder, and nobody looks at the answer.
+#[tokio::test(start_paused = true)]
+async fn close_spares_the_single_znode_of_another_holder() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (closing, mine, others) = two_single_nodes(&simulation).await;
+    let hold = others.acquire().await.expect("free again");
+    let mut attempt = mine.acquire().boxed();
+    assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+    timeout(TIMEOUT, closing.close()).await.expect("it closes");
+    sleep(TIMEOUT).await;
+    assert!(hold.is_held(), "{:?}", hold.state());
+    drop(attempt);
+}
+
+/// The view of a hold that was released says which znode it was.
+#[tokio::test(start_paused = true)]
+async fn close_spares_the_next_holder_of_a_single_znode_of_which_a_view_is_kept() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (closing, mine, others) = two_single_nodes(&simulation).await;
+    let released = mine.acquire().await.expect("free again");
+    let view = released.view();
+    released.release().await.expect("it is held");
+    let hold = others.acquire().await.expect("free again");
+    let queue = Queue::new(&closing, "/queue", support::First).expect("a good path");
+    let mut attempt = queue.acquire().boxed();
+    assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+    timeout(TIMEOUT, closing.close()).await.expect("it closes");
+    sleep(TIMEOUT).await;
+    assert!(hold.is_held(), "{:?}", hold.state());
+    drop((attempt, view));
+}
+
+/// Its create succeeds, and nobody looks at the answer.
+#[tokio::test(start_paused = true)]
+async fn close_deletes_a_single_znode_of_its_own() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (closing, mine, others) = two_single_nodes(&simulation).await;
+    let mut attempt = mine.acquire().boxed();
+    assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+    timeout(TIMEOUT, closing.close()).await.expect("it closes");
+    let next = timeout(TIMEOUT, others.acquire()).await;
+    next.expect("in time")
+        .expect("free again")
+        .release()
+        .await
+        .expect("it is held");
+    drop(attempt);
+}
