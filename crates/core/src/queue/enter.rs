@@ -96,8 +96,14 @@ async fn access<'a>(queue: &SessionQueue<'a>, place: &mut Place, label: &str) ->
     if !options.marks_release || !queue.shared.rule.holds_alone(label) {
         return open;
     }
-    let server = &*queue.server;
-    match sole_writer(queue.live, server, queue.directory(), place.identity()).await {
+    match sole_writer(
+        queue.live,
+        &queue.server,
+        queue.directory(),
+        place.identity(),
+    )
+    .await
+    {
         Some(owner) => {
             place.mark();
             Cow::Owned(written_by_owner_alone(&options.acl, &owner))

@@ -1,10 +1,11 @@
 //! Attempts that nobody polls for a while, as of a caller that is busy with something else.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{Queue, Session, SingleNode};
+use zookeeper_recipes_core::{InvalidInput, Queue, QueueView, Rule, Session, SingleNode, Verdict};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
@@ -71,4 +72,37 @@ async fn close_deletes_a_single_znode_of_its_own() {
         .await
         .expect("it is held");
     drop(attempt);
+}
+
+/// A rule whose contenders mark their releases, so that the session tries first whether it may.
+#[derive(Debug)]
+struct Marking;
+
+impl Rule for Marking {
+    fn label(&self) -> Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn holds_alone(&self, _: &str) -> bool {
+        true
+    }
+
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        support::First.decide(view)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempt_that_nobody_polls_keeps_no_other_attempt_of_its_session_waiting() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "one").await;
+    let queue = |path| Queue::new(&session, path, Marking).expect("a good path");
+    let (one, other) = (queue("/locks/a"), queue("/locks/b"));
+    let mut attempt = one.acquire().boxed();
+    assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+    let hold = timeout(TIMEOUT, other.acquire()).await;
+    let hold = hold.expect("in time").expect("free");
+    hold.release().await.expect("it is held");
+    let hold = attempt.await.expect("free");
+    hold.release().await.expect("it is held");
 }
