@@ -5,13 +5,45 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{InvalidInput, Queue, QueueView, Rule, Session, SingleNode, Verdict};
+use zookeeper_recipes_core::{
+    CreateMode, Error, InvalidInput, Queue, QueueView, Rule, Session, SingleNode, Verdict,
+};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::support;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The create and the list are answered in the first session, and nobody looks at the answers until
+/// the server has put the client into another session, and the first one has expired.
+#[tokio::test(start_paused = true)]
+async fn attempt_that_nobody_polls_past_the_end_of_its_session_does_not_hold() {
+    let simulation = Simulation::new(SimulationOptions {
+        session_timeout: TIMEOUT,
+        forgets_sessions: true,
+        ..SimulationOptions::default()
+    });
+    let administrator = simulation.administrator();
+    for path in ["/locks", "/locks/a"] {
+        let made = administrator.create(path, b"", CreateMode::Persistent);
+        made.expect("an empty tree takes it");
+    }
+    let queue = async |process| {
+        let session = simulated_session(&simulation, process).await;
+        Queue::new(&session, "/locks/a", support::First).expect("a good path")
+    };
+    let (one, other) = (queue("one").await, queue("other").await);
+    let mut attempt = one.acquire().boxed();
+    assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+    sleep(Duration::from_millis(100)).await;
+    simulation.process("one").disconnect();
+    let next = timeout(TIMEOUT * 3, other.acquire()).await;
+    let next = next.expect("in time").expect("the first session expires");
+    let late = timeout(TIMEOUT, attempt).await.expect("in time");
+    assert!(matches!(late, Err(Error::SessionOver { .. })), "{late:?}");
+    assert!(next.is_held(), "{:?}", next.state());
+}
 
 /// A lock of one znode, and one of another process.
 async fn two_single_nodes(simulation: &Simulation) -> (Session, SingleNode, SingleNode) {
