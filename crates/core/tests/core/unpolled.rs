@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{
     CreateMode, Error, InvalidInput, Queue, QueueView, Rule, Session, SingleNode, Verdict,
 };
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::support;
@@ -137,4 +137,28 @@ async fn attempt_that_nobody_polls_keeps_no_other_attempt_of_its_session_waiting
     hold.release().await.expect("it is held");
     let hold = attempt.await.expect("free");
     hold.release().await.expect("it is held");
+}
+
+/// The lease runs out before anybody looks at the answer to the deletion.
+#[tokio::test(start_paused = true)]
+async fn release_that_nobody_polls_keeps_no_lost_single_znode() {
+    let simulation = Simulation::new(SimulationOptions {
+        session_timeout: TIMEOUT,
+        ..SimulationOptions::default()
+    });
+    let (closing, mine, others) = two_single_nodes(&simulation).await;
+    let hold = mine.acquire().await.expect("free again");
+    sleep(TIMEOUT).await;
+    let lapses = hold.remaining() + Duration::from_millis(10);
+    let lost = Fault::new(FaultKind::RequestLost).on(RequestKind::Transact);
+    simulation.faults().inject(lost.of_process("closing"));
+    let view = hold.view();
+    let mut release = hold.release().boxed();
+    assert!((&mut release).now_or_never().is_none(), "it is under way");
+    simulation.process("closing").partition(lapses);
+    let next = timeout(TIMEOUT * 3, others.acquire()).await;
+    let next = next.expect("in time").expect("the lost one bars nobody");
+    assert!(next.is_held() && !view.is_held());
+    assert!(closing.is_connected());
+    drop(release);
 }
