@@ -114,7 +114,7 @@ impl Guard {
         live: &LiveSession,
         server: &dyn ServerSession,
     ) -> Result<(), ServerError> {
-        let sent = live.now();
+        let sent = live.sends();
         let create = server.create(&self.path, b"", CreateMode::Ephemeral, &open_acl());
         let created = create.await;
         live.heard_of_create(&created);
@@ -127,6 +127,10 @@ impl Guard {
             }
             Err(error) => Err(error),
         }
+    }
+
+    pub(crate) fn path(&self) -> Arc<str> {
+        self.path.clone()
     }
 
     /// The check that the guard stands.

@@ -2,12 +2,15 @@
 //!
 //! [`docs::handoff`](crate::docs::handoff) says what it saves and why a waiter can believe it.
 
-use tokio::sync::OnceCell;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use futures_util::future::{BoxFuture, FutureExt, Shared, WeakShared};
 
 use crate::contender::Identity;
 use crate::server::ensemble::{Acl, AuthId, CreateMode, Operation, Permission, ServerSession};
 use crate::server::error::{Refusal, ServerError};
 use crate::session::live::{Attachment, LiveSession};
+use crate::sync::lock;
 
 /// The access control list of a contender's znode that only `owner` can write to.
 ///
@@ -25,11 +28,34 @@ pub(crate) fn written_by_owner_alone(acl: &[Acl], owner: &AuthId) -> Vec<Acl> {
 ///
 /// Empty until it is tried.
 #[derive(Default)]
-struct IsBelieved(OnceCell<bool>);
+struct IsBelieved {
+    answer: OnceLock<bool>,
+    /// The trial without an answer. Only the attempts that wait for it keep it.
+    trial: Mutex<Option<WeakShared<TrialFuture>>>,
+}
+
+type TrialFuture = BoxFuture<'static, Option<bool>>;
 
 impl Attachment for IsBelieved {
     fn attach(_live: &LiveSession) -> IsBelieved {
         IsBelieved::default()
+    }
+}
+
+impl IsBelieved {
+    /// The trial that is under way, or a new one.
+    ///
+    /// Each attempt that waits for the trial polls it. So no attempt waits for another attempt,
+    /// which nobody may poll.
+    fn trial(&self, begin: impl FnOnce() -> TrialFuture) -> Shared<TrialFuture> {
+        let mut trial = lock(&self.trial);
+        let under_way = trial.as_ref().and_then(WeakShared::upgrade);
+        let may_answer = |trial: &Shared<TrialFuture>| trial.peek() != Some(&None);
+        under_way.filter(may_answer).unwrap_or_else(|| {
+            let begun = begin().shared();
+            *trial = begun.downgrade();
+            begun
+        })
     }
 }
 
@@ -38,17 +64,24 @@ impl Attachment for IsBelieved {
 /// Sends one request, the first time that the directory exists.
 pub(crate) async fn sole_writer(
     live: &LiveSession,
-    server: &dyn ServerSession,
+    server: &Arc<dyn ServerSession>,
     directory: &str,
     identity: &Identity,
 ) -> Option<AuthId> {
     let owner = server.own_identity()?;
     let tried = live.attached::<IsBelieved>();
-    let believed = tried.0.get_or_try_init(|| async {
-        let answer = is_believed(server, directory, identity, &owner).await;
-        answer.ok_or(())
-    });
-    let believed = *believed.await.ok()?;
+    let believed = match tried.answer.get() {
+        Some(believed) => *believed,
+        None => {
+            let trial = tried.trial(|| {
+                let (server, directory) = (server.clone(), directory.to_owned());
+                let (identity, owner) = (*identity, owner.clone());
+                async move { is_believed(&*server, &directory, &identity, &owner).await }.boxed()
+            });
+            let believed = trial.await?;
+            *tried.answer.get_or_init(|| believed)
+        }
+    };
     believed.then_some(owner)
 }
 

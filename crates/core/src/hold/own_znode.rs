@@ -1,9 +1,11 @@
 //! A znode of this process, and how to delete it for certain.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt, Shared, WeakShared};
 
 use crate::backoff::Backoff;
 use crate::contender::Identity;
@@ -15,7 +17,8 @@ use crate::path::NodePath;
 use crate::server::ensemble::{Operation, ServerSession, Stat};
 use crate::server::error::{Refusal, ServerError};
 use crate::session::live::LiveSession;
-use crate::session::own_znodes::Listed;
+use crate::session::own_znodes::{self, Listed};
+use crate::sync::lock;
 
 /// A znode that this process created in a session.
 #[derive(Clone, Debug)]
@@ -59,9 +62,13 @@ struct SharedName {
     ///
     /// The clones share the flag.
     doubtful: Arc<AtomicBool>,
-    /// Allows one deletion at a time: a second one could delete the next holder's znode.
-    deleting: Arc<tokio::sync::Mutex<()>>,
+    /// The one deletion that is under way: a second one could delete the next holder's znode.
+    ///
+    /// The clones share it. Only the callers that wait for the deletion keep it.
+    deleting: Arc<Mutex<Option<WeakShared<DeletionFuture>>>>,
 }
+
+type DeletionFuture = BoxFuture<'static, Result<(), ServerError>>;
 
 impl OwnNode {
     /// A znode whose name nobody else uses.
@@ -121,9 +128,13 @@ impl OwnNode {
         identity: &[u8],
         guard: Guard,
     ) -> OwnNode {
-        let demand = Some(guard.check());
+        let identity: Arc<[u8]> = identity.into();
+        let shared = own_znodes::Shared {
+            identity: identity.clone(),
+            guard: guard.path(),
+        };
         let shared_name = SharedName {
-            identity: identity.into(),
+            identity,
             guard,
             czxid: None,
             doubtful: Arc::new(AtomicBool::new(true)),
@@ -131,7 +142,7 @@ impl OwnNode {
         };
         let path: Arc<str> = path.into();
         OwnNode {
-            _listed: Arc::new(live.own_znodes().list(path.clone(), demand)),
+            _listed: Arc::new(live.own_znodes().list(path.clone(), Some(shared))),
             path,
             sought: None,
             shared_name: Some(Box::new(shared_name)),
@@ -178,6 +189,11 @@ impl OwnNode {
         &self.path
     }
 
+    /// True if other clients create znodes of the same name.
+    pub(crate) fn shares_its_name(&self) -> bool {
+        self.shared_name.is_some()
+    }
+
     /// The conditions of a transaction of the znode's holder.
     pub(crate) fn checks(&self) -> Vec<Operation> {
         let stands = Operation::Check {
@@ -196,7 +212,10 @@ impl OwnNode {
     pub(crate) async fn remove(&self, live: &Arc<LiveSession>) -> Result<(), ServerError> {
         match &self.sought {
             Some(sought) => return withdraw(live, &sought.0, &sought.1).await,
-            None => self.delete(live).await?,
+            None => match &self.shared_name {
+                Some(name) => self.deletion(live, name).await?,
+                None => self.delete(live).await?,
+            },
         }
         if let Some(WhenGone(call)) = &self.when_gone {
             call();
@@ -204,11 +223,23 @@ impl OwnNode {
         Ok(())
     }
 
+    /// The deletion that is under way, or a new one.
+    ///
+    /// Each caller that waits for the deletion polls it. So no caller waits for another caller,
+    /// which nobody may poll.
+    fn deletion(&self, live: &Arc<LiveSession>, name: &SharedName) -> Shared<DeletionFuture> {
+        let mut deleting = lock(&name.deleting);
+        let under_way = deleting.as_ref().and_then(WeakShared::upgrade);
+        let is_under_way = |deletion: &Shared<DeletionFuture>| deletion.peek().is_none();
+        under_way.filter(is_under_way).unwrap_or_else(|| {
+            let (node, live) = (self.clone(), live.clone());
+            let begun = async move { node.delete(&live).await }.boxed().shared();
+            *deleting = begun.downgrade();
+            begun
+        })
+    }
+
     async fn delete(&self, live: &Arc<LiveSession>) -> Result<(), ServerError> {
-        let _alone = match &self.shared_name {
-            Some(name) => Some(name.deleting.lock().await),
-            None => None,
-        };
         let server = &*live.server()?;
         let mut backoff = Backoff::up_to(Duration::from_secs(1));
         let mut marked = self

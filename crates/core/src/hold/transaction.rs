@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::hold::view::HoldView;
-use crate::hold_state::LossReason;
+use crate::hold_state::{HoldState, LossReason};
 use crate::invalid_input::InvalidInput;
 use crate::server::acl::open_acl;
 use crate::server::checks::check_size;
@@ -148,8 +148,7 @@ impl GuardedTransaction {
         let sizes = self.operations.iter().map(operation_size);
         check_size("transaction", sizes.sum())?;
         self.check_own_path()?;
-        // The znode's name may belong to another holder by now.
-        if let Some(reason) = self.hold.end() {
+        if let Some(reason) = self.ended() {
             return Err(self.hold.lost_by(reason));
         }
         let live = &self.hold.standing().live;
@@ -172,6 +171,16 @@ impl GuardedTransaction {
             Ok(outcomes)
         };
         live.during(guard, commit).await
+    }
+
+    /// The reason not to send the transaction: the znode's name may belong to another holder by now.
+    ///
+    /// If nobody else uses the name, the server refuses the writes of a hold that is lost.
+    fn ended(&self) -> Option<LossReason> {
+        match self.hold.state() {
+            HoldState::Lost(reason) if self.hold.node().shares_its_name() => Some(reason),
+            _ => self.hold.end(),
+        }
     }
 
     /// Refuses a write to the holder's own znode: waiters take it for a release.

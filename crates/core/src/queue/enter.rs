@@ -35,7 +35,7 @@ pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), 
     loop {
         let acl = access(queue, &mut place, &label).await;
         let path = queue.child(&place.identity().name(&label));
-        let sent = queue.live.now();
+        let sent = queue.live.sends();
         let data = shared.options.get_data();
         let create = queue.server.create(&path, data, MODE, &acl);
         // The server answers these reads after the create, so they show the new znode.
@@ -66,7 +66,7 @@ pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), 
                 match find_own(queue, place.identity()).await? {
                     Some(created) => (created, queue.ask_for_queue()),
                     None => {
-                        unknown.another(queue.live, &path, sent).await?;
+                        unknown.another(queue.live, &path, sent.at).await?;
                         continue;
                     }
                 }
@@ -96,8 +96,14 @@ async fn access<'a>(queue: &SessionQueue<'a>, place: &mut Place, label: &str) ->
     if !options.marks_release || !queue.shared.rule.holds_alone(label) {
         return open;
     }
-    let server = &*queue.server;
-    match sole_writer(queue.live, server, queue.directory(), place.identity()).await {
+    match sole_writer(
+        queue.live,
+        &queue.server,
+        queue.directory(),
+        place.identity(),
+    )
+    .await
+    {
         Some(owner) => {
             place.mark();
             Cow::Owned(written_by_owner_alone(&options.acl, &owner))

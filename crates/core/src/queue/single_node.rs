@@ -211,7 +211,7 @@ impl SingleNode {
         let mut missing_again = Backoff::after(1, Duration::from_secs(1));
         let mut unknown = UnknownCreates::default();
         loop {
-            let sent = live.now();
+            let sent = live.sends();
             let path = self.path.as_str();
             let create = server.create(path, &data, CreateMode::Ephemeral, &self.options.acl);
             let outcome = create.await;
@@ -239,7 +239,7 @@ impl SingleNode {
                             return Ok(Created::Own(stat));
                         }
                         Some(_) => return Ok(Created::Taken),
-                        None => unknown.another(live, path, sent).await?,
+                        None => unknown.another(live, path, sent.at).await?,
                     }
                 }
                 Err(error) => return Err(failed(error)),

@@ -241,14 +241,14 @@ mod tests {
         let mut keeper = Keeper::new(&live, &server);
         let _own = live.own_znodes().list("/locks/a".into(), None);
         live.heard_of_create(&Ok(()));
-        live.created(live.now(), 1).expect("the session's own");
+        live.created(live.sends(), 1).expect("the session's own");
         keeper.connection_is(ConnectionState::Disconnected);
         script.reconnect(1);
         live.look_at_connection(&*server);
         live.answered(live.now());
         keeper.is_in_contact();
         assert_eq!(live.condition().contact, Contact::Suspended);
-        live.created(live.now(), 1).expect("the session's own");
+        live.created(live.sends(), 1).expect("the session's own");
         keeper.is_in_contact();
         assert_eq!(live.condition().contact, Contact::Connected);
     }

@@ -71,6 +71,8 @@ struct Attached {
 struct Kept {
     lease: Lease,
     connection: Connection,
+    /// The number of connections before this one.
+    connections_before: u64,
     /// When a request was last answered through the leader.
     answered_at: Option<Duration>,
 }
@@ -80,6 +82,13 @@ impl Kept {
     fn is_connected(&mut self) -> bool {
         self.connection.stands()
     }
+}
+
+/// When a request was sent, and over which connection at the earliest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) at: Duration,
+    connections_before: u64,
 }
 
 /// What this process knows of a session. Each change wakes the tasks that wait for one.
@@ -118,6 +127,7 @@ impl LiveSession {
         let kept = Kept {
             lease: Lease::new(asked_at, terms),
             connection: Connection::of(&*server),
+            connections_before: 0,
             answered_at: None,
         };
         let condition = Condition {
@@ -226,6 +236,14 @@ impl LiveSession {
         self.ensemble.now()
     }
 
+    /// The time and the connection of a request that is about to be sent.
+    pub(crate) fn sends(&self) -> Sent {
+        Sent {
+            at: self.now(),
+            connections_before: lock(&self.kept).connections_before,
+        }
+    }
+
     /// An identity for a znode that is about to be created.
     pub(crate) fn identity(&self) -> Identity {
         self.ensemble.identity()
@@ -262,24 +280,25 @@ impl LiveSession {
         }
     }
 
-    /// Notes the owner of an ephemeral znode whose create was sent at `sent`.
+    /// Notes the owner of an ephemeral znode whose create has been answered.
     ///
-    /// The connection serves the session that owns the znode. So the create proves the connection
-    /// if the owner is this session.
+    /// The connection of the create serves the session that owns the znode. So the create proves
+    /// that connection if the owner is this session. Nobody may have looked at the answer for a
+    /// while, so another connection may be known now. The create says nothing about that one.
     ///
     /// # Errors
     ///
     /// [`ServerError::SessionOver`] if another session owns the znode: the server has replaced
     /// this session.
-    pub(crate) fn created(&self, sent: Duration, owner: i64) -> Result<(), ServerError> {
+    pub(crate) fn created(&self, sent: Sent, owner: i64) -> Result<(), ServerError> {
         self.is_owner(owner)?;
         let mut kept = lock(&self.kept);
-        if kept.is_connected() {
+        if kept.is_connected() && sent.connections_before == kept.connections_before {
             let now = self.now();
             kept.lease.proved(now);
-            kept.lease.answered(now, sent);
+            kept.lease.answered(now, sent.at);
         }
-        self.was_answered(kept, sent);
+        self.was_answered(kept, sent.at);
         Ok(())
     }
 
@@ -310,6 +329,7 @@ impl LiveSession {
         let mut kept = lock(&self.kept);
         if !kept.is_connected() {
             kept.connection = Connection::of(server);
+            kept.connections_before += 1;
             if kept.is_connected() {
                 kept.lease.connected_anew();
             }
@@ -544,8 +564,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn create_counts_from_its_sending() {
         let (live, _) = Scripted::open(SECOND);
-        sleep(3 * SECOND).await;
-        live.created(SECOND, 1).expect("the session's own");
+        sleep(SECOND).await;
+        let sent = live.sends();
+        sleep(2 * SECOND).await;
+        live.created(sent, 1).expect("the session's own");
         sleep(3 * SECOND).await;
         live.answered(live.now());
         assert_eq!(valid_until(&live), SECOND + LEASE);
@@ -567,7 +589,18 @@ mod tests {
         script.reconnect(1);
         live.look_at_connection(&*script);
         script.reconnect(2);
-        live.created(live.now(), 1).expect("the session's own");
+        live.created(live.sends(), 1).expect("the session's own");
+        assert_eq!(live.may_grant(), None);
+    }
+
+    /// Nobody has looked at its answer before the session has seen the next connection.
+    #[tokio::test(start_paused = true)]
+    async fn create_over_an_earlier_connection_proves_no_later_one() {
+        let (live, script) = Scripted::open(SECOND);
+        let sent = live.sends();
+        script.reconnect(2);
+        live.look_at_connection(&*script);
+        live.created(sent, 1).expect("the session's own");
         assert_eq!(live.may_grant(), None);
     }
 
@@ -578,7 +611,7 @@ mod tests {
         script.reconnect(1);
         live.look_at_connection(&*script);
         assert_eq!(live.may_grant(), None);
-        live.created(live.now(), 1).expect("the session's own");
+        live.created(live.sends(), 1).expect("the session's own");
         assert_eq!(live.may_grant(), Some(0));
     }
 

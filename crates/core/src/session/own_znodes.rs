@@ -9,40 +9,42 @@ use crate::server::ensemble::{Operation, ServerSession};
 use crate::server::error::ServerError;
 use crate::sync::lock;
 
-/// The list of the znodes that a session owns.
+/// The list of the znodes that a session owns, with the number of entries of each.
 #[derive(Debug, Default)]
-pub(crate) struct OwnZnodes(Mutex<BTreeMap<Arc<str>, Keepers>>);
-
-/// The entries of one znode in the list.
-#[derive(Debug)]
-struct Keepers {
-    number: usize,
-    demand: Option<Operation>,
-}
+pub(crate) struct OwnZnodes(Mutex<BTreeMap<OwnZnode, usize>>);
 
 /// A znode of the session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct OwnZnode {
     /// The path of the znode. If it ends with `-`, the server appends a number to it.
     pub(crate) path: Arc<str>,
-    /// The condition for the deletion, if other sessions create znodes of the same name.
-    pub(crate) demand: Option<Operation>,
+    /// Set if other clients create znodes of the same name.
+    pub(crate) shared: Option<Shared>,
+}
+
+/// What tells a znode of the session from the znodes of other clients with the same name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Shared {
+    /// The data of the znode begins with it.
+    pub(crate) identity: Arc<[u8]>,
+    /// The path of a znode that stands as long as the session.
+    pub(crate) guard: Arc<str>,
 }
 
 /// An entry in the list. A drop removes the entry.
 #[derive(Debug)]
 pub(crate) struct Listed {
     znodes: Arc<OwnZnodes>,
-    path: Arc<str>,
+    znode: OwnZnode,
 }
 
 impl OwnZnodes {
     /// Lists a znode until the entry is dropped.
-    pub(crate) fn list(self: &Arc<Self>, path: Arc<str>, demand: Option<Operation>) -> Listed {
-        let none = Keepers { number: 0, demand };
-        lock(&self.0).entry(path.clone()).or_insert(none).number += 1;
+    pub(crate) fn list(self: &Arc<Self>, path: Arc<str>, shared: Option<Shared>) -> Listed {
+        let znode = OwnZnode { path, shared };
+        *lock(&self.0).entry(znode.clone()).or_default() += 1;
         let znodes = self.clone();
-        Listed { znodes, path }
+        Listed { znodes, znode }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -51,22 +53,17 @@ impl OwnZnodes {
 
     /// All znodes that are listed now.
     pub(crate) fn all(&self) -> Vec<OwnZnode> {
-        let znodes = lock(&self.0);
-        let own = znodes.iter().map(|(path, keepers)| OwnZnode {
-            path: path.clone(),
-            demand: keepers.demand.clone(),
-        });
-        own.collect()
+        lock(&self.0).keys().cloned().collect()
     }
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
         let mut znodes = lock(&self.znodes.0);
-        if let Some(keepers) = znodes.get_mut(&self.path) {
-            keepers.number -= 1;
-            if keepers.number == 0 {
-                znodes.remove(&self.path);
+        if let Some(number) = znodes.get_mut(&self.znode) {
+            *number -= 1;
+            if *number == 0 {
+                znodes.remove(&self.znode);
             }
         }
     }
@@ -85,13 +82,8 @@ pub(crate) async fn delete_all(server: &dyn ServerSession, znodes: &[OwnZnode]) 
 
 async fn delete(server: &dyn ServerSession, znode: &OwnZnode) -> Result<(), ServerError> {
     let path = &*znode.path;
-    if let Some(demand) = &znode.demand {
-        let delete = Operation::Delete {
-            path: path.to_owned(),
-            version: None,
-        };
-        let done = server.transact(&[delete, demand.clone()]).await;
-        return done.map(drop).map_err(|refused| refused.error);
+    if let Some(shared) = &znode.shared {
+        return delete_shared(server, path, shared).await;
     }
     if !path.ends_with('-') {
         return server.delete(path).await;
@@ -103,4 +95,30 @@ async fn delete(server: &dyn ServerSession, znode: &OwnZnode) -> Result<(), Serv
         }
     }
     Ok(())
+}
+
+/// Deletes a znode of the session, unless the znode of another client stands in its place.
+async fn delete_shared(
+    server: &dyn ServerSession,
+    path: &str,
+    shared: &Shared,
+) -> Result<(), ServerError> {
+    let stands = Operation::Check {
+        path: shared.guard.to_string(),
+        version: None,
+    };
+    // Once this transaction is answered, the server has applied every earlier deletion, so the read
+    // does not show a znode that has gone.
+    let applied = server.transact(std::slice::from_ref(&stands)).await;
+    applied.map_err(|refused| refused.error)?;
+    let (data, _) = server.get(path).await?;
+    if !data.starts_with(&shared.identity) {
+        return Ok(());
+    }
+    let delete = Operation::Delete {
+        path: path.to_owned(),
+        version: None,
+    };
+    let done = server.transact(&[delete, stands]).await;
+    done.map(drop).map_err(|refused| refused.error)
 }

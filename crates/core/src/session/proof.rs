@@ -45,7 +45,7 @@ pub(crate) async fn prove(
     let own = own.into_iter().filter(|directory| !directory.is_empty());
     for directory in std::iter::once("").chain(own) {
         let path = path_in(&live, directory);
-        let sent = live.now();
+        let sent = live.sends();
         let create = server.create(&path, b"", CreateMode::Ephemeral, &open_acl());
         let delete = server.delete(&path);
         let (created, deleted) = (create.await, delete.await);

@@ -22,5 +22,6 @@ mod sessions;
 mod single_node;
 mod standing_still;
 mod support;
+mod unpolled;
 mod unsupported;
 mod watch_budget;

@@ -308,3 +308,30 @@ async fn what_is_sent_late_in_another_session_spares_the_next_holder() {
     let written = tree.iter().find(|znode| znode.path == WRITTEN);
     assert!(written.is_some_and(|znode| znode.data != b"late"));
 }
+
+/// The session lives on, and has deleted the znode of the hold that it has lost.
+#[tokio::test(start_paused = true)]
+async fn write_under_a_hold_that_is_lost_and_kept_is_refused_while_another_holds() {
+    let simulation = Simulation::new(SimulationOptions {
+        tick: TICK,
+        session_timeout: TIMEOUT,
+        ..SimulationOptions::default()
+    });
+    let (one, other) = two_locks(&simulation).await;
+    let made = simulation
+        .administrator()
+        .create(WRITTEN, b"", CreateMode::Persistent);
+    made.expect("an empty tree takes it");
+    let hold = one.acquire().await.expect("free");
+    sleep(TIMEOUT).await;
+    let lapses = hold.remaining() + Duration::from_millis(10);
+    simulation.process("one").partition(lapses);
+    hold.lost().await;
+    let next = other.acquire().await.expect("the lost one bars nobody");
+    let write = hold.transaction().set_data(WRITTEN, b"late");
+    let refused = write.commit().await;
+    assert!(next.is_held(), "{:?}", next.state());
+    assert!(matches!(refused, Err(Error::Lost { .. })), "{refused:?}");
+    let write = next.transaction().set_data(WRITTEN, b"next");
+    write.commit().await.expect("it is held");
+}

@@ -1,0 +1,164 @@
+//! Attempts that nobody polls for a while, as of a caller that is busy with something else.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::{
+    CreateMode, Error, InvalidInput, Queue, QueueView, Rule, Session, SingleNode, Verdict,
+};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
+
+use crate::support;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The create and the list are answered in the first session, and nobody looks at the answers until
+/// the server has put the client into another session, and the first one has expired.
+#[tokio::test(start_paused = true)]
+async fn attempt_that_nobody_polls_past_the_end_of_its_session_does_not_hold() {
+    let simulation = Simulation::new(SimulationOptions {
+        session_timeout: TIMEOUT,
+        forgets_sessions: true,
+        ..SimulationOptions::default()
+    });
+    let administrator = simulation.administrator();
+    for path in ["/locks", "/locks/a"] {
+        let made = administrator.create(path, b"", CreateMode::Persistent);
+        made.expect("an empty tree takes it");
+    }
+    let queue = async |process| {
+        let session = simulated_session(&simulation, process).await;
+        Queue::new(&session, "/locks/a", support::First).expect("a good path")
+    };
+    let (one, other) = (queue("one").await, queue("other").await);
+    let mut attempt = one.acquire().boxed();
+    assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+    sleep(Duration::from_millis(100)).await;
+    simulation.process("one").disconnect();
+    let next = timeout(TIMEOUT * 3, other.acquire()).await;
+    let next = next.expect("in time").expect("the first session expires");
+    let late = timeout(TIMEOUT, attempt).await.expect("in time");
+    assert!(matches!(late, Err(Error::SessionOver { .. })), "{late:?}");
+    assert!(next.is_held(), "{:?}", next.state());
+}
+
+/// A lock of one znode, and one of another process.
+async fn two_single_nodes(simulation: &Simulation) -> (Session, SingleNode, SingleNode) {
+    let closing = simulated_session(simulation, "closing").await;
+    let other = simulated_session(simulation, "other").await;
+    let lock = |session| SingleNode::new(session, "/lock").expect("a good path");
+    let (mine, others) = (lock(&closing), lock(&other));
+    // From now on a create of its session goes out at once.
+    let first = mine.acquire().await.expect("free");
+    first.release().await.expect("it is held");
+    (closing, mine, others)
+}
+
+/// Its create finds the znode of another holder, and nobody looks at the answer.
+#[tokio::test(start_paused = true)]
+async fn close_spares_the_single_znode_of_another_holder() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (closing, mine, others) = two_single_nodes(&simulation).await;
+    let hold = others.acquire().await.expect("free again");
+    let mut attempt = mine.acquire().boxed();
+    assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+    timeout(TIMEOUT, closing.close()).await.expect("it closes");
+    sleep(TIMEOUT).await;
+    assert!(hold.is_held(), "{:?}", hold.state());
+    drop(attempt);
+}
+
+/// The view of a hold that was released says which znode it was.
+#[tokio::test(start_paused = true)]
+async fn close_spares_the_next_holder_of_a_single_znode_of_which_a_view_is_kept() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (closing, mine, others) = two_single_nodes(&simulation).await;
+    let released = mine.acquire().await.expect("free again");
+    let view = released.view();
+    released.release().await.expect("it is held");
+    let hold = others.acquire().await.expect("free again");
+    let queue = Queue::new(&closing, "/queue", support::First).expect("a good path");
+    let mut attempt = queue.acquire().boxed();
+    assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+    timeout(TIMEOUT, closing.close()).await.expect("it closes");
+    sleep(TIMEOUT).await;
+    assert!(hold.is_held(), "{:?}", hold.state());
+    drop((attempt, view));
+}
+
+/// Its create succeeds, and nobody looks at the answer.
+#[tokio::test(start_paused = true)]
+async fn close_deletes_a_single_znode_of_its_own() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (closing, mine, others) = two_single_nodes(&simulation).await;
+    let mut attempt = mine.acquire().boxed();
+    assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+    timeout(TIMEOUT, closing.close()).await.expect("it closes");
+    let next = timeout(TIMEOUT, others.acquire()).await;
+    next.expect("in time")
+        .expect("free again")
+        .release()
+        .await
+        .expect("it is held");
+    drop(attempt);
+}
+
+/// A rule whose contenders mark their releases, so that the session tries first whether it may.
+#[derive(Debug)]
+struct Marking;
+
+impl Rule for Marking {
+    fn label(&self) -> Cow<'_, str> {
+        "lock-".into()
+    }
+
+    fn holds_alone(&self, _: &str) -> bool {
+        true
+    }
+
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        support::First.decide(view)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempt_that_nobody_polls_keeps_no_other_attempt_of_its_session_waiting() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "one").await;
+    let queue = |path| Queue::new(&session, path, Marking).expect("a good path");
+    let (one, other) = (queue("/locks/a"), queue("/locks/b"));
+    let mut attempt = one.acquire().boxed();
+    assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+    let hold = timeout(TIMEOUT, other.acquire()).await;
+    let hold = hold.expect("in time").expect("free");
+    hold.release().await.expect("it is held");
+    let hold = attempt.await.expect("free");
+    hold.release().await.expect("it is held");
+}
+
+/// The lease runs out before anybody looks at the answer to the deletion.
+#[tokio::test(start_paused = true)]
+async fn release_that_nobody_polls_keeps_no_lost_single_znode() {
+    let simulation = Simulation::new(SimulationOptions {
+        session_timeout: TIMEOUT,
+        ..SimulationOptions::default()
+    });
+    let (closing, mine, others) = two_single_nodes(&simulation).await;
+    let hold = mine.acquire().await.expect("free again");
+    sleep(TIMEOUT).await;
+    let lapses = hold.remaining() + Duration::from_millis(10);
+    let lost = Fault::new(FaultKind::RequestLost).on(RequestKind::Transact);
+    simulation.faults().inject(lost.of_process("closing"));
+    let view = hold.view();
+    let mut release = hold.release().boxed();
+    assert!((&mut release).now_or_never().is_none(), "it is under way");
+    simulation.process("closing").partition(lapses);
+    let next = timeout(TIMEOUT * 3, others.acquire()).await;
+    let next = next.expect("in time").expect("the lost one bars nobody");
+    assert!(next.is_held() && !view.is_held());
+    assert!(closing.is_connected());
+    drop(release);
+}
