@@ -22,8 +22,8 @@ mod verbs;
 
 use std::process::ExitCode;
 
+use clap::CommandFactory;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
 
 use crate::arguments::Arguments;
 use crate::exit::Exit;
@@ -34,12 +34,13 @@ fn main() -> ExitCode {
     if let Some(played) = run::play_part() {
         return ended(played);
     }
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        Err(error) => return not_parsed(&error),
-    };
-    let zkr = Arguments::command();
-    ended(arguments.verb.run(&arguments.connection, zkr))
+    match Arguments::of_this_process() {
+        Ok(arguments) => {
+            let zkr = Arguments::command();
+            ended(arguments.verb.run(&arguments.connection, zkr))
+        }
+        Err(error) => not_parsed(&error),
+    }
 }
 
 fn ended(result: Result<Exit, Failure>) -> ExitCode {

@@ -44,6 +44,16 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
+    /// True if the verb uses this option of [`Connection`].
+    pub(crate) fn uses(&self, option: &str) -> bool {
+        match self {
+            #[cfg(feature = "dev-server")]
+            Verb::DevServer(_) => option == "tick",
+            Verb::Completions(_) | Verb::Man(_) => false,
+            _ => true,
+        }
+    }
+
     /// Does what the command line says. `zkr` describes all of it.
     pub(crate) fn run(self, connection: &Connection, zkr: Command) -> Result<Exit, Failure> {
         match self {

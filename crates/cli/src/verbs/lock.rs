@@ -15,10 +15,10 @@ use crate::run::{Once, TaskArguments, WaitArguments};
 
 /// Run a command while a lock is held.
 ///
-/// Without --shared and --write, the lock is exclusive: also for Curator's InterProcessMutex, kazoo's
-/// Lock and zookeeper-recipes' ExclusiveLock at the same path. With --shared or --write, it is a
-/// read/write lock: also for Curator's InterProcessReadWriteLock, kazoo's ReadLock and WriteLock, and
-/// zookeeper-recipes' RwLock. Use a path for one of the two kinds only.
+/// Without --shared and --write, the lock is exclusive: also for Curator's InterProcessMutex,
+/// kazoo's Lock and zookeeper-recipes' ExclusiveLock at the same path. With --shared or --write, it
+/// is a read/write lock: also for Curator's InterProcessReadWriteLock, kazoo's ReadLock and
+/// WriteLock, and zookeeper-recipes' RwLock. Use a path for one of the two kinds only.
 ///
 /// The command finds ZKR_FENCING_TOKEN, ZKR_PATH and ZKR_NODE in its environment. If the lock is
 /// being lost, zkr stops the command and its children before another process can hold.

@@ -17,8 +17,8 @@ use crate::run::{Once, TaskArguments, WaitArguments};
 /// All users of a semaphore must name the same number of permits: the first one records it.
 /// `zkr resize` changes it.
 ///
-/// The command finds ZKR_FENCING_TOKEN, ZKR_PATH and ZKR_NODE in its environment. If the permits are
-/// being lost, zkr stops the command and its children before another process can hold them.
+/// The command finds ZKR_FENCING_TOKEN, ZKR_PATH and ZKR_NODE in its environment. If the permits
+/// are being lost, zkr stops the command and its children before another process can hold them.
 #[derive(Debug, Args)]
 pub(crate) struct Semaphore {
     /// The directory of the semaphore, such as /limits/exports.

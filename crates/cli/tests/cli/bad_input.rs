@@ -55,6 +55,12 @@ async fn arguments_that_are_wrong_are_named_in_one_line() {
             ],
             "/no/file",
         ),
+        (&["man", "--session-timeout", "5s"], "--session-timeout"),
+        (&["--tick", "1s", "completions", "bash"], "--tick"),
+        (
+            &["dev-server", "--connect-timeout", "1s"],
+            "--connect-timeout",
+        ),
     ] {
         let ended = stage.run(arguments).await;
         let line = ended.failed_with(64);
