@@ -46,6 +46,7 @@ impl Sequence {
     /// True if this number is the last of the count, or one of the next.
     ///
     /// Newer servers may give out these numbers in any order.
+    #[doc(hidden)]
     pub fn is_at_the_end(self) -> bool {
         // Far more creates than a server handles at once.
         const BEYOND: i32 = 1 << 20;
@@ -149,6 +150,7 @@ impl Contender {
     /// A holder with such a name marks its release by a write.
     ///
     /// See [`docs::handoff`](crate::docs::handoff).
+    #[doc(hidden)]
     pub fn marks_release(&self) -> bool {
         // The start of the label tells which of the three forms of identity the name has.
         self.label.start == CANONICAL_END && self.name.get(THIRD_GROUP) == Some(MARKING)
@@ -237,6 +239,7 @@ impl Identity {
     pub(crate) const NONE: Identity = Identity(Uuid::nil());
 
     /// A new random identity.
+    #[doc(hidden)]
     pub fn random() -> Identity {
         Identity(Uuid::new_v4())
     }
@@ -245,6 +248,7 @@ impl Identity {
     ///
     /// Six of the bits are replaced by the kind of the UUID. In a name that marks releases ten more
     /// bits are replaced.
+    #[doc(hidden)]
     pub fn from_random_bits(bits: u128) -> Identity {
         Identity(uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid())
     }
@@ -257,11 +261,13 @@ impl Identity {
     }
 
     /// The part of the name that no other contender shares: `_c_<uuid>-`.
+    #[doc(hidden)]
     pub fn prefix(&self) -> String {
         format!("_c_{}-", self.0.as_hyphenated())
     }
 
     /// The name that is sent to the server, which adds the number.
+    #[doc(hidden)]
     pub fn name(&self, label: &str) -> String {
         format!("_c_{}-{label}", self.0.as_hyphenated())
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::stream::StreamExt;
 use tokio::time::Instant;
-use zookeeper_recipes_core::{Error, HoldState, HoldView};
+use zookeeper_recipes_core::{Error, HoldState, HoldView, InvalidInput};
 
 use crate::backoff::Backoff;
 use crate::hold::{Leadership, Term};
@@ -26,6 +26,12 @@ pub enum RunError<E> {
     Work(E),
 }
 
+impl<E> From<InvalidInput> for RunError<E> {
+    fn from(error: InvalidInput) -> RunError<E> {
+        RunError::Election(error.into())
+    }
+}
+
 /// How a leader's term ended.
 enum End<E> {
     ShutDown,
@@ -38,8 +44,8 @@ impl LeaderElection {
     ///
     /// For each leadership `run` calls `work` with the [`Term`], and polls the future while the
     /// leadership is held. [`stop_work`](Self::stop_work) says when `run` drops the future: before
-    /// another candidate can lead. Then this candidate resigns, waits for a connection, and campaigns
-    /// again, after an expiry in a new session.
+    /// another candidate can lead. Then this candidate resigns, waits for a connection, and
+    /// campaigns again, after an expiry in a new session.
     ///
     /// | what happens | what `run` does |
     /// |---|---|
@@ -54,13 +60,14 @@ impl LeaderElection {
     /// If a term lasts less than a second, a pause follows: 20 ms after the first short term, twice
     /// as long after each further one, up to a second.
     ///
-    /// `run` resigns before it returns, and waits until the server has confirmed it or the session is
-    /// over. If no server answers, this takes as long as the session lives. If the process must end
-    /// sooner, bound `run` with [`tokio::time::timeout`].
+    /// `run` resigns before it returns, and waits until the server has confirmed it or the session
+    /// is over. If no server answers, this takes as long as the session lives. If the process must
+    /// end sooner, bound `run` with [`tokio::time::timeout`].
     ///
     /// Does not stop work that blocks its thread, or that runs in a task of its own. Such work must
     /// ask [`is_held`](HoldView::is_held), and the store that it writes to must check the
-    /// [`fencing_token`](HoldView::fencing_token). See [`Hold`](crate::Hold) for what each promises.
+    /// [`fencing_token`](HoldView::fencing_token). See [`Hold`](crate::Hold) for what each
+    /// promises.
     ///
     /// [`is_leader`](Self::is_leader) of a clone shows elsewhere in the process whether it leads.
     ///

@@ -149,11 +149,13 @@ impl QueueOptions {
     }
 
     /// The [`data`](Self::data). Empty if none is set and no queue was made with these options.
+    #[doc(hidden)]
     pub fn get_data(&self) -> &[u8] {
         self.data.as_deref().unwrap_or_default()
     }
 
     /// The [`acl`](Self::acl).
+    #[doc(hidden)]
     pub fn get_acl(&self) -> &[Acl] {
         &self.acl
     }
