@@ -24,7 +24,8 @@ const LOOK: Duration = Duration::from_millis(1);
 
 /// How many contenders enter the queue at a time when it is filled.
 ///
-/// Each of them lists the whole queue, and the server keeps the lists in memory until they are read.
+/// Each of them lists the whole queue, and the server keeps the lists in memory until they are
+/// read.
 const ENTERING: usize = 100;
 
 /// Makes the recipe of one contender: in this session, under this name, as a writer or as a reader.

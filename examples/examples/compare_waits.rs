@@ -1,4 +1,5 @@
-//! The four ways to wait for a lock, side by side: the order of the holders, and how soon they hold.
+//! The four ways to wait for a lock, side by side: the order of the holders, and how soon they
+//! hold.
 //!
 //! `cargo run --example compare_waits`. With figures of their cost: `cargo xtask demo`.
 

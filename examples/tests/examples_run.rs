@@ -1,5 +1,5 @@
-//! Every example is run, on Apache's server and on an embedded one: it says what it should, ends by itself and
-//! leaves nothing behind.
+//! Every example is run, on Apache's server and on an embedded one: it says what it should, ends by
+//! itself and leaves nothing behind.
 
 use std::collections::BTreeSet;
 use std::error::Error;

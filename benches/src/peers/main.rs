@@ -35,10 +35,10 @@
 //! | `tasks` | `size` in one session for one lock, in the fastest way that the library has |
 //!
 //! `queue` lets a holder acquire, unless there is one, and adds waiters behind it. With `readers`
-//! the holder is a writer, and the waiters are readers, each in a session of its own. With `waiters`
-//! the holder has a lock in one session, and the waiters share four other sessions. `release` lets
-//! the writer release. It is answered when all readers have held at the same time and released,
-//! with the time from the call of the release until the last of them held.
+//! the holder is a writer, and the waiters are readers, each in a session of its own. With
+//! `waiters` the holder has a lock in one session, and the waiters share four other sessions.
+//! `release` lets the writer release. It is answered when all readers have held at the same time
+//! and released, with the time from the call of the release until the last of them held.
 //!
 //! The end of the input is the end of the process.
 

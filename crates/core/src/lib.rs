@@ -7,10 +7,10 @@
 //! # One idea
 //!
 //! A contender is an ephemeral sequential znode. A recipe is a [`Queue`] with a [`Rule`]. The rule
-//! is a pure function from the ordered contenders to a verdict, "hold" or "wait on these". The queue
-//! does the rest for every recipe: it enters, recovers from a lost reply, waits, gives up, holds,
-//! loses and releases. Each recipe implements the trait [`Recipe`] and returns the same [`Hold`].
-//! The page of [`Hold`] says what a hold promises, and what it does not.
+//! is a pure function from the ordered contenders to a verdict, "hold" or "wait on these". The
+//! queue does the rest for every recipe: it enters, recovers from a lost reply, waits, gives up,
+//! holds, loses and releases. Each recipe implements the trait [`Recipe`] and returns the same
+//! [`Hold`]. The page of [`Hold`] says what a hold promises, and what it does not.
 //!
 //! ```
 //! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;

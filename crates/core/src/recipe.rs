@@ -159,7 +159,8 @@ pub struct QueueEntry {
     ///
     /// A hold may have begun later: ZooKeeper does not record that.
     pub created: SystemTime,
-    /// True if the rule lets the contender hold at this moment: see [`Rule::holds`](crate::Rule::holds).
+    /// True if the rule lets the contender hold at this moment: see
+    /// [`Rule::holds`](crate::Rule::holds).
     ///
     /// Does not say that the contender knows of it yet, or that its process still lives: the znode
     /// of a dead process stands until its session expires.

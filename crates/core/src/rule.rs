@@ -51,8 +51,8 @@ pub trait Rule: fmt::Debug + Send + Sync {
 
     /// True if a contender with this label belongs to the queue.
     ///
-    /// By default true for the rule's own label. If contenders of several rules queue together, such
-    /// as readers and writers, each of these rules counts all their labels. One
+    /// By default true for the rule's own label. If contenders of several rules queue together,
+    /// such as readers and writers, each of these rules counts all their labels. One
     /// [`Queue::by`](crate::Queue::by) makes the queue of another rule on the same path.
     fn counts(&self, label: &str) -> bool {
         label == self.label()

@@ -99,12 +99,12 @@ impl Deref for Term {
 }
 
 impl Term {
-    /// Hands over to the candidate with this id: [`run`](crate::LeaderElection::run) drops the work,
-    /// and resigns.
+    /// Hands over to the candidate with this id: [`run`](crate::LeaderElection::run) drops the
+    /// work, and resigns.
     ///
-    /// As [`LeaderElection::transfer_to`](crate::LeaderElection::transfer_to), by the leader itself:
-    /// the server refuses it if this candidate no longer leads. The successor leads once this
-    /// leadership is released.
+    /// As [`LeaderElection::transfer_to`](crate::LeaderElection::transfer_to), by the leader
+    /// itself: the server refuses it if this candidate no longer leads. The successor leads once
+    /// this leadership is released.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -137,8 +137,8 @@ impl Term {
     ///
     /// # Errors
     ///
-    /// * [`Error::InvalidInput`] if the text is longer than about 1,000,000 bytes, or the directory's
-    ///   data belongs to another program.
+    /// * [`Error::InvalidInput`] if the text is longer than about 1,000,000 bytes, or the
+    ///   directory's data belongs to another program.
     /// * [`Error::Lost`] if the leadership is lost.
     /// * [`Error::Refused`], for example without the permission to write to the directory.
     ///

@@ -23,8 +23,9 @@ pub struct Leader {
     pub candidate_since: SystemTime,
     /// When this process learned that it leads, by the clock of this process.
     ///
-    /// Not when it began to lead: ZooKeeper does not record that. A [`watch`](crate::LeaderElection::watch_leader)
-    /// or an [observer](crate::LeaderElection::observe) learns it within the time of a round trip.
+    /// Not when it began to lead: ZooKeeper does not record that. A
+    /// [`watch`](crate::LeaderElection::watch_leader) or an
+    /// [observer](crate::LeaderElection::observe) learns it within the time of a round trip.
     /// [`leader`](crate::LeaderElection::leader) learns it when it is called.
     pub since: SystemTime,
     /// The text that it last [proclaimed](crate::Term::proclaim).

@@ -1,13 +1,13 @@
 //! Leader election on ZooKeeper.
 //!
 //! Of the processes that campaign at one path in a [`LeaderElection`], one leads at a time, in the
-//! order of arrival, until it resigns, dies, or is cut off. The znodes are those of Apache Curator's
-//! `LeaderLatch`.
+//! order of arrival, until it resigns, dies, or is cut off. The znodes are those of Apache
+//! Curator's `LeaderLatch`.
 //!
 //! # Example
 //!
-//! [`run`](LeaderElection::run) does what a service needs: it campaigns, works while it leads, stops
-//! the work before another candidate can lead, and campaigns again.
+//! [`run`](LeaderElection::run) does what a service needs: it campaigns, works while it leads,
+//! stops the work before another candidate can lead, and campaigns again.
 //!
 //! ```
 //! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
@@ -73,10 +73,10 @@
 //! 3. When its turn comes, a candidate reads the data if the data has changed since it began to
 //!    wait. If the successor is behind it, it steps back: it leaves the queue without having led,
 //!    and enters it at the end.
-//! 4. The candidate is then behind the successor, so it steps back once for each transfer. After all
-//!    candidates before the successor have stepped back, the successor is first.
-//! 5. If the successor's znode is deleted meanwhile, no candidate steps back any more, and the first
-//!    candidate leads.
+//! 4. The candidate is then behind the successor, so it steps back once for each transfer. After
+//!    all candidates before the successor have stepped back, the successor is first.
+//! 5. If the successor's znode is deleted meanwhile, no candidate steps back any more, and the
+//!    first candidate leads.
 //!
 //! While the candidates step back, one after the other, nobody leads. An observer may see each of
 //! them as the first. A `LeaderLatch` of Curator does not step back.
@@ -93,8 +93,8 @@
 //!
 //! Each method has a table of its requests, its round trips, and the watches that it sets. Requests
 //! that are sent together count as one round trip. Over a network such a pair can take one round
-//! trip more, since zookeeper-client 0.11 does not set `TCP_NODELAY`. If the path does not exist, the
-//! first campaign also creates it.
+//! trip more, since zookeeper-client 0.11 does not set `TCP_NODELAY`. If the path does not exist,
+//! the first campaign also creates it.
 //!
 //! A session sends a `sync`, its probe, in each tenth of its timeout, for any number of recipes. A
 //! hold that did not wait sets a watch on its own znode at the next probe, by one request.

@@ -119,7 +119,8 @@ pub(crate) async fn first_candidate(
                 candidates[place].set_czxid(stat.czxid);
             }
         }
-        // A candidate that has gone meanwhile comes last. If all have gone, reading the first tells.
+        // A candidate that has gone meanwhile comes last. If all have gone, reading the first
+        // tells.
         order(&mut candidates);
     }
     Ok(candidates.first().map(path))

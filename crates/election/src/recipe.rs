@@ -180,7 +180,8 @@ impl LeaderElection {
     /// # Session loss
     ///
     /// If the session expires during the wait, the place in the queue is lost. The call fails with
-    /// [`Error::SessionOver`], or campaigns anew if [`ElectionOptions::after_session_loss`] says so.
+    /// [`Error::SessionOver`], or campaigns anew if [`ElectionOptions::after_session_loss`] says
+    /// so.
     pub async fn acquire(&self) -> Result<Leadership, Error> {
         Ok(self.leads(self.candidate.queue.acquire().await?))
     }
@@ -305,8 +306,8 @@ impl LeaderElection {
 
     /// Who leads at this moment, or `None` if nobody does.
     ///
-    /// The leader is the first candidate. If its connection was broken, or its session is new, up to
-    /// a third of the session timeout may pass before it holds and its work begins.
+    /// The leader is the first candidate. If its connection was broken, or its session is new, up
+    /// to a third of the session timeout may pass before it holds and its work begins.
     ///
     /// Waits for an answer for at most the session timeout, or ten seconds while there is no
     /// session.
@@ -395,8 +396,8 @@ impl LeaderElection {
     /// A stream of who leads: the present state first, then each change.
     ///
     /// Yields `None` while nobody leads. A leader's token is newer than those of all leaders that
-    /// the stream yielded before. The stream may skip a leader that led only for the time of a round
-    /// trip. It never skips the present leader. The path need not exist.
+    /// the stream yielded before. The stream may skip a leader that led only for the time of a
+    /// round trip. It never skips the present leader. The path need not exist.
     ///
     /// While no server answers, the stream is silent. Once a server answers, the stream yields the
     /// present state if it has changed. An item is not proof: a leader asks

@@ -1,7 +1,7 @@
 //! Recipes on ZooKeeper: locks, semaphores and leader election.
 //!
-//! Each recipe is a crate of its own; this crate is all of them under one name. A recipe stands on a
-//! [`Session`] and yields a [`Hold`]. The hold knows in time when it is lost, and carries a
+//! Each recipe is a crate of its own; this crate is all of them under one name. A recipe stands on
+//! a [`Session`] and yields a [`Hold`]. The hold knows in time when it is lost, and carries a
 //! [`FencingToken`] by which a store can refuse an old holder.
 //!
 //! ```
@@ -40,13 +40,13 @@
 //!
 //! A program that needs one recipe depends on the crate of that recipe, and compiles no other:
 //! `cargo add zookeeper-recipes-lock`. A program that needs several depends on this crate, with
-//! their features: `cargo add zookeeper-recipes --no-default-features --features lock,election`. The
-//! types are the same either way.
+//! their features: `cargo add zookeeper-recipes --no-default-features --features lock,election`.
+//! The types are the same either way.
 //!
 //! # Several recipes at once
 //!
-//! [`AllOf`] holds several recipes together or none. It acquires them in the order of their paths, so
-//! two processes that want the same ones do not wait for each other for ever.
+//! [`AllOf`] holds several recipes together or none. It acquires them in the order of their paths,
+//! so two processes that want the same ones do not wait for each other for ever.
 //!
 //! ```
 //! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;

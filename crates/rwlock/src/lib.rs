@@ -1,9 +1,10 @@
 //! A read/write lock on ZooKeeper.
 //!
-//! One writer or any number of readers hold an [`RwLock`] at a time, over all processes that use the
-//! same path. Readers and writers queue in the order of arrival: a reader that comes after a waiting
-//! writer waits behind it, so no stream of readers starves a writer. The znodes are those of Apache
-//! Curator's `InterProcessReadWriteLock`; kazoo's `ReadLock` and `WriteLock` can use the same path.
+//! One writer or any number of readers hold an [`RwLock`] at a time, over all processes that use
+//! the same path. Readers and writers queue in the order of arrival: a reader that comes after a
+//! waiting writer waits behind it, so no stream of readers starves a writer. The znodes are those
+//! of Apache Curator's `InterProcessReadWriteLock`; kazoo's `ReadLock` and `WriteLock` can use the
+//! same path.
 //!
 //! Use it if readers hold for long and writers are rare. If the work takes no longer than a few
 //! round trips, an exclusive lock is faster.
@@ -46,9 +47,9 @@
 //! | reader ([`NoWriterBefore`]) | no writer is before it | the last writer before it |
 //! | writer ([`NobodyBefore`]) | no contender is before it | its predecessor |
 //!
-//! A writer's release wakes the readers up to the next writer, each of them once. A reader's release
-//! wakes no reader. For comparison, [`RwLockOptions::strategy`] offers ways that wake every waiter,
-//! or none ([`WaitStrategy`]).
+//! A writer's release wakes the readers up to the next writer, each of them once. A reader's
+//! release wakes no reader. For comparison, [`RwLockOptions::strategy`] offers ways that wake every
+//! waiter, or none ([`WaitStrategy`]).
 //!
 //! # Fencing tokens, with readers
 //!
@@ -60,8 +61,8 @@
 //!
 //! Each method has a table of its requests, its round trips, and the watches that it sets. Requests
 //! that are sent together count as one round trip. Over a network such a pair can take one round
-//! trip more, since zookeeper-client 0.11 does not set `TCP_NODELAY`. If the path does not exist, the
-//! first acquisition also creates it.
+//! trip more, since zookeeper-client 0.11 does not set `TCP_NODELAY`. If the path does not exist,
+//! the first acquisition also creates it.
 //!
 //! A session sends a `sync`, its probe, in each tenth of its timeout, for any number of recipes. A
 //! hold that did not wait sets a watch on its own znode at the next probe, by one request.

@@ -28,9 +28,9 @@ use crate::rule::{NoWriterBefore, NobodyBefore};
 ///
 /// # Znodes
 ///
-/// Under the path, one ephemeral sequential znode for each contender:
-/// `_c_<uuid>-__READ__<number>` for a reader, `_c_<uuid>-__WRIT__<number>` for a writer. If the path
-/// does not exist, it is created as a container znode.
+/// Under the path, one ephemeral sequential znode for each contender: `_c_<uuid>-__READ__<number>`
+/// for a reader, `_c_<uuid>-__WRIT__<number>` for a writer. If the path does not exist, it is
+/// created as a container znode.
 ///
 /// # Example
 ///

@@ -34,10 +34,10 @@
 //!
 //! # The number of permits
 //!
-//! The directory's data is the number of permits, in decimal digits. The first contender records it.
-//! A contender with another number gets an error that names both numbers, and no permit: one of two
-//! configurations is wrong, and no program can tell which. [`Semaphore::resize`] changes the number
-//! for all.
+//! The directory's data is the number of permits, in decimal digits. The first contender records
+//! it. A contender with another number gets an error that names both numbers, and no permit: one of
+//! two configurations is wrong, and no program can tell which. [`Semaphore::resize`] changes the
+//! number for all.
 //!
 //! By default the directory is a container znode. The server deletes it some time after the last
 //! contender has gone, and the number with it; the next contender records its own. If a number that
@@ -46,9 +46,9 @@
 //! # Costs
 //!
 //! Each method has a table of its requests, its round trips, and the watches that it sets. Requests
-//! that are sent together count as one round trip. Over a network they can take one round trip more,
-//! since zookeeper-client 0.11 does not set `TCP_NODELAY`. If the path does not exist, the first
-//! acquisition also creates it.
+//! that are sent together count as one round trip. Over a network they can take one round trip
+//! more, since zookeeper-client 0.11 does not set `TCP_NODELAY`. If the path does not exist, the
+//! first acquisition also creates it.
 //!
 //! A session sends a `sync`, its probe, in each tenth of its timeout, for any number of recipes. A
 //! hold that did not wait sets a watch on its own znode at the next probe, by one request.

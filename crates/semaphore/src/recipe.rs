@@ -83,8 +83,8 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if `path` is not a valid [`NodePath`], `permits` is zero, or an option has a
-    /// value that cannot work.
+    /// [`InvalidInput`] if `path` is not a valid [`NodePath`], `permits` is zero, or an option has
+    /// a value that cannot work.
     pub fn with_options(
         session: &Session,
         path: impl AsRef<str>,
@@ -212,8 +212,8 @@ impl Semaphore {
 
     /// Waits until `weight` permits are held together, for at most `timeout`.
     ///
-    /// Short for [`permits`](Self::permits) and [`Permits::acquire_timeout`], with the costs, cancel
-    /// safety and session loss of that.
+    /// Short for [`permits`](Self::permits) and [`Permits::acquire_timeout`], with the costs,
+    /// cancel safety and session loss of that.
     ///
     /// # Errors
     ///
@@ -264,8 +264,8 @@ impl Semaphore {
 
     /// Runs the work under a permit, until it is done or the hold is lost.
     ///
-    /// Acquires the permit before, and releases it after. Does not stop work that blocks its thread:
-    /// see [`Hold::guard`].
+    /// Acquires the permit before, and releases it after. Does not stop work that blocks its
+    /// thread: see [`Hold::guard`].
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -361,11 +361,12 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// * Nothing was changed: [`Error::InvalidInput`] if `permits` is zero, if the semaphore was made
-    ///   with another number than is recorded, or if what is recorded is not a number;
+    /// * Nothing was changed: [`Error::InvalidInput`] if `permits` is zero, if the semaphore was
+    ///   made with another number than is recorded, or if what is recorded is not a number;
     ///   [`Error::Refused`] if the server does not let the data be read or written;
     ///   [`Error::SessionOver`], [`Error::NoSession`].
-    /// * The number may have been changed: [`Error::OutcomeUnknown`]. Call again: that does no harm.
+    /// * The number may have been changed: [`Error::OutcomeUnknown`]. Call again: that does no
+    ///   harm.
     ///
     /// # Cancel safety
     ///

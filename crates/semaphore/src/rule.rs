@@ -134,9 +134,10 @@ impl Rule for WithinPermits {
 
     /// True if the permits suffice for all contenders up to this one, of any weight.
     ///
-    /// Decides by the recorded number of permits, and not by the number that this semaphore was made
-    /// with. If the number was lowered, a contender may still hold from before, and the answer for
-    /// it is false: its znode does not record that it holds. False if the record is not a number.
+    /// Decides by the recorded number of permits, and not by the number that this semaphore was
+    /// made with. If the number was lowered, a contender may still hold from before, and the answer
+    /// for it is false: its znode does not record that it holds. False if the record is not a
+    /// number.
     fn holds(&self, view: &QueueView<'_>) -> bool {
         let recorded = view.directory_data().map(parse);
         let permits = recorded.unwrap_or_else(|| Some(self.agreement.permits()));

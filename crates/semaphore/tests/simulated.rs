@@ -11,8 +11,8 @@ const PATH: &str = "/limits/exports";
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A waiter's first `slow` request (or the one after) is under way while one of two holders goes and
-/// the number is lowered, so that there is still no room for it.
+/// A waiter's first `slow` request (or the one after) is under way while one of two holders goes
+/// and the number is lowered, so that there is still no room for it.
 async fn lowered_number_counts(
     first_number: i32,
     strategy: WaitStrategy,

@@ -109,9 +109,9 @@ impl Faults {
 
     /// Cuts a follower off from the leader. Does nothing if the server is the leader.
     ///
-    /// The follower still answers reads and pings. Writes and syncs hang until the follower is back,
-    /// or gives up its leader after [`sync_limit`](crate::SimulationOptions::sync_limit) ticks. If
-    /// no quorum is left, nothing is committed.
+    /// The follower still answers reads and pings. Writes and syncs hang until the follower is
+    /// back, or gives up its leader after [`sync_limit`](crate::SimulationOptions::sync_limit)
+    /// ticks. If no quorum is left, nothing is committed.
     pub fn cut_off_from_leader(&self, server: usize, duration: Duration) {
         self.cut_off_one_way(server, Way::Both, duration);
     }
@@ -126,8 +126,8 @@ impl Faults {
 
     /// Cuts the leader off from its followers. There must be at least two of them.
     ///
-    /// The leader still answers reads, pings and syncs of its own clients, and tells them that their
-    /// sessions live. It notices that it has no quorum within
+    /// The leader still answers reads, pings and syncs of its own clients, and tells them that
+    /// their sessions live. It notices that it has no quorum within
     /// [`sync_limit`](crate::SimulationOptions::sync_limit) ticks and one. Meanwhile the followers
     /// give it up, and elect another leader. Does nothing unless all members serve.
     pub fn isolate_leader(&self, duration: Duration) {
@@ -136,9 +136,9 @@ impl Faults {
 
     /// Stops a server, as SIGKILL does. Its connections break, and it refuses others.
     ///
-    /// It keeps its data and the transactions that it has acknowledged, as on a disk. If it leads, the
-    /// others elect another leader within a fifth of a tick. If no quorum is left, no server serves,
-    /// and no session expires. An isolation of the leader ends first.
+    /// It keeps its data and the transactions that it has acknowledged, as on a disk. If it leads,
+    /// the others elect another leader within a fifth of a tick. If no quorum is left, no server
+    /// serves, and no session expires. An isolation of the leader ends first.
     ///
     /// # Panics
     ///

@@ -94,8 +94,8 @@
 //!
 //! # Over TCP
 //!
-//! With the feature `embedded` the ensemble is also served over TCP, in ZooKeeper's own protocol, to
-//! clients in any language. `EmbeddedServer::start()` starts a server on a free port in
+//! With the feature `embedded` the ensemble is also served over TCP, in ZooKeeper's own protocol,
+//! to clients in any language. `EmbeddedServer::start()` starts a server on a free port in
 //! milliseconds, and dropping it ends it. `EmbeddedServer::start_ensemble()` starts three members,
 //! each with a port. Both run in real time, with every fault below.
 //!

@@ -64,8 +64,8 @@ pub struct SimulationOptions {
     pub forgets_sessions: bool,
     /// True if a server without a leader serves reads: the server's `readonlymode.enabled`.
     ///
-    /// It does so for clients over TCP that ask for a read-only session. Such a session ends with its
-    /// connection.
+    /// It does so for clients over TCP that ask for a read-only session. Such a session ends with
+    /// its connection.
     pub read_only_mode: bool,
     /// The largest request that the servers read: the server's `jute.maxbuffer`.
     ///

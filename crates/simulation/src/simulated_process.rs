@@ -81,8 +81,8 @@ impl SimulatedProcess {
     /// Its clients do not send or receive anything, and the background tasks of its sessions stand
     /// still. Its clock goes on.
     ///
-    /// A test's own tasks go on, unless they run [`while_awake`](Self::while_awake). Their requests to
-    /// the ensemble are sent when the process wakes.
+    /// A test's own tasks go on, unless they run [`while_awake`](Self::while_awake). Their requests
+    /// to the ensemble are sent when the process wakes.
     pub fn sleep(&self, duration: Duration) {
         self.shared
             .with(|world| world.fall_asleep(self.id, duration));
@@ -96,7 +96,8 @@ impl SimulatedProcess {
     /// Kills it, as SIGKILL does.
     ///
     /// Its connections end, its sessions end by their timeouts, and its tasks never go on. After
-    /// that, [`Simulation::process`](crate::Simulation::process) makes another process of this name.
+    /// that, [`Simulation::process`](crate::Simulation::process) makes another process of this
+    /// name.
     pub fn kill(&self) {
         self.shared.with(|world| world.kill(self.id));
     }
@@ -125,8 +126,8 @@ impl SimulatedProcess {
     /// For many tasks that one event may wake together: the seed decides which task goes on first,
     /// and not the runtime. Otherwise the same as [`while_awake`](Self::while_awake).
     ///
-    /// Poll the future only when it is woken, as a `FuturesUnordered` does. Do not poll it with other
-    /// futures, as `join!` does.
+    /// Poll the future only when it is woken, as a `FuturesUnordered` does. Do not poll it with
+    /// other futures, as `join!` does.
     pub async fn in_turn<F: Future>(&self, future: F) -> F::Output {
         tasks::run(&self.shared, self.id, Kind::InTurn, future).await
     }

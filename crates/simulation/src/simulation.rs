@@ -25,8 +25,8 @@ pub struct Simulation {
 impl Simulation {
     /// Starts an ensemble.
     ///
-    /// One task on the current tokio runtime runs it, until the last handle and the last session are
-    /// dropped.
+    /// One task on the current tokio runtime runs it, until the last handle and the last session
+    /// are dropped.
     ///
     /// # Panics
     ///

@@ -20,7 +20,8 @@ pub(crate) struct DataDirectory {
 }
 
 impl DataDirectory {
-    /// Creates a directory on tmpfs, where a commit costs no disk, or else among the temporary files.
+    /// Creates a directory on tmpfs, where a commit costs no disk, or else among the temporary
+    /// files.
     pub(crate) fn new() -> Result<Self, Error> {
         let builder = || {
             let mut builder = tempfile::Builder::new();

@@ -209,7 +209,8 @@ impl Ensemble {
     /// end, and clients still reach the member.
     ///
     /// A follower that is cut off answers pings for `syncLimit` ticks (five by default), and then
-    /// stops serving. A leader that is cut off does the same, while the others elect another leader.
+    /// stops serving. A leader that is cut off does the same, while the others elect another
+    /// leader.
     ///
     /// # Errors
     ///

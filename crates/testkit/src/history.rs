@@ -205,7 +205,8 @@ impl History {
         self.held.get(&number)
     }
 
-    /// True if the hold is held now, and the history does not [disregard](Self::disregard_znode) it.
+    /// True if the hold is held now, and the history does not [disregard](Self::disregard_znode)
+    /// it.
     pub fn is_certain(&self, hold: &HoldView) -> bool {
         hold.is_held() && !self.is_disregarded(hold)
     }

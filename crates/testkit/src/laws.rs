@@ -68,8 +68,8 @@
 //! # check();
 //! ```
 //!
-//! The laws read no server. [`Conformance`](crate::conformance::Conformance) checks on a real server
-//! what every recipe promises.
+//! The laws read no server. [`Conformance`](crate::conformance::Conformance) checks on a real
+//! server what every recipe promises.
 
 use std::fmt;
 

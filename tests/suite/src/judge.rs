@@ -30,7 +30,8 @@ impl Judge {
         Judge::by(History::new(recipe.capacity))
     }
 
-    /// A judge that judges the order too. It is to be told of each contender that [comes](Self::came).
+    /// A judge that judges the order too. It is to be told of each contender that
+    /// [comes](Self::came).
     pub fn of_order(recipe: TestedRecipe) -> Judge {
         Judge::by(History::new(recipe.capacity).ordered())
     }

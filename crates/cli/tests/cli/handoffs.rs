@@ -22,8 +22,8 @@ const HANDOFFS: usize = 10;
 
 const ROUNDS: usize = 5;
 
-/// The longest that half of the handoffs of a round may take, from before the deletion of the holder's znode
-/// until its successor is drawn.
+/// The longest that half of the handoffs of a round may take, from before the deletion of the
+/// holder's znode until its successor is drawn.
 const LONGEST: Duration = Duration::from_millis(100);
 
 /// The znodes of the contenders and their owners, in the order of the queue.
@@ -79,7 +79,8 @@ async fn delete(client: &Client, path: &str) {
 }
 
 /// Measures rounds of handoffs, each with the contenders that `queue` starts, until a round was
-/// quick enough. A machine that is busy for a while spoils some rounds, and a slow `zkr` all of them.
+/// quick enough. A machine that is busy for a while spoils some rounds, and a slow `zkr` all of
+/// them.
 async fn assert_soon<T>(
     what: &str,
     connect: &str,

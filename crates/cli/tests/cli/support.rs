@@ -97,7 +97,8 @@ impl Stage {
         start(&self.connect, arguments)
     }
 
-    /// Starts a `zkr` that holds the lock at this path for long, and waits until it is in the queue.
+    /// Starts a `zkr` that holds the lock at this path for long, and waits until it is in the
+    /// queue.
     pub(crate) async fn holder(&self, path: &str) -> Child {
         let lock = ["lock", path, "--session-timeout", "2s", "--", "sleep", "60"];
         let holder = self.start(&lock);

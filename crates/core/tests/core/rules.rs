@@ -1,4 +1,5 @@
-//! Rules that break their own word, and requests that no server takes: refused before anything is sent.
+//! Rules that break their own word, and requests that no server takes: refused before anything is
+//! sent.
 
 use std::borrow::Cow;
 use std::time::Duration;

@@ -83,8 +83,8 @@ async fn hold(recipe: &impl Recipe) -> Hold {
     }
 }
 
-/// The session stands still meanwhile, so that it has not seen the new connection when the create is
-/// answered over it.
+/// The session stands still meanwhile, so that it has not seen the new connection when the create
+/// is answered over it.
 async fn assert_holds_by_its_own_session<R: Recipe>(recipe: impl Fn(&Session) -> R) {
     for create_is_lost in [false, true] {
         for moment in 0..100 {

@@ -115,7 +115,8 @@ pub(super) async fn accept(port: Arc<MemberPort>, member: Arc<Member>) {
                 tokio::spawn(serve(Arc::clone(&member), stream));
             }
             Err(error) => {
-                // Too many open files, for one: nothing to be done but to wait until some are closed.
+                // Too many open files, for one: nothing to be done but to wait until some are
+                // closed.
                 tracing::warn!(%error, "a connection could not be taken");
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }

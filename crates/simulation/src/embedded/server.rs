@@ -60,9 +60,9 @@ use crate::simulation::Simulation;
 /// # Faults over HTTP
 ///
 /// With the feature `admin` and `EmbeddedOptions::admin_port` the server also takes faults over
-/// HTTP, on a port of 127.0.0.1. `GET /` lists the routes with the fields of their bodies, which are
-/// in JSON. The answer to a request that is refused is 400 or 404 and
-/// `{"error": "<one sentence>"}`.
+/// HTTP, on a port of 127.0.0.1. `GET /` lists the routes with the fields of their bodies, which
+/// are in JSON. The answer to a request that is refused is 400 or 404 and `{"error": "<one
+/// sentence>"}`.
 ///
 /// ```text
 /// curl -X POST localhost:8080/faults/drop-reply -d '{"request": "create", "under": "/locks"}'

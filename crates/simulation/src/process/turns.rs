@@ -22,8 +22,8 @@ pub(crate) enum Kind {
 /// What sessions do in the background goes on one task at a time.
 ///
 /// The runtime wakes the tasks that wait for one event in an order that no seed gives again. So a
-/// task that is woken waits for its turn, and the seed says whose turn it is. The turn is drawn once
-/// all that were woken together wait for theirs.
+/// task that is woken waits for its turn, and the seed says whose turn it is. The turn is drawn
+/// once all that were woken together wait for theirs.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     last: TaskId,

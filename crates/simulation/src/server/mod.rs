@@ -1,8 +1,8 @@
 //! The servers: what each member of the ensemble has, and what members say to each other.
 //!
 //! Nothing here knows how clients work. Messages of clients come over the network, on a connection,
-//! and the answers go back the same way. The rest of a simulation calls [`state::Servers`] for three
-//! things: to perform what is due, to break servers, and to look at them or change them as an
+//! and the answers go back the same way. The rest of a simulation calls [`state::Servers`] for
+//! three things: to perform what is due, to break servers, and to look at them or change them as an
 //! administrator.
 
 mod access;

@@ -34,7 +34,8 @@ fn is_name(name: &str) -> bool {
 }
 
 fn is_forbidden(character: char) -> bool {
-    // Java looks at the units of UTF-16, so that all characters beyond the first plane are forbidden.
+    // Java looks at the units of UTF-16, so that all characters beyond the first plane are
+    // forbidden.
     matches!(character, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}')
         || character >= '\u{fff0}'
 }

@@ -77,8 +77,8 @@ fn gives_the_same_trace_again_and_another_seed_another() {
     }
 }
 
-/// Three tasks of a process wait for one value, and send a request when it comes. The first has been
-/// woken before, and puts the process to sleep.
+/// Three tasks of a process wait for one value, and send a request when it comes. The first has
+/// been woken before, and puts the process to sleep.
 async fn run_tasks_that_are_woken_together() -> String {
     let simulation = Simulation::new(SimulationOptions {
         trace_limit: usize::MAX,

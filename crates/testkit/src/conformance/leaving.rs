@@ -104,8 +104,8 @@ impl Conformance<'_> {
         again.map_err(text)?.release().await.map_err(text)
     }
 
-    /// A recipe that waits for the holds at this path, and that the last waiter waits for too, if one
-    /// of its kind waits for another.
+    /// A recipe that waits for the holds at this path, and that the last waiter waits for too, if
+    /// one of its kind waits for another.
     async fn leaver(&self, session: &Session, path: &str) -> Kept<Box<dyn Recipe>> {
         if let Some(block) = &self.block {
             let block = block(session, path);

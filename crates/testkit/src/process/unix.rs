@@ -113,8 +113,9 @@ impl Process {
     pub(crate) fn pause(&self) -> io::Result<()> {
         let pid = self.pid()?;
         kill_process(pid, Signal::STOP)?;
-        // The signal stops the process only when one of its threads runs. On a busy machine, another
-        // thread may answer a request before that. If the process has ended, `ended` sees it.
+        // The signal stops the process only when one of its threads runs. On a busy machine,
+        // another thread may answer a request before that. If the process has ended, `ended` sees
+        // it.
         let stopped = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         retry_on_intr(|| waitid(WaitId::Pid(pid), stopped))?;
         Ok(())

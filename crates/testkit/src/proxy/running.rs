@@ -18,8 +18,8 @@ use super::shared::{AGAIN, Protocol, Shared};
 
 /// A proxy on loopback, between clients and a server.
 ///
-/// See the [module](super) for an example. If it is dropped, it resets all its connections and frees
-/// its port.
+/// See the [module](super) for an example. If it is dropped, it resets all its connections and
+/// frees its port.
 pub struct Proxy {
     shared: Arc<Shared>,
     address: SocketAddr,
@@ -48,8 +48,8 @@ impl Proxy {
 
     /// Starts a proxy without knowledge of the protocol.
     ///
-    /// For connections between servers, or for another service. Faults at requests never happen, and
-    /// the proxy counts connections and bytes only.
+    /// For connections between servers, or for another service. Faults at requests never happen,
+    /// and the proxy counts connections and bytes only.
     ///
     /// # Errors
     ///

@@ -24,8 +24,9 @@ const QUORUM_TRIES: u32 = 200;
 pub(crate) enum Protocol {
     ZooKeeper,
     Raw,
-    /// Followers and their leader. If a leader does not listen yet, a follower tries again. Behind a
-    /// proxy the follower would see its connection end, and give up. So the proxy tries again for it.
+    /// Followers and their leader. If a leader does not listen yet, a follower tries again. Behind
+    /// a proxy the follower would see its connection end, and give up. So the proxy tries again for
+    /// it.
     Quorum,
     /// Leader election among servers. A server that connects first tells its own address. The proxy
     /// replaces it by this address, so that servers connect back through a proxy too.

@@ -236,8 +236,8 @@ impl Contender {
         false
     }
 
-    /// Writes under a hold that it has let go of, in every way there is: to a store, through what is
-    /// left of the hold, and as one who does not look for it.
+    /// Writes under a hold that it has let go of, in every way there is: to a store, through what
+    /// is left of the hold, and as one who does not look for it.
     async fn write_too_late(&mut self) {
         let Some(past) = self.past.pop() else { return };
         self.journal.is_about(&self.who, "writing too late");

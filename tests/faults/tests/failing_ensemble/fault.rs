@@ -121,8 +121,8 @@ impl FaultInjector<'_> {
         self.ensemble.leader().await.expect("a leader")
     }
 
-    /// Waits until somebody holds of every recipe, and stays until it has lost: anybody, or those in
-    /// sessions that know this member only.
+    /// Waits until somebody holds of every recipe, and stays until it has lost: anybody, or those
+    /// in sessions that know this member only.
     async fn let_some_stay(&self, member: Option<usize>) {
         self.phase.send_replace(Phase::Staying(member));
         for journal in self.journals {

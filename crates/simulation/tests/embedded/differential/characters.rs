@@ -1,4 +1,5 @@
-//! Strings that are no UTF-8, and characters beyond U+FFFF, byte for byte as Apache's server has them.
+//! Strings that are no UTF-8, and characters beyond U+FFFF, byte for byte as Apache's server has
+//! them.
 
 use zookeeper_recipes_protocol::{
     Acl, ErrorCode, OpCode, PathRequest, ReplyHeader, RequestBody, SetAclRequest, permission,
