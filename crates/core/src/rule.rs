@@ -13,7 +13,7 @@ use crate::invalid_input::InvalidInput;
 ///
 /// # Laws
 ///
-/// * A rule decides by the view alone.
+/// * A verdict depends on the view alone.
 /// * A rule is monotone: if contenders before this one leave, "hold" never becomes "wait".
 /// * A rule waits on enough: as long as all contenders that it waits on stay, it does not hold.
 ///

@@ -375,6 +375,47 @@ async fn candidate_on_standby_leads_only_while_no_other_campaigns() {
     other_standby.end().await;
 }
 
+/// All candidates have the same number, so each reads the others before it decides. The regular
+/// candidate comes, and the leader leaves, between the two reads of the candidate on standby.
+#[tokio::test(start_paused = true)]
+async fn candidate_on_standby_steps_back_though_the_other_came_as_it_looked() {
+    for seed in 0..300 {
+        let simulation = Simulation::new(SimulationOptions {
+            seed,
+            network_delay: Duration::from_millis(2)..=Duration::from_millis(9),
+            ..SimulationOptions::default()
+        });
+        let administrator = simulation.administrator();
+        let first = election(&open(&simulation.process("first")).await, "first");
+        first
+            .acquire()
+            .await
+            .expect("free")
+            .release()
+            .await
+            .expect("it leads");
+        let counted = administrator.set_create_counter(PATH, i32::MAX);
+        counted.expect("the directory is there");
+        let leadership = first.acquire().await.expect("free");
+        let standby = election(&open(&simulation.process("standby")).await, "standby").standby();
+        let regular = election(&open(&simulation.process("regular")).await, "regular");
+        let standby = tokio::spawn(async move { standby.acquire().await });
+        sleep(Duration::from_millis(seed % 40)).await;
+        let regular = tokio::spawn(async move { regular.acquire().await });
+        let names = |label: &str| {
+            let children = administrator.children(PATH).into_iter();
+            children.filter(|name| name.contains(label)).count()
+        };
+        while names("-latch-") < 3 {
+            sleep(Duration::from_millis(1)).await;
+        }
+        let gone = administrator.delete(leadership.node_path());
+        gone.expect("it stands");
+        let led = timeout(LONG, regular).await;
+        assert!(led.is_ok() && !standby.is_finished(), "seed {seed}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn candidate_on_standby_leads_if_it_is_named() {
     let fleet = Fleet::new().await;

@@ -51,18 +51,22 @@ pub(crate) async fn look(
     queue: &SessionQueue<'_>,
     place: &mut Place,
     watches: &mut Watches,
-    listing: Listing,
+    mut listing: Listing,
 ) -> Result<Look, Error> {
-    refuse_other_recipes(queue, &listing.names)?;
-    let Ordered { contenders, data } = queue.in_order(listing).await?;
-    let own = place.name();
-    let Some(me) = contenders
-        .iter()
-        .position(|contender| Some(contender.name()) == own)
-    else {
-        return Err(place.deleted());
-    };
     let rule = &*queue.shared.rule;
+    let (contenders, data, me) = loop {
+        refuse_other_recipes(queue, &listing.names)?;
+        let ordered = queue.in_order(listing).await?;
+        let own = place.name();
+        let mut names = ordered.contenders.iter().map(Contender::name);
+        let me = names.position(|name| Some(name) == own);
+        let me = me.ok_or_else(|| place.deleted())?;
+        // If the turn came after the list, the list may lack one to step back for.
+        if !ordered.some_left || !rule.may_step_back(&ordered.contenders[me], None) {
+            break (ordered.contenders, ordered.data, me);
+        }
+        listing = queue.list().await?;
+    };
     match decide(rule, &contenders[..=me], data.as_deref())? {
         Verdict::Hold if steps_back(queue, watches, &contenders, me).await? => Ok(Look::StepBack),
         Verdict::Hold => {
@@ -123,6 +127,7 @@ pub(crate) async fn could_win(queue: &SessionQueue<'_>) -> Result<bool, Error> {
     let Ordered {
         mut contenders,
         data,
+        ..
     } = queue.in_order(listing).await?;
     let last = contenders.last();
     let next = last.map_or(0.into(), |last| last.sequence().next());

@@ -44,6 +44,8 @@ impl Listing {
 pub(crate) struct Ordered {
     pub(crate) contenders: Vec<Contender>,
     pub(crate) data: Option<Vec<u8>>,
+    /// True if contenders have left since the list. Others may have come since.
+    pub(crate) some_left: bool,
 }
 
 /// Reads of the directory that are sent, and not answered yet.
@@ -167,7 +169,11 @@ impl<'a> SessionQueue<'a> {
         order(&mut contenders);
         let tied = ordered_by_czxid(&contenders);
         if tied.is_empty() {
-            return Ok(Ordered { contenders, data });
+            return Ok(Ordered {
+                contenders,
+                data,
+                some_left: false,
+            });
         }
         let alike: Vec<Contender> = tied
             .iter()
@@ -180,7 +186,8 @@ impl<'a> SessionQueue<'a> {
                 None => gone.push(index),
             }
         }
-        if !gone.is_empty() && self.shared.rule.reads_directory() {
+        let some_left = !gone.is_empty();
+        if some_left && self.shared.rule.reads_directory() {
             // The data was read before these contenders left.
             data = self.read_directory().await?;
         }
@@ -188,7 +195,11 @@ impl<'a> SessionQueue<'a> {
             contenders.remove(index);
         }
         order(&mut contenders);
-        Ok(Ordered { contenders, data })
+        Ok(Ordered {
+            contenders,
+            data,
+            some_left,
+        })
     }
 
     /// Reads the znodes of these contenders. `None` stands for a missing znode.
