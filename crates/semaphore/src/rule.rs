@@ -52,6 +52,10 @@ use crate::agreement::{Agreement, parse};
 /// one may leave, but none can be added. So a decision to hold is right for the number at the
 /// moment when the number was read.
 ///
+/// The verdict depends on the view alone. An error depends also on the number that the semaphore was
+/// made with: until it has once been equal to the recorded number, another recorded number is an
+/// error.
+///
 /// # Names
 ///
 /// The names are `_c_<uuid>-permit-<weight>-<number>`, with the weight in decimal digits. A znode

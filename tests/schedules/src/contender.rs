@@ -15,6 +15,7 @@ use zookeeper_recipes_suite::{RecipeOptions, TestedRecipe, downgrade};
 use crate::holding::Holding;
 use crate::invariants::errors::Asked;
 use crate::ledger::Ledger;
+use crate::neglect::Neglected;
 use crate::place::{Place, UNDER_TEST};
 use crate::resizing;
 use crate::setting::Setting;
@@ -139,6 +140,17 @@ impl<'a> Contender<'a> {
         }
     }
 
+    /// The future, which this contender does not poll for a while now and then.
+    pub(crate) fn neglected<F: Future>(&mut self, future: F) -> Neglected<F> {
+        let setting = self.setting;
+        Neglected::new(
+            future,
+            self.rng.fork(),
+            setting.neglects,
+            setting.quiet_from,
+        )
+    }
+
     pub(crate) fn draw_patience(&mut self) -> Duration {
         Duration::from_millis(match self.rng.u8(..4) {
             0 => self.rng.u64(0..=30),
@@ -155,14 +167,14 @@ impl<'a> Contender<'a> {
         let asked = self.asked(&choice, way == 5);
         let recipe = &choice.recipe;
         let result = match way {
-            0..=2 => recipe.acquire().await.map(Some),
+            0..=2 => self.neglected(recipe.acquire()).await.map(Some),
             3 | 4 => {
-                let result = recipe.acquire_timeout(patience).await;
+                let result = self.neglected(recipe.acquire_timeout(patience)).await;
                 self.check_deadline(&result, started, patience);
                 result.map(Some)
             }
-            5 => recipe.try_acquire().await,
-            _ => match tokio::time::timeout(patience, recipe.acquire()).await {
+            5 => self.neglected(recipe.try_acquire()).await,
+            _ => match timeout(patience, self.neglected(recipe.acquire())).await {
                 Ok(result) => result.map(Some),
                 Err(_) => {
                     self.setting.ledger.count(|figures| figures.aborted += 1);
@@ -192,7 +204,8 @@ impl<'a> Contender<'a> {
     ) {
         let took = started.elapsed();
         let early = matches!(result, Err(Error::DeadlineElapsed { .. })) && took < patience;
-        let late = !self.setting.sleeps && took > patience + Duration::from_millis(2);
+        let is_punctual = !self.setting.sleeps && self.setting.neglects.is_none();
+        let late = is_punctual && took > patience + Duration::from_millis(2);
         if early || late {
             let text = format!("{}: given {patience:?}, came back after {took:?}", self.who);
             self.setting.ledger.violated("a deadline is kept", text);
@@ -288,8 +301,9 @@ impl<'a> Contender<'a> {
         }
     }
 
-    async fn write(&self, write: GuardedTransaction, number: u64) {
-        commit(&self.setting.ledger, &self.who, write, number).await;
+    async fn write(&mut self, write: GuardedTransaction, number: u64) {
+        let (ledger, who) = (self.setting.ledger.clone(), self.who.clone());
+        self.neglected(commit(&ledger, &who, write, number)).await;
     }
 
     async fn let_go(&mut self, mut holding: Holding<'_>, path: String) {
@@ -326,9 +340,9 @@ impl<'a> Contender<'a> {
             1 => {
                 let patience = Duration::from_millis(self.rng.u64(0..=20));
                 // Let go of half-way, it is released all the same.
-                let _ = tokio::time::timeout(patience, hold.release()).await;
+                let _ = timeout(patience, hold.release()).await;
             }
-            _ => match hold.release().await {
+            _ => match self.neglected(hold.release()).await {
                 Ok(()) if self.setting.handovers.unwrap_or(0) == 0 => {
                     if self.setting.recipe.queues {
                         ledger.released(&self.who, &path);

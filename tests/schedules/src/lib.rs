@@ -15,6 +15,7 @@ mod interference;
 mod invariants;
 mod leading;
 mod ledger;
+mod neglect;
 mod observer;
 mod pairs;
 mod place;

@@ -136,6 +136,7 @@ fn setting(recipe: TestedRecipe, schedule: &Schedule, ledgers: &[Arc<Ledger>]) -
         longest_stay: schedule.options.session_timeout * 2,
         tick: schedule.options.tick,
         stays_long: schedule.stays_long,
+        neglects: schedule.neglects,
         crowd: schedule.crowd,
     }
 }

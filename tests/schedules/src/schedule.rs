@@ -23,6 +23,8 @@ pub(crate) struct Schedule {
     pub(crate) between_pairs: Option<Duration>,
     /// Whether most who hold go on for about as long as a session lasts.
     pub(crate) stays_long: bool,
+    /// How long a caller does not poll what it awaits, at most.
+    pub(crate) neglects: Option<Duration>,
     /// How often in a row a lock is handed on within a process.
     pub(crate) handovers: Option<u32>,
     /// Whether it is changed how much can be held.
@@ -80,11 +82,13 @@ pub enum Kind {
     Clocks,
     /// Waiters and holds by the hundred.
     Crowds,
+    /// Callers that do not poll what they await for a while.
+    Neglect,
 }
 
 impl Kind {
     /// All of them, each with what it is called on the command line.
-    pub const ALL: [(&str, Kind); 11] = [
+    pub const ALL: [(&str, Kind); 12] = [
         ("new-sessions", Kind::NewSessions),
         ("blocked", Kind::Blocked),
         ("isolated", Kind::Isolated),
@@ -96,6 +100,7 @@ impl Kind {
         ("acls", Kind::Acls),
         ("clocks", Kind::Clocks),
         ("crowds", Kind::Crowds),
+        ("neglect", Kind::Neglect),
     ];
 }
 
@@ -118,6 +123,7 @@ impl Schedule {
             Kind::Acls => self.interference.changes_acls = 0,
             Kind::Clocks => self.options.clock_drift = 0,
             Kind::Crowds => self.crowd = Crowd::default(),
+            Kind::Neglect => self.neglects = None,
         }
     }
 
@@ -168,7 +174,12 @@ impl Schedule {
         let options = &self.options;
         let dead = options.session_timeout + self.longest_tick() * 2;
         let queue = self.hands_on_within() * (self.processes * self.contenders) as u32;
-        dead + Duration::from_secs(5) + queue * 2
+        // Each process learns from three connections, each of which may have cost a session.
+        let learning = match self.breaks_connections_at_watches() {
+            true => dead * 3 * self.processes as u32,
+            false => Duration::ZERO,
+        };
+        dead + Duration::from_secs(5) + queue * 2 + learning
     }
 
     /// How long it takes from one holder to the next where nothing goes wrong: some round trips,

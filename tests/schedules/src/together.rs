@@ -34,13 +34,13 @@ impl Contender<'_> {
             looks_first: way == 0,
         };
         let result = match way {
-            0 => both.try_acquire().await,
+            0 => self.neglected(both.try_acquire()).await,
             1 => {
-                let result = both.acquire_timeout(patience).await;
+                let result = self.neglected(both.acquire_timeout(patience)).await;
                 self.check_deadline(&result, started, patience);
                 result.map(Some)
             }
-            2 => both.acquire().await.map(Some),
+            2 => self.neglected(both.acquire()).await.map(Some),
             _ => match tokio::time::timeout(patience, both.acquire()).await {
                 Ok(result) => result.map(Some),
                 Err(_) => {
@@ -109,7 +109,7 @@ impl Contender<'_> {
                 // Let go of half-way, both are released all the same.
                 let _ = tokio::time::timeout(patience, holds.release()).await;
             }
-            _ => match holds.release().await {
+            _ => match self.neglected(holds.release()).await {
                 Ok(()) => {
                     for (path, ledger) in paths.iter().zip(ledgers) {
                         // What was handed over within the process stands for the next one.

@@ -49,6 +49,7 @@ impl Schedule {
             resizes: recipe.resizes && rng.bool(),
             observers: if recipe.elects { rng.usize(0..=2) } else { 0 },
             first_number: draw_first_number(&mut rng),
+            neglects: (rng.u8(..3) == 0).then_some(session_timeout * 2),
         }
     }
 }
