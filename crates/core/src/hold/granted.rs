@@ -116,7 +116,8 @@ impl Granted {
     fn take_lost(&self, lapses: u64) -> Vec<OwnNode> {
         let mut lost = Vec::new();
         lock(&self.grants).by_number.retain(|_, grantee| {
-            let is_lost = grantee.lapses != lapses;
+            // A hold may have been granted after a later lapse meanwhile.
+            let is_lost = grantee.lapses < lapses;
             if is_lost {
                 lost.push((grantee.fate.clone(), grantee.node.clone()));
             }
@@ -174,5 +175,25 @@ impl UnsetLossWatch {
             Gone::Written => Fate::Written,
         };
         self.fate.tell(fate);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::session::scripted::Scripted;
+
+    #[tokio::test(start_paused = true)]
+    async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
+        let (live, _script) = Scripted::open(Duration::ZERO);
+        let granted = live.attached::<Granted>();
+        let (fate, _told) = FateTeller::new();
+        granted.add(1, OwnNode::unique(&live, "/locks/a"), fate.clone());
+        assert!(granted.take_lost(0).is_empty());
+        assert!(granted.take_lost(1).is_empty());
+        assert_eq!(granted.take_lost(2).len(), 1);
+        assert_eq!(fate.fate(), Fate::Lapsed);
     }
 }
