@@ -95,6 +95,16 @@ impl Granted {
         number
     }
 
+    /// Lists the znode that is to replace the znode of a grant made after this number of lapses.
+    ///
+    /// If the lease lapses before the replacement is granted, this znode is deleted, too.
+    pub(crate) fn add_successor(self: &Arc<Self>, lapses: u64, node: OwnNode) -> Successor {
+        let (fate, _) = FateTeller::new();
+        let number = self.add(lapses, node, fate);
+        let granted = self.clone();
+        Successor { granted, number }
+    }
+
     /// Removes a grant from the list, because its owner deletes its znode.
     pub(crate) fn remove(&self, number: u64) {
         lock(&self.grants).by_number.remove(&number);
@@ -143,6 +153,18 @@ impl Granted {
         for fate in fates {
             fate.record(|record| record.suspended(is_suspended));
         }
+    }
+}
+
+/// A listed znode without a grant. A drop removes it from the list.
+pub(crate) struct Successor {
+    granted: Arc<Granted>,
+    number: u64,
+}
+
+impl Drop for Successor {
+    fn drop(&mut self) {
+        self.granted.remove(self.number);
     }
 }
 
