@@ -14,3 +14,4 @@ pub(crate) mod proof;
 pub(crate) mod scripted;
 pub(crate) mod state;
 pub(crate) mod supervisor;
+pub(crate) mod writes;

@@ -95,6 +95,16 @@ impl Granted {
         number
     }
 
+    /// Lists the znode that is to replace the znode of a grant made after this number of lapses.
+    ///
+    /// If the lease lapses before the replacement is granted, this znode is deleted, too.
+    pub(crate) fn add_successor(self: &Arc<Self>, lapses: u64, node: OwnNode) -> Successor {
+        let (fate, _) = FateTeller::new();
+        let number = self.add(lapses, node, fate);
+        let granted = self.clone();
+        Successor { granted, number }
+    }
+
     /// Removes a grant from the list, because its owner deletes its znode.
     pub(crate) fn remove(&self, number: u64) {
         lock(&self.grants).by_number.remove(&number);
@@ -116,7 +126,8 @@ impl Granted {
     fn take_lost(&self, lapses: u64) -> Vec<OwnNode> {
         let mut lost = Vec::new();
         lock(&self.grants).by_number.retain(|_, grantee| {
-            let is_lost = grantee.lapses != lapses;
+            // A hold may have been granted after a later lapse meanwhile.
+            let is_lost = grantee.lapses < lapses;
             if is_lost {
                 lost.push((grantee.fate.clone(), grantee.node.clone()));
             }
@@ -142,6 +153,18 @@ impl Granted {
         for fate in fates {
             fate.record(|record| record.suspended(is_suspended));
         }
+    }
+}
+
+/// A listed znode without a grant. A drop removes it from the list.
+pub(crate) struct Successor {
+    granted: Arc<Granted>,
+    number: u64,
+}
+
+impl Drop for Successor {
+    fn drop(&mut self) {
+        self.granted.remove(self.number);
     }
 }
 
@@ -174,5 +197,25 @@ impl UnsetLossWatch {
             Gone::Written => Fate::Written,
         };
         self.fate.tell(fate);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::session::scripted::Scripted;
+
+    #[tokio::test(start_paused = true)]
+    async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
+        let (live, _script) = Scripted::open(Duration::ZERO);
+        let granted = live.attached::<Granted>();
+        let (fate, _told) = FateTeller::new();
+        granted.add(1, OwnNode::unique(&live, "/locks/a"), fate.clone());
+        assert!(granted.take_lost(0).is_empty());
+        assert!(granted.take_lost(1).is_empty());
+        assert_eq!(granted.take_lost(2).len(), 1);
+        assert_eq!(fate.fate(), Fate::Lapsed);
     }
 }

@@ -246,6 +246,10 @@ impl OwnNode {
             .marked_release
             .as_ref()
             .is_some_and(|marked| marked.load(Ordering::Relaxed));
+        if self.shared_name.is_some() {
+            // Sent later, such a write would be done under the next holder's znode.
+            live.own_znodes().writes().until_sent(&self.path).await;
+        }
         loop {
             if self.shared_name.is_some() {
                 // Without this proof a request still under way on the old connection could delete

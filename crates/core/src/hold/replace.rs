@@ -7,6 +7,7 @@ use crate::backoff::Backoff;
 use crate::contender::Contender;
 use crate::error::Error;
 use crate::hold::grant::Grant;
+use crate::hold::granted::Granted;
 use crate::hold::own_znode::OwnNode;
 use crate::hold::owned::Owned;
 use crate::hold_state::{HoldState, LossReason};
@@ -33,12 +34,17 @@ impl Grant {
         // If this future is dropped from here on, both znodes must be deleted.
         let successor = OwnNode::unique(&live, &new);
         let successor = Owned::new(&self.owned.session, &live, successor);
+        let granted = live.attached::<Granted>();
+        // This future may not be polled when the lease lapses.
+        let listed = granted.add_successor(self.lapses, successor.node.clone());
         let znodes = Znodes {
             live: &live,
             old: &old,
             new: &new,
         };
         live.during(&old, znodes.replace(data, acl)).await?;
+        // A lapse before this is seen by the next look, and one after this finds the new grant.
+        drop(listed);
         if let HoldState::Lost(reason) = live.standing(self.lapses) {
             return Err(znodes.lost(reason));
         }

@@ -8,6 +8,7 @@ use crate::server::acl::open_acl;
 use crate::server::checks::check_size;
 use crate::server::ensemble::{CreateMode, Operation, Outcome};
 use crate::server::error::{Refusal, ServerError};
+use crate::session::writes::AboutToSend;
 
 /// Writes to ZooKeeper that the server applies only if the holder's znode stands.
 ///
@@ -148,29 +149,42 @@ impl GuardedTransaction {
         let sizes = self.operations.iter().map(operation_size);
         check_size("transaction", sizes.sum())?;
         self.check_own_path()?;
+        let about_to_send = self.about_to_send();
         if let Some(reason) = self.ended() {
             return Err(self.hold.lost_by(reason));
         }
         let live = &self.hold.standing().live;
         let server = live.server().map_err(|error| Error::at(guard, id, error))?;
+        let done = server.transact(&self.operations);
+        drop(about_to_send);
         let commit = async {
-            let done = server.transact(&self.operations).await;
             let mut outcomes =
-                done.map_err(|failure| match (failure.operation, failure.error) {
-                    (Some(index), ServerError::Refused(Refusal::NoNode)) if index < self.checks => {
-                        self.hold.lost_by(LossReason::Deleted)
-                    }
-                    (operation, error) => {
-                        let path = operation
-                            .and_then(|index| self.operations.get(index))
-                            .map_or(guard, operation_path);
-                        Error::at(path, id, error)
-                    }
-                })?;
+                done.await
+                    .map_err(|failure| match (failure.operation, failure.error) {
+                        (Some(index), ServerError::Refused(Refusal::NoNode))
+                            if index < self.checks =>
+                        {
+                            self.hold.lost_by(LossReason::Deleted)
+                        }
+                        (operation, error) => {
+                            let path = operation
+                                .and_then(|index| self.operations.get(index))
+                                .map_or(guard, operation_path);
+                            Error::at(path, id, error)
+                        }
+                    })?;
             outcomes.drain(..self.checks.min(outcomes.len()));
             Ok(outcomes)
         };
         live.during(guard, commit).await
+    }
+
+    /// Keeps the session from deleting a znode of a shared name before the transaction is sent.
+    fn about_to_send(&self) -> Option<AboutToSend> {
+        let node = self.hold.node();
+        let live = &self.hold.standing().live;
+        let begin = || live.own_znodes().writes().begin(node.path());
+        node.shares_its_name().then(begin)
     }
 
     /// The reason not to send the transaction: the znode's name may belong to another holder by now.
@@ -217,4 +231,82 @@ fn operation_size(operation: &Operation) -> usize {
         Operation::Check { .. } | Operation::Delete { .. } => 0,
     };
     HEAD + operation_path(operation).len() + data
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use futures_util::future::FutureExt;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::hold::fate::FateTeller;
+    use crate::hold::guard::Guards;
+    use crate::hold::own_znode::OwnNode;
+    use crate::hold::standing::Standing;
+    use crate::hold_state::FencingToken;
+    use crate::session::live::LiveSession;
+    use crate::session::own_znodes::delete_all;
+    use crate::session::scripted::Scripted;
+
+    /// A znode of a shared name, the view of its hold, and the sender of the hold's end.
+    async fn hold(
+        live: &Arc<LiveSession>,
+        script: &Scripted,
+    ) -> (OwnNode, HoldView, watch::Sender<Option<LossReason>>) {
+        let guards = live.attached::<Guards>();
+        let guard = guards.of(live, script, "/lock").await;
+        let guard = guard.expect("it is created");
+        let node = OwnNode::doubtful(live, "/lock", b"", guard).certain(1);
+        let (_, fate) = FateTeller::new();
+        let standing = Standing {
+            live: live.clone(),
+            lapses: 0,
+            fate,
+        };
+        let (ended, end) = watch::channel(None);
+        let (token, lost_at) = (FencingToken::from(1), Arc::default());
+        let view = HoldView::new(standing, node.clone(), token, end, lost_at);
+        (node, view, ended)
+    }
+
+    /// The thread of the write stands still before the sending, while another thread releases.
+    #[tokio::test(start_paused = true)]
+    async fn release_does_not_overtake_a_write_that_is_about_to_be_sent() {
+        let (live, script) = Scripted::open(Duration::ZERO);
+        let (node, view, ended) = hold(&live, &script).await;
+        let late = (node.clone(), live.clone());
+        script.at_transaction(move || {
+            ended.send_replace(Some(LossReason::Released));
+            let release = late.0.remove(&late.1).now_or_never();
+            assert!(release.is_none(), "it waits");
+        });
+        let write = view.transaction().set_data("/data", b"late").commit();
+        write.await.expect("it was held at the look");
+        assert_eq!(script.transactions(), 1);
+        node.remove(&live).await.expect("the write is sent");
+        assert_eq!(script.transactions(), 2);
+    }
+
+    /// The same, while the session is closed.
+    #[tokio::test(start_paused = true)]
+    async fn close_does_not_overtake_a_write_that_is_about_to_be_sent() {
+        let (live, script) = Scripted::open(Duration::ZERO);
+        let (_node, view, _ended) = hold(&live, &script).await;
+        script.show(1, 1);
+        let (late, server) = (live.clone(), script.clone());
+        script.at_transaction(move || {
+            let own = late.own_znodes();
+            let close = delete_all(own.writes(), &*server, &own.all()).now_or_never();
+            assert!(close.is_none(), "it waits");
+            assert_eq!(server.transactions(), 0);
+        });
+        let write = view.transaction().set_data("/data", b"late").commit();
+        write.await.expect("it was held at the look");
+        let own = live.own_znodes();
+        delete_all(own.writes(), &*script, &own.all()).await;
+        assert_eq!(script.transactions(), 3);
+    }
 }

@@ -7,11 +7,16 @@ use futures_util::future::join_all;
 
 use crate::server::ensemble::{Operation, ServerSession};
 use crate::server::error::ServerError;
+use crate::session::writes::Writes;
 use crate::sync::lock;
 
-/// The list of the znodes that a session owns, with the number of entries of each.
+/// The list of the znodes that a session owns, and the writes that are about to be sent under them.
 #[derive(Debug, Default)]
-pub(crate) struct OwnZnodes(Mutex<BTreeMap<OwnZnode, usize>>);
+pub(crate) struct OwnZnodes {
+    /// The number of entries of each znode.
+    listed: Mutex<BTreeMap<OwnZnode, usize>>,
+    writes: Arc<Writes>,
+}
 
 /// A znode of the session.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,24 +47,29 @@ impl OwnZnodes {
     /// Lists a znode until the entry is dropped.
     pub(crate) fn list(self: &Arc<Self>, path: Arc<str>, shared: Option<Shared>) -> Listed {
         let znode = OwnZnode { path, shared };
-        *lock(&self.0).entry(znode.clone()).or_default() += 1;
+        *lock(&self.listed).entry(znode.clone()).or_default() += 1;
         let znodes = self.clone();
         Listed { znodes, znode }
     }
 
+    /// The guarded writes under the holds of these znodes.
+    pub(crate) fn writes(&self) -> &Arc<Writes> {
+        &self.writes
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        lock(&self.0).is_empty()
+        lock(&self.listed).is_empty()
     }
 
     /// All znodes that are listed now.
     pub(crate) fn all(&self) -> Vec<OwnZnode> {
-        lock(&self.0).keys().cloned().collect()
+        lock(&self.listed).keys().cloned().collect()
     }
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        let mut znodes = lock(&self.znodes.0);
+        let mut znodes = lock(&self.znodes.listed);
         if let Some(number) = znodes.get_mut(&self.znode) {
             *number -= 1;
             if *number == 0 {
@@ -72,17 +82,22 @@ impl Drop for Listed {
 /// Deletes the znodes of a session that is being closed.
 ///
 /// Does not retry. The end of the session deletes the znodes that are left.
-pub(crate) async fn delete_all(server: &dyn ServerSession, znodes: &[OwnZnode]) {
-    let deletions = znodes.iter().map(|znode| delete(server, znode));
+pub(crate) async fn delete_all(writes: &Writes, server: &dyn ServerSession, znodes: &[OwnZnode]) {
+    let deletions = znodes.iter().map(|znode| delete(writes, server, znode));
     let results = join_all(deletions).await;
     for error in results.into_iter().filter_map(Result::err) {
         tracing::debug!(%error, "a znode was not deleted when its session was closed");
     }
 }
 
-async fn delete(server: &dyn ServerSession, znode: &OwnZnode) -> Result<(), ServerError> {
+async fn delete(
+    writes: &Writes,
+    server: &dyn ServerSession,
+    znode: &OwnZnode,
+) -> Result<(), ServerError> {
     let path = &*znode.path;
     if let Some(shared) = &znode.shared {
+        writes.until_sent(path).await;
         return delete_shared(server, path, shared).await;
     }
     if !path.ends_with('-') {

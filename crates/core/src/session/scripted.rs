@@ -1,7 +1,8 @@
 //! A session with a scripted server for unit tests, by tokio's clock.
 
+use std::fmt;
 use std::future::{pending, ready};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,7 +29,6 @@ const TICK: Duration = Duration::from_secs(2);
 pub(crate) const LEASE: Duration = Duration::from_millis(8_750);
 
 /// A scripted ensemble and its session, which has the id 1.
-#[derive(Debug)]
 pub(crate) struct Scripted {
     began: Instant,
     /// The time between a request and its answer.
@@ -45,6 +45,16 @@ pub(crate) struct Scripted {
     refused: Mutex<Option<(usize, Refusal)>>,
     /// The `czxid` and the `mzxid` of the znode that is read at any path.
     shown: Mutex<Option<(i64, i64)>>,
+    /// Called once, before the next transaction is sent.
+    at_transaction: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    /// The number of transactions that were sent.
+    transactions: AtomicUsize,
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Scripted")
+    }
 }
 
 impl Scripted {
@@ -59,6 +69,8 @@ impl Scripted {
             pause: Mutex::default(),
             refused: Mutex::default(),
             shown: Mutex::default(),
+            at_transaction: Mutex::default(),
+            transactions: AtomicUsize::new(0),
         });
         let ensemble: Arc<dyn Ensemble> = scripted.clone();
         let unsupported = Unsupported::new(&ensemble);
@@ -97,6 +109,16 @@ impl Scripted {
     /// Shows a znode with these transaction ids at every path.
     pub(crate) fn show(&self, czxid: i64, mzxid: i64) {
         *lock(&self.shown) = Some((czxid, mzxid));
+    }
+
+    /// Calls this before the next transaction is sent, as if the sending thread stood still.
+    pub(crate) fn at_transaction(&self, call: impl FnOnce() + Send + 'static) {
+        *lock(&self.at_transaction) = Some(Box::new(call));
+    }
+
+    /// The number of transactions that were sent.
+    pub(crate) fn transactions(&self) -> usize {
+        self.transactions.load(Ordering::Relaxed)
     }
 
     fn shown(&self) -> Option<Node> {
@@ -228,6 +250,11 @@ impl ServerSession for Scripted {
         &'a self,
         _: &[Operation],
     ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
+        let call = lock(&self.at_transaction).take();
+        if let Some(call) = call {
+            call();
+        }
+        self.transactions.fetch_add(1, Ordering::Relaxed);
         let outcomes = match lock(&self.refused).clone() {
             Some((operation, refusal)) => Err(TransactionError {
                 operation: Some(operation),

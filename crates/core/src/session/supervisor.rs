@@ -174,7 +174,7 @@ async fn close(
     let deleted = async {
         tokio::time::sleep(live.probe_interval()).await;
         match server.upgrade() {
-            Some(server) => delete_all(&*server, &own).await,
+            Some(server) => delete_all(live.own_znodes().writes(), &*server, &own).await,
             None => std::future::pending().await,
         }
     };

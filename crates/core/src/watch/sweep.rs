@@ -57,6 +57,8 @@ struct Znodes {
     by_path: BTreeMap<Arc<str>, Znode>,
     /// The path that was last read, for each urgency.
     last: [Option<Arc<str>>; 2],
+    /// The number of requests until now.
+    requests: u64,
     is_running: bool,
 }
 
@@ -64,12 +66,17 @@ struct Znode {
     /// The number of looks at the znode, for each urgency.
     looks: [usize; 2],
     wants_data: bool,
-    /// True if a look has begun since the last read.
+    /// True if a look has begun since the request of the last read.
     is_new_to_some: bool,
+    /// The number of requests before the last look began.
+    requests_before: u64,
     /// The size of the znode in an answer.
     bytes: usize,
-    seen: watch::Sender<Option<Seen>>,
+    seen: watch::Sender<Option<Read>>,
 }
+
+/// The result of a read, and the number of its request.
+type Read = (u64, Seen);
 
 impl Default for Znode {
     fn default() -> Znode {
@@ -77,6 +84,7 @@ impl Default for Znode {
             looks: [0; 2],
             wants_data: false,
             is_new_to_some: true,
+            requests_before: 0,
             bytes: ASSUMED_BYTES,
             seen: watch::Sender::new(None),
         }
@@ -88,7 +96,9 @@ pub(crate) struct Look {
     sweep: Arc<Sweep>,
     path: Arc<str>,
     urgency: Urgency,
-    seen: watch::Receiver<Option<Seen>>,
+    /// The number of requests before the look. Their results may be outdated.
+    requests_before: u64,
+    seen: watch::Receiver<Option<Read>>,
 }
 
 /// Reads a znode in each sweep, without its data, until the look is dropped.
@@ -106,11 +116,12 @@ fn begin(live: &Arc<LiveSession>, path: &str, urgency: Urgency, wants_data: bool
     let mut znodes = lock(&sweep.znodes);
     let known = znodes.by_path.get_key_value(path);
     let path = known.map_or_else(|| path.into(), |(path, _)| path.clone());
+    let requests_before = znodes.requests;
     let znode = znodes.by_path.entry(path.clone()).or_default();
     znode.looks[urgency as usize] += 1;
     znode.wants_data |= wants_data;
-    // The results of reads before this look may be outdated.
     znode.is_new_to_some = true;
+    znode.requests_before = requests_before;
     let seen = znode.seen.subscribe();
     let is_running = std::mem::replace(&mut znodes.is_running, true);
     drop(znodes);
@@ -121,6 +132,7 @@ fn begin(live: &Arc<LiveSession>, path: &str, urgency: Urgency, wants_data: bool
         sweep,
         path,
         urgency,
+        requests_before,
         seen,
     }
 }
@@ -139,7 +151,8 @@ impl Look {
                 .seen
                 .borrow_and_update()
                 .as_ref()
-                .and_then(&mut is_news);
+                .filter(|(request, _)| *request > self.requests_before)
+                .and_then(|(_, seen)| is_news(seen));
             if let Some(news) = news {
                 return news;
             }
@@ -235,15 +248,16 @@ impl Sweep {
     async fn read(&self, server: &dyn ServerSession, mut requests: Vec<Vec<String>>) -> Option<()> {
         requests.reverse();
         while let Some(mut paths) = requests.pop() {
+            let request = self.next_request();
             match server.get_each(&paths).await {
                 Ok(nodes) => {
                     for (path, node) in paths.iter().zip(nodes) {
-                        self.tell(path, node);
+                        self.tell(request, path, node);
                     }
                 }
                 Err(ServerError::Refused(refusal)) if refusal != Refusal::Throttled => {
                     if let [path] = &*paths {
-                        self.refused(path, refusal);
+                        self.refused(request, path, refusal);
                     } else {
                         // The refusal does not name the path that it is about.
                         requests.push(paths.split_off(paths.len() / 2));
@@ -256,7 +270,14 @@ impl Sweep {
         Some(())
     }
 
-    fn tell(&self, path: &str, node: Option<Node>) {
+    /// The number of a request that is about to be sent.
+    fn next_request(&self) -> u64 {
+        let mut znodes = lock(&self.znodes);
+        znodes.requests += 1;
+        znodes.requests
+    }
+
+    fn tell(&self, request: u64, path: &str, node: Option<Node>) {
         let mut znodes = lock(&self.znodes);
         let Some(znode) = znodes.by_path.get_mut(path) else {
             return;
@@ -268,21 +289,25 @@ impl Sweep {
             }
             Seen::There(Arc::new((data, stat)))
         });
-        let is_new_to_some = std::mem::take(&mut znode.is_new_to_some);
+        let is_new_to_some = znode.is_new_to_some;
+        if request > znode.requests_before {
+            znode.is_new_to_some = false;
+        }
         znode.seen.send_if_modified(|before| {
             let is_known = match (&*before, &now) {
-                (Some(Seen::Gone), Seen::Gone) => true,
-                (Some(Seen::There(before)), Seen::There(now)) => before.1.mzxid == now.1.mzxid,
+                (Some((_, Seen::Gone)), Seen::Gone) => true,
+                (Some((_, Seen::There(before))), Seen::There(now)) => before.1.mzxid == now.1.mzxid,
                 _ => false,
             };
-            *before = Some(now);
+            *before = Some((request, now));
             is_new_to_some || !is_known
         });
     }
 
-    fn refused(&self, path: &str, refusal: Refusal) {
+    fn refused(&self, request: u64, path: &str, refusal: Refusal) {
         if let Some(znode) = lock(&self.znodes).by_path.get(path) {
-            znode.seen.send_replace(Some(Seen::Refused(refusal)));
+            let refused = Seen::Refused(refusal);
+            znode.seen.send_replace(Some((request, refused)));
         }
     }
 }
@@ -299,13 +324,30 @@ mod tests {
         let (live, _script) = Scripted::open(Duration::from_secs(1));
         let look = || look_at(&live, "/a", Urgency::Other);
         let is_told = |look: &mut Look| {
-            live.attached::<Sweep>().tell("/a", None);
+            let sweep = live.attached::<Sweep>();
+            sweep.tell(sweep.next_request(), "/a", None);
             look.until(|_| Some(())).now_or_never().is_some()
         };
         let mut first = look();
         assert!(is_told(&mut first));
         assert!(!is_told(&mut first));
         assert!(is_told(&mut look()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn look_is_told_nothing_that_was_asked_for_before_it() {
+        let (live, _script) = Scripted::open(Duration::from_secs(1));
+        let sweep = live.attached::<Sweep>();
+        let is_told = |look: &mut Look, request| {
+            sweep.tell(request, "/a", None);
+            look.until(|_| Some(())).now_or_never().is_some()
+        };
+        let mut first = look_at(&live, "/a", Urgency::Other);
+        let request = sweep.next_request();
+        let mut second = look_at(&live, "/a", Urgency::Other);
+        assert!(!is_told(&mut second, request));
+        assert!(is_told(&mut first, request));
+        assert!(is_told(&mut second, sweep.next_request()));
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{
-    CreateMode, Error, InvalidInput, Queue, QueueView, Rule, Session, SingleNode, Verdict,
+    Acl, AuthId, CreateMode, Error, InvalidInput, Permission, Queue, QueueView, Rule, Session,
+    SingleNode, Verdict,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
@@ -161,4 +162,34 @@ async fn release_that_nobody_polls_keeps_no_lost_single_znode() {
     assert!(next.is_held() && !view.is_held());
     assert!(closing.is_connected());
     drop(release);
+}
+
+/// The lease runs out before anybody looks at the answer to the transaction.
+#[tokio::test(start_paused = true)]
+async fn replacement_that_nobody_polls_keeps_no_lost_hold() {
+    let simulation = Simulation::new(SimulationOptions {
+        session_timeout: TIMEOUT,
+        ..SimulationOptions::default()
+    });
+    let session = simulated_session(&simulation, "one").await;
+    let other = simulated_session(&simulation, "other").await;
+    let queue = |session| Queue::new(session, "/locks/a", support::First).expect("a good path");
+    let hold = queue(&session).acquire().await.expect("free");
+    let beside = SingleNode::new(&session, "/beside").expect("a good path");
+    let beside = beside.acquire().await.expect("free");
+    sleep(TIMEOUT).await;
+    let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
+    let replacement = hold.replace("lock-", "lock-", b"", &everyone);
+    let mut replacement = replacement.boxed();
+    assert!((&mut replacement).now_or_never().is_none(), "under way");
+    sleep(Duration::from_millis(100)).await;
+    let lapses = beside.remaining() + Duration::from_millis(10);
+    simulation.process("one").partition(lapses);
+    let next = timeout(TIMEOUT * 3, queue(&other).acquire()).await;
+    let next = next.expect("in time").expect("the lost one bars nobody");
+    assert!(next.is_held() && !beside.is_held());
+    session.wait_connected().await.expect("it has not expired");
+    assert_eq!(session.id(), Some(beside.session_id()));
+    let late = replacement.await;
+    assert!(matches!(late, Err(Error::Lost { .. })), "{late:?}");
 }
