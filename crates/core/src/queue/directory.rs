@@ -168,8 +168,8 @@ impl UnknownCreates {
     /// # Errors
     ///
     /// [`Error::Refused`] if eight creates broke their connection, each within a sixth of the
-    /// session timeout, and the session never had an answer to a create. Some servers close the
-    /// connection at a request that they do not know.
+    /// session timeout, and neither this session nor an earlier one had an answer to a create. Some
+    /// servers close the connection at a request that they do not know.
     pub(crate) async fn another(
         &mut self,
         live: &LiveSession,

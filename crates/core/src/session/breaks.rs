@@ -4,6 +4,7 @@
 //! these servers also give a new ZooKeeper session to each client that reconnects. Each unknown
 //! request then ends its session. So the counts outlive the ZooKeeper session.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -70,21 +71,24 @@ impl Breaks {
     }
 }
 
-/// The requests that the servers may not support. Kept from one ZooKeeper session to the next.
+/// What is known of requests that the servers may not support. Kept from one ZooKeeper session to the next.
 #[derive(Clone)]
 pub(crate) struct Unsupported {
     /// The connections that broke at the create of a container.
     pub(crate) containers: Arc<Breaks>,
     /// The connections that broke when a watch was removed.
     pub(crate) unwatching: Arc<Breaks>,
+    /// True once a server has answered a create.
+    pub(crate) creates: Arc<AtomicBool>,
 }
 
 impl Unsupported {
-    /// No break is counted yet.
+    /// No break is counted yet, and no create is answered.
     pub(crate) fn new(clock: &Arc<dyn Ensemble>) -> Unsupported {
         Unsupported {
             containers: Breaks::new(clock.clone()),
             unwatching: Breaks::new(clock.clone()),
+            creates: Arc::default(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -34,8 +34,6 @@ pub(crate) struct LiveSession {
     kept: Mutex<Kept>,
     condition: watch::Sender<Condition>,
     own_znodes: Arc<OwnZnodes>,
-    /// True once the server has answered a create in this session.
-    creates: AtomicBool,
     unsupported: Unsupported,
     attachments: Mutex<Vec<Attached>>,
 }
@@ -145,7 +143,6 @@ impl LiveSession {
             kept: Mutex::new(kept),
             condition: watch::Sender::new(condition),
             own_znodes: Arc::default(),
-            creates: AtomicBool::new(false),
             unsupported,
             attachments: Mutex::default(),
         }
@@ -315,13 +312,13 @@ impl LiveSession {
     /// If the server has created the znode or refused it, the server knows the request.
     pub(crate) fn heard_of_create<T>(&self, outcome: &Result<T, ServerError>) {
         if let Ok(_) | Err(ServerError::Refused(_)) = outcome {
-            self.creates.store(true, Ordering::Relaxed);
+            self.unsupported.creates.store(true, Ordering::Relaxed);
         }
     }
 
-    /// True once the server has answered a create in this session.
+    /// True once a server has answered a create, in this session or in an earlier one.
     pub(crate) fn creates(&self) -> bool {
-        self.creates.load(Ordering::Relaxed)
+        self.unsupported.creates.load(Ordering::Relaxed)
     }
 
     /// Switches to the current connection if the known connection has broken.
