@@ -10,10 +10,12 @@ Tests that cannot apply to these servers are left out, each with its reason. A r
 has is an error.
 
 Some of the tests race with themselves: test_handle_session_loss expires a session that is to queue,
-and does not wait until it does. So tests that fail run once more, which is printed.
+and does not wait until it does. Some wait without an end for threads that have failed. So a test
+fails after some time, and tests that fail run once more, which is printed.
 """
 
 import os
+import signal
 import sys
 import types
 import urllib.request
@@ -35,6 +37,9 @@ LEFT_OUT = {
     "test_sasl.py::": "there is no SASL",
 }
 
+
+# In seconds. Much longer than any test of kazoo takes, also on a busy machine.
+LONGEST_TEST = 60
 
 # The tests that have failed.
 FAILED = []
@@ -86,6 +91,18 @@ def set_up_harness():
     harness.get_global_cluster = lambda: cluster
 
 
+def give_up(*_):
+    raise TimeoutError(f"the test waits for more than {LONGEST_TEST} seconds")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(LONGEST_TEST)
+    yield
+    signal.alarm(0)
+
+
 def pytest_runtest_logreport(report):
     if report.failed:
         FAILED.append(report.nodeid)
@@ -121,4 +138,6 @@ if __name__ == "__main__":
         again = sorted(set(FAILED))
         print("Once more:", *again, sep="\n")
         code = pytest.main([*options, *again], plugins=plugins)
-    sys.exit(code)
+    sys.stdout.flush()
+    # A test that was given up may have left threads that never end.
+    os._exit(code)
