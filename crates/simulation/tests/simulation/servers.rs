@@ -1,14 +1,18 @@
 //! Servers follow, lag, lose each other and elect a leader.
 
+use std::sync::Arc;
+
 use crate::support::{
     connect, connect_to, create, everyone, is_unknown, milliseconds, seconds, three_servers,
 };
 use futures_util::{FutureExt, StreamExt};
-use zookeeper_recipes_core::ensemble::{ConnectionState, CreateMode, Event, SessionEnd};
+use zookeeper_recipes_core::ensemble::{
+    ConnectionState, CreateMode, Event, ServerSession, SessionEnd,
+};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
-#[tokio::test(start_paused = true)]
-async fn that_follow_lag_until_a_sync() {
+/// A session at a follower that has not yet applied the create of `/n`.
+async fn reader_at_a_server_that_lags() -> (Simulation, Arc<dyn ServerSession>) {
     let lag = milliseconds(500)..=milliseconds(500);
     let simulation = Simulation::new(SimulationOptions {
         servers: 3,
@@ -20,6 +24,12 @@ async fn that_follow_lag_until_a_sync() {
         .administrator()
         .create("/n", b"", CreateMode::Persistent)
         .unwrap();
+    (simulation, reader)
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_follow_lag_until_a_sync() {
+    let (_simulation, reader) = reader_at_a_server_that_lags().await;
     assert_eq!(
         reader.list("/").await.unwrap(),
         ["zookeeper"],
@@ -31,17 +41,7 @@ async fn that_follow_lag_until_a_sync() {
 
 #[tokio::test(start_paused = true)]
 async fn that_follow_let_a_session_go_on_before_they_have_applied_all_that_they_were_told() {
-    let lag = milliseconds(500)..=milliseconds(500);
-    let simulation = Simulation::new(SimulationOptions {
-        servers: 3,
-        follower_lag: lag,
-        ..Default::default()
-    });
-    let reader = connect_to(&simulation, "reader", 1).await;
-    simulation
-        .administrator()
-        .create("/n", b"", CreateMode::Persistent)
-        .unwrap();
+    let (simulation, reader) = reader_at_a_server_that_lags().await;
     let states = reader.states();
     simulation.faults().disconnect(reader.id());
     let states = states.take(2).collect::<Vec<_>>().await;
