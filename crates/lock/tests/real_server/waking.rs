@@ -99,9 +99,14 @@ impl Crowd {
             .is_some_and(|sessions| sessions.contains(&self.holder.session))
     }
 
+    /// The holder releases, and the next one holds.
+    ///
+    /// A server counts notifications once it has sent them, and before it answers the release.
     async fn release_one(&mut self) {
         self.go.notify_one();
         self.holder = self.entered.recv().await.expect("the next one holds");
+        let released = self.tasks.join_next().await.expect("the holder releases");
+        released.expect("no panic");
     }
 
     async fn finish(mut self) {
