@@ -14,6 +14,7 @@ mod replace;
 pub(crate) mod standing;
 mod transaction;
 pub(crate) mod turn;
+pub(crate) mod under_way;
 pub(crate) mod view;
 
 use std::fmt;

@@ -2,15 +2,15 @@
 //!
 //! [`docs::handoff`](crate::docs::handoff) says what it saves and why a waiter can believe it.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
-use futures_util::future::{BoxFuture, FutureExt, Shared, WeakShared};
+use futures_util::future::FutureExt;
 
 use crate::contender::Identity;
+use crate::hold::under_way::UnderWay;
 use crate::server::ensemble::{Acl, AuthId, CreateMode, Operation, Permission, ServerSession};
 use crate::server::error::{Refusal, ServerError};
 use crate::session::live::{Attachment, LiveSession};
-use crate::sync::lock;
 
 /// The access control list of a contender's znode that only `owner` can write to.
 ///
@@ -30,11 +30,8 @@ pub(crate) fn written_by_owner_alone(acl: &[Acl], owner: &AuthId) -> Vec<Acl> {
 #[derive(Default)]
 struct IsBelieved {
     answer: OnceLock<bool>,
-    /// The trial without an answer. Only the attempts that wait for it keep it.
-    trial: Mutex<Option<WeakShared<TrialFuture>>>,
+    trial: UnderWay<Option<bool>>,
 }
-
-type TrialFuture = BoxFuture<'static, Option<bool>>;
 
 impl Attachment for IsBelieved {
     fn attach(_live: &LiveSession) -> IsBelieved {
@@ -42,28 +39,11 @@ impl Attachment for IsBelieved {
     }
 }
 
-impl IsBelieved {
-    /// The trial that is under way, or a new one.
-    ///
-    /// Each attempt that waits for the trial polls it. So no attempt waits for another attempt,
-    /// which nobody may poll.
-    fn trial(&self, begin: impl FnOnce() -> TrialFuture) -> Shared<TrialFuture> {
-        let mut trial = lock(&self.trial);
-        let under_way = trial.as_ref().and_then(WeakShared::upgrade);
-        let may_answer = |trial: &Shared<TrialFuture>| trial.peek() != Some(&None);
-        under_way.filter(may_answer).unwrap_or_else(|| {
-            let begun = begin().shared();
-            *trial = begun.downgrade();
-            begun
-        })
-    }
-}
-
 /// The identity that alone can write to this session's contenders, if the ensemble enforces it.
 ///
 /// Sends one request, the first time that the directory exists.
 pub(crate) async fn sole_writer(
-    live: &LiveSession,
+    live: &Arc<LiveSession>,
     server: &Arc<dyn ServerSession>,
     directory: &str,
     identity: &Identity,
@@ -73,12 +53,14 @@ pub(crate) async fn sole_writer(
     let believed = match tried.answer.get() {
         Some(believed) => *believed,
         None => {
-            let trial = tried.trial(|| {
-                let (server, directory) = (server.clone(), directory.to_owned());
-                let (identity, owner) = (*identity, owner.clone());
-                async move { is_believed(&*server, &directory, &identity, &owner).await }.boxed()
-            });
-            let believed = trial.await?;
+            let begin = || {
+                let (live, server) = (live.clone(), server.clone());
+                let (directory, identity) = (directory.to_owned(), *identity);
+                let owner = owner.clone();
+                async move { is_believed(&live, &*server, &directory, &identity, &owner).await }
+                    .boxed()
+            };
+            let believed = tried.trial.join(begin).await?;
             *tried.answer.get_or_init(|| believed)
         }
     };
@@ -91,6 +73,7 @@ pub(crate) async fn sole_writer(
 /// way. Sends one request: a transaction that the server refuses in every case, so that no znode
 /// remains. The refused operation is the answer. Returns `None` if the reply does not tell.
 async fn is_believed(
+    live: &LiveSession,
     server: &dyn ServerSession,
     directory: &str,
     identity: &Identity,
@@ -120,6 +103,10 @@ async fn is_believed(
         },
     ];
     let refused = server.transact(&operations).await.err()?;
+    if refused.operation.is_some() {
+        // The server has read the creates of this transaction, which are those of an attempt.
+        live.heard_of_create(&Ok(()));
+    }
     match (refused.operation, refused.error) {
         (Some(FOREIGN_WRITE), ServerError::Refused(Refusal::NoAuth)) => Some(true),
         (Some(OWN_WRITE), ServerError::Refused(Refusal::NoAuth)) => Some(false),
@@ -164,7 +151,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn server_is_believed_that_refuses_a_write_to_others_alone() {
-        let (_live, script) = Scripted::open(Duration::ZERO);
+        let (live, script) = Scripted::open(Duration::ZERO);
+        assert!(!live.creates());
         for (operation, refusal, believed) in [
             (0, Refusal::NoNode, None),
             // The server does not recognise the identity as the owner's.
@@ -175,8 +163,9 @@ mod tests {
         ] {
             script.refuse(operation, refusal);
             let identity = script.identity();
-            let answer = is_believed(&*script, "/locks", &identity, &AuthId::anyone()).await;
+            let answer = is_believed(&live, &*script, "/locks", &identity, &AuthId::anyone()).await;
             assert_eq!(answer, believed, "refused at {operation}");
+            assert!(live.creates(), "the server has read a create");
         }
     }
 }

@@ -1,11 +1,11 @@
 //! A znode of this process, and how to delete it for certain.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt, Shared, WeakShared};
+use futures_util::future::FutureExt;
 
 use crate::backoff::Backoff;
 use crate::contender::Identity;
@@ -13,12 +13,12 @@ use crate::hold::deletions;
 use crate::hold::find_own::own_nodes;
 use crate::hold::guard::{Deletion, Guard};
 use crate::hold::marked_release;
+use crate::hold::under_way::UnderWay;
 use crate::path::NodePath;
 use crate::server::ensemble::{Operation, ServerSession, Stat};
 use crate::server::error::{Refusal, ServerError};
 use crate::session::live::LiveSession;
 use crate::session::own_znodes::{self, Listed};
-use crate::sync::lock;
 
 /// A znode that this process created in a session.
 #[derive(Clone, Debug)]
@@ -64,11 +64,9 @@ struct SharedName {
     doubtful: Arc<AtomicBool>,
     /// The one deletion that is under way: a second one could delete the next holder's znode.
     ///
-    /// The clones share it. Only the callers that wait for the deletion keep it.
-    deleting: Arc<Mutex<Option<WeakShared<DeletionFuture>>>>,
+    /// The clones share it.
+    deleting: Arc<UnderWay<Result<(), ServerError>>>,
 }
-
-type DeletionFuture = BoxFuture<'static, Result<(), ServerError>>;
 
 impl OwnNode {
     /// A znode whose name nobody else uses.
@@ -213,7 +211,11 @@ impl OwnNode {
         match &self.sought {
             Some(sought) => return withdraw(live, &sought.0, &sought.1).await,
             None => match &self.shared_name {
-                Some(name) => self.deletion(live, name).await?,
+                Some(name) => {
+                    let (node, live) = (self.clone(), live.clone());
+                    let deletion = || async move { node.delete(&live).await }.boxed();
+                    name.deleting.join(deletion).await?;
+                }
                 None => self.delete(live).await?,
             },
         }
@@ -221,22 +223,6 @@ impl OwnNode {
             call();
         }
         Ok(())
-    }
-
-    /// The deletion that is under way, or a new one.
-    ///
-    /// Each caller that waits for the deletion polls it. So no caller waits for another caller,
-    /// which nobody may poll.
-    fn deletion(&self, live: &Arc<LiveSession>, name: &SharedName) -> Shared<DeletionFuture> {
-        let mut deleting = lock(&name.deleting);
-        let under_way = deleting.as_ref().and_then(WeakShared::upgrade);
-        let is_under_way = |deletion: &Shared<DeletionFuture>| deletion.peek().is_none();
-        under_way.filter(is_under_way).unwrap_or_else(|| {
-            let (node, live) = (self.clone(), live.clone());
-            let begun = async move { node.delete(&live).await }.boxed().shared();
-            *deleting = begun.downgrade();
-            begun
-        })
     }
 
     async fn delete(&self, live: &Arc<LiveSession>) -> Result<(), ServerError> {
