@@ -1,6 +1,5 @@
 //! Many znodes deleted at once over one session, most of it on a simulated ensemble.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,34 +9,14 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::ensemble::{Ensemble, ServerSession};
 use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, Identity, InvalidInput, LossReason,
-    Permission, Queue, QueueView, Refusal, Rule, ServerError, Session, SingleNode, Verdict,
-    ZookeeperEnsemble,
+    Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, Identity, LossReason, Permission, Queue,
+    Refusal, ServerError, Session, SingleNode, ZookeeperEnsemble,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
-#[derive(Debug)]
-struct First;
-
-impl Rule for First {
-    fn label(&self) -> Cow<'_, str> {
-        "lock-".into()
-    }
-
-    fn holds_alone(&self, _: &str) -> bool {
-        true
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        let me = view.place();
-        Ok(match me {
-            0 => Verdict::Hold,
-            _ => Verdict::wait_on(me - 1),
-        })
-    }
-}
+use crate::support::FirstAlone;
 
 /// Longer than anything here may take: a test that gets there has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -71,7 +50,7 @@ impl Crowd {
         let options = ConnectOptions::new().tick(Duration::from_secs(2));
         let session = Session::open(ensemble, options);
         let session = session.await.expect("a session opens");
-        let lock = |path| Queue::new(&session, path, First).expect("a good path");
+        let lock = |path| Queue::new(&session, path, FirstAlone).expect("a good path");
         let locks = paths.into_iter().map(lock).collect();
         let crowd = Crowd {
             simulation,
@@ -252,7 +231,7 @@ async fn a_release_among_many_that_is_refused_is_refused_alone() {
     let directory = "/locks/closed";
     let created = administrator.create_with_acl(directory, b"", mode, &acl);
     created.expect("there is none");
-    let closed = Queue::new(&crowd.session, directory, First).expect("a good path");
+    let closed = Queue::new(&crowd.session, directory, FirstAlone).expect("a good path");
 
     let mut holds = crowd.acquire().await;
     holds.insert(50, closed.acquire().await.expect("it is free"));
@@ -517,7 +496,7 @@ fn many_releases_all_end_when_the_runtime_of_the_session_shuts_down() {
             ))
             .expect("a session opens");
         let lock = |lock| format!("/locks/{lock}");
-        let lock = |path| Queue::new(&session, lock(path), First).expect("a good path");
+        let lock = |path| Queue::new(&session, lock(path), FirstAlone).expect("a good path");
         let locks: Vec<_> = (0..100).map(lock).collect();
         let holds = other.block_on(join_all(locks.iter().map(|lock| lock.acquire())));
         let holds: Vec<_> = holds.into_iter().map(|hold| hold.expect("free")).collect();
@@ -555,7 +534,8 @@ async fn many_releases_at_once_go_together_on_a_real_server() {
     let metered = Session::open(Arc::new(ensemble), options).await;
     let metered = metered.expect("a session opens");
 
-    let lock = |lock| Queue::new(&metered, format!("/locks/{lock}"), First).expect("a good path");
+    let lock =
+        |lock| Queue::new(&metered, format!("/locks/{lock}"), FirstAlone).expect("a good path");
     let locks: Vec<_> = (0..200).map(lock).collect();
     for deleted in [None, Some(100)] {
         let holds = join_all(locks.iter().map(|lock| lock.acquire())).await;

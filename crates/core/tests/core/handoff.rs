@@ -15,6 +15,8 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 
+use crate::support;
+
 /// What tells a waiter that nobody is left before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
@@ -41,11 +43,7 @@ impl Rule for First {
     }
 
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        let me = view.place();
-        Ok(match me {
-            0 => Verdict::Hold,
-            _ => Verdict::wait_on(me - 1),
-        })
+        support::First.decide(view)
     }
 }
 
@@ -413,27 +411,13 @@ async fn waiter_whose_rule_does_not_let_it_hold_is_not_let_in_by_anothers_going(
     );
 }
 
-/// Holds beside others, as far as it knows.
-#[derive(Debug)]
-struct Sharing;
-
-impl Rule for Sharing {
-    fn label(&self) -> Cow<'_, str> {
-        "lock-".into()
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        First(Told::ByTheRelease).decide(view)
-    }
-}
-
 /// Others hold still when one of them has said that it releases.
 #[tokio::test(start_paused = true)]
 async fn waiter_for_holders_that_share_is_not_let_in_by_a_release() {
     let simulation = Simulation::new(SimulationOptions::default());
     let (holder, _) = queue(&simulation, "holder", Told::ByTheRelease).await;
     let (waiter, _) = queue(&simulation, "waiter", Told::ByTheRelease).await;
-    let waiter = Queue::new(waiter.session(), PATH, Sharing).expect("a good path");
+    let waiter = Queue::new(waiter.session(), PATH, support::First).expect("a good path");
     let hold = holder.acquire().await.expect("nobody is before it");
     let waiting = tokio::spawn(async move { waiter.acquire().await });
     sleep(Duration::from_secs(1)).await;

@@ -12,24 +12,9 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
+use crate::support::First;
+
 const TIMEOUT: Duration = Duration::from_secs(10);
-
-#[derive(Debug)]
-struct First;
-
-impl Rule for First {
-    fn label(&self) -> Cow<'_, str> {
-        "old-".into()
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        let me = view.place();
-        Ok(match me {
-            0 => Verdict::Hold,
-            _ => Verdict::wait_on(me - 1),
-        })
-    }
-}
 
 /// A hold, its session, and the ensemble that it is held on.
 async fn held(rule: impl Rule + 'static) -> (Simulation, Session, Hold) {
@@ -61,7 +46,7 @@ async fn a_replacement_is_found_done_however_many_answers_are_lost() {
         faults.inject(Fault::new(FaultKind::ReplyLost).on(RequestKind::Transact));
         faults.inject(Fault::new(FaultKind::ReplyLost).on(lost).under("/queue"));
 
-        let hold = hold.replace("old-", "new-", b"", &everyone()).await;
+        let hold = hold.replace("lock-", "new-", b"", &everyone()).await;
         assert_eq!(faults.waiting(), 0, "all that was to be lost is");
         let hold = hold.expect("replaced");
         assert!(hold.is_held());
@@ -83,7 +68,7 @@ async fn a_replacement_of_a_hold_whose_znode_was_deleted_says_so_and_leaves_noth
         if directory_too {
             administrator.delete("/queue").expect("it is empty");
         }
-        let failed = hold.replace("old-", "new-", b"", &everyone()).await;
+        let failed = hold.replace("lock-", "new-", b"", &everyone()).await;
         let deleted = LossReason::Deleted;
         assert!(
             matches!(&failed, Err(Error::Lost { reason, .. }) if *reason == deleted),
@@ -99,7 +84,7 @@ struct NeverReplaced;
 
 impl Rule for NeverReplaced {
     fn label(&self) -> Cow<'_, str> {
-        "old-".into()
+        "lock-".into()
     }
 
     fn may_be_replaced(&self, _: &str) -> bool {
@@ -114,7 +99,7 @@ impl Rule for NeverReplaced {
 #[tokio::test(start_paused = true)]
 async fn a_replacement_that_the_rule_forbids_is_refused() {
     let (_simulation, _session, hold) = held(NeverReplaced).await;
-    let refused = hold.replace("old-", "new-", b"", &everyone()).await;
+    let refused = hold.replace("lock-", "new-", b"", &everyone()).await;
     assert!(
         matches!(refused, Err(Error::InvalidInput(_))),
         "{refused:?}"
@@ -137,7 +122,7 @@ async fn a_replacement_at_the_end_of_the_count_is_refused() {
         "{}",
         hold.node_path()
     );
-    let refused = hold.replace("old-", "new-", b"", &everyone()).await;
+    let refused = hold.replace("lock-", "new-", b"", &everyone()).await;
     assert!(
         matches!(refused, Err(Error::InvalidInput(_))),
         "{refused:?}"
@@ -149,7 +134,7 @@ async fn a_replacement_at_the_end_of_the_count_is_refused() {
 async fn a_replacement_dropped_half_way_leaves_nothing() {
     let (simulation, _session, hold) = held(First).await;
     let acl = everyone();
-    let mut replace = Box::pin(hold.replace("old-", "new-", b"", &acl));
+    let mut replace = Box::pin(hold.replace("lock-", "new-", b"", &acl));
     assert!((&mut replace).now_or_never().is_none());
     sleep(Duration::from_secs(1)).await;
     drop(replace);
@@ -164,7 +149,7 @@ async fn a_hold_that_is_lost_in_its_replacement_stays_lost() {
     sleep(TIMEOUT).await;
     let lapses = hold.remaining() + Duration::from_millis(100);
     let acl = everyone();
-    let mut replace = Box::pin(hold.replace("old-", "new-", b"", &acl));
+    let mut replace = Box::pin(hold.replace("lock-", "new-", b"", &acl));
     assert!((&mut replace).now_or_never().is_none());
     sleep(Duration::from_millis(100)).await;
     simulation.process("a").partition(lapses);
@@ -183,7 +168,7 @@ async fn a_replacement_whose_new_znode_was_deleted_says_that_the_hold_is_lost() 
     simulation.faults().inject(lost);
     let replace = tokio::spawn(async move {
         let acl = everyone();
-        hold.replace("old-", "new-", b"", &acl).await
+        hold.replace("lock-", "new-", b"", &acl).await
     });
     let new = loop {
         let children = administrator.children("/queue");

@@ -1,4 +1,4 @@
-//! The rule that most of these tests are about nothing but.
+//! The rules that most of these tests use.
 
 use std::borrow::Cow;
 
@@ -19,5 +19,23 @@ impl Rule for First {
             0 => Verdict::Hold,
             _ => Verdict::wait_on(me - 1),
         })
+    }
+}
+
+/// As [`First`], and says that a holder is the only one. So its releases are marked.
+#[derive(Debug)]
+pub(crate) struct FirstAlone;
+
+impl Rule for FirstAlone {
+    fn label(&self) -> Cow<'_, str> {
+        First.label()
+    }
+
+    fn holds_alone(&self, _: &str) -> bool {
+        true
+    }
+
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        First.decide(view)
     }
 }

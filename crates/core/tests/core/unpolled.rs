@@ -1,13 +1,11 @@
 //! Attempts that nobody polls for a while, as of a caller that is busy with something else.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{
-    Acl, AuthId, CreateMode, Error, InvalidInput, Permission, Queue, QueueView, Rule, Session,
-    SingleNode, Verdict,
+    Acl, AuthId, CreateMode, Error, Permission, Queue, Session, SingleNode,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
@@ -107,29 +105,11 @@ async fn close_deletes_a_single_znode_of_its_own() {
     drop(attempt);
 }
 
-/// A rule whose contenders mark their releases, so that the session tries first whether it may.
-#[derive(Debug)]
-struct Marking;
-
-impl Rule for Marking {
-    fn label(&self) -> Cow<'_, str> {
-        "lock-".into()
-    }
-
-    fn holds_alone(&self, _: &str) -> bool {
-        true
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        support::First.decide(view)
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn attempt_that_nobody_polls_keeps_no_other_attempt_of_its_session_waiting() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = simulated_session(&simulation, "one").await;
-    let queue = |path| Queue::new(&session, path, Marking).expect("a good path");
+    let queue = |path| Queue::new(&session, path, support::FirstAlone).expect("a good path");
     let (one, other) = (queue("/locks/a"), queue("/locks/b"));
     let mut attempt = one.acquire().boxed();
     assert!((&mut attempt).now_or_never().is_none(), "it is under way");
