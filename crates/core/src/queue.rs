@@ -21,6 +21,7 @@ mod wait;
 mod watches;
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -301,7 +302,7 @@ impl Shared {
         loop {
             let live = self.session.live(path).await?;
             let work = async { attempt::acquire(&SessionQueue::new(self, &live)?, attempt).await };
-            match live.during(path, work).await {
+            match live.during(path, pin!(work)).await {
                 Err(Error::SessionOver {
                     reason: SessionEnd::Expired,
                     ..
@@ -315,13 +316,13 @@ impl Shared {
         let path = self.directory.as_str();
         let live = self.session.live(path).await?;
         let attempt = async { attempt::try_acquire(&SessionQueue::new(self, &live)?).await };
-        live.during(path, attempt).await
+        live.during(path, pin!(attempt)).await
     }
 
     async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         let path = self.directory.as_str();
         let live = self.session.live(path).await?;
         let look = async { entries(&SessionQueue::new(self, &live)?).await };
-        live.during(path, look).await
+        live.during(path, pin!(look)).await
     }
 }

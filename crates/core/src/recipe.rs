@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt};
 
 use crate::error::Error;
 use crate::hold::Hold;
@@ -64,7 +64,7 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     ///
     /// Those of [`acquire`](Self::acquire).
     fn acquire_timeout(&self, timeout: Duration) -> BoxFuture<'_, Result<Hold, Error>> {
-        Box::pin(within(timeout, self.path(), self.acquire()))
+        Box::pin(async move { within(timeout, self.path(), self.acquire()).await })
     }
 
     /// Holds the recipe if it can hold at once; otherwise `None`.
@@ -121,19 +121,20 @@ impl dyn Recipe + '_ {
     }
 }
 
-/// Bounds an attempt at the recipe with this path by a deadline.
-pub(crate) async fn within<T>(
+/// Bounds an attempt at the recipe with this path by a deadline. The time begins with the call.
+///
+/// No `async fn`, because one keeps two copies of a future that it is given.
+pub(crate) fn within<T>(
     timeout: Duration,
     path: &NodePath,
     acquire: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
-    match tokio::time::timeout(timeout, acquire).await {
-        Ok(result) => result,
-        Err(_) => {
+) -> impl Future<Output = Result<T, Error>> {
+    tokio::time::timeout(timeout, acquire).map(move |result| {
+        result.unwrap_or_else(|_| {
             let path = path.to_string();
             Err(Error::DeadlineElapsed { path, timeout })
-        }
-    }
+        })
+    })
 }
 
 /// A contender in the queue, as [`Recipe::contenders`] lists it.

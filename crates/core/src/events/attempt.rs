@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use futures_util::future::FutureExt;
 use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
@@ -48,31 +49,38 @@ impl Attempt {
     }
 
     /// Runs the work of the attempt in its span, and tells the error if it fails.
-    pub(crate) async fn acquires<T>(
+    ///
+    /// No `async fn`, because one keeps two copies of a future that it is given.
+    pub(crate) fn acquires<T>(
         &self,
         work: impl Future<Output = Result<T, Error>>,
-    ) -> Result<T, Error> {
-        let result = work.instrument(self.span.clone()).await;
-        if let Err(error) = &result {
-            let _entered = self.span.enter();
-            tracing::debug!(target: TARGET, path = %self.source.path, %error, "failed");
-            self.ended();
-            measure(&self.source, Measured::Failed(kind_of(error)));
-        }
-        result
+    ) -> impl Future<Output = Result<T, Error>> {
+        let work = work.instrument(self.span.clone());
+        work.inspect(|result| {
+            if let Err(error) = result {
+                self.failed(error);
+            }
+        })
     }
 
     /// The same for a try, which acquires nothing if others are before it.
-    pub(crate) async fn tries<T>(
+    pub(crate) fn tries<T>(
         &self,
         work: impl Future<Output = Result<Option<T>, Error>>,
-    ) -> Result<Option<T>, Error> {
-        let result = self.acquires(work).await;
-        if let Ok(None) = &result {
-            self.ended();
-            measure(&self.source, Measured::Failed("taken"));
-        }
-        result
+    ) -> impl Future<Output = Result<Option<T>, Error>> {
+        self.acquires(work).inspect(|result| {
+            if let Ok(None) = result {
+                self.ended();
+                measure(&self.source, Measured::Failed("taken"));
+            }
+        })
+    }
+
+    fn failed(&self, error: &Error) {
+        let _entered = self.span.enter();
+        tracing::debug!(target: TARGET, path = %self.source.path, %error, "failed");
+        self.ended();
+        measure(&self.source, Measured::Failed(kind_of(error)));
     }
 
     /// Tells whom the attempt waits behind, unless that was told before.

@@ -1,5 +1,6 @@
 //! One grant of a recipe by the server: the holder's znode and its state.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -94,13 +95,14 @@ impl Grant {
         if let HoldState::Lost(reason) = standing.state() {
             return Err(lost(reason));
         }
-        let remove = async {
-            let removed = self.owned.node.remove(&live).await;
+        let node = self.owned.node.clone();
+        let mut remove = pin!(async {
+            let removed = node.remove(&live).await;
             removed.map_err(|error| Error::at(path.as_str(), live.id(), error))
-        };
+        });
         let removed = tokio::select! {
             biased;
-            removed = live.during(&path, remove) => removed,
+            removed = live.during(&path, remove.as_mut()) => removed,
             reason = standing.outlived() => return Err(lost(reason)),
         };
         self.owned.settle();

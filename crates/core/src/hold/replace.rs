@@ -1,5 +1,6 @@
 //! The replacement of a holder's znode by one of another kind.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ impl Grant {
             old: &old,
             new: &new,
         };
-        live.during(&old, znodes.replace(data, acl)).await?;
+        live.during(&old, pin!(znodes.replace(data, acl))).await?;
         // A lapse before this is seen by the next look, and one after this finds the new grant.
         drop(listed);
         if let HoldState::Lost(reason) = live.standing(self.lapses) {

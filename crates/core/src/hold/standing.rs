@@ -29,6 +29,11 @@ impl Standing {
         }
     }
 
+    /// True if the other standing is that of the same grant.
+    pub(crate) fn is_of_the_grant(&self, other: &Standing) -> bool {
+        self.fate.same_channel(&other.fate)
+    }
+
     pub(crate) fn is_held(&self) -> bool {
         !matches!(self.state(), HoldState::Lost(_))
     }

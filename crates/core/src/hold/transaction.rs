@@ -1,5 +1,7 @@
 //! Guarded writes: the server refuses them once the holder's znode is deleted.
 
+use std::pin::pin;
+
 use crate::error::Error;
 use crate::hold::view::HoldView;
 use crate::hold_state::{HoldState, LossReason};
@@ -176,7 +178,7 @@ impl GuardedTransaction {
             outcomes.drain(..self.checks.min(outcomes.len()));
             Ok(outcomes)
         };
-        live.during(guard, commit).await
+        live.during(guard, pin!(commit)).await
     }
 
     /// Keeps the session from deleting a znode of a shared name before the transaction is sent.

@@ -184,7 +184,15 @@ impl hold::turn::Turn for LocalTurn {
         if let Some(queue) = &self.queue {
             let state = lock(&queue.state);
             if state.turn == self.number {
-                queue.holder.send_replace(Some(standing));
+                queue.holder.send_if_modified(|holder| {
+                    // The tasks of a process often hold one grant in turn. No waiter need wake then.
+                    let known = holder.as_ref();
+                    let news = !known.is_some_and(|known| known.is_of_the_grant(&standing));
+                    if news {
+                        *holder = Some(standing);
+                    }
+                    news
+                });
             }
         }
     }
@@ -242,10 +250,24 @@ impl fmt::Debug for LocalQueue {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Wake, Waker};
+
     use super::*;
     use crate::hold::fate::Fate;
     use crate::hold::turn::Turn as _;
     use crate::session::scripted::Scripted;
+
+    /// Counts how often a task is woken.
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 
     /// A queue with one turn, whose hold's znode has this fate.
     fn held(fate: Fate) -> (LocalQueue, LocalTurn, Standing) {
@@ -276,5 +298,24 @@ mod tests {
         let (queue, _turn, _) = held(Fate::Standing);
         queue.shared.pass_on_if_lost();
         assert!(queue.try_turn().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn handover_of_a_grant_wakes_no_task_that_waits_behind_the_next() {
+        let (queue, turn, standing) = held(Fate::Standing);
+        let wakes = Arc::new(Wakes::default());
+        let waker = Waker::from(wakes.clone());
+        let mut waiting = pin!(queue.turn());
+        assert!(
+            waiting
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        turn.held_by(standing.clone());
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
+        let (_sender, fate) = watch::channel(Fate::Standing);
+        turn.held_by(Standing { fate, ..standing });
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
     }
 }

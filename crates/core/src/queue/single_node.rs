@@ -1,6 +1,7 @@
 //! The lock without a queue: one znode that all contenders try to create.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -433,7 +434,7 @@ impl SingleNode {
     async fn acquire_by(&self, attempt: &Attempt) -> Result<Hold, Error> {
         let live = self.session.live(self.path.as_str()).await?;
         let grant = live
-            .during(self.path.as_str(), self.acquire_in(&live, attempt))
+            .during(self.path.as_str(), pin!(self.acquire_in(&live, attempt)))
             .await?;
         let record = attempt.acquired(grant.token);
         Ok(Hold::new(grant, None, record))
@@ -465,7 +466,7 @@ impl SingleNode {
         let work = async {
             let live = self.session.live(self.path.as_str()).await?;
             let grant = live
-                .during(self.path.as_str(), self.try_acquire_in(&live))
+                .during(self.path.as_str(), pin!(self.try_acquire_in(&live)))
                 .await?;
             Ok(grant.map(|grant| {
                 let record = attempt.acquired(grant.token);
@@ -500,7 +501,7 @@ impl SingleNode {
                 }
             }
         };
-        live.during(self.path.as_str(), look).await
+        live.during(self.path.as_str(), pin!(look)).await
     }
 
     /// The path of the holder's znode.

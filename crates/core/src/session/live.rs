@@ -4,6 +4,7 @@ pub(crate) mod renewal;
 
 use std::any::Any;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -311,10 +312,13 @@ impl LiveSession {
     ///
     /// If `work` fails because the session is over, the session is marked ended first. An
     /// immediate retry then waits for the next session.
+    ///
+    /// The caller pins the work, because an `async fn` keeps two copies of a future that it is
+    /// given.
     pub(crate) async fn during<T>(
         &self,
         path: &str,
-        work: impl Future<Output = Result<T, Error>>,
+        work: Pin<&mut impl Future<Output = Result<T, Error>>>,
     ) -> Result<T, Error> {
         tokio::select! {
             biased;

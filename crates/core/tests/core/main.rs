@@ -11,6 +11,7 @@ mod in_background;
 mod leases;
 mod long_queues;
 mod losing;
+mod memory;
 mod own_znode;
 mod owners;
 mod paths;

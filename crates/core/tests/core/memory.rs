@@ -1,0 +1,29 @@
+//! The memory of an attempt, most of which is its future.
+
+use std::time::Duration;
+
+use zookeeper_recipes_core::{Queue, SingleNode};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
+
+use crate::support::First;
+
+/// An `async fn` that is given a future keeps two copies of it, and so on for each further one.
+const MOST: usize = 4_096;
+
+#[tokio::test(start_paused = true)]
+async fn future_of_an_attempt_has_at_most_four_kibibytes() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "waiter").await;
+    let queue = Queue::new(&session, "/locks/a", First).expect("a good path");
+    let single = SingleNode::new(&session, "/locks/b").expect("a good path");
+    let sizes = [
+        size_of_val(&queue.acquire()),
+        size_of_val(&queue.acquire_timeout(Duration::MAX)),
+        size_of_val(&queue.try_acquire()),
+        size_of_val(&single.acquire()),
+        size_of_val(&single.acquire_timeout(Duration::MAX)),
+        size_of_val(&single.try_acquire()),
+    ];
+    assert!(sizes.iter().all(|size| *size <= MOST), "{sizes:?}");
+}
