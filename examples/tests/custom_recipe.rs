@@ -1,7 +1,8 @@
-//! The example of a recipe of one's own keeps what every recipe promises.
+//! The example of a recipe of one's own keeps the laws of a rule, and what every recipe promises.
 
 use zookeeper_recipes_core::{Queue, Recipe, Session};
 use zookeeper_recipes_testkit::conformance::Conformance;
+use zookeeper_recipes_testkit::laws::{BrokenLaw, Laws};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 #[path = "../examples/custom_recipe.rs"]
@@ -12,6 +13,13 @@ use custom_recipe::Direction;
 
 fn bridge(session: &Session, path: &str, direction: Direction) -> Box<dyn Recipe> {
     Box::new(Queue::new(session, path, direction).expect("a good path"))
+}
+
+#[test]
+fn the_rule_of_ones_own_keeps_the_laws() -> Result<(), BrokenLaw> {
+    let one_way = |labels: &[&str]| labels.windows(2).all(|pair| pair[0] == pair[1]);
+    let laws = Laws::of(&[&Direction::North, &Direction::South]);
+    laws.holders(&one_way).wakes(&one_way).check()
 }
 
 #[tokio::test(flavor = "multi_thread")]

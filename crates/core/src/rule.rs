@@ -17,9 +17,12 @@ use crate::invalid_input::InvalidInput;
 /// * A rule is monotone: if contenders before this one leave, "hold" never becomes "wait".
 /// * A rule waits on enough: as long as all contenders that it waits on stay, it does not hold.
 ///
-/// `Laws` of `zookeeper-recipes-testkit` checks these laws, and who holds together, on every short
-/// queue. `Conformance` there checks a recipe on a real server. A test of a queue that needs no
-/// server runs on `zookeeper-recipes-simulation`.
+/// The view ends with the contender itself. So no rule lets a later contender go first, as a
+/// priority would.
+///
+/// `Laws` of `zookeeper-recipes-testkit` checks these laws, who holds together, and how many
+/// waiters one deletion wakes, on every short queue. `Conformance` there checks a recipe on a
+/// server. A test of a queue that needs no server runs on `zookeeper-recipes-simulation`.
 ///
 /// ```
 /// use std::borrow::Cow;
@@ -52,8 +55,9 @@ pub trait Rule: fmt::Debug + Send + Sync {
     /// True if a contender with this label belongs to the queue.
     ///
     /// By default true for the rule's own label. If contenders of several rules queue together,
-    /// such as readers and writers, each of these rules counts all their labels. One
-    /// [`Queue::by`](crate::Queue::by) makes the queue of another rule on the same path.
+    /// such as readers and writers, each of these rules counts all their labels. Each rule has
+    /// a queue of its own on the same path. [`Queue::by`](crate::Queue::by) makes the second from
+    /// the first, so that they share what they know about being alone.
     fn counts(&self, label: &str) -> bool {
         label == self.label()
     }
@@ -79,7 +83,7 @@ pub trait Rule: fmt::Debug + Send + Sync {
     /// this method about every contender that the rule [counts](Self::counts).
     ///
     /// By default true if [`decide`](Self::decide) says "hold". That is right if all contenders of
-    /// the queue follow this one rule.
+    /// the queue follow this one rule, or if `decide` asks `view.me().label()` and not `self`.
     fn holds(&self, view: &QueueView<'_>) -> bool {
         matches!(self.decide(view), Ok(Verdict::Hold))
     }

@@ -7,5 +7,6 @@ use zookeeper_recipes_testkit::laws::Laws;
 fn candidates_on_standby_or_not_keep_the_laws() {
     let (candidate, standby) = (FirstInQueue::default(), FirstInQueue::standby());
     let laws = Laws::of(&[&candidate, &standby]);
-    assert_eq!(laws.holders(&|labels| labels.len() <= 1).check(), Ok(()));
+    let one = |labels: &[&str]| labels.len() <= 1;
+    assert_eq!(laws.holders(&one).wakes(&one).check(), Ok(()));
 }

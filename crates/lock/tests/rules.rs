@@ -6,5 +6,6 @@ use zookeeper_recipes_testkit::laws::Laws;
 #[test]
 fn first_in_queue_keeps_the_laws_beside_kazoos_contenders() {
     let laws = Laws::of(&[&FirstInQueue]).beside(&["__lock__", "-lock-"]);
-    assert_eq!(laws.holders(&|labels| labels.len() <= 1).check(), Ok(()));
+    let one = |labels: &[&str]| labels.len() <= 1;
+    assert_eq!(laws.holders(&one).wakes(&one).check(), Ok(()));
 }

@@ -17,7 +17,8 @@ fn writes(contender: &Contender) -> bool {
 fn readers_and_writers_keep_the_laws() {
     let alone_or_readers = |labels: &[&str]| labels.len() <= 1 || !labels.contains(&"__WRIT__");
     let laws = Laws::of(&[&NoWriterBefore, &NobodyBefore]).beside(&KAZOO);
-    let laws = laws.holders(&alone_or_readers);
+    // A writer's deletion wakes the next writer, or the readers before the next writer.
+    let laws = laws.holders(&alone_or_readers).wakes(&alone_or_readers);
     assert_eq!(laws.check(), Ok(()));
 }
 
@@ -77,7 +78,7 @@ fn rules_that_sleep_or_overtake_break_a_law() {
     for rule in [Broken::RightBefore, Broken::Overtakes] {
         let broken = Laws::of(&[&rule, &NobodyBefore]).check();
         let broken = broken.expect_err("it breaks a law").to_string();
-        assert!(!broken.contains("is said"), "{broken}");
+        assert!(!broken.contains("its own rule"), "{broken}");
     }
 }
 
@@ -103,7 +104,7 @@ impl Rule for TakesAllForReaders {
 fn rule_that_knows_its_own_kind_alone_breaks_the_law_of_lists() {
     let broken = Laws::of(&[&TakesAllForReaders, &NobodyBefore]).check();
     let broken = broken.expect_err("a writer behind a reader does not hold");
-    let said = "__READ__ [__WRIT__]: is said by __READ__ to hold or wait otherwise";
+    let said = "__READ__ [__WRIT__]: its own rule says wait, and the rule of __READ__ says hold";
     assert_eq!(broken.to_string(), said);
 }
 

@@ -46,7 +46,8 @@ fn contenders_of_all_weights_keep_the_laws() {
         let laws = laws.beside(&["permit-9-"]);
         let within =
             |labels: &[&str]| labels.iter().map(|label| weight_of(label)).sum::<u32>() <= permits;
-        let laws = laws.holders(&within);
+        let as_many = |labels: &[&str]| labels.len() <= permits as usize;
+        let laws = laws.holders(&within).wakes(&as_many);
         assert_eq!(laws.check(), Ok(()), "{permits} permits");
     }
 }

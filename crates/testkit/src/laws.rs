@@ -2,7 +2,9 @@
 //!
 //! A [`Rule`] loses no wake-up and keeps each hold if it is monotone and waits on enough. Who may
 //! hold together is for [`Laws::holders`] to say: without it, a rule that always holds breaks no
-//! law. All are laws about single queues, so trying all short queues finds a rule that breaks them.
+//! law. Whom one deletion may wake is for [`Laws::wakes`] to say: without it, a rule by which all
+//! waiters watch the holder breaks no law. All are laws about single queues, so trying all short
+//! queues finds a rule that breaks them.
 //!
 //! In a test of a rule that lets two hold:
 //!
@@ -32,7 +34,8 @@
 //! #[test]
 //! # */
 //! fn pair_keeps_the_laws() -> Result<(), BrokenLaw> {
-//!     Laws::of(&[&Pair]).holders(&|labels| labels.len() <= 2).check()
+//!     let two = |labels: &[&str]| labels.len() <= 2;
+//!     Laws::of(&[&Pair]).holders(&two).wakes(&two).check()
 //! }
 //! # pair_keeps_the_laws().unwrap();
 //! ```
@@ -88,6 +91,7 @@ pub struct Laws<'a> {
     others: Vec<String>,
     directory_data: Option<Vec<u8>>,
     may_hold: &'a dyn Fn(&[&str]) -> bool,
+    may_wake: &'a dyn Fn(&[&str]) -> bool,
 }
 
 /// A queue on which a rule breaks a law: the labels in order, that of the contender in brackets.
@@ -106,14 +110,56 @@ impl<'a> Laws<'a> {
             others: Vec::new(),
             directory_data: None,
             may_hold: &|_| true,
+            may_wake: &|_| true,
         }
     }
 
     /// The same, and contenders hold together only if `may_hold` allows their labels.
     ///
-    /// By default any contenders may hold together.
+    /// `may_hold` gets the label of each contender that holds, in queue order, and none if nobody
+    /// holds. By default any contenders may hold together.
     pub fn holders(mut self, may_hold: &'a dyn Fn(&[&str]) -> bool) -> Laws<'a> {
         self.may_hold = may_hold;
+        self
+    }
+
+    /// The same, and one deletion wakes only waiters whose labels `may_wake` allows.
+    ///
+    /// `may_wake` gets the label of each waiter that waits on one contender, in queue order. The
+    /// deletion of that contender wakes all of them. By default a deletion may wake any waiters,
+    /// which is the herd effect.
+    ///
+    /// ```
+    /// use std::borrow::Cow;
+    /// use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
+    /// use zookeeper_recipes_testkit::laws::Laws;
+    ///
+    /// /// All wait on the holder.
+    /// #[derive(Debug)]
+    /// struct Herd;
+    ///
+    /// impl Rule for Herd {
+    ///     fn label(&self) -> Cow<'_, str> {
+    ///         "lock-".into()
+    ///     }
+    ///
+    ///     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+    ///         Ok(match view.place() {
+    ///             0 => Verdict::Hold,
+    ///             _ => Verdict::wait_on(0),
+    ///         })
+    ///     }
+    /// }
+    ///
+    /// let one = |labels: &[&str]| labels.len() <= 1;
+    /// let broken = Laws::of(&[&Herd]).wakes(&one).check().unwrap_err();
+    /// assert_eq!(
+    ///     broken.to_string(),
+    ///     "lock- lock- lock-: the deletion of the one at 0 wakes lock- lock-",
+    /// );
+    /// ```
+    pub fn wakes(mut self, may_wake: &'a dyn Fn(&[&str]) -> bool) -> Laws<'a> {
+        self.may_wake = may_wake;
         self
     }
 
@@ -146,6 +192,7 @@ impl<'a> Laws<'a> {
     /// * each rule decides about a queue of one without an error; about another queue, an error
     ///   breaks no law: the attempt fails, and its contender leaves;
     /// * contenders that hold together [may](Self::holders) do so;
+    /// * a deletion wakes only the waiters that it [may](Self::wakes) wake;
     /// * "hold" never becomes "wait" when a contender before it leaves;
     /// * a waiter waits on contenders before it, and does not hold as long as they all stay;
     /// * a label that [holds alone](Rule::holds_alone) holds with no contender before it;
@@ -163,6 +210,7 @@ impl<'a> Laws<'a> {
         }
         for queue in queues(&labels.iter().map(String::as_str).collect::<Vec<_>>()) {
             self.check_holders(&queue)?;
+            self.check_woken(&queue)?;
         }
         let all: Vec<&str> = labels
             .iter()
@@ -201,7 +249,13 @@ impl<'a> Laws<'a> {
         match rules.find(|rule| rule.holds(&view) != (verdict == Verdict::Hold)) {
             None => Ok(()),
             Some(other) => {
-                let problem = format!("is said by {} to hold or wait otherwise", other.label());
+                let (own, others) = match verdict {
+                    Verdict::Hold => ("hold", "wait"),
+                    Verdict::Wait { .. } => ("wait", "hold"),
+                };
+                let other = other.label();
+                let problem =
+                    format!("its own rule says {own}, and the rule of {other} says {others}");
                 Err(broken(before, me, problem))
             }
         }
@@ -225,14 +279,37 @@ impl<'a> Laws<'a> {
                 }
             }
         }
-        if (self.may_hold)(&holders) {
-            return Ok(());
+        match (self.may_hold)(&holders) {
+            true => Ok(()),
+            false => Err(BrokenLaw {
+                queue: labels(queue),
+                problem: format!("{} hold together", holders.join(" ")),
+            }),
         }
-        let labels: Vec<&str> = queue.iter().map(Contender::label).collect();
-        Err(BrokenLaw {
-            queue: labels.join(" "),
-            problem: format!("{} hold together", holders.join(" ")),
-        })
+    }
+
+    /// Checks that the deletion of each contender of this queue wakes only waiters that it may.
+    fn check_woken(&self, queue: &[Contender]) -> Result<(), BrokenLaw> {
+        let mut woken = vec![Vec::new(); queue.len()];
+        for (place, me) in queue.iter().enumerate() {
+            for rule in self.rules.iter().filter(|rule| rule.label() == me.label()) {
+                if let Ok(Verdict::Wait { on }) = self.decide(*rule, &queue[..place], me) {
+                    for watched in on.into_iter().filter(|watched| *watched < place) {
+                        woken[watched].push(me.label());
+                    }
+                }
+            }
+        }
+        match woken.iter().position(|woken| !(self.may_wake)(woken)) {
+            None => Ok(()),
+            Some(gone) => Err(BrokenLaw {
+                queue: labels(queue),
+                problem: format!(
+                    "the deletion of the one at {gone} wakes {}",
+                    woken[gone].join(" ")
+                ),
+            }),
+        }
     }
 
     fn decide(
@@ -302,10 +379,15 @@ type CheckPlace<'a> = fn(&Laws<'a>, &dyn Rule, &[Contender], &Contender) -> Resu
 
 /// The law that this contender breaks behind the others.
 fn broken(before: &[Contender], me: &Contender, problem: String) -> BrokenLaw {
-    let labels: Vec<&str> = before.iter().map(Contender::label).collect();
-    let queue = format!("{} [{}]", labels.join(" "), me.label());
+    let queue = format!("{} [{}]", labels(before), me.label());
     let queue = queue.trim_start().to_owned();
     BrokenLaw { queue, problem }
+}
+
+/// The labels of a queue, in order.
+fn labels(queue: &[Contender]) -> String {
+    let labels: Vec<&str> = queue.iter().map(Contender::label).collect();
+    labels.join(" ")
 }
 
 /// All queues of contenders with these labels, shortest first.

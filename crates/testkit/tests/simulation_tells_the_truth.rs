@@ -1,5 +1,5 @@
-//! The same random operations on the simulation and on a real server, through the same seam: each
-//! reply, each refusal, each watch's event and each count of watches must be the same.
+//! The same random operations on the simulation and on a real server, through the same interface:
+//! each reply, each refusal, each watch's event and each count of watches must be the same.
 //!
 //! `SEEDS` sets how many sequences there are, `SEED` the first one's seed.
 

@@ -7,6 +7,36 @@ use crate::server::Server;
 ///
 /// It speaks ZooKeeper's protocol, answers the four-letter words `mntr` and `dump`, and makes the
 /// passwords of sessions as Apache's server does.
+///
+/// A check without Java runs on the `EmbeddedServer` of `zookeeper-recipes-simulation`, in a type
+/// of your own:
+///
+/// ```
+/// use zookeeper_recipes_simulation::EmbeddedServer;
+/// use zookeeper_recipes_testkit::conformance::CheckedServer;
+///
+/// struct Embedded(EmbeddedServer);
+///
+/// impl CheckedServer for Embedded {
+///     fn connect_string(&self) -> String {
+///         self.0.connect_string()
+///     }
+///
+///     fn pause(&self) -> Result<(), String> {
+///         self.0.pause();
+///         Ok(())
+///     }
+///
+///     fn resume(&self) -> Result<(), String> {
+///         self.0.resume();
+///         Ok(())
+///     }
+/// }
+///
+/// let server = Embedded(EmbeddedServer::start()?);
+/// assert!(server.connect_string().starts_with("127.0.0.1:"));
+/// # Ok::<_, std::io::Error>(())
+/// ```
 pub trait CheckedServer: Send + Sync {
     /// The address of the server, for clients.
     fn connect_string(&self) -> String;

@@ -15,7 +15,7 @@ use crate::handshake;
 
 pub(super) type Make<'a> = dyn Fn(&Session, &str) -> Box<dyn Recipe> + Send + Sync + 'a;
 
-/// The promises of one recipe, checked on a real server.
+/// The promises of one recipe, checked on a [server](CheckedServer).
 ///
 /// By default these are the promises of an exclusive lock that keeps order. The other methods
 /// select the promises of other recipes.
@@ -72,9 +72,22 @@ impl<'a> Conformance<'a> {
         self
     }
 
-    /// Checks all promises of the recipe.
+    /// Checks these promises of the recipe, in about twenty seconds:
     ///
-    /// Takes about twenty seconds.
+    /// * never more hold than may, and all get through;
+    /// * first come, first served, unless the recipe is [unordered](Self::unordered);
+    /// * a failed try leaves no trace;
+    /// * a deadline is kept;
+    /// * an acquisition that is dropped at any await leaves nothing;
+    /// * foreign children are ignored;
+    /// * a holder is told when its znode is deleted;
+    /// * a guarded write is done while its hold is held, and not after;
+    /// * a hold is lost with its session before the next one holds;
+    /// * when a holder's session expires, it is told, and all who wait get through;
+    /// * a waiter that leaves is told why, lets nobody in, and keeps nobody waiting.
+    ///
+    /// Does not check how many waiters a release wakes: [`Laws::wakes`](crate::laws::Laws::wakes)
+    /// does.
     ///
     /// # Errors
     ///
