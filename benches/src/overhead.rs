@@ -22,7 +22,7 @@ pub struct Overhead {
     /// The ratio to the time of the requests by `zookeeper-client` itself: the median of the ratios
     /// within each round, and the least and the most of them.
     pub to_client: Spread,
-    /// The same ratio to the requests through the seam that the recipes use.
+    /// The same ratio to the requests through the interface that the recipes use.
     pub to_session: Spread,
 }
 
@@ -64,7 +64,7 @@ impl Overhead {
                 };
                 Overhead {
                     name: work.name,
-                    // The raw requests come first: by the client and by the seam.
+                    // The raw requests come first: by the client and by the interface.
                     is_recipe: place >= 2,
                     time: Duration::from_secs_f64(spread(times.clone()).median),
                     to_client: to(&took[0]),

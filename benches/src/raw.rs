@@ -92,7 +92,7 @@ impl RawClient {
     }
 }
 
-/// The requests through the seam that the recipes use.
+/// The requests through the interface that the recipes use.
 #[derive(Clone)]
 pub(crate) struct RawSession {
     server: Arc<dyn ServerSession>,

@@ -19,7 +19,7 @@ const GOOD_PATH: &str = "a path of our own making";
 pub struct Comparison {
     /// The requests, sent by `zookeeper-client` itself.
     pub by_client: Work,
-    /// The requests, sent through the seam that the recipes use.
+    /// The requests, sent through the interface that the recipes use.
     pub by_session: Work,
     /// The recipes.
     pub recipes: Vec<Work>,
@@ -45,7 +45,7 @@ impl Comparison {
     }
 }
 
-/// One connection, and the three that send over it: the client, the seam and the recipes.
+/// One connection, and the three that send over it: the client, the interface and the recipes.
 struct Ground<'t> {
     testbed: &'t Testbed,
     client: RawClient,

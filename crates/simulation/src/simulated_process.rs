@@ -6,11 +6,11 @@ use std::time::Duration;
 use zookeeper_recipes_core::ensemble::{AuthId, Ensemble};
 
 use crate::chance::way::Way;
+use crate::interface::ensemble::SimulatedEnsemble;
 use crate::process::machine::{Clock, ProcessId};
 use crate::process::turns::Kind;
 use crate::run::shared::Shared;
 use crate::run::tasks;
-use crate::seam::ensemble::SimulatedEnsemble;
 
 /// A process of a simulation: a machine of its own, with its clock, its sessions and its tasks.
 ///

@@ -1,9 +1,9 @@
-//! What the caller of the seam is told when a request was not answered.
+//! What the caller of the interface is told when a request was not answered.
 
 use zookeeper_recipes_core::ensemble::{SessionEnd, TransactionError};
 use zookeeper_recipes_core::{Refusal, ServerError};
 
-/// The refusal of a request, for the caller of the seam.
+/// The refusal of a request, for the caller of the interface.
 pub(crate) fn refused(operation: Option<usize>, refusal: Refusal) -> TransactionError {
     TransactionError {
         operation,
@@ -11,7 +11,7 @@ pub(crate) fn refused(operation: Option<usize>, refusal: Refusal) -> Transaction
     }
 }
 
-/// The end of the session before an answer came, for the caller of the seam.
+/// The end of the session before an answer came, for the caller of the interface.
 pub(crate) fn session_over(end: SessionEnd) -> TransactionError {
     TransactionError {
         operation: None,
@@ -19,7 +19,7 @@ pub(crate) fn session_over(end: SessionEnd) -> TransactionError {
     }
 }
 
-/// A broken connection, for the caller of the seam.
+/// A broken connection, for the caller of the interface.
 pub(crate) fn outcome_unknown(cause: &str) -> TransactionError {
     TransactionError {
         operation: None,

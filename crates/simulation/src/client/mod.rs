@@ -1,7 +1,7 @@
 //! The clients: what the client of each session does, as the crate `zookeeper-client` does it.
 //!
 //! Nothing but the network is between a client and the servers: a client sends requests on a
-//! connection, and the answers reach it there. The sessions of the seam use a client by
+//! connection, and the answers reach it there. The sessions of the interface use a client by
 //! [`world::World::open_client`], `ask`, `close`, `abandon` and `drop_watcher`; the network by
 //! `reach_client` and `hang_up`; the process that it runs on by `client_goes_on`. Another client
 //! has to do no more than these.

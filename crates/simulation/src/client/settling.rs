@@ -151,7 +151,7 @@ impl World {
     }
 }
 
-/// What the caller of the seam is told.
+/// What the caller of the interface is told.
 fn settled(
     result: Result<Answer, Failure>,
     watch: Option<SimulatedWatch>,

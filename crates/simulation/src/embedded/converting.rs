@@ -1,4 +1,4 @@
-//! Values of the protocol as values of the seam, and back.
+//! Values of the protocol as values of the interface, and back.
 
 use zookeeper_recipes_core::ensemble::{self, AuthId, Permission};
 use zookeeper_recipes_protocol::{Acl, CreateMode, Id, Stat, permission};
