@@ -18,7 +18,7 @@ pub(crate) enum Bench {
     /// The time of each operation at the embedded server, compared to Apache's server.
     #[command(disable_help_flag = true)]
     Embedded(Arguments),
-    /// The same work by these recipes, by Apache Curator and by kazoo.
+    /// The same work by these recipes, by Apache Curator, by kazoo and by `zookeeper-client`.
     #[command(disable_help_flag = true)]
     Peers(Arguments),
 }

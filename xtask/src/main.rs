@@ -26,7 +26,7 @@ enum Task {
     /// Install the programs that the other tasks need: a ZooKeeper server, a Java runtime, and for
     /// the interoperability tests and the bench of the peers Curator, a Java compiler and kazoo.
     Install,
-    /// Watch contenders pass a lock on a real server in four ways, and see what each way costs.
+    /// Watch contenders pass a lock on in four ways, and see what each way costs.
     #[command(disable_help_flag = true)]
     Demo(bench::Arguments),
     /// Run all tests, doc tests and examples included, on real servers.

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 pub(crate) struct TaskArguments {
     /// If the hold is being lost, send SIGTERM to the command this long before SIGKILL.
     ///
-    /// By default a tenth of the session timeout, or a twentieth if the timeout is short.
+    /// By default a tenth of the session timeout, or a twentieth if no more is allowed.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     grace: Option<Duration>,
 

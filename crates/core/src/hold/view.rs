@@ -133,7 +133,8 @@ impl HoldView {
     /// Resolves when the hold is lost, before another contender can hold.
     ///
     /// Does not resolve in time if somebody deletes the holder's znode by hand. It then resolves
-    /// within a sixth of the session timeout, and another contender may hold before that.
+    /// within a sixth of the session timeout, or later in a session with thousands of holds. Another
+    /// contender may hold before that.
     ///
     /// The time is measured in the runtime that polls this future. That runtime must run, and its
     /// time must be enabled. The session's runtime need not run. The future looks at the clock each
