@@ -35,7 +35,7 @@ use crate::server::Server;
 ///
 /// let server = Embedded(EmbeddedServer::start()?);
 /// assert!(server.connect_string().starts_with("127.0.0.1:"));
-/// # Ok::<_, std::io::Error>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 pub trait CheckedServer: Send + Sync {
     /// The address of the server, for clients.
