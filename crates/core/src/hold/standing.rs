@@ -83,6 +83,23 @@ impl Standing {
         }
     }
 
+    /// Resolves when the session has noticed that the grant is lost.
+    ///
+    /// Cheaper than [`lost`](Self::lost), which also resolves while the session's runtime is
+    /// blocked.
+    pub(crate) async fn told_lost(&self) {
+        let mut condition = self.live.subscribe();
+        let mut fate = self.fate.clone();
+        while self.is_held() {
+            tokio::select! {
+                biased;
+                Ok(()) = fate.changed() => {}
+                Ok(()) = condition.changed() => {}
+                else => std::future::pending().await,
+            }
+        }
+    }
+
     /// Resolves when the session's lease no longer covers the grant, whatever the znode's fate.
     pub(crate) async fn outlived(&self) -> LossReason {
         let (_kept, fate) = watch::channel(Fate::Standing);

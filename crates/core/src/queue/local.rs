@@ -113,7 +113,7 @@ async fn lost(holder: &mut watch::Receiver<Option<Standing>>) {
         let standing = holder.borrow_and_update().clone();
         let lost = async {
             match standing {
-                Some(standing) => standing.lost().await,
+                Some(standing) => standing.told_lost().await,
                 None => std::future::pending().await,
             }
         };
