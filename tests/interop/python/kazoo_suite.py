@@ -14,6 +14,7 @@ and does not wait until it does. Some wait without an end for threads that have 
 fails after some time, and tests that fail run once more, which is printed.
 """
 
+import faulthandler
 import os
 import signal
 import sys
@@ -92,15 +93,18 @@ def set_up_harness():
 
 
 def give_up(*_):
+    # Where each thread waits, for those who look for the cause.
+    faulthandler.dump_traceback(file=sys.__stderr__)
     raise TimeoutError(f"the test waits for more than {LONGEST_TEST} seconds")
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_call(item):
+def pytest_runtest_protocol(item):
     signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(LONGEST_TEST)
+    # More than once, because the end of a test that was given up may wait without an end, too.
+    signal.setitimer(signal.ITIMER_REAL, LONGEST_TEST, LONGEST_TEST)
     yield
-    signal.alarm(0)
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def pytest_runtest_logreport(report):
