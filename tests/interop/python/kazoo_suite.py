@@ -10,8 +10,9 @@ Tests that cannot apply to these servers are left out, each with its reason. A r
 has is an error.
 
 Some of the tests race with themselves: test_handle_session_loss expires a session that is to queue,
-and does not wait until it does. Some wait without an end for threads that have failed. So a test
-fails after some time, and tests that fail run once more, which is printed.
+and does not wait until it does. test_lock waits until nobody holds, and misses that moment if the
+next thread holds at once. Others wait without an end for threads that have failed. So a test fails
+after some time, and tests that fail run once more, which is printed.
 """
 
 import faulthandler
