@@ -95,15 +95,16 @@ impl Grant {
         if let HoldState::Lost(reason) = standing.state() {
             return Err(lost(reason));
         }
-        let node = self.owned.node.clone();
-        let mut remove = pin!(async {
-            let removed = node.remove(&live).await;
-            removed.map_err(|error| Error::at(path.as_str(), live.id(), error))
-        });
-        let removed = tokio::select! {
-            biased;
-            removed = live.during(&path, remove.as_mut()) => removed,
-            reason = standing.outlived() => return Err(lost(reason)),
+        let removed = {
+            let remove = pin!(async {
+                let removed = self.owned.node.remove(&live).await;
+                removed.map_err(|error| Error::at(path.as_str(), live.id(), error))
+            });
+            tokio::select! {
+                biased;
+                removed = live.during(&path, remove) => removed,
+                reason = standing.outlived() => return Err(lost(reason)),
+            }
         };
         self.owned.settle();
         removed
