@@ -65,7 +65,8 @@ class Member:
 
     def _ask(self, what):
         url = f"http://{ADMIN}/members/{self.number}/{what}"
-        urllib.request.urlopen(url, data=b"", timeout=10).close()
+        request = urllib.request.Request(url, method="POST")
+        urllib.request.urlopen(request, timeout=10).close()
 
 
 class Cluster(list):

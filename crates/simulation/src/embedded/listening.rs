@@ -114,12 +114,15 @@ pub(super) async fn accept(port: Arc<MemberPort>, member: Arc<Member>) {
             Ok(stream) => {
                 tokio::spawn(serve(Arc::clone(&member), stream));
             }
-            Err(error) => {
-                // Too many open files, for one: nothing to be done but to wait until some are
-                // closed.
-                tracing::warn!(%error, "a connection could not be taken");
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
+            Err(error) => pause_after(&error).await,
         }
     }
+}
+
+/// Waits after a connection could not be taken.
+///
+/// If too many files are open, for one, some have to be closed first.
+pub(super) async fn pause_after(error: &io::Error) {
+    tracing::warn!(%error, "a connection could not be taken");
+    tokio::time::sleep(Duration::from_millis(10)).await;
 }

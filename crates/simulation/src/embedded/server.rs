@@ -61,13 +61,25 @@ use crate::simulation::Simulation;
 ///
 /// With the feature `admin` and `EmbeddedOptions::admin_port` the server also takes faults over
 /// HTTP, on a port of 127.0.0.1. `GET /` lists the routes with the fields of their bodies, which
-/// are in JSON. The answer to a request that is refused is 400 or 404 and `{"error": "<one
-/// sentence>"}`.
+/// are in JSON. The answer to a request that is refused has `{"error": "<one sentence>"}`.
 ///
 /// ```text
-/// curl -X POST localhost:8080/faults/drop-reply -d '{"request": "create", "under": "/locks"}'
+/// curl --json '{"request": "create", "under": "/locks"}' localhost:8080/faults/drop-reply
 /// curl -X POST localhost:8080/members/1/stop
 /// ```
+///
+/// No web page can send such a request, though a browser on this machine reaches the port:
+///
+/// | status | if |
+/// |---|---|
+/// | 403 | `Host` is not `127.0.0.1`, `localhost` or `[::1]` with this port, or there is another `Origin` |
+/// | 415 | there is a body, or its type is named, and `Content-Type` is not `application/json` |
+/// | 413, 431 | the body has more than 64 KiB, the head more than 16 KiB |
+/// | 409 | 1,000 faults wait for their request |
+/// | 400, 404 | a field is wrong, or the route, the member or the session does not exist |
+///
+/// Each connection takes one request, within five seconds. If there are more than 256 connections,
+/// the oldest is closed. The port does not ask who sends a request: any process of this machine may.
 ///
 /// | fault | in this process | over HTTP |
 /// |---|---|---|

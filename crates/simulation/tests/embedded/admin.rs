@@ -12,12 +12,12 @@ use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, StartError};
 use crate::raw::{Raw, at, create};
 
 /// An ensemble with an admin port.
-struct Place {
+pub(crate) struct Place {
     ensemble: EmbeddedServer,
-    admin: String,
+    pub(crate) admin: String,
 }
 
-fn place(members: usize) -> Place {
+pub(crate) fn place(members: usize) -> Place {
     let options = EmbeddedOptions {
         members,
         admin_port: Some(0),
@@ -33,8 +33,9 @@ impl Place {
     fn ask(&self, request: &str, body: &str) -> (u16, Value) {
         let mut stream = TcpStream::connect(&self.admin).expect("it listens");
         let text = format!(
-            "{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
-             Content-Length: {}\r\n\r\n{body}",
+            "{request} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.admin,
             body.len()
         );
         stream.write_all(text.as_bytes()).expect("it reads");
@@ -48,7 +49,7 @@ impl Place {
     }
 
     /// Sends a request that is done.
-    fn done(&self, request: &str, body: &Value) -> Value {
+    pub(crate) fn done(&self, request: &str, body: &Value) -> Value {
         let (status, answer) = self.ask(request, &body.to_string());
         assert_eq!(status, 200, "{answer}");
         answer
@@ -259,6 +260,18 @@ fn bad_input_is_refused_with_one_sentence() {
         ("POST /faults/delay", r#"{"seconds": 1}"#, 400, "seconds"),
         ("POST /faults/delay", r#"{"milliseconds": -1}"#, 400, "-1"),
         (
+            "POST /faults/delay",
+            r#"{"milliseconds": 18446744073709551615}"#,
+            400,
+            "a day",
+        ),
+        (
+            "POST /members/1/lag",
+            r#"{"milliseconds": 86400001}"#,
+            400,
+            "a day",
+        ),
+        (
             "POST /faults/cut",
             r#"{"session": "0x7", "member": 1}"#,
             400,
@@ -281,9 +294,20 @@ fn bad_input_is_refused_with_one_sentence() {
         assert_eq!(found, status, "{request} {body}: {why}");
         assert!(why.contains(part), "{request} {body}: {why}");
     }
-    let (status, why) = place.refused("POST /faults/cut", &" ".repeat(3 << 20));
-    assert_eq!(status, 413, "{why}");
     assert_eq!(place.done("GET /faults", &json!({}))["waiting"], 0);
+}
+
+#[test]
+fn faults_that_wait_are_limited() {
+    let place = place(1);
+    let body = json!({ "request": "create" });
+    for _ in 0..1_000 {
+        place.done("POST /faults/drop-reply", &body);
+    }
+    let (status, why) = place.refused("POST /faults/delay", r#"{"milliseconds": 1}"#);
+    assert_eq!(status, 409, "{why}");
+    place.done("DELETE /faults", &json!({}));
+    place.done("POST /faults/drop-reply", &body);
 }
 
 #[test]
@@ -291,7 +315,11 @@ fn half_sent_request_does_nothing_and_the_others_are_served() {
     let place = place(1);
     let mut client = place.client(0);
     let mut half = TcpStream::connect(&place.admin).expect("it listens");
-    let text = "POST /faults/cut HTTP/1.1\r\nHost: localhost\r\nContent-Length: 40\r\n\r\n{";
+    let text = format!(
+        "POST /faults/cut HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+         Content-Length: 40\r\n\r\n{{",
+        place.admin
+    );
     half.write_all(text.as_bytes()).expect("it reads");
     place.done("GET /members", &json!({}));
     client.done(RequestBody::Exists(at("/", false)));

@@ -12,3 +12,5 @@ mod operations;
 mod raw;
 mod sessions;
 mod starting;
+#[cfg(feature = "admin")]
+mod web_pages;

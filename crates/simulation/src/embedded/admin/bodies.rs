@@ -41,7 +41,7 @@ pub(super) struct Cut {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Lag {
-    pub(super) milliseconds: u64,
+    pub(super) milliseconds: Milliseconds,
 }
 
 /// Which request is lost, or whose reply.
@@ -58,7 +58,7 @@ pub(super) struct Lost {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Delay {
-    milliseconds: u64,
+    milliseconds: Milliseconds,
     #[serde(default)]
     what: Delayed,
     pub(super) session: Option<Session>,
@@ -83,7 +83,7 @@ impl Lost {
 
 impl Delay {
     pub(super) fn fault(self) -> Fault {
-        let late = Duration::from_millis(self.milliseconds);
+        let late = self.milliseconds.0;
         let kind = match self.what {
             Delayed::Request => FaultKind::RequestLate(late),
             Delayed::Reply => FaultKind::ReplyLate(late),
@@ -112,6 +112,25 @@ fn fault(
     match nth {
         Some(nth) => fault.nth(nth),
         None => fault,
+    }
+}
+
+/// A time that the clock of the simulation can count: a day at most.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "u64")]
+pub(super) struct Milliseconds(pub(super) Duration);
+
+impl TryFrom<u64> for Milliseconds {
+    type Error = String;
+
+    fn try_from(number: u64) -> Result<Milliseconds, String> {
+        const LONGEST: u64 = 24 * 60 * 60 * 1_000;
+        match number {
+            0..=LONGEST => Ok(Milliseconds(Duration::from_millis(number))),
+            _ => Err(format!(
+                "{number} milliseconds are more than {LONGEST}, a day"
+            )),
+        }
     }
 }
 

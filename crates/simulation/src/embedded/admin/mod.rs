@@ -1,8 +1,10 @@
 //! The admin port: faults over HTTP, with bodies in JSON.
 
 mod administered;
+mod admission;
 mod answer;
 mod bodies;
+mod connections;
 mod refused;
 mod routes;
 mod views;
@@ -10,9 +12,8 @@ mod views;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::net::TcpListener;
-
 use administered::Administered;
+use admission::Admission;
 
 use super::error::StartError;
 use super::listening::{address_of, listen};
@@ -34,14 +35,10 @@ pub(super) fn start(
         simulation,
         members,
     };
-    tokio::spawn(serve(listener, administered));
+    let admission = Admission {
+        port: address.port(),
+    };
+    let router = routes::router(Arc::new(administered), admission);
+    tokio::spawn(connections::serve(listener, router));
     Ok(Some(address))
-}
-
-/// Answers requests until the runtime ends.
-async fn serve(listener: TcpListener, administered: Administered) {
-    let router = routes::router(Arc::new(administered));
-    if let Err(error) = axum::serve(listener, router).await {
-        tracing::error!(%error, "the admin port no longer answers");
-    }
 }

@@ -1,19 +1,20 @@
 //! The routes of the admin port.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{Path, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 use zookeeper_recipes_core::ensemble::SessionId;
 
 use super::administered::Administered;
+use super::admission::{Admission, LARGEST_BODY, admit};
 use super::answer::json_response;
 use super::bodies::{Cut, Delay, Lag, Lost, OfSession, Session, read};
 use super::refused::Refused;
@@ -80,11 +81,14 @@ const ROUTES: [(&str, &str, &str); 14] = [
     ),
 ];
 
+/// The most faults that wait for their request.
+const MOST_FAULTS: usize = 1_000;
+
 type Told = Result<Response, Refused>;
 type Body = Result<Bytes, BytesRejection>;
 type Known = State<Arc<Administered>>;
 
-pub(super) fn router(administered: Arc<Administered>) -> Router {
+pub(super) fn router(administered: Arc<Administered>, admission: Admission) -> Router {
     Router::new()
         .route("/", get(routes))
         .route("/members", get(members))
@@ -101,6 +105,8 @@ pub(super) fn router(administered: Arc<Administered>) -> Router {
         .route("/faults/drop-reply", post(drop_reply))
         .fallback(unknown)
         .method_not_allowed_fallback(unknown)
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .layer(from_fn_with_state(admission, admit))
         .with_state(administered)
 }
 
@@ -160,6 +166,10 @@ impl Administered {
 
     fn inject(&self, session: Option<Session>, fault: Fault) -> Told {
         session.map(|it| self.session(it)).transpose()?;
+        if self.faults().waiting() >= MOST_FAULTS {
+            let why = format!("{MOST_FAULTS} faults wait already: DELETE /faults drops them.");
+            return Err(Refused::new(StatusCode::CONFLICT, why));
+        }
         self.faults().inject(fault);
         self.waiting()
     }
@@ -189,8 +199,7 @@ async fn start(State(known): Known, Path(member): Path<String>) -> Told {
 async fn lag(State(known): Known, Path(member): Path<String>, body: Body) -> Told {
     let member = known.member(&member)?;
     let Lag { milliseconds } = read(body)?;
-    let by = Duration::from_millis(milliseconds);
-    known.faults().lag(member.server, by);
+    known.faults().lag(member.server, milliseconds.0);
     ok(&views::member(member))
 }
 
