@@ -46,9 +46,9 @@ impl Servers {
         let earlier = self.tree.get(path).ok_or(Refusal::NoNode)?.acl.clone();
         self.edit(Edit::SetAcl {
             path: path.to_owned(),
-            acl: acl.to_vec(),
+            acl: acl.into(),
         });
-        Ok(earlier)
+        Ok(earlier.to_vec())
     }
 
     /// Sets the counter behind the sequence numbers of a znode's children. Each server applies it

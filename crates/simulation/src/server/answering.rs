@@ -14,6 +14,9 @@ use crate::wire::names::Names;
 use crate::wire::read::{EachRead, Read};
 use crate::wire::watch_kind::WatchKind;
 
+/// The most bytes of the answers to several reads in one request.
+const LARGEST_ANSWER: usize = 64 << 20;
+
 impl Servers {
     pub(super) fn answer_read(
         &mut self,
@@ -57,10 +60,7 @@ impl Servers {
                 Ok(Answer::Children(paths))
             }
             Read::Identities => Ok(Answer::Identities(identities)),
-            Read::Each(reads) => {
-                let answers = reads.iter().map(|read| each(&member.tree, read, &reader));
-                Ok(Answer::Answers(answers.collect()))
-            }
+            Read::Each(reads) => answers(&member.tree, reads, &reader),
             Read::AddWatch { path, recursive } => {
                 member.watches.add_persistent(path, id, *recursive);
                 Ok(Answer::WatchAdded)
@@ -151,6 +151,36 @@ fn count_below(tree: &Tree, path: &str) -> i32 {
         rest.is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
     };
     tree.iter().filter(|(other, _)| below(other)).count() as i32
+}
+
+/// The answers to several reads, unless they are too large together.
+///
+/// One request can name a large znode many thousand times.
+fn answers(tree: &Tree, reads: &[EachRead], reader: &Writer<'_>) -> Result<Answer, Failure> {
+    let mut left = LARGEST_ANSWER;
+    let mut answers = Vec::with_capacity(reads.len());
+    for read in reads {
+        let answer = each(tree, read, reader);
+        let size = answer.as_ref().map_or(0, size);
+        left = left.checked_sub(size).ok_or_else(|| {
+            let problem = format!("the answers have more than {LARGEST_ANSWER} bytes");
+            Refusal::BadArguments(problem)
+        })?;
+        answers.push(answer);
+    }
+    Ok(Answer::Answers(answers))
+}
+
+/// About how many bytes an answer to one of several reads has.
+fn size(answer: &Answer) -> usize {
+    match answer {
+        Answer::Children(names) => names
+            .iter()
+            .map(|name| size_of::<String>() + name.len())
+            .sum(),
+        Answer::DataIfAny(data, _) => data.as_ref().map_or(0, Vec::len),
+        _ => 0,
+    }
 }
 
 fn each(tree: &Tree, read: &EachRead, reader: &Writer<'_>) -> Result<Answer, Refusal> {

@@ -18,7 +18,7 @@ use crate::wire::connection::ConnectionId;
 use crate::wire::message::Downward;
 
 /// A watch that has been triggered, with the access control list that guards what it tells.
-type Notification = (ConnectionId, String, Event, Vec<Acl>);
+type Notification = (ConnectionId, String, Event, Arc<[Acl]>);
 
 /// Each edit of a transaction, with the metadata that came of it.
 type Outcomes = Vec<(Edit, Option<Stat>)>;

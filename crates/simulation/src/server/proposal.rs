@@ -1,6 +1,7 @@
 //! How the leader turns a write into a transaction, or refuses it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::{Acl, CreateMode, Operation, Permission};
@@ -26,7 +27,7 @@ struct Record {
     owner: Owner,
     children: usize,
     creates: i32,
-    acl: Vec<Acl>,
+    acl: Arc<[Acl]>,
     acl_version: i32,
 }
 
@@ -109,7 +110,7 @@ impl<'a> Proposal<'a> {
         writer: &Writer<'_>,
     ) -> Result<Edit, Refusal> {
         paths::check(path)?;
-        let acl = expand(acl, writer)?;
+        let acl: Arc<[Acl]> = expand(acl, writer)?.into();
         let record = self.record(path)?;
         permit(&record.acl, Permission::ADMIN, writer)?;
         next_version(record.acl_version, version)?;
@@ -129,7 +130,7 @@ impl<'a> Proposal<'a> {
     ) -> Result<Edit, Refusal> {
         paths::check_parent(path)?;
         let (parent_path, _) = split(path);
-        let acl = expand(acl, writer)?;
+        let acl: Arc<[Acl]> = expand(acl, writer)?.into();
         let mut parent = self.record(parent_path)?;
         permit(&parent.acl, Permission::CREATE, writer)?;
         let sequential = matches!(

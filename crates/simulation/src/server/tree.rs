@@ -1,6 +1,7 @@
 //! The tree of znodes, as one server has it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission, Stat};
 
@@ -29,7 +30,8 @@ pub(crate) struct Znode {
     pub(crate) data: Vec<u8>,
     /// False if the data is absent, which only clients over TCP tell from empty data.
     pub(crate) has_data: bool,
-    pub(crate) acl: Vec<Acl>,
+    /// Shared, since it may be long, and each change of a child takes it along.
+    pub(crate) acl: Arc<[Acl]>,
     pub(crate) owner: Owner,
     pub(crate) version: i32,
     pub(crate) acl_version: i32,
@@ -45,7 +47,7 @@ pub(crate) struct Znode {
 
 impl Znode {
     /// An empty znode of nobody, created by the transaction `zxid`.
-    fn new(acl: Vec<Acl>, zxid: i64, time: i64) -> Znode {
+    fn new(acl: Arc<[Acl]>, zxid: i64, time: i64) -> Znode {
         Znode {
             data: Vec::new(),
             has_data: true,
@@ -97,7 +99,7 @@ pub(crate) enum Edit {
         path: String,
         data: Vec<u8>,
         has_data: bool,
-        acl: Vec<Acl>,
+        acl: Arc<[Acl]>,
         owner: Owner,
         parent_creates: i32,
     },
@@ -112,7 +114,7 @@ pub(crate) enum Edit {
     },
     SetAcl {
         path: String,
-        acl: Vec<Acl>,
+        acl: Arc<[Acl]>,
     },
     SetCreates {
         path: String,
@@ -158,9 +160,9 @@ pub(crate) struct Applied {
     /// The znode's metadata, if a reply carries it.
     pub(crate) stat: Option<Stat>,
     /// Who may read the znode, and so be told of it.
-    pub(crate) acl: Vec<Acl>,
+    pub(crate) acl: Arc<[Acl]>,
     /// Who may read the znode above, and so be told of its children.
-    pub(crate) parent_acl: Vec<Acl>,
+    pub(crate) parent_acl: Arc<[Acl]>,
 }
 
 /// One server's copy of the tree.
@@ -177,7 +179,7 @@ impl Tree {
             nodes: BTreeMap::new(),
             zxid: 0,
         };
-        let anyone = |permission| vec![Acl::new(permission, AuthId::anyone())];
+        let anyone = |permission| Arc::from([Acl::new(permission, AuthId::anyone())]);
         let node = |children: &[&str]| Znode {
             children: children.iter().map(|child| (*child).to_owned()).collect(),
             ..Znode::new(anyone(Permission::ALL), 0, 0)
@@ -266,7 +268,7 @@ impl Tree {
                     trigger: Some(Trigger::DataChanged),
                     stat: Some(node.stat()),
                     acl: node.acl.clone(),
-                    parent_acl: Vec::new(),
+                    parent_acl: Arc::default(),
                 }
             }
         }
@@ -278,11 +280,11 @@ impl Tree {
         }
     }
 
-    fn set_acl(&mut self, path: &str, acl: &[Acl]) -> Applied {
+    fn set_acl(&mut self, path: &str, acl: &Arc<[Acl]>) -> Applied {
         let Some(node) = self.nodes.get_mut(path) else {
             return Applied::default();
         };
-        node.acl = acl.to_vec();
+        node.acl = Arc::clone(acl);
         node.acl_version = node.acl_version.wrapping_add(1);
         Applied {
             stat: Some(node.stat()),
@@ -291,10 +293,10 @@ impl Tree {
     }
 
     /// Adds a child to its parent, and tells the parent's access control list.
-    fn add_to_parent(&mut self, path: &str, parent_creates: i32, zxid: i64) -> Vec<Acl> {
+    fn add_to_parent(&mut self, path: &str, parent_creates: i32, zxid: i64) -> Arc<[Acl]> {
         let (parent, name) = split(path);
         let Some(parent) = self.nodes.get_mut(parent) else {
-            return Vec::new();
+            return Arc::default();
         };
         // Word for word the server's rule, with its end: past 2147483647 the counter wraps in the
         // leader's proposal and is dropped here, and the parent's pzxid no longer moves with a
@@ -317,9 +319,9 @@ impl Tree {
             return Applied::default();
         };
         let (parent, name) = split(path);
-        let mut parent_acl = Vec::new();
+        let mut parent_acl = Arc::default();
         if let Some(parent) = self.nodes.get_mut(parent) {
-            parent_acl.clone_from(&parent.acl);
+            parent_acl = Arc::clone(&parent.acl);
             parent.children.remove(name);
             parent.pzxid = parent.pzxid.max(zxid);
         }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::ensemble::CreateMode as Kind;
 use zookeeper_recipes_protocol::{
-    AddWatchMode, AddWatchRequest, CreateMode, DeleteRequest, ErrorCode, OpCode, RequestBody,
+    Acl, AddWatchMode, AddWatchRequest, CreateMode, CreateRequest, DeleteRequest, ErrorCode, Id,
+    MultiOperation, OpCode, RequestBody, permission,
 };
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
 
@@ -149,6 +150,75 @@ fn client_that_asks_for_much_while_nothing_is_committed_gets_it_all() {
         let reply = client.reply().expect("an answer");
         assert_eq!(reply.header.error, ErrorCode::Ok);
     }
+}
+
+/// The most memory that this process has had, in MiB.
+#[cfg(target_os = "linux")]
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kibibytes.expect("a number") >> 10
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn long_access_control_list_takes_its_memory_once() {
+    let entry = |number| Acl {
+        permissions: permission::ALL,
+        id: Id {
+            scheme: "digest".to_owned(),
+            id: format!("user:{number}"),
+        },
+    };
+    let anyone = Acl {
+        permissions: permission::ALL,
+        id: Id {
+            scheme: "world".to_owned(),
+            id: "anyone".to_owned(),
+        },
+    };
+    let node = |path: String, acl| CreateRequest {
+        path,
+        data: None,
+        acl,
+        mode: CreateMode::Persistent,
+    };
+    let server = EmbeddedServer::start().expect("it starts");
+    let mut client = Raw::connect(&server.connect_string());
+    let mut long: Vec<Acl> = (0..4_000).map(entry).collect();
+    long.push(anyone.clone());
+    client.done(RequestBody::Create(node("/long".to_owned(), long)));
+    client.done(RequestBody::AddWatch(AddWatchRequest {
+        path: "/long".to_owned(),
+        mode: AddWatchMode::Persistent,
+    }));
+    let child = |number| node(format!("/long/{number}"), vec![anyone.clone()]);
+    let children = (0..5_000).map(|number| MultiOperation::Create(child(number)));
+    let before = peak_memory();
+    client.done(RequestBody::Multi(children.collect()));
+    let grown = peak_memory() - before;
+    assert!(grown < 1_000, "{grown} MiB for one transaction");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn request_for_a_large_znode_many_times_is_refused() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let administrator = server.administrator();
+    administrator
+        .create("/large", &vec![7; 500_000], Kind::Persistent)
+        .expect("it is new");
+    let mut client = Raw::connect(&server.connect_string());
+    let reads = |count| {
+        let read = || MultiOperation::GetData(at("/large", false));
+        RequestBody::MultiRead((0..count).map(|_| read()).collect())
+    };
+    let before = peak_memory();
+    assert_eq!(client.fails(reads(1_600)), ErrorCode::BadArguments);
+    let grown = peak_memory() - before;
+    assert!(grown < 1_000, "{grown} MiB for one request");
+    client.done(reads(4));
 }
 
 #[test]
