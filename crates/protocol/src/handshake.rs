@@ -1,5 +1,7 @@
 //! The handshake: the first frame in each direction.
 
+use std::fmt;
+
 use crate::error::DecodeError;
 use crate::frame;
 use crate::jute::{Input, Output, Record};
@@ -8,7 +10,7 @@ use crate::jute::{Input, Output, Record};
 pub const PASSWORD_LENGTH: usize = 16;
 
 /// The first frame of a client: opens a session, or takes it to this connection.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ConnectRequest {
     /// The version of the protocol: always 0.
     pub protocol_version: i32,
@@ -25,7 +27,7 @@ pub struct ConnectRequest {
 }
 
 /// The first frame of a server: the session, or its end.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ConnectResponse {
     /// The version of the protocol: always 0.
     pub protocol_version: i32,
@@ -102,6 +104,33 @@ impl ConnectResponse {
             password: Record::decode(from)?,
             read_only: decode_read_only(from),
         })
+    }
+}
+
+/// Leaves the password out.
+impl fmt::Debug for ConnectRequest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ConnectRequest")
+            .field("protocol_version", &self.protocol_version)
+            .field("last_zxid_seen", &self.last_zxid_seen)
+            .field("timeout", &self.timeout)
+            .field("session_id", &self.session_id)
+            .field("read_only", &self.read_only)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Leaves the password out.
+impl fmt::Debug for ConnectResponse {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ConnectResponse")
+            .field("protocol_version", &self.protocol_version)
+            .field("timeout", &self.timeout)
+            .field("session_id", &self.session_id)
+            .field("read_only", &self.read_only)
+            .finish_non_exhaustive()
     }
 }
 

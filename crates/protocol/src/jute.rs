@@ -238,6 +238,15 @@ impl<T: Record> Record for Vec<T> {
 
 /// Defines structs whose fields are encoded one after the other.
 macro_rules! records {
+    ($($(#[$about:meta])* $visibility:vis struct $name:ident $fields:tt)*) => {
+        $crate::jute::secret_records! {
+            $($(#[$about])* #[derive(Debug)] $visibility struct $name $fields)*
+        }
+    };
+}
+
+/// Defines structs as [`records`] does, without `Debug`.
+macro_rules! secret_records {
     ($(
         $(#[$about:meta])*
         $visibility:vis struct $name:ident {
@@ -245,7 +254,7 @@ macro_rules! records {
         }
     )*) => {$(
         $(#[$about])*
-        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, PartialEq, Eq, Hash)]
         $visibility struct $name {
             $($(#[$about_field])* $field_visibility $field: $type,)*
         }
@@ -316,4 +325,4 @@ macro_rules! codes {
     )*};
 }
 
-pub(crate) use {codes, records};
+pub(crate) use {codes, records, secret_records};

@@ -1,8 +1,10 @@
 //! The fields of each operation.
 
+use std::fmt;
+
 use crate::code::{AddWatchMode, CreateMode, WatcherType};
 use crate::data::Acl;
-use crate::jute::records;
+use crate::jute::{records, secret_records};
 
 records! {
     /// `create`, `create2` and `createContainer`.
@@ -81,22 +83,6 @@ records! {
         pub version: i32,
     }
 
-    /// `auth`.
-    pub struct AuthRequest {
-        /// Always 0.
-        pub kind: i32,
-        /// The scheme: `digest`, for example.
-        pub scheme: String,
-        /// The credentials, as the scheme has them.
-        pub auth: Option<Vec<u8>>,
-    }
-
-    /// `sasl`.
-    pub struct SaslRequest {
-        /// The token of the exchange.
-        pub token: Option<Vec<u8>>,
-    }
-
     /// `setWatches`.
     pub struct SetWatchesRequest {
         /// The latest zxid that the client has seen. Watches of what has changed since fire.
@@ -157,5 +143,43 @@ records! {
         pub new_members: Option<String>,
         /// The version that the configuration must have. -1 for any.
         pub current_config_id: i64,
+    }
+}
+
+secret_records! {
+    /// `auth`.
+    pub struct AuthRequest {
+        /// Always 0.
+        pub kind: i32,
+        /// The scheme: `digest`, for example.
+        pub scheme: String,
+        /// The credentials, as the scheme has them.
+        pub auth: Option<Vec<u8>>,
+    }
+
+    /// `sasl`.
+    pub struct SaslRequest {
+        /// The token of the exchange.
+        pub token: Option<Vec<u8>>,
+    }
+}
+
+/// Leaves the credentials out.
+impl fmt::Debug for AuthRequest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("AuthRequest")
+            .field("kind", &self.kind)
+            .field("scheme", &self.scheme)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Leaves the token out.
+impl fmt::Debug for SaslRequest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("SaslRequest")
+            .finish_non_exhaustive()
     }
 }

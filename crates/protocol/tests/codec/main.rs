@@ -7,3 +7,4 @@ mod golden;
 mod messages;
 mod rejected;
 mod round_trip;
+mod secrets;
