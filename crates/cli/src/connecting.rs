@@ -41,7 +41,8 @@ pub(crate) struct Connection {
 
     /// A file of credentials, one in each line, such as `digest:user:password`.
     ///
-    /// Without it, the lines come from ZKR_CREDENTIALS.
+    /// Nobody else should be able to read it. Without it, the lines come from ZKR_CREDENTIALS. The
+    /// command that zkr runs does not get that variable.
     #[arg(long, global = true, value_name = "FILE")]
     credentials_file: Option<PathBuf>,
 }
@@ -69,6 +70,9 @@ impl Connection {
         limit: Option<Duration>,
         options: ConnectOptions,
     ) -> Result<Session, Failure> {
+        if let Some(file) = &self.credentials_file {
+            credentials::warn_of_readers(file);
+        }
         let patience = limit.map_or(self.connect_timeout, |limit| {
             limit.min(self.connect_timeout)
         });

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use zookeeper_recipes_core::{Error, InvalidInput, Refusal, SessionEnd};
 
 use crate::exit::Exit;
+use crate::plain_text::plain;
 
 /// A failure: one line for the user, and the exit code.
 #[derive(Clone, Debug)]
@@ -16,7 +17,7 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
-        let message = one_line(&message.into());
+        let message = plain(&one_line(&message.into()));
         Failure { exit, message }
     }
 
@@ -104,6 +105,13 @@ fn of_refusal(refusal: &Refusal) -> (Exit, &'static str) {
         Refusal::Throttled | Refusal::ReadOnly => (Exit::Unavailable, "; try again"),
         _ => (Exit::Internal, ""),
     }
+}
+
+/// Prints a line about something that may go on.
+#[cfg(unix)]
+pub(crate) fn warn(message: &str) {
+    // Nobody is left to be told of an error here.
+    let _ = writeln!(io::stderr(), "zkr: warning: {}", plain(message));
 }
 
 /// The text in one line, without the word that begins each of clap's messages.

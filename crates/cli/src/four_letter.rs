@@ -11,6 +11,9 @@ use tokio::time::timeout;
 /// The longest wait for the answer of a server.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// The most bytes of an answer. Each connection has about a hundred in the answer to `cons`.
+const LARGEST_ANSWER: u64 = 16 << 20;
+
 /// The port of a host that is given without one.
 const PORT: &str = "2181";
 
@@ -38,7 +41,8 @@ pub(crate) async fn ask(host: &str, word: &str) -> Option<String> {
         let mut stream = TcpStream::connect(host).await.ok()?;
         stream.write_all(word.as_bytes()).await.ok()?;
         let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.ok()?;
+        let mut limited = stream.take(LARGEST_ANSWER);
+        limited.read_to_end(&mut answer).await.ok()?;
         String::from_utf8(answer).ok()
     };
     let answer = timeout(PATIENCE, conversation).await.ok()??;

@@ -14,6 +14,7 @@ mod exit;
 mod failure;
 mod four_letter;
 mod output;
+mod plain_text;
 mod queue;
 #[cfg(unix)]
 mod run;

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Write};
 
 use crate::failure::Failure;
+use crate::plain_text::plain;
 
 /// Whether somebody reads the standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,13 +12,13 @@ pub(crate) enum Reader {
     Gone,
 }
 
-/// Prints text to the standard output.
+/// Prints text to the standard output, as [`plain`] text.
 ///
 /// A reader that has closed its end of the pipe has seen enough: that is no failure.
 pub(crate) fn print(text: &str) -> Result<Reader, Failure> {
     let mut stdout = io::stdout().lock();
     let written = stdout
-        .write_all(text.as_bytes())
+        .write_all(plain(text).as_bytes())
         .and_then(|()| stdout.flush());
     match written {
         Ok(()) => Ok(Reader::Reads),

@@ -11,6 +11,7 @@ use crossterm::terminal::{
 use crossterm::{execute, queue};
 
 use crate::failure::Failure;
+use crate::plain_text::shown;
 
 /// The lines that are no rows of the table: the headline, the header, the rest, the last line.
 const OTHER_LINES: u16 = 4;
@@ -57,7 +58,10 @@ impl Screen {
 
     fn drawn(&mut self, lines: &[String], last: &str) -> io::Result<()> {
         let (width, height) = dimensions();
-        let fitting = |line: &str| line.chars().take(usize::from(width)).collect::<String>();
+        let fitting = |line: &str| {
+            let letters = line.chars().take(usize::from(width));
+            letters.map(shown).collect::<String>()
+        };
         let bottom = height.saturating_sub(1);
         for (row, line) in (0..bottom).zip(lines) {
             // The headline and the header.

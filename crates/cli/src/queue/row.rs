@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 use zookeeper_recipes_core::{SessionId, Stat};
 
+use crate::plain_text::shown;
+
 /// A contender that was read.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
@@ -100,10 +102,7 @@ impl Row {
 fn printable(data: &[u8]) -> String {
     const LONGEST: usize = 60;
     match std::str::from_utf8(data) {
-        Ok(text) => {
-            let replaced = |letter: char| if letter.is_control() { '?' } else { letter };
-            text.chars().take(LONGEST).map(replaced).collect()
-        }
+        Ok(text) => text.chars().take(LONGEST).map(shown).collect(),
         Err(_) => format!("({} bytes)", data.len()),
     }
 }
@@ -114,7 +113,10 @@ mod tests {
 
     #[test]
     fn data_cannot_change_the_terminal() {
-        assert_eq!(printable(b"a\x1b[31mb\nc"), "a?[31mb?c");
+        assert_eq!(
+            printable("a\x1b[31mb\nc\u{202e}d".as_bytes()),
+            "a?[31mb?c?d"
+        );
         assert_eq!(printable(&[0xff, 0xfe]), "(2 bytes)");
         assert_eq!(printable(&[b'x'; 100]).len(), 60);
     }

@@ -5,6 +5,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use crate::credentials;
+
 /// The first argument of a process that plays a part. It is no verb, and no help names it.
 pub(super) const MARK: &str = "process";
 
@@ -12,6 +14,9 @@ pub(super) const MARK: &str = "process";
 const RUNNING: &str = "/proc/self/exe";
 
 /// The program of this process, to play this part.
+///
+/// No part opens a session, so none gets the credentials. Nor does the command, which inherits the
+/// environment of the guard.
 pub(super) fn itself(part: &str) -> io::Result<Command> {
     let mut command = if Path::new(RUNNING).exists() {
         Command::new(RUNNING)
@@ -19,5 +24,6 @@ pub(super) fn itself(part: &str) -> io::Result<Command> {
         Command::new(std::env::current_exe()?)
     };
     command.arg0("zkr").args([MARK, part]);
+    command.env_remove(credentials::VARIABLE);
     Ok(command)
 }

@@ -10,6 +10,7 @@ use crate::connecting::{Connection, close};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::print;
+use crate::plain_text::plain;
 use crate::queue::{Row, State};
 
 /// Take a contender out of the queue, holder or waiter.
@@ -82,7 +83,7 @@ impl Evict {
             State::WaitsFor(_) => "It loses its place in the queue.",
         };
         let question = format!("{}\n{meaning}\nTake it out? [y/N] ", describe(row));
-        let asked = stderr().write_all(question.as_bytes());
+        let asked = stderr().write_all(plain(&question).as_bytes());
         let mut answer = String::new();
         let heard = asked.and_then(|()| stdin().read_line(&mut answer));
         heard.map_err(|error| Failure::internal("cannot ask", error))?;

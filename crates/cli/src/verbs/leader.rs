@@ -13,6 +13,7 @@ use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Reader, print};
+use crate::plain_text::json_text;
 use crate::queue::{age, now};
 
 /// Show who leads, or hand over to another candidate.
@@ -105,7 +106,7 @@ impl Leader {
                     "proclaimed": leader.proclaimed,
                 })
             });
-            return format!("{}\n", json!(object));
+            return json_text(&format!("{}\n", json!(object)));
         }
         match leader {
             Some(leader) => {

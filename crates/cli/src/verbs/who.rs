@@ -9,6 +9,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::four_letter;
 use crate::output::print;
+use crate::plain_text::json_text;
 use crate::queue::{Picture, RecipeKind, Row, Snapshot};
 
 /// How many contenders fit on a screen.
@@ -70,7 +71,7 @@ impl Who {
             "permits": snapshot.permits,
             "contenders": rows.iter().map(Row::json).collect::<Vec<_>>(),
         });
-        format!("{object:#}\n")
+        json_text(&format!("{object:#}\n"))
     }
 }
 

@@ -10,12 +10,14 @@ mod bad_input;
 mod exit_codes;
 #[cfg(target_os = "linux")]
 mod handoffs;
+mod hostile_text;
 mod leading;
 mod looking;
 mod losing;
 mod many;
 mod peers;
 mod readme;
+mod secrets;
 mod signals;
 #[cfg(target_os = "linux")]
 mod terminal;

@@ -1,0 +1,75 @@
+//! Text that other clients and servers wrote: a terminal obeys none of it.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use zookeeper_client::{Acls, Client, CreateMode};
+use zookeeper_recipes_suite::create;
+
+use crate::support::{Stage, run};
+
+/// Sets the title, clears the screen (also by a single letter), and turns the writing around.
+const HOSTILE: &str = "a\x1b]0;title\x07\u{9b}2J\u{202e}b\x7f\rc";
+
+fn is_obeyed(letter: char) -> bool {
+    letter != '\n' && (letter.is_control() || letter == '\u{202e}')
+}
+
+fn nothing_is_obeyed(what: &str, text: &str) {
+    assert!(!text.is_empty(), "{what}");
+    assert!(!text.chars().any(is_obeyed), "{what}: {text:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_of_a_contender_reaches_no_terminal() {
+    let stage = Stage::new();
+    let client = Client::connect(&stage.connect).await.expect("it connects");
+    create(&client, "/leader").await;
+    let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+    let path = "/leader/_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-latch-";
+    let created = client.create(path, HOSTILE.as_bytes(), &options).await;
+    created.expect("a candidate");
+    for arguments in [
+        &["who", "/leader"][..],
+        &["who", "/leader", "--json"],
+        &["leader", "/leader"],
+        &["leader", "/leader", "--json"],
+    ] {
+        let shown = stage.run(arguments).await;
+        assert_eq!(shown.code, Some(0), "{shown:?}");
+        nothing_is_obeyed(&format!("{arguments:?}"), &shown.stdout);
+    }
+    let leader = stage.run(&["leader", "/leader", "--json"]).await;
+    let object: serde_json::Value = serde_json::from_str(&leader.stdout).expect("JSON");
+    assert_eq!(object["id"], HOSTILE, "a program reads what was written");
+    let node = stage.contenders("/leader").remove(0);
+    let evicted = stage.run(&["evict", "/leader", &node, "--yes"]).await;
+    assert_eq!(evicted.code, Some(0), "{evicted:?}");
+    nothing_is_obeyed("evict", &evicted.stdout);
+    let unknown = stage.run(&["evict", "/leader", HOSTILE, "--yes"]).await;
+    nothing_is_obeyed("a failure", unknown.failed_with(64));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_of_a_server_reach_no_terminal() {
+    let stage = Stage::new();
+    let hostile = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = hostile.local_addr().expect("an address");
+    // Ends with the test's process.
+    std::thread::spawn(move || {
+        for stream in hostile.incoming() {
+            let mut stream = stream.expect("a connection");
+            let mut word = [0; 4];
+            if stream.read_exact(&mut word).is_ok() && word.is_ascii() && word != [0; 4] {
+                let answer = format!("Zookeeper version: {HOSTILE}\nMode: {HOSTILE}\n");
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        }
+    });
+    let connect = format!("{},{address}", stage.connect);
+    let doctor = run(&connect, &["doctor"]).await;
+    assert_eq!(doctor.code, Some(0), "{doctor:?}");
+    let line = format!("{address}: version ");
+    assert!(doctor.stdout.contains(&line), "{doctor:?}");
+    nothing_is_obeyed("doctor", &doctor.stdout);
+}
