@@ -48,6 +48,7 @@ struct Connection {
     decoder: FrameDecoder,
     writing: Vec<u8>,
     written: usize,
+    /// When the client was heard. Parts of its first frame do not count.
     heard: Instant,
 }
 
@@ -180,7 +181,9 @@ impl Connection {
             match self.stream.try_read(&mut buffer) {
                 Ok(0) => return Err(End::Closed),
                 Ok(count) => {
-                    self.heard = Instant::now();
+                    if self.id.is_some() {
+                        self.heard = Instant::now();
+                    }
                     self.decoder.feed(&buffer[..count]);
                     if count < buffer.len() {
                         break;
@@ -241,6 +244,7 @@ impl Connection {
             Some(id)
         });
         let id = self.id.ok_or(End::Closed)?;
+        self.heard = Instant::now();
         let outlet = Arc::clone(&self.outlet);
         self.member.connections().insert(id, outlet);
         shared.do_what_is_due();

@@ -201,6 +201,27 @@ fn long_access_control_list_takes_its_memory_once() {
     assert!(grown < 1_000, "{grown} MiB for one transaction");
 }
 
+#[test]
+fn client_that_never_ends_its_first_frame_is_closed() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let mut stream = TcpStream::connect(server.connect_string()).expect("it listens");
+    let pause = Some(Duration::from_millis(200));
+    stream.set_read_timeout(pause).expect("an open socket");
+    stream.write_all(&[0, 0, 100, 0]).expect("it reads");
+    let began = Instant::now();
+    let is_open = |stream: &mut TcpStream| {
+        let written = stream.write_all(&[0]);
+        let waits = |error: std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
+        written.is_ok() && stream.read(&mut [0]).is_err_and(waits)
+    };
+    while is_open(&mut stream) {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "it is still open"
+        );
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn request_for_a_large_znode_many_times_is_refused() {
