@@ -1,6 +1,5 @@
 //! Several recipes as one.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -12,15 +11,35 @@ use crate::hold::Hold;
 use crate::hold_state::LossReason;
 use crate::invalid_input::InvalidInput;
 use crate::recipe::Recipe;
+#[cfg(doc)]
+use crate::{server::ensemble::Ensemble, session::handle::Session};
 
 /// Several recipes that are held together, or none of them.
 ///
-/// Acquires the recipes in the order of their paths. So two processes that want the same recipes do
-/// not wait for each other for ever. One deadline bounds all of them. If one recipe fails, the
-/// holds of the others are released.
+/// Acquires the recipes in one order, which is the same in each process. So two processes that want
+/// the same recipes do not wait for each other for ever. One deadline bounds all of them. If one
+/// recipe fails, the holds of the others are released.
 ///
 /// Costs the sum of the recipes' costs. The recipes are acquired one after the other. Each wait for
 /// a recipe keeps the earlier ones held.
+///
+/// # The order
+///
+/// Two recipes are compared by their *whole paths*: the chroot of the session and the path below
+/// it. Only recipes with the same whole path are compared by the [servers](Ensemble::servers) of
+/// their ensembles. Sessions of one ensemble may have different chroots, and connect strings with
+/// the hosts in any order.
+///
+/// The whole paths come first because every process knows them exactly. A process knows an ensemble
+/// only by the hosts of its connect string, and another process may name other hosts. Two processes
+/// can then disagree about the order of two recipes, but only if the recipes have the same whole
+/// path in two ensembles. In such a case, give each process the same list of hosts, or let the
+/// whole paths differ.
+///
+/// Two connect strings without a common host are taken for two ensembles. So one lock under two
+/// such names is not found, and the second acquisition waits for the first one until the deadline.
+/// A session [from a client](Session::from_client) does not know its hosts. All such sessions are
+/// taken for sessions of one ensemble.
 ///
 /// ```
 /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
@@ -53,8 +72,36 @@ use crate::recipe::Recipe;
 /// # }
 /// ```
 pub struct AllOf {
-    /// The recipes, in the order of their paths.
+    /// The recipes, in the order of their places.
     recipes: Vec<Box<dyn Recipe>>,
+}
+
+/// Where a recipe is, for the order of the recipes.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    whole_path: String,
+    /// The servers of its ensemble, sorted.
+    servers: Vec<String>,
+}
+
+impl Place {
+    fn of(recipe: &dyn Recipe) -> Place {
+        let ensemble = recipe.session().ensemble();
+        let chroot = ensemble.chroot().trim_end_matches('/');
+        let mut servers = ensemble.servers();
+        servers.sort_unstable();
+        Place {
+            whole_path: format!("{chroot}{}", recipe.path()),
+            servers,
+        }
+    }
+
+    /// True if both places are in one ensemble, because a server is a member of one ensemble only.
+    fn shares_a_server(&self, other: &Place) -> bool {
+        self.servers
+            .iter()
+            .any(|server| other.servers.contains(server))
+    }
 }
 
 impl AllOf {
@@ -62,10 +109,11 @@ impl AllOf {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if there is no recipe, or if two recipes have the same path. One of the two
-    /// would wait for the other.
+    /// [`InvalidInput`] if there is no recipe, or if two recipes have the same whole path in one
+    /// ensemble. One of the two would wait for the other.
     pub fn new(recipes: impl IntoIterator<Item = Box<dyn Recipe>>) -> Result<AllOf, InvalidInput> {
-        let mut recipes: Vec<_> = recipes.into_iter().collect();
+        let at_place = |recipe: Box<dyn Recipe>| (Place::of(&*recipe), recipe);
+        let mut recipes: Vec<_> = recipes.into_iter().map(at_place).collect();
         if recipes.is_empty() {
             return Err(InvalidInput::new(
                 "recipes",
@@ -73,14 +121,16 @@ impl AllOf {
                 "must contain at least one recipe",
             ));
         }
-        let mut paths = BTreeSet::new();
-        for recipe in &recipes {
-            if !paths.insert(recipe.path()) {
+        recipes.sort_by(|(left, _), (right, _)| left.cmp(right));
+        for (index, (place, _)) in recipes.iter().enumerate() {
+            let before = recipes[..index].iter().rev().map(|(other, _)| other);
+            let mut alike = before.take_while(|other| other.whole_path == place.whole_path);
+            if alike.any(|other| place.shares_a_server(other)) {
                 let problem = "is given twice, so one recipe would wait for the other";
-                return Err(InvalidInput::new("path", recipe.path().as_str(), problem));
+                return Err(InvalidInput::new("path", &place.whole_path, problem));
             }
         }
-        recipes.sort_by(|left, right| left.path().cmp(right.path()));
+        let recipes = recipes.into_iter().map(|(_, recipe)| recipe).collect();
         Ok(AllOf { recipes })
     }
 
@@ -175,7 +225,7 @@ impl AllOf {
         Ok(Some(held))
     }
 
-    /// The recipes, in the order of their paths. They are acquired in this order.
+    /// The recipes, in the order in which they are acquired.
     pub fn recipes(&self) -> impl Iterator<Item = &dyn Recipe> {
         self.recipes.iter().map(|recipe| &**recipe)
     }
@@ -204,7 +254,7 @@ pub struct AllHold {
 }
 
 impl AllHold {
-    /// The holds, in the order of their recipes' paths.
+    /// The holds, in the order in which they were acquired.
     pub fn holds(&self) -> &[Hold] {
         &self.holds
     }

@@ -294,6 +294,10 @@ impl Recipe for Queue {
     fn path(&self) -> &NodePath {
         self.path()
     }
+
+    fn session(&self) -> &Session {
+        self.session()
+    }
 }
 
 impl Shared {

@@ -11,6 +11,7 @@ use crate::hold::view::HoldView;
 use crate::hold_state::FencingToken;
 use crate::path::NodePath;
 use crate::server::ensemble::SessionId;
+use crate::session::handle::Session;
 
 /// A recipe of any kind, for code that works with every recipe.
 ///
@@ -93,6 +94,9 @@ pub trait Recipe: fmt::Debug + Send + Sync {
 
     /// The path that the recipe was created with.
     fn path(&self) -> &NodePath;
+
+    /// The session that the recipe was created with.
+    fn session(&self) -> &Session;
 }
 
 impl dyn Recipe + '_ {
@@ -222,6 +226,10 @@ macro_rules! delegate_recipe {
 
             fn path(&self) -> &$crate::NodePath {
                 $crate::Recipe::path(&self.$field)
+            }
+
+            fn session(&self) -> &$crate::Session {
+                $crate::Recipe::session(&self.$field)
             }
         }
     };

@@ -555,4 +555,8 @@ impl Recipe for LeaderElection {
     fn path(&self) -> &NodePath {
         self.path()
     }
+
+    fn session(&self) -> &Session {
+        self.candidate.queue.session()
+    }
 }

@@ -45,8 +45,9 @@
 //!
 //! # Several recipes at once
 //!
-//! [`AllOf`] holds several recipes together or none. It acquires them in the order of their paths,
-//! so two processes that want the same ones do not wait for each other for ever.
+//! [`AllOf`] holds several recipes together or none. It acquires them in one order, which is the
+//! same in each process. So two processes that want the same recipes do not wait for each other for
+//! ever.
 //!
 //! ```
 //! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;

@@ -214,6 +214,10 @@ impl Ensemble for MeteredEnsemble {
         self.ensemble.address()
     }
 
+    fn servers(&self) -> Vec<String> {
+        self.ensemble.servers()
+    }
+
     fn chroot(&self) -> &str {
         self.ensemble.chroot()
     }

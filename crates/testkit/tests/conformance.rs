@@ -147,6 +147,10 @@ impl Recipe for LatestFirst {
     fn path(&self) -> &NodePath {
         self.queue.path()
     }
+
+    fn session(&self) -> &Session {
+        self.queue.session()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -218,6 +222,10 @@ impl Recipe for Leaky {
 
     fn path(&self) -> &NodePath {
         self.0.path()
+    }
+
+    fn session(&self) -> &Session {
+        self.0.session()
     }
 }
 

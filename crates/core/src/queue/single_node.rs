@@ -530,4 +530,8 @@ impl Recipe for SingleNode {
     fn path(&self) -> &NodePath {
         self.path()
     }
+
+    fn session(&self) -> &Session {
+        &self.session
+    }
 }

@@ -66,6 +66,14 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
     /// The hosts of the ensemble for messages, without credentials.
     fn address(&self) -> String;
 
+    /// The known servers of the ensemble, in any order, each by the same name in each process.
+    ///
+    /// [`AllOf`](crate::AllOf) takes two ensembles that have a server in common for one ensemble. By
+    /// default the [`address`](Self::address) counts as the only server.
+    fn servers(&self) -> Vec<String> {
+        vec![self.address()]
+    }
+
     /// The chroot: the server path that all other paths are relative to. `/` if none is set.
     fn chroot(&self) -> &str {
         "/"

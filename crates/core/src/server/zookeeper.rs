@@ -18,7 +18,7 @@ use zookeeper_client as client;
 use crate::invalid_input::InvalidInput;
 use crate::server::client_session::ClientSession;
 use crate::server::client_values::classify;
-use crate::server::connect_string::ConnectString;
+use crate::server::connect_string::{ConnectString, Host};
 use crate::server::ensemble::{Ensemble, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::ConnectOptions;
@@ -116,6 +116,12 @@ impl Ensemble for ZookeeperEnsemble {
 
     fn address(&self) -> String {
         self.connect_string.text.clone()
+    }
+
+    fn servers(&self) -> Vec<String> {
+        let hosts = self.connect_string.hosts.iter();
+        let named = hosts.map(|Host { name, port }| format!("{}:{port}", name.to_lowercase()));
+        named.collect()
     }
 
     fn chroot(&self) -> &str {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_core::{AllOf, Error, Hold, LossReason, Queue, Recipe, Session};
+use zookeeper_recipes_core::{
+    AllOf, ConnectOptions, CreateMode, Error, Hold, LossReason, Queue, Recipe, Session,
+};
 use zookeeper_recipes_simulation::{Fault, FaultKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{LONG, PATIENCE, queue_length, server, session, simulated_session};
 
@@ -183,4 +185,97 @@ async fn none_and_twice_the_same_are_refused() {
     let error = AllOf::new([lock(&session, "/all/a"), lock(&session, "/all/a")])
         .expect_err("one would wait for the other");
     assert_eq!(error.value(), "/all/a");
+}
+
+/// A simulation with two chroots, and the sessions of a process under `/`, `/app` and `/zoo`.
+async fn under_chroots() -> (Simulation, [Session; 3]) {
+    let simulation = Simulation::new(SimulationOptions::default());
+    for path in ["/app", "/zoo"] {
+        let created = simulation
+            .administrator()
+            .create(path, b"", CreateMode::Persistent);
+        created.expect("it is new");
+    }
+    let under = async |process: &str, chroot: &str| {
+        let process = simulation.process(process).with_chroot(chroot);
+        let opened = Session::open(process.ensemble(), ConnectOptions::new()).await;
+        opened.expect("a session opens")
+    };
+    let plain = simulated_session(&simulation, "plain").await;
+    let sessions = [
+        plain,
+        under("app", "/app").await,
+        under("zoo", "/zoo").await,
+    ];
+    (simulation, sessions)
+}
+
+#[tokio::test(start_paused = true)]
+async fn processes_with_different_chroots_do_not_wait_for_each_other() {
+    let (_simulation, [plain, app, zoo]) = under_chroots().await;
+    // The paths below the chroots are in the other order.
+    let each = [
+        AllOf::new([lock(&plain, "/app/z"), lock(&plain, "/zoo/a")]),
+        AllOf::new([lock(&app, "/z"), lock(&zoo, "/a")]),
+    ];
+    let turns = each.map(|all| async {
+        let all = all.expect("two locks");
+        let holds = all.acquire_timeout(PATIENCE).await?;
+        sleep(Duration::from_millis(10)).await;
+        holds.release().await
+    });
+    let done = futures_util::future::join_all(turns).await;
+    assert!(done.iter().all(Result::is_ok), "{done:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn locks_of_one_path_below_different_chroots_are_held_together() {
+    let (_simulation, [_, app, zoo]) = under_chroots().await;
+    let both = AllOf::new([lock(&app, "/lock"), lock(&zoo, "/lock")]).expect("two locks");
+    let holds = both.acquire_timeout(PATIENCE).await.expect("they are free");
+    assert!(holds.is_held() && holds.holds().len() == 2);
+    holds.release().await.expect("they are released");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_lock_under_two_names_is_refused() {
+    let (_simulation, [plain, app, _]) = under_chroots().await;
+    let error = AllOf::new([lock(&plain, "/app/lock"), lock(&app, "/lock")])
+        .expect_err("one would wait for the other");
+    assert_eq!(error.value(), "/app/lock");
+}
+
+#[tokio::test(start_paused = true)]
+async fn locks_of_one_path_in_two_ensembles_are_held_together() {
+    let (_one, [first, ..]) = under_chroots().await;
+    let (_other, [second, ..]) = under_chroots().await;
+    let both = AllOf::new([lock(&first, "/lock"), lock(&second, "/lock")]).expect("two locks");
+    let holds = both.acquire_timeout(PATIENCE).await.expect("they are free");
+    holds.release().await.expect("they are released");
+}
+
+#[tokio::test]
+async fn ensemble_is_the_same_by_each_list_of_its_hosts() {
+    let at = |connect_string: &str, path: &str| {
+        let options = ConnectOptions::new();
+        let session = Session::connect_in_background(connect_string, options);
+        lock(&session.expect("a connect string"), path)
+    };
+    for other in ["zk2.invalid:2181,zk1.invalid:2181/app", "ZK2.invalid/app"] {
+        let one = at("zk1.invalid,zk2.invalid", "/app/lock");
+        let error = AllOf::new([one, at(other, "/lock")]).expect_err("one lock");
+        assert_eq!(error.value(), "/app/lock");
+    }
+    let order = [
+        ["zk1.invalid", "zk2.invalid"],
+        ["zk2.invalid", "zk1.invalid"],
+    ]
+    .map(|hosts| {
+        let all = AllOf::new(hosts.map(|host| at(host, "/lock"))).expect("two ensembles");
+        let each = all
+            .recipes()
+            .map(|recipe| recipe.session().ensemble().address());
+        each.collect::<Vec<_>>()
+    });
+    assert_eq!(order[0], order[1]);
 }

@@ -75,6 +75,10 @@ impl Ensemble for SimulatedEnsemble {
         format!("simulation (from {})", self.name)
     }
 
+    fn servers(&self) -> Vec<String> {
+        vec![format!("simulation {:020}", self.shared.number())]
+    }
+
     fn chroot(&self) -> &str {
         &self.chroot
     }

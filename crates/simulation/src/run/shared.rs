@@ -1,5 +1,6 @@
 //! A simulation that is shared by all who have a part in it, and the task that moves it on.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ use crate::wire::connection::ClientId;
 
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// Tells the simulations of this program apart.
+    number: u64,
     world: Mutex<World>,
     start: Instant,
     changed: Arc<Notify>,
@@ -22,7 +25,9 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn start(options: SimulationOptions) -> Arc<Shared> {
+        static STARTED: AtomicU64 = AtomicU64::new(0);
         let shared = Arc::new_cyclic(|shared: &Weak<Shared>| Shared {
+            number: STARTED.fetch_add(1, Ordering::Relaxed),
             world: Mutex::new(World::new(options, shared.clone())),
             start: Instant::now(),
             changed: Arc::new(Notify::new()),
@@ -33,6 +38,10 @@ impl Shared {
             shared.start,
         ));
         shared
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     pub(crate) fn now(&self) -> Duration {
