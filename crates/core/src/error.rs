@@ -193,6 +193,7 @@ impl Error {
     pub fn at(path: impl Into<String>, session: SessionId, error: ServerError) -> Error {
         let path = path.into();
         match error {
+            ServerError::Refused(Refusal::TooLong(problem)) => Error::InvalidInput(problem),
             ServerError::Refused(refusal) => Error::Refused {
                 path,
                 session,

@@ -10,6 +10,7 @@ use crate::invalid_input::InvalidInput;
 ///
 /// These paths are refused, with an error that quotes the path and names the problem:
 ///
+/// * a path of more than 32,768 bytes, of which the error quotes nothing;
 /// * the empty path, and a path that is not absolute;
 /// * a path with an empty segment, with `.` or `..`, or with a slash at its end;
 /// * a path with a character that ZooKeeper refuses (control characters, private use, everything
@@ -40,6 +41,7 @@ impl NodePath {
     ///
     /// [`InvalidInput`] if the path is not well formed. The error quotes the path and the problem.
     pub fn new(path: &str) -> Result<NodePath, InvalidInput> {
+        check_length(path.len())?;
         match problem(path) {
             None => Ok(NodePath(Arc::from(path))),
             Some(problem) => Err(InvalidInput::new("path", path, problem)),
@@ -50,13 +52,15 @@ impl NodePath {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if the name is empty, contains a slash, or is not a valid segment.
+    /// [`InvalidInput`] if the name is empty, contains a slash, or is not a valid segment, or if the
+    /// path would be too long.
     pub fn join(&self, name: &str) -> Result<NodePath, InvalidInput> {
         let segment = if name.contains('/') {
             Some("has a '/' in it: it must be a single segment".to_owned())
         } else {
             segment_problem(name)
         };
+        check_length(self.0.len() + "/".len() + name.len())?;
         match segment {
             None => Ok(NodePath(Arc::from(format!("{}/{name}", self.0)))),
             Some(problem) => Err(InvalidInput::new("name", name, problem)),
@@ -80,6 +84,24 @@ impl NodePath {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// The most bytes of a path.
+///
+/// A request can then contain several paths, each below a chroot: a server closes the connection if
+/// a request is longer than `jute.maxbuffer`, by default 1 MiB.
+const LONGEST: usize = 32 * 1024;
+
+fn check_length(bytes: usize) -> Result<(), InvalidInput> {
+    if bytes <= LONGEST {
+        return Ok(());
+    }
+    let problem = format!("is longer than {LONGEST} bytes");
+    Err(InvalidInput::new(
+        "path",
+        format!("of {bytes} bytes"),
+        problem,
+    ))
 }
 
 fn problem(path: &str) -> Option<String> {

@@ -43,7 +43,7 @@ use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 use crate::recipe::{QueueEntry, Recipe, within};
 use crate::rule::{Rule, WaitStrategy};
-use crate::server::checks::{check_acl, check_data};
+use crate::server::checks::check_acl;
 use crate::server::error::SessionEnd;
 use crate::session::handle::Session;
 
@@ -83,7 +83,8 @@ impl Queue {
     ///
     /// * The path is not a [`NodePath`].
     /// * The access control list is empty.
-    /// * The data is longer than 1,000,000 bytes.
+    /// * A request with the path, the data and the access control list is longer than the servers
+    ///   accept: [`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer).
     /// * No znode's name can contain the rule's label, or the rule does not count its own label.
     /// * The interval of [`WaitStrategy::Poll`] is zero.
     pub fn with_options(
@@ -95,8 +96,10 @@ impl Queue {
         let directory = NodePath::new(path.as_ref())?;
         let owner = || session.owner().as_bytes().to_vec();
         check_acl(&options.acl)?;
-        check_data(options.data.get_or_insert_with(owner))?;
-        check_label(&rule, &rule.label())?;
+        let data = options.data.get_or_insert_with(owner);
+        let name = check_label(&rule, &rule.label())?;
+        let limit = session.request_limit();
+        limit.check_contender(directory.as_str(), &name, data, &options.acl)?;
         let source = source(&rule, &directory, &options);
         if options.strategy == WaitStrategy::Poll(Duration::ZERO) {
             return Err(InvalidInput::new("poll interval", "0", "must not be zero"));

@@ -10,5 +10,6 @@ pub(crate) mod error;
 pub(crate) mod options;
 pub(crate) mod own_identity;
 pub(crate) mod reach;
+pub(crate) mod request_limit;
 pub(crate) mod stat;
 pub(crate) mod zookeeper;

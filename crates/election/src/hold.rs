@@ -137,8 +137,8 @@ impl Term {
     ///
     /// # Errors
     ///
-    /// * [`Error::InvalidInput`] if the text is longer than about 1,000,000 bytes, or the
-    ///   directory's data belongs to another program.
+    /// * [`Error::InvalidInput`] if a request with the text is longer than the servers accept
+    ///   (`ConnectOptions::jute_maxbuffer`), or the directory's data belongs to another program.
     /// * [`Error::Lost`] if the leadership is lost.
     /// * [`Error::Refused`], for example without the permission to write to the directory.
     ///

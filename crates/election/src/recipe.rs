@@ -74,8 +74,8 @@ impl LeaderElection {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if `path` is not a valid [`NodePath`], or the id is longer than 1,000,000
-    /// bytes.
+    /// [`InvalidInput`] if `path` is not a valid [`NodePath`], or a request with the path and the id
+    /// is longer than the servers accept (`ConnectOptions::jute_maxbuffer`).
     pub fn new(
         session: &Session,
         path: impl AsRef<str>,

@@ -48,6 +48,19 @@ async fn a_path_that_cannot_be_a_recipes_is_refused_and_quoted() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_path_that_no_request_can_carry_is_refused_in_few_words() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "one").await;
+    let path = "/long".repeat(220_000);
+    for recipe in TestedRecipe::ALL {
+        let made = recipe.make(&session, &path, recipe.weights[0], RecipeOptions::new());
+        let error = made.expect_err("no request can carry it").to_string();
+        assert!(error.contains("1100000 bytes"), "{recipe:?}: {error}");
+        assert!(error.len() < 100, "{recipe:?}: {error}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ephemeral_directory_is_refused() {
     let server = server().await;

@@ -114,7 +114,7 @@ impl Sender {
         // Without a server side the session is over, and the server deletes its znodes.
         let Ok(server) = live.server() else { return };
         loop {
-            let deletions = self.next();
+            let deletions = self.next(live.chroot().len());
             if deletions.is_empty() {
                 return;
             }
@@ -123,7 +123,9 @@ impl Sender {
     }
 
     /// Takes the oldest deletions, as many as one transaction may contain.
-    fn next(&self) -> Vec<Deletion> {
+    ///
+    /// The client puts the chroot before each path.
+    fn next(&self, chroot: usize) -> Vec<Deletion> {
         let mut gathered = lock(&self.0.gathered);
         let mut deletions = Vec::new();
         let mut bytes = 0;
@@ -131,7 +133,7 @@ impl Sender {
             if deletion.answer.is_closed() {
                 continue;
             }
-            bytes += deletion.path.len();
+            bytes += chroot + deletion.path.len();
             deletions.push(deletion);
             if deletions.len() == MOST_TOGETHER || bytes >= MOST_BYTES {
                 break;

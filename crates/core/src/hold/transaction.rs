@@ -7,7 +7,6 @@ use crate::hold::view::HoldView;
 use crate::hold_state::{HoldState, LossReason};
 use crate::invalid_input::InvalidInput;
 use crate::server::acl::open_acl;
-use crate::server::checks::check_size;
 use crate::server::ensemble::{CreateMode, Operation, Outcome};
 use crate::server::error::{Refusal, ServerError};
 use crate::session::writes::AboutToSend;
@@ -133,8 +132,9 @@ impl GuardedTransaction {
     ///
     /// # Errors
     ///
-    /// * [`Error::InvalidInput`] if the transaction is longer than 1,000,000 bytes, or writes to the
-    ///   holder's own znode. Nothing was sent.
+    /// * [`Error::InvalidInput`] if the transaction is longer than the servers accept
+    ///   ([`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer)), or writes to
+    ///   the holder's own znode. Nothing was sent.
     /// * [`Error::Lost`] if the hold has ended, or its znode is deleted. Nothing was written.
     /// * [`Error::Refused`] if the server refused an operation, with that operation's path. Nothing
     ///   was written.
@@ -148,8 +148,6 @@ impl GuardedTransaction {
     pub async fn commit(self) -> Result<Vec<Outcome>, Error> {
         let guard = self.hold.node_path();
         let id = self.hold.session_id();
-        let sizes = self.operations.iter().map(operation_size);
-        check_size("transaction", sizes.sum())?;
         self.check_own_path()?;
         let about_to_send = self.about_to_send();
         if let Some(reason) = self.ended() {
@@ -223,16 +221,6 @@ fn operation_path(operation: &Operation) -> &str {
         | Operation::SetData { path, .. }
         | Operation::Delete { path, .. } => path,
     }
-}
-
-/// The bytes of an operation in a request, without its access control list.
-fn operation_size(operation: &Operation) -> usize {
-    const HEAD: usize = 16;
-    let data = match operation {
-        Operation::Create { data, .. } | Operation::SetData { data, .. } => data.len(),
-        Operation::Check { .. } | Operation::Delete { .. } => 0,
-    };
-    HEAD + operation_path(operation).len() + data
 }
 
 #[cfg(test)]

@@ -200,7 +200,9 @@ fn rule_is_broken(rule: &dyn Rule, problem: &str) -> InvalidInput {
 }
 
 /// Refuses a label that cannot name a znode, or that the rule does not count.
-pub(crate) fn check_label(rule: &dyn Rule, label: &str) -> Result<(), InvalidInput> {
+///
+/// Returns a name with this label. The name of each contender is as long.
+pub(crate) fn check_label(rule: &dyn Rule, label: &str) -> Result<String, InvalidInput> {
     let name = format!("{}{}", Identity::NONE.name(label), Sequence::from(0));
     if let Err(error) = NodePath::new(&format!("/{name}")) {
         let problem = format!("cannot name a znode: {error}");
@@ -213,7 +215,7 @@ pub(crate) fn check_label(rule: &dyn Rule, label: &str) -> Result<(), InvalidInp
         ));
     }
     match Contender::parse(&name, |label| rule.counts(label)) {
-        Some(_) => Ok(()),
+        Some(_) => Ok(name),
         None => Err(rule_is_broken(rule, UNCOUNTED)),
     }
 }

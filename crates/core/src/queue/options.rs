@@ -71,7 +71,8 @@ impl QueueOptions {
     /// The data of the contender's znode, for [`contenders`](crate::Recipe::contenders) and for
     /// operators.
     ///
-    /// By default the [owner](crate::Session::owner). At most 1,000,000 bytes.
+    /// By default the [owner](crate::Session::owner). A request must not be longer than the servers
+    /// accept: [`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer).
     pub fn data(mut self, data: impl Into<Vec<u8>>) -> QueueOptions {
         self.data = Some(data.into());
         self
@@ -228,7 +229,9 @@ macro_rules! recipe_options {
         /// The data of the contender's znode, for `contenders` and for operators.
         ///
         /// By default it says who the contender is, `service@host:pid`: see
-        /// [`ConnectOptions::owner`](crate::ConnectOptions::owner). At most 1,000,000 bytes.
+        /// [`ConnectOptions::owner`](crate::ConnectOptions::owner). A request must not be longer than
+        /// the servers accept:
+        /// [`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer).
         pub fn data(mut self, data: impl Into<Vec<u8>>) -> $name {
             self.queue = self.queue.data(data);
             self

@@ -26,7 +26,7 @@ use crate::queue::directory::{
 use crate::queue::entries::entry;
 use crate::recipe::{QueueEntry, Recipe, within};
 use crate::server::acl::open_acl;
-use crate::server::checks::{check_acl, check_data};
+use crate::server::checks::check_acl;
 use crate::server::ensemble::{Acl, CreateMode, Node, ServerSession, Stat};
 use crate::server::error::{Refusal, ServerError};
 use crate::session::handle::Session;
@@ -135,8 +135,9 @@ impl SingleNode {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if the path is not a [`NodePath`], the access control list is empty, or the
-    /// data is longer than 1,000,000 bytes.
+    /// [`InvalidInput`] if the path is not a [`NodePath`], the access control list is empty, or a
+    /// request with the path, the data and the access control list is longer than the servers
+    /// accept: [`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer).
     pub fn with_options(
         session: &Session,
         path: impl AsRef<str>,
@@ -145,7 +146,9 @@ impl SingleNode {
         let path = NodePath::new(path.as_ref())?;
         let owner = || session.owner().as_bytes().to_vec();
         check_acl(&options.acl)?;
-        check_data(options.data.get_or_insert_with(owner))?;
+        let data = options.data.get_or_insert_with(owner);
+        let limit = session.request_limit();
+        limit.check_contender(path.as_str(), "", data, &options.acl)?;
         let source = Source {
             recipe: "single_node",
             name: options.name.clone(),

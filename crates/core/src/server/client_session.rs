@@ -246,35 +246,27 @@ impl ServerSession for ClientSession {
     }
 
     fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
-        let mut replies = Vec::new();
-        for paths in in_requests(paths) {
-            let mut reader = self.client.new_multi_reader();
-            for path in paths {
-                if let Err(error) = reader.add_get_data(path) {
-                    return std::future::ready(Err(classify(error))).boxed();
-                }
+        let mut reader = self.client.new_multi_reader();
+        for path in paths {
+            if let Err(error) = reader.add_get_data(path) {
+                return std::future::ready(Err(classify(error))).boxed();
             }
-            replies.push(reader.commit());
         }
+        let reply = reader.commit();
         async move {
-            let mut nodes = Vec::new();
-            for reply in replies {
-                let results = understood(reply).await.map_err(classify)?;
-                for result in results {
-                    nodes.push(match result {
-                        client::MultiReadResult::Data { data, stat } => Some((data, stat_of(stat))),
-                        client::MultiReadResult::Error {
-                            err: client::Error::NoNode,
-                        } => None,
-                        client::MultiReadResult::Error { err } => return Err(classify(err)),
-                        other => {
-                            let heard = format!("unexpected result in the reply: {other:?}");
-                            return Err(ServerError::outcome_unknown(heard));
-                        }
-                    });
+            let results = understood(reply).await.map_err(classify)?;
+            let nodes = results.into_iter().map(|result| match result {
+                client::MultiReadResult::Data { data, stat } => Ok(Some((data, stat_of(stat)))),
+                client::MultiReadResult::Error {
+                    err: client::Error::NoNode,
+                } => Ok(None),
+                client::MultiReadResult::Error { err } => Err(classify(err)),
+                other => {
+                    let heard = format!("unexpected result in the reply: {other:?}");
+                    Err(ServerError::outcome_unknown(heard))
                 }
-            }
-            Ok(nodes)
+            });
+            nodes.collect()
         }
         .boxed()
     }
@@ -290,33 +282,6 @@ fn answer<'a, T: 'a>(
     understood(reply)
         .map(|result| result.map_err(classify))
         .boxed()
-}
-
-/// Splits the paths of a read into requests that a server accepts.
-///
-/// A server closes the connection if a request is longer than `jute.maxbuffer`, which is 1 MiB by
-/// default.
-fn in_requests(mut paths: &[String]) -> impl Iterator<Item = &[String]> {
-    const MOST_BYTES: usize = 512 * 1024;
-    /// The bytes of a request beside each path: the path's length, and the operation's header.
-    const HEAD: usize = 16;
-    std::iter::from_fn(move || {
-        let mut bytes = 0;
-        let fits = |path: &&String| {
-            bytes += path.len() + HEAD;
-            bytes <= MOST_BYTES
-        };
-        // No path is so long that the server would refuse it alone.
-        let number = paths
-            .iter()
-            .take_while(fits)
-            .count()
-            .max(1)
-            .min(paths.len());
-        let (request, rest) = paths.split_at(number);
-        paths = rest;
-        (number > 0).then_some(request)
-    })
 }
 
 /// Turns a panic of the client library into an error with an unknown outcome.

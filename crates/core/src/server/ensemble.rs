@@ -174,7 +174,7 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
         operations: &[Operation],
     ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>>;
 
-    /// Reads several znodes, in as few requests as the server accepts.
+    /// Reads several znodes in one request.
     ///
     /// `None` stands for a znode that does not exist.
     fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>>;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::invalid_input::InvalidInput;
+
 /// Why a session is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -71,6 +73,8 @@ pub enum Refusal {
     InvalidAcl,
     /// An argument of the request is not valid.
     BadArguments(String),
+    /// The request is longer than the servers accept. It was not sent.
+    TooLong(InvalidInput),
     /// The parent is an ephemeral znode, which cannot have children.
     NoChildrenForEphemerals,
     /// A quota is used up.
@@ -97,6 +101,7 @@ impl fmt::Display for Refusal {
             Refusal::BadArguments(what) => {
                 return write!(formatter, "bad arguments: {what}");
             }
+            Refusal::TooLong(problem) => return problem.fmt(formatter),
             Refusal::NoChildrenForEphemerals => {
                 "the parent is an ephemeral znode, which cannot have children"
             }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::invalid_input::InvalidInput;
 use crate::owner::check_service;
+use crate::server::request_limit;
 
 /// The options of a session: timeouts, the servers' tick, the owner and credentials.
 ///
@@ -24,6 +25,7 @@ pub struct ConnectOptions {
     pub(crate) connection_timeout: Duration,
     pub(crate) tick: Option<Duration>,
     pub(crate) owner: Option<String>,
+    pub(crate) jute_maxbuffer: usize,
     auth: Vec<(String, Vec<u8>)>,
     #[cfg(feature = "tls")]
     tls: Option<zookeeper_client::TlsOptions>,
@@ -39,6 +41,7 @@ impl ConnectOptions {
             connection_timeout: Duration::from_secs(10),
             tick: None,
             owner: None,
+            jute_maxbuffer: request_limit::USUAL,
             auth: Vec::new(),
             #[cfg(feature = "tls")]
             tls: None,
@@ -95,6 +98,17 @@ impl ConnectOptions {
         self
     }
 
+    /// The `jute.maxbuffer` of the servers: the largest request that they accept, in bytes.
+    ///
+    /// A server closes the connection at a longer request. So a request that may be longer is not
+    /// sent: [`Error::InvalidInput`](crate::Error::InvalidInput) names its size, which is an upper
+    /// bound. By default 1,048,575, as in ZooKeeper without a configuration. If the servers differ,
+    /// set the least of their values. At least 262,144.
+    pub fn jute_maxbuffer(mut self, bytes: usize) -> ConnectOptions {
+        self.jute_maxbuffer = bytes;
+        self
+    }
+
     /// Adds credentials, for example `("digest", "user:password")`.
     ///
     /// May be called several times. Digest credentials without a colon are refused when the session
@@ -144,6 +158,10 @@ impl ConnectOptions {
         }
         if let Some(owner) = &self.owner {
             check_service(owner)?;
+        }
+        request_limit::check_option(self.jute_maxbuffer)?;
+        for (scheme, credentials) in &self.auth {
+            request_limit::check_credentials(self.jute_maxbuffer, scheme, credentials)?;
         }
         if self.tick.is_some_and(|tick| tick.is_zero()) {
             return Err(InvalidInput::new("tick", "0", "must not be zero"));

@@ -16,6 +16,7 @@ use crate::path::NodePath;
 use crate::server::ensemble::{Ensemble, ServerSession, SessionId};
 use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
+use crate::server::request_limit::RequestLimit;
 use crate::server::zookeeper::{ConnectedClient, ZookeeperEnsemble};
 use crate::session::breaks::Unsupported;
 use crate::session::current::Current;
@@ -76,6 +77,7 @@ pub struct Session {
 
 struct Shared {
     ensemble: Arc<dyn Ensemble>,
+    limit: RequestLimit,
     owner: Arc<str>,
     current: watch::Receiver<Current>,
     state: watch::Receiver<SessionState>,
@@ -239,6 +241,7 @@ impl Session {
         let (state_sender, state) = watch::channel(now);
         let (close, closing) = watch::channel(false);
         let owner = owner::of_this_process(options.owner.as_deref());
+        let limit = RequestLimit::new(&*ensemble, options.jute_maxbuffer);
         let supervisor = Supervisor {
             ensemble: ensemble.clone(),
             options,
@@ -251,6 +254,7 @@ impl Session {
         Session {
             shared: Arc::new(Shared {
                 ensemble,
+                limit,
                 owner,
                 current,
                 state,
@@ -359,6 +363,11 @@ impl Session {
     /// The ensemble of this session.
     pub fn ensemble(&self) -> &Arc<dyn Ensemble> {
         &self.shared.ensemble
+    }
+
+    /// The largest request that the session sends.
+    pub(crate) fn request_limit(&self) -> RequestLimit {
+        self.shared.limit
     }
 
     /// The server side of the current ZooKeeper session, for the caller's own requests.

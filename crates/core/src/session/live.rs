@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use crate::contender::Identity;
 use crate::error::Error;
 use crate::server::ensemble::{Ensemble, ServerSession, SessionId};
-use crate::server::error::{ServerError, SessionEnd};
+use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::session::breaks::{Connection, Unsupported};
 use crate::session::lease::{Lease, Terms};
 use crate::session::own_znodes::OwnZnodes;
@@ -237,8 +237,13 @@ impl LiveSession {
     ///
     /// If the server has created the znode or refused it, the server knows the request.
     pub(crate) fn heard_of_create<T>(&self, outcome: &Result<T, ServerError>) {
-        if let Ok(_) | Err(ServerError::Refused(_)) = outcome {
-            self.unsupported.creates.store(true, Ordering::Relaxed);
+        match outcome {
+            // Such a create was not sent.
+            Err(ServerError::Refused(Refusal::TooLong(_))) => {}
+            Ok(_) | Err(ServerError::Refused(_)) => {
+                self.unsupported.creates.store(true, Ordering::Relaxed);
+            }
+            Err(_) => {}
         }
     }
 

@@ -12,6 +12,7 @@ use crate::invalid_input::InvalidInput;
 use crate::server::ensemble::{Ensemble, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::ConnectOptions;
+use crate::server::request_limit::{LimitedSession, RequestLimit};
 use crate::session::breaks::Unsupported;
 use crate::session::lease::Terms;
 use crate::session::live::LiveSession;
@@ -60,9 +61,10 @@ pub(crate) async fn open(
         error: error.into(),
         last: None,
     })?;
+    let limit = RequestLimit::new(&**ensemble, options.jute_maxbuffer);
     Ok(Arc::new(LiveSession::new(
         ensemble.clone(),
-        server,
+        Arc::new(LimitedSession::new(server, limit)),
         terms,
         asked_at,
         unsupported.clone(),

@@ -23,6 +23,7 @@ mod sessions;
 mod single_node;
 mod standing_still;
 mod support;
+mod too_long;
 mod unpolled;
 mod unsupported;
 mod watch_budget;

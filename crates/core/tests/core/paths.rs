@@ -25,6 +25,22 @@ proptest! {
     }
 
     #[test]
+    fn path_that_is_too_long_is_refused_in_few_words(length in 32_700_usize..32_900) {
+        let path = format!("/{}", "x".repeat(length - 1));
+        match NodePath::new(&path) {
+            Ok(path) => {
+                prop_assert!(length <= 32_768);
+                prop_assert_eq!(path.join("child").is_ok(), length + "/child".len() <= 32_768);
+            }
+            Err(error) => {
+                prop_assert!(length > 32_768);
+                let expected = format!("path \"of {length} bytes\" is longer than 32768 bytes");
+                prop_assert_eq!(error.to_string(), expected);
+            }
+        }
+    }
+
+    #[test]
     fn a_child_knows_its_parent(parent in "(/[a-z]{1,5}){1,4}", name in "[a-z\u{2615}]{1,8}") {
         let parent = NodePath::new(&parent).expect("a good path");
         let child = parent.join(&name).expect("a good name");

@@ -4,7 +4,7 @@ use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Operation};
 
 use super::read::Read;
 use super::watch_kind::WatchKind;
-use super::write::Write;
+use super::write::{Write, acl_size, size_of};
 use crate::record::request_kind::RequestKind;
 
 /// A request, as it travels.
@@ -126,8 +126,10 @@ impl Request {
     pub(crate) fn size(&self) -> usize {
         let of_paths = |paths: &[String]| paths.iter().map(|path| path.len() + 4).sum();
         match self {
-            Request::Create { path, data, .. } => path.len() + data.len() + 16,
-            Request::Transact(operations) => operations.iter().map(operation_size).sum(),
+            Request::Create {
+                path, data, acl, ..
+            } => path.len() + data.len() + acl_size(acl) + 16,
+            Request::Transact(operations) => operations.iter().map(size_of).sum(),
             Request::GetEach(paths) => of_paths(paths),
             Request::Write(write) => write.size(),
             Request::WriteAll(writes) => writes.iter().map(Write::size).sum(),
@@ -137,7 +139,7 @@ impl Request {
                 children,
                 ..
             } => of_paths(data) + of_paths(exists) + of_paths(children),
-            _ => 0,
+            _ => self.paths().into_iter().map(|path| path.len() + 4).sum(),
         }
     }
 
@@ -226,12 +228,4 @@ fn operation_path(operation: &Operation) -> &str {
         | Operation::SetData { path, .. }
         | Operation::Delete { path, .. } => path,
     }
-}
-
-fn operation_size(operation: &Operation) -> usize {
-    let data = match operation {
-        Operation::Create { data, .. } | Operation::SetData { data, .. } => data.len(),
-        Operation::Check { .. } | Operation::Delete { .. } => 0,
-    };
-    operation_path(operation).len() + data + 16
 }

@@ -50,13 +50,10 @@ impl Write {
 
     /// About how many bytes it has on the wire.
     pub(crate) fn size(&self) -> usize {
-        let data = match self {
-            Write::Operation(Operation::Create { data, .. } | Operation::SetData { data, .. }) => {
-                data.len()
-            }
-            _ => 0,
-        };
-        self.path().len() + data + 16
+        match self {
+            Write::Operation(operation) | Write::WithoutData(operation) => size_of(operation),
+            _ => self.path().len() + 16,
+        }
     }
 
     pub(crate) fn text(&self) -> String {
@@ -78,6 +75,24 @@ fn path_of(operation: &Operation) -> &str {
         | Operation::SetData { path, .. }
         | Operation::Delete { path, .. } => path,
     }
+}
+
+/// About how many bytes it has on the wire.
+pub(crate) fn size_of(operation: &Operation) -> usize {
+    let content = match operation {
+        Operation::Create { data, acl, .. } => data.len() + acl_size(acl),
+        Operation::SetData { data, .. } => data.len(),
+        Operation::Check { .. } | Operation::Delete { .. } => 0,
+    };
+    path_of(operation).len() + content + 16
+}
+
+/// About how many bytes an access control list has on the wire.
+pub(crate) fn acl_size(acl: &[Acl]) -> usize {
+    let entries = acl.iter();
+    entries
+        .map(|it| it.scheme().len() + it.id().len() + 12)
+        .sum()
 }
 
 fn text_of(operation: &Operation) -> String {

@@ -1,0 +1,230 @@
+//! Requests that are longer than the servers accept are refused before they are sent.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission, ServerSession};
+use zookeeper_recipes_core::{
+    ConnectOptions, CreateMode, Error, Hold, HoldState, InvalidInput, NodePath, Operation, Queue,
+    QueueOptions, Recipe, Refusal, ServerError, Session, SingleNode, SingleNodeOptions,
+};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::{PATIENCE, simulated_session};
+
+use crate::support::FirstAlone;
+
+/// `jute.maxbuffer` without a configuration.
+const USUAL: usize = 0xf_ffff;
+
+/// A session, and a hold that is suspended as soon as the connection breaks.
+async fn session_that_holds(simulation: &Simulation) -> (Session, Hold) {
+    let session = simulated_session(simulation, "one").await;
+    let steady = Queue::new(&session, "/steady", FirstAlone).expect("a good path");
+    let hold = steady.acquire().await.expect("nobody is before it");
+    (session, hold)
+}
+
+/// A recipe of each kind that creates znodes.
+fn recipes(
+    session: &Session,
+    path: &str,
+    data: &[u8],
+    acl: &[Acl],
+) -> [Result<Box<dyn Recipe>, InvalidInput>; 2] {
+    let queue = QueueOptions::new().data(data).acl(acl);
+    let queue = Queue::with_options(session, path, FirstAlone, queue);
+    let single_node = SingleNodeOptions::new().data(data).acl(acl);
+    let single_node = SingleNode::with_options(session, path, single_node);
+    [
+        queue.map(|queue| Box::new(queue) as _),
+        single_node.map(|node| Box::new(node) as _),
+    ]
+}
+
+fn everyone() -> Vec<Acl> {
+    vec![Acl::new(Permission::ALL, AuthId::anyone())]
+}
+
+fn many_entries(number: usize) -> Vec<Acl> {
+    let digest = |user| format!("user{user}:xQJmxLMiHGwaqBvst5y6rkB6HQs=");
+    let entries = (0..number).map(|user| AuthId::new("digest", &digest(user)));
+    entries.map(|id| Acl::new(Permission::ALL, id)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn contender_that_no_request_can_create_is_refused_at_once() {
+    let long = |length| format!("/{}", "x".repeat(length));
+    for (path, data, acl) in [
+        (long(1_100_000), 1, everyone()),
+        (long(500_000), 1, everyone()),
+        (long(50_000), 1_000_000, everyone()),
+        (long(20_000), USUAL - 20_000, everyone()),
+        (long(1), USUAL, everyone()),
+        (long(1), 1, many_entries(40_000)),
+        (long(1), 1_000_000, many_entries(1_000)),
+    ] {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let (session, hold) = session_that_holds(&simulation).await;
+        for recipe in recipes(&session, &path, &vec![7; data], &acl) {
+            let acquired = async { recipe?.acquire().await };
+            let acquired = timeout(PATIENCE, acquired).await.expect("an answer");
+            let error = acquired.expect_err("it is too long").to_string();
+            assert!(error.contains(" bytes"), "{error}");
+            assert!(error.len() < 300, "{error}");
+        }
+        assert_eq!(hold.state(), HoldState::Held);
+    }
+}
+
+/// The longest data that is accepted reaches the servers, and little is wasted.
+#[tokio::test(start_paused = true)]
+async fn contender_with_the_longest_data_is_created() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (session, hold) = session_that_holds(&simulation).await;
+    for kind in [0, 1] {
+        let make = |data: usize| {
+            let [queue, single_node] = recipes(
+                &session,
+                &format!("/long/{kind}"),
+                &vec![7; data],
+                &everyone(),
+            );
+            if kind == 0 { queue } else { single_node }
+        };
+        let (mut fits, mut too_long) = (USUAL - 1_500, USUAL);
+        while fits + 1 < too_long {
+            let middle = fits.midpoint(too_long);
+            match make(middle) {
+                Ok(_) => fits = middle,
+                Err(_) => too_long = middle,
+            }
+        }
+        let longest = make(fits)
+            .expect("little is wasted")
+            .acquire_timeout(PATIENCE)
+            .await;
+        longest
+            .expect("it is free")
+            .release()
+            .await
+            .expect("it is released");
+    }
+    assert_eq!(hold.state(), HoldState::Held);
+}
+
+fn is_too_long<T>(outcome: Result<T, ServerError>) -> bool {
+    matches!(outcome, Err(ServerError::Refused(Refusal::TooLong(_))))
+}
+
+async fn assert_each_is_refused(server: &dyn ServerSession, long: &str) {
+    let everyone = everyone();
+    let mode = CreateMode::Persistent;
+    let data = vec![7; long.len()];
+    let entries = many_entries(40_000);
+    assert!(is_too_long(server.create(long, b"", mode, &everyone).await));
+    assert!(is_too_long(
+        server.create("/a", &data, mode, &everyone).await
+    ));
+    assert!(is_too_long(server.create("/a", b"", mode, &entries).await));
+    assert!(is_too_long(server.delete(long).await));
+    assert!(is_too_long(server.list(long).await));
+    assert!(is_too_long(server.list_and_watch(long).await));
+    assert!(is_too_long(server.get(long).await));
+    assert!(is_too_long(server.get_and_watch(long).await));
+    assert!(is_too_long(server.exists_and_watch(long).await));
+    assert!(is_too_long(
+        server.get_each(&["/a".to_owned(), long.to_owned()]).await
+    ));
+    assert!(is_too_long(server.sync(long).await));
+    let check = |path: &str| Operation::Check {
+        path: path.to_owned(),
+        version: None,
+    };
+    let many: Vec<_> = (0..40).map(|_| check(&"/x".repeat(15_000))).collect();
+    for operations in [vec![check(long)], many] {
+        let refused = server.transact(&operations).await;
+        assert!(is_too_long(refused.map_err(|failure| failure.error)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_request_that_is_too_long_is_sent() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (session, hold) = session_that_holds(&simulation).await;
+    let path = NodePath::new("/a").expect("a good path");
+    let server = session.server(&path).await.expect("a session");
+    let sent = simulation.counters().requests_of("one");
+    assert_each_is_refused(&*server, &format!("/{}", "x".repeat(1_100_000))).await;
+    assert_eq!(simulation.counters().requests_of("one"), sent);
+    // A read of many znodes is split.
+    let paths: Vec<_> = (0..100)
+        .map(|_| format!("/{}", "x".repeat(30_000)))
+        .collect();
+    let nodes = server.get_each(&paths).await.expect("an answer");
+    assert_eq!(nodes.len(), paths.len());
+    assert_eq!(simulation.counters().requests_of("one"), sent + 6);
+    assert_eq!(hold.state(), HoldState::Held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn guarded_write_that_is_too_long_is_refused_and_the_hold_stays() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (_session, hold) = session_that_holds(&simulation).await;
+    let mut deletes = hold.transaction();
+    for _ in 0..70 {
+        deletes = deletes.delete(&"/x".repeat(8_000));
+    }
+    let writes = [
+        hold.transaction().set_data("/a", &vec![7; USUAL]),
+        hold.transaction().check(&"/x".repeat(USUAL / 2)),
+        deletes,
+    ];
+    for write in writes {
+        let refused = timeout(PATIENCE, write.commit()).await.expect("an answer");
+        assert!(
+            matches!(refused, Err(Error::InvalidInput(_))),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(hold.state(), HoldState::Held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn limit_of_the_servers_is_an_option() {
+    for limit in [300_000, 4_000_000] {
+        let simulation = Simulation::new(SimulationOptions {
+            largest_request: limit,
+            ..SimulationOptions::default()
+        });
+        let options = ConnectOptions::new().jute_maxbuffer(limit);
+        let session = Session::open(simulation.ensemble("one"), options).await;
+        let session = session.expect("a session opens");
+        let data = |bytes| recipes(&session, "/lock", &vec![7; bytes], &everyone());
+        for recipe in data(limit * 9 / 10) {
+            let acquired = recipe.expect("it fits").acquire_timeout(PATIENCE).await;
+            acquired
+                .expect("it is free")
+                .release()
+                .await
+                .expect("it is released");
+        }
+        assert!(data(limit).iter().all(Result::is_err));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn option_that_cannot_work_is_refused_without_the_credentials() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    for options in [
+        ConnectOptions::new().jute_maxbuffer(200_000),
+        ConnectOptions::new().auth("digest", format!("user:{}", "secret".repeat(200_000))),
+    ] {
+        let opened = timeout(
+            Duration::from_secs(60),
+            Session::open(simulation.ensemble("one"), options),
+        );
+        let error = opened.await.expect("an answer").expect_err("no session");
+        assert!(matches!(error, Error::InvalidInput(_)), "{error}");
+        assert!(!error.to_string().contains("secret"));
+    }
+}
