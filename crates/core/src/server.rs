@@ -4,6 +4,7 @@ pub(crate) mod acl;
 pub(crate) mod checks;
 pub(crate) mod client_session;
 pub(crate) mod client_values;
+pub(crate) mod clock;
 pub(crate) mod connect_string;
 pub mod ensemble;
 pub(crate) mod error;

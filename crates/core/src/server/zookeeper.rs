@@ -18,6 +18,7 @@ use zookeeper_client as client;
 use crate::invalid_input::InvalidInput;
 use crate::server::client_session::ClientSession;
 use crate::server::client_values::classify;
+use crate::server::clock;
 use crate::server::connect_string::{ConnectString, Host};
 use crate::server::ensemble::{Ensemble, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
@@ -111,7 +112,7 @@ impl Ensemble for ZookeeperEnsemble {
     }
 
     fn now(&self) -> Duration {
-        now()
+        clock::now()
     }
 
     fn address(&self) -> String {
@@ -179,7 +180,7 @@ impl Ensemble for ConnectedClient {
     }
 
     fn now(&self) -> Duration {
-        now()
+        clock::now()
     }
 
     fn address(&self) -> String {
@@ -189,22 +190,4 @@ impl Ensemble for ConnectedClient {
     fn chroot(&self) -> &str {
         &self.chroot
     }
-}
-
-/// The time since boot. `CLOCK_MONOTONIC` would stop while the machine sleeps.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn now() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Duration::new(
-        u64::try_from(time.tv_sec).unwrap_or_default(),
-        u32::try_from(time.tv_nsec).unwrap_or_default(),
-    )
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn now() -> Duration {
-    use std::sync::OnceLock;
-    use std::time::Instant;
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed()
 }

@@ -1,0 +1,48 @@
+//! The clock of the lease, which counts the time while the machine sleeps.
+//!
+//! [`Instant`](std::time::Instant) does not count it on each system: see
+//! [`docs::lease`](crate::docs::lease).
+
+use std::time::Duration;
+
+/// The time since some fixed moment.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "openbsd"))]
+pub(crate) fn now() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    duration(time.tv_sec, time.tv_nsec)
+}
+
+/// The time since some fixed moment, as `mach_continuous_time` counts it.
+#[cfg(target_vendor = "apple")]
+pub(crate) fn now() -> Duration {
+    use nix::time::{ClockId, clock_gettime};
+    let clock = ClockId::from_raw(nix::libc::CLOCK_MONOTONIC_RAW);
+    // Only an unknown clock is an error, and macOS 10.12 and iOS 10 know this one.
+    let time = clock_gettime(clock).expect("the system has this clock");
+    duration(time.tv_sec(), time.tv_nsec())
+}
+
+/// The time since the first call.
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_os = "openbsd",
+    target_vendor = "apple"
+)))]
+pub(crate) fn now() -> Duration {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
+
+#[cfg(any(
+    target_os = "linux",
+    target_os = "android",
+    target_os = "openbsd",
+    target_vendor = "apple"
+))]
+fn duration(seconds: impl TryInto<u64>, nanoseconds: impl TryInto<u32>) -> Duration {
+    let seconds = seconds.try_into().unwrap_or_default();
+    Duration::new(seconds, nanoseconds.try_into().unwrap_or_default())
+}
