@@ -62,10 +62,19 @@ fn assert_clean((servers, rule): (Servers, Rule)) {
 ///
 /// T is given in eighths of a tick.
 fn coarsest(eighths: u16, rule: impl Fn(&Servers) -> Rule) -> Option<(Servers, Rule)> {
+    coarsest_of(eighths, rule, |servers| servers)
+}
+
+/// As [`coarsest`], with a change of the servers.
+fn coarsest_of(
+    eighths: u16,
+    rule: impl Fn(&Servers) -> Rule,
+    change: impl Fn(Servers) -> Servers,
+) -> Option<(Servers, Rule)> {
     (2..=32)
         .map(|half_a_tick| 2 * half_a_tick)
         .filter(|tick| eighths * tick % 8 == 0)
-        .map(|tick| Servers::new(eighths * tick / 8, tick))
+        .map(|tick| change(Servers::new(eighths * tick / 8, tick)))
         .map(|servers| (servers, rule(&servers)))
         .find(|(servers, rule)| servers.leave_room_to(rule))
 }
@@ -130,6 +139,48 @@ fn below_three_ticks_an_isolated_leader_breaks_it_if_the_tick_is_longer_than_ass
         let servers = Servers::new(4 * eighths, 32);
         let schedule = assert_broken(servers, longer_than_assumed(&servers));
         assert!(schedule.contains("Isolate"));
+    }
+}
+
+/// Servers with observers behind observer masters, in the coarsest unit that leaves the rule room.
+fn assert_clean_with_observers(timeout: u16, jitter: u16, rule: fn(&Servers) -> Rule) {
+    let change = |servers| Servers {
+        observers: true,
+        jitter,
+        ..servers
+    };
+    assert_clean(coarsest_of(8 * timeout, rule, change).expect("a unit fine enough"));
+}
+
+/// A touch takes two pings then, of half a tick each. The wait is longer than both.
+///
+/// With late pings and a short T, the search takes minutes: at eight ticks 7 million states.
+#[test]
+fn behind_an_observer_master_the_rule_is_clean_if_the_tick_is_told() {
+    for (timeout, jitter) in [(2, 0), (3, 0), (12, 1), (20, 1)] {
+        assert_clean_with_observers(timeout, jitter, Rule::tick_told);
+    }
+}
+
+/// The wait is a quarter of T and T/40 then.
+#[test]
+fn behind_an_observer_master_the_rule_is_clean_from_four_ticks_on_if_the_tick_is_not_told() {
+    for (timeout, jitter) in [(4, 0), (5, 1), (8, 1), (12, 1), (20, 1)] {
+        assert_clean_with_observers(timeout, jitter, |servers| {
+            Rule::tick_assumed(servers, servers.tick)
+        });
+    }
+}
+
+#[test]
+fn behind_an_observer_master_it_is_broken_below_four_ticks_if_the_tick_is_not_told() {
+    for timeout in [2, 3] {
+        let servers = Servers {
+            observers: true,
+            ..Servers::new(8 * timeout, 8)
+        };
+        let schedule = assert_broken(servers, Rule::tick_assumed(&servers, servers.tick));
+        assert!(schedule.contains("Observer"), "{schedule}");
     }
 }
 

@@ -75,11 +75,16 @@ impl ConnectOptions {
     ///
     /// If this is not set, the session assumes a tick of three seconds, which is ZooKeeper's if its
     /// configuration names none, or half of the session timeout if that is shorter. Set it in these
-    /// two cases:
+    /// three cases:
     ///
     /// * The servers' tick is longer than three seconds. The default margin may not be long enough.
+    /// * The ensemble has observers behind observer masters (`observerMasterPort`), and the session
+    ///   timeout is below four ticks. The default wait may not be long enough.
     /// * The servers' tick is shorter, and the session timeout is below nine seconds. Holds then
     ///   survive longer disturbances.
+    ///
+    /// If the members differ, set the longest tick. If a member's tick is longer than this, two
+    /// processes can hold at the same time.
     pub fn tick(mut self, tick: Duration) -> ConnectOptions {
         self.tick = Some(tick);
         self

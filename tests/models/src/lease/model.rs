@@ -11,6 +11,8 @@ pub enum Action {
     Pass,
     /// The leader pings the follower.
     Ping,
+    /// The observer master pings the observer, and hears which sessions that has heard of.
+    PingObserver,
     /// A ping arrives at the follower, which answers with the sessions it has heard of.
     Deliver,
     /// Something other than a contact comes from the client.
@@ -65,15 +67,24 @@ impl LeaseModel {
             Connection::Isolated => state
                 .isolated
                 .is_some_and(|since| since >= self.servers.stands_still),
-            Connection::Leader | Connection::Follower { .. } => !self.has_expired(state),
+            Connection::Leader | Connection::Follower { .. } | Connection::Observer { .. } => {
+                !self.has_expired(state)
+            }
         }
     }
 
     fn time_may_pass(&self, state: &State) -> bool {
-        let ping_is_due = matches!(
-            state.connection,
-            Connection::Follower { since_ping, .. } if since_ping >= self.servers.ping_gap()
-        );
+        let ping_is_due = match state.connection {
+            Connection::Follower { since_ping, .. } => since_ping >= self.servers.ping_gap(),
+            Connection::Observer {
+                since_ping,
+                since_leader_ping,
+                ..
+            } => {
+                since_ping >= self.servers.tick / 2 || since_leader_ping >= self.servers.ping_gap()
+            }
+            _ => false,
+        };
         let must_step_down =
             matches!(state.isolated, Some(since) if since >= self.servers.isolated_limit());
         let must_elect = !self.servers.unreduced
@@ -123,16 +134,32 @@ impl LeaseModel {
         }
         if state.touched.is_some() && !self.has_expired(state) {
             actions.push(Action::Reconnect(Connection::Leader));
-            actions.extend(self.followers().map(Action::Reconnect));
+            actions.extend(self.learners().map(Action::Reconnect));
         }
     }
 
-    fn followers(&self) -> impl Iterator<Item = Connection> {
-        (0..=self.servers.ping_gap()).map(|since_ping| Connection::Follower {
+    /// Followers and observers, with their pings at any moment.
+    fn learners(&self) -> impl Iterator<Item = Connection> {
+        let gap = self.servers.ping_gap();
+        let followers = (0..=gap).map(|since_ping| Connection::Follower {
             since_ping,
             pings: 0,
             heard: false,
-        })
+        });
+        let masters = if self.servers.observers {
+            0..gap + 1
+        } else {
+            0..0
+        };
+        let observers = masters.flat_map(|since_leader_ping| {
+            (0..=self.servers.tick / 2).map(move |since_ping| Connection::Observer {
+                since_ping,
+                heard: false,
+                since_leader_ping,
+                passed_on: false,
+            })
+        });
+        followers.chain(observers)
     }
 
     fn steps_of_the_servers(&self, state: &State, actions: &mut Vec<Action>) {
@@ -146,6 +173,20 @@ impl LeaseModel {
             }
             if pings > 0 {
                 actions.push(Action::Deliver);
+            }
+            actions.push(Action::CutOff);
+        }
+        if let Connection::Observer {
+            since_ping,
+            since_leader_ping,
+            ..
+        } = state.connection
+        {
+            if since_ping >= self.servers.tick / 2 {
+                actions.push(Action::PingObserver);
+            }
+            if since_leader_ping >= self.servers.tick / 2 {
+                actions.push(Action::Ping);
             }
             actions.push(Action::CutOff);
         }
@@ -163,7 +204,7 @@ impl LeaseModel {
     fn isolations(&self, state: &State, actions: &mut Vec<Action>) {
         let is_led = matches!(
             state.connection,
-            Connection::Leader | Connection::Follower { .. }
+            Connection::Leader | Connection::Follower { .. } | Connection::Observer { .. }
         );
         if is_led {
             actions.push(Action::Isolate { with_client: true });
@@ -177,8 +218,17 @@ impl LeaseModel {
         let expired = self.servers.expired();
         state.touched = state.touched.map(|touched| (touched + 1).min(expired));
         state.isolated = state.isolated.map(|since| since + 1);
-        if let Connection::Follower { since_ping, .. } = &mut state.connection {
-            *since_ping += 1;
+        match &mut state.connection {
+            Connection::Follower { since_ping, .. } => *since_ping += 1,
+            Connection::Observer {
+                since_ping,
+                since_leader_ping,
+                ..
+            } => {
+                *since_ping += 1;
+                *since_leader_ping += 1;
+            }
+            _ => {}
         }
         state.contact.age();
     }
@@ -194,6 +244,10 @@ impl LeaseModel {
                 *heard = true;
                 *pings
             }
+            Connection::Observer { heard, .. } => {
+                *heard = true;
+                0
+            }
             _ => 0,
         }
     }
@@ -207,7 +261,32 @@ impl LeaseModel {
         state.contact.set(index, Request::Served { behind });
     }
 
+    fn ping_observer(state: &mut State) {
+        if let Connection::Observer {
+            since_ping,
+            heard,
+            passed_on,
+            ..
+        } = &mut state.connection
+        {
+            *since_ping = 0;
+            *passed_on |= std::mem::take(heard);
+        }
+    }
+
     fn ping(&self, state: &mut State) {
+        if let Connection::Observer {
+            since_leader_ping,
+            passed_on,
+            ..
+        } = &mut state.connection
+        {
+            *since_leader_ping = 0;
+            if std::mem::take(passed_on) {
+                state.touched = Some(0);
+            }
+            return;
+        }
         if let Connection::Follower {
             since_ping, pings, ..
         } = &mut state.connection
@@ -261,6 +340,7 @@ impl LeaseModel {
         match action {
             Action::Pass => self.pass(state),
             Action::Ping => self.ping(state),
+            Action::PingObserver => LeaseModel::ping_observer(state),
             Action::Deliver => self.deliver(state),
             Action::Speak => {
                 self.reach(state);
@@ -314,7 +394,7 @@ impl Model for LeaseModel {
                 after_silence: false,
             },
         };
-        self.followers()
+        self.learners()
             .chain([Connection::Leader])
             .map(with)
             .collect()

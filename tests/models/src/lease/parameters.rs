@@ -21,6 +21,11 @@ pub struct Servers {
     ///
     /// Zero: a ping arrives at once, but for the jitter.
     pub pings_under_way: u8,
+    /// The client may also be connected to an observer behind an observer master.
+    ///
+    /// Of the two pings on the way of a touch, the observer master's is in time: only the sum of
+    /// the two delays matters.
+    pub observers: bool,
     /// Keeps the age of a covered contact, and elects as late as the adversary likes.
     pub unreduced: bool,
 }
@@ -35,6 +40,7 @@ impl Servers {
             late_packets: 0,
             stands_still: 0,
             pings_under_way: 0,
+            observers: false,
             unreduced: false,
         }
     }
@@ -43,7 +49,7 @@ impl Servers {
     /// between two pings, and to the margin, against the time that an isolated leader answers.
     pub fn leave_room_to(&self, rule: &Rule) -> bool {
         let answers_too_long = self.tick + self.late_packets + self.ping_gap();
-        rule.wait > self.ping_gap() && self.timeout + rule.wait > rule.lease + answers_too_long
+        rule.wait > self.touch_delay() && self.timeout + rule.wait > rule.lease + answers_too_long
     }
 
     /// How long a member stays with a silent one: `syncLimit`, five ticks by default.
@@ -54,6 +60,14 @@ impl Servers {
     /// The longest time between two pings.
     pub(super) fn ping_gap(&self) -> Age {
         self.tick / 2 + self.jitter
+    }
+
+    /// The longest time until the leader hears what the client's server has heard.
+    fn touch_delay(&self) -> Age {
+        match self.observers {
+            true => self.tick / 2 + self.ping_gap(),
+            false => self.ping_gap(),
+        }
     }
 
     /// How long an isolated leader answers.

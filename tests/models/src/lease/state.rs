@@ -22,6 +22,17 @@ pub enum Connection {
         /// It has heard of the session since it last answered a ping.
         heard: bool,
     },
+    /// An observer behind an observer master, which is a follower.
+    Observer {
+        /// The observer master's last ping to it.
+        since_ping: Age,
+        /// It has heard of the session since it last answered a ping.
+        heard: bool,
+        /// The leader's last ping to the observer master.
+        since_leader_ping: Age,
+        /// The observer master has heard of the session since it last answered a ping.
+        passed_on: bool,
+    },
 }
 
 /// Whether the client goes by its connection.
