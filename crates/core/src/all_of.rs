@@ -36,8 +36,9 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 /// path in two ensembles. In such a case, give each process the same list of hosts, or let the
 /// whole paths differ.
 ///
-/// Two connect strings without a common host are taken for two ensembles. So one lock under two
-/// such names is not found, and the second acquisition waits for the first one until the deadline.
+/// Two connect strings without a common `host:port` are taken for two ensembles. So one lock under
+/// two such names is not found, and the second acquisition waits for the first one until the
+/// deadline.
 /// A session [from a client](Session::from_client) does not know its hosts. All such sessions are
 /// taken for sessions of one ensemble.
 ///

@@ -108,7 +108,7 @@ impl ConnectOptions {
     /// A server closes the connection at a longer request. So a request that may be longer is not
     /// sent: [`Error::InvalidInput`](crate::Error::InvalidInput) names its size, which is an upper
     /// bound. By default 1,048,575, as in ZooKeeper without a configuration. If the servers differ,
-    /// set the least of their values. At least 262,144.
+    /// set the least of their values. From 262,144 to 2,147,483,647.
     pub fn jute_maxbuffer(mut self, bytes: usize) -> ConnectOptions {
         self.jute_maxbuffer = bytes;
         self

@@ -91,12 +91,13 @@ impl RequestLimit {
     }
 }
 
-/// Refuses a limit that leaves no room for the session's own requests.
+/// Refuses a limit that leaves no room for the session's own requests, or that no server can have.
 pub(crate) fn check_option(limit: usize) -> Result<(), InvalidInput> {
-    if limit >= LEAST {
+    const MOST: usize = i32::MAX as usize;
+    if (LEAST..=MOST).contains(&limit) {
         return Ok(());
     }
-    let problem = format!("is too small: the least is {LEAST}");
+    let problem = format!("is not between {LEAST} and {MOST}");
     Err(InvalidInput::new(
         "jute.maxbuffer",
         of_bytes(limit),

@@ -217,6 +217,7 @@ async fn option_that_cannot_work_is_refused_without_the_credentials() {
     let simulation = Simulation::new(SimulationOptions::default());
     for options in [
         ConnectOptions::new().jute_maxbuffer(200_000),
+        ConnectOptions::new().jute_maxbuffer(1 << 31),
         ConnectOptions::new().auth("digest", format!("user:{}", "secret".repeat(200_000))),
     ] {
         let opened = timeout(

@@ -13,6 +13,7 @@ on_both_servers!(
     longest_session_timeout_that_the_protocol_can_carry_is_cut_to_the_servers,
     hosts_may_stand_apart_from_their_comma,
     data_that_no_server_takes_is_refused_before_anything_is_sent,
+    longest_data_that_is_not_refused_is_taken_by_the_server,
 );
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -89,4 +90,35 @@ async fn data_that_no_server_takes_is_refused_before_anything_is_sent(server: Te
     assert_eq!(creates(&proxy), before);
     assert_eq!(proxy.counters().connections(), 1);
     assert_eq!(other.state(), HoldState::Held);
+}
+
+async fn longest_data_that_is_not_refused_is_taken_by_the_server(server: TestServer) {
+    let proxy = proxy(&server).await;
+    let session = session(&proxy, LONG).await;
+    let make = |kind: u32, data: usize| {
+        let data = vec![b'x'; data];
+        let path = format!("/longest/{kind}");
+        match kind {
+            0 => ExclusiveLock::with_options(&session, path, LockOptions::new().data(data))
+                .map(|lock| Box::new(lock) as Box<dyn Recipe>),
+            _ => SingleNodeLock::with_options(&session, path, SingleNodeOptions::new().data(data))
+                .map(|lock| Box::new(lock) as Box<dyn Recipe>),
+        }
+    };
+    for kind in [0, 1] {
+        let (mut taken, mut refused) = (1_000_000, 1_200_000);
+        while taken + 1 < refused {
+            let middle = (taken + refused) / 2;
+            match make(kind, middle) {
+                Ok(_) => taken = middle,
+                Err(_) => refused = middle,
+            }
+        }
+        let longest = make(kind, taken).expect("a server takes a million bytes");
+        let hold = longest.acquire_timeout(SHORT).await.expect("it is free");
+        let entries = longest.contenders().await.expect("an answer");
+        assert!(entries[0].data.len() >= taken);
+        hold.release().await.expect("it is released");
+    }
+    assert_eq!(proxy.counters().connections(), 1);
 }
