@@ -1,11 +1,13 @@
 //! A server of the bench's own, and sessions with it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::runtime::Runtime;
 use zookeeper_client::Client;
+use zookeeper_recipes_adapter::ClientEnsemble;
 use zookeeper_recipes_core::{ConnectOptions, Session};
 use zookeeper_recipes_testkit::{Compiler, Server, ServerOptions};
 
@@ -112,7 +114,7 @@ impl Testbed {
 }
 
 async fn session_over(client: Client) -> Session {
-    Session::from_client(client, ConnectOptions::new())
+    Session::open(Arc::new(ClientEnsemble::new(client)), ConnectOptions::new())
         .await
         .expect("it has just been connected")
 }

@@ -108,7 +108,4 @@ pub use session::state::SessionState;
 pub use watch::watching;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
-pub use zookeeper_client::TlsOptions;
-#[cfg(feature = "sasl")]
-#[cfg_attr(docsrs, doc(cfg(feature = "sasl")))]
-pub use zookeeper_client::{DigestMd5SaslOptions, SaslOptions};
+pub use zookeeper_recipes_connection::TlsOptions;

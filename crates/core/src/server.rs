@@ -1,16 +1,15 @@
-//! The interface to the servers, and its implementation over the crate `zookeeper-client`.
+//! The interface to the servers, and its implementation over the library's own connection.
 
 pub(crate) mod acl;
 pub(crate) mod checks;
-pub(crate) mod client_session;
-pub(crate) mod client_values;
-pub(crate) mod clock;
 pub(crate) mod connect_string;
+pub(crate) mod connected;
 pub mod ensemble;
 pub(crate) mod error;
 pub(crate) mod options;
 pub(crate) mod own_identity;
-pub(crate) mod reach;
 pub(crate) mod request_limit;
+pub(crate) mod scope;
 pub(crate) mod stat;
+pub(crate) mod values;
 pub(crate) mod zookeeper;

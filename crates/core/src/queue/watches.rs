@@ -165,7 +165,7 @@ impl Watches {
         match event {
             Event::DataChanged | Event::Created | Event::ChildrenChanged => Woken::Written(name),
             Event::Deleted => Woken::Gone(name),
-            Event::SessionEnded(_) => Woken::Changed,
+            Event::Unwatched | Event::SessionEnded(_) => Woken::Changed,
         }
     }
 }

@@ -29,6 +29,11 @@ impl Permission {
         self & other == other
     }
 
+    /// The bits of the permission in ZooKeeper's protocol.
+    pub fn bits(self) -> i32 {
+        self.0
+    }
+
     /// Each permission with its name in ZooKeeper.
     const NAMES: [(Permission, &'static str); 5] = [
         (Permission::READ, "read"),

@@ -1,5 +1,7 @@
 //! Connect strings: the hosts of an ensemble, and the chroot.
 
+use zookeeper_recipes_connection::Host;
+
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 
@@ -19,13 +21,6 @@ pub(crate) struct ConnectString {
     pub(crate) chroot: String,
 }
 
-/// A server's name or address, and its port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Host {
-    pub(crate) name: String,
-    pub(crate) port: u16,
-}
-
 impl ConnectString {
     /// Parses `host:port,host:port/chroot`. Spaces around a host are ignored.
     pub(crate) fn new(given: &str) -> Result<ConnectString, InvalidInput> {
@@ -42,7 +37,7 @@ impl ConnectString {
                 }
                 (host, chroot) = host.split_at(slash);
             }
-            hosts.push(Host::new(host).map_err(refuse)?);
+            hosts.push(host_of(host).map_err(refuse)?);
         }
         if chroot != "/" {
             NodePath::new(chroot).map_err(|error| refuse(format!("has a bad chroot: {error}")))?;
@@ -66,38 +61,35 @@ fn without_scheme(part: &str) -> Result<&str, String> {
     }
 }
 
-impl Host {
-    fn new(given: &str) -> Result<Host, String> {
-        let bracketed = given
-            .strip_prefix('[')
-            .and_then(|address| address.split_once(']'));
-        let (name, port) = match bracketed {
-            Some((address, after)) => (address, after.strip_prefix(':').unwrap_or(after)),
-            None => given.rsplit_once(':').unwrap_or((given, "")),
-        };
-        if name.is_empty() {
-            return Err("has an empty host in it".to_owned());
-        }
-        let is_odd = |character: char| {
-            character.is_whitespace()
-                || "/;@[]".contains(character)
-                || (character == ':' && bracketed.is_none())
-        };
-        if name.contains(is_odd) {
-            let problem =
-                "is not a host: separate hosts by commas, put IPv6 addresses into brackets";
-            return Err(format!("has {name:?} in it, which {problem}"));
-        }
-        let port = match port {
-            "" => PORT,
-            port => match port.parse() {
-                Ok(port) if port > 0 => port,
-                _ => return Err(format!("has {port:?} in it, which is not a port")),
-            },
-        };
-        let name = name.to_owned();
-        Ok(Host { name, port })
+fn host_of(given: &str) -> Result<Host, String> {
+    let bracketed = given
+        .strip_prefix('[')
+        .and_then(|address| address.split_once(']'));
+    let (name, port) = match bracketed {
+        Some((address, after)) => (address, after.strip_prefix(':').unwrap_or(after)),
+        None => given.rsplit_once(':').unwrap_or((given, "")),
+    };
+    if name.is_empty() {
+        return Err("has an empty host in it".to_owned());
     }
+    let is_odd = |character: char| {
+        character.is_whitespace()
+            || "/;@[]".contains(character)
+            || (character == ':' && bracketed.is_none())
+    };
+    if name.contains(is_odd) {
+        let problem = "is not a host: separate hosts by commas, put IPv6 addresses into brackets";
+        return Err(format!("has {name:?} in it, which {problem}"));
+    }
+    let port = match port {
+        "" => PORT,
+        port => match port.parse() {
+            Ok(port) if port > 0 => port,
+            _ => return Err(format!("has {port:?} in it, which is not a port")),
+        },
+    };
+    let name = name.to_owned();
+    Ok(Host { name, port })
 }
 
 #[cfg(test)]

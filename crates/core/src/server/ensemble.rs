@@ -2,8 +2,8 @@
 //!
 //! The recipes send all requests through two small, dyn-compatible traits. [`Ensemble`] opens
 //! sessions, and [`ServerSession`] is one session.
-//! [`ZookeeperEnsemble`](crate::ZookeeperEnsemble) implements them for real servers, with the crate
-//! [`zookeeper-client`](zookeeper_client). A simulation implements them for tests.
+//! [`ZookeeperEnsemble`](crate::ZookeeperEnsemble) implements them for real servers, over
+//! [a connection of its own](zookeeper_recipes_connection). A simulation implements them for tests.
 //!
 //! # What an implementation promises
 //!
@@ -31,7 +31,9 @@ pub use crate::server::acl::{Acl, AuthId, Permission};
 use crate::contender::Identity;
 use crate::server::error::ServerError;
 pub use crate::server::error::SessionEnd;
+pub use crate::server::scope::Scope;
 pub use crate::server::stat::Stat;
+pub use zookeeper_recipes_connection::now;
 
 /// The answer to a request that has already been sent.
 pub type Reply<'a, T> = BoxFuture<'a, Result<T, ServerError>>;
@@ -321,6 +323,10 @@ pub enum Event {
     DataChanged,
     /// A child of the znode was created or deleted.
     ChildrenChanged,
+    /// The watch is not set any more, and has seen no event: read the znode again.
+    ///
+    /// Some servers close the connection if a client sets its watches again after a reconnect.
+    Unwatched,
     /// The session of the watch is over.
     SessionEnded(SessionEnd),
 }

@@ -13,6 +13,9 @@ pub enum SessionEnd {
     Expired,
     /// The server refused the credentials.
     AuthenticationFailed,
+    /// A server has shortened the session timeout at a reconnect, and this process has closed the
+    /// session. The lease counted with the longer timeout.
+    TimeoutShortened,
     /// This process has closed the session.
     Closed,
 }
@@ -22,6 +25,7 @@ impl fmt::Display for SessionEnd {
         formatter.write_str(match self {
             SessionEnd::Expired => "expired",
             SessionEnd::AuthenticationFailed => "refused by the server: authentication failed",
+            SessionEnd::TimeoutShortened => "closed, because a server has shortened its timeout",
             SessionEnd::Closed => "closed",
         })
     }

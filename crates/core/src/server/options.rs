@@ -28,9 +28,7 @@ pub struct ConnectOptions {
     pub(crate) jute_maxbuffer: usize,
     auth: Vec<(String, Vec<u8>)>,
     #[cfg(feature = "tls")]
-    tls: Option<zookeeper_client::TlsOptions>,
-    #[cfg(feature = "sasl")]
-    sasl: Option<zookeeper_client::SaslOptions>,
+    tls: Option<zookeeper_recipes_connection::TlsOptions>,
 }
 
 impl ConnectOptions {
@@ -45,8 +43,6 @@ impl ConnectOptions {
             auth: Vec::new(),
             #[cfg(feature = "tls")]
             tls: None,
-            #[cfg(feature = "sasl")]
-            sasl: None,
         }
     }
 
@@ -124,21 +120,14 @@ impl ConnectOptions {
         self
     }
 
-    /// Encrypts the connections.
+    /// Encrypts the connections to all hosts of the connect string.
+    ///
+    /// No byte of ZooKeeper's protocol is sent without encryption, and no host is connected to
+    /// whose certificate is not valid for its name. A host that is given as `tcp://` is refused.
     #[cfg(feature = "tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
-    pub fn tls(mut self, options: zookeeper_client::TlsOptions) -> ConnectOptions {
+    pub fn tls(mut self, options: zookeeper_recipes_connection::TlsOptions) -> ConnectOptions {
         self.tls = Some(options);
-        self
-    }
-
-    /// Authenticates through SASL, by DIGEST-MD5 or GSSAPI.
-    ///
-    /// GSSAPI needs the client crate's feature for it.
-    #[cfg(feature = "sasl")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "sasl")))]
-    pub fn sasl(mut self, options: impl Into<zookeeper_client::SaslOptions>) -> ConnectOptions {
-        self.sasl = Some(options.into());
         self
     }
 
@@ -176,29 +165,19 @@ impl ConnectOptions {
 
     /// True if the user gives the server no identity.
     pub(crate) fn is_anonymous(&self) -> bool {
-        let is_anonymous = self.auth.is_empty();
         #[cfg(feature = "tls")]
-        let is_anonymous = is_anonymous && self.tls.is_none();
-        #[cfg(feature = "sasl")]
-        let is_anonymous = is_anonymous && self.sasl.is_none();
-        is_anonymous
+        let shows_certificate = self
+            .tls
+            .as_ref()
+            .is_some_and(|tls| tls.has_client_certificate());
+        #[cfg(not(feature = "tls"))]
+        let shows_certificate = false;
+        self.auth.is_empty() && !shows_certificate
     }
 
-    pub(crate) fn connector(&self) -> zookeeper_client::Connector {
-        let mut connector =
-            zookeeper_client::Client::connector().with_session_timeout(self.session_timeout);
-        for (scheme, credentials) in &self.auth {
-            connector = connector.with_auth(scheme, credentials);
-        }
-        #[cfg(feature = "tls")]
-        if let Some(tls) = &self.tls {
-            connector = connector.with_tls(tls.clone());
-        }
-        #[cfg(feature = "sasl")]
-        if let Some(sasl) = &self.sasl {
-            connector = connector.with_sasl(sasl.clone());
-        }
-        connector
+    /// The schemes and credentials that the user gave.
+    pub(crate) fn credentials(&self) -> &[(String, Vec<u8>)] {
+        &self.auth
     }
 }
 

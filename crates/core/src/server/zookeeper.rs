@@ -1,11 +1,4 @@
-//! The ensemble over the crate `zookeeper-client`.
-//!
-//! These facts of that crate matter here:
-//!
-//! * Its methods send the request when they are called.
-//! * It reports most broken connections by other errors than connection loss. So each error that
-//!   is not a definite answer counts as an unknown outcome.
-//! * The session closes when the last `Client` is dropped.
+//! The ensemble over the library's own connection.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,28 +6,35 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use zookeeper_client as client;
+use zookeeper_recipes_connection::{
+    Break, Config, Connection, End, Host, Network, State, Tcp, now,
+};
 
 use crate::invalid_input::InvalidInput;
-use crate::server::client_session::ClientSession;
-use crate::server::client_values::classify;
-use crate::server::clock;
-use crate::server::connect_string::{ConnectString, Host};
-use crate::server::ensemble::{Ensemble, ServerSession};
-use crate::server::error::{Refusal, ServerError, SessionEnd};
+use crate::server::connect_string::ConnectString;
+use crate::server::connected::ConnectedSession;
+use crate::server::ensemble::{Ensemble, ServerSession, SessionId};
+use crate::server::error::{Refusal, ServerError};
 use crate::server::options::ConnectOptions;
 use crate::server::own_identity::{self, OwnIdentity};
-use crate::server::reach::{Unreachable, looked_at};
+use crate::server::scope::Scope;
+use crate::server::values::session_end;
 use crate::sync::lock;
+
+/// The longest reply that a session reads.
+///
+/// A server answers with a list of any length. `jute.maxbuffer` limits requests only.
+const LONGEST_REPLY: usize = 64 << 20;
 
 /// A real ensemble, which is reached over the network.
 pub struct ZookeeperEnsemble {
     connect_string: ConnectString,
+    network: Arc<dyn Network>,
     /// Why no host could be reached when the last session was opened.
-    found: Mutex<Option<Unreachable>>,
+    obstacle: Mutex<Option<Unreachable>>,
     options: ConnectOptions,
     own_identity: OwnIdentity,
-    /// True if a server has refused the library's own identity.
+    /// True if the servers have refused the library's own identity.
     identity_refused: AtomicBool,
 }
 
@@ -48,41 +48,181 @@ impl ZookeeperEnsemble {
         connect_string: &str,
         options: ConnectOptions,
     ) -> Result<ZookeeperEnsemble, InvalidInput> {
+        let connect_string = ConnectString::new(connect_string)?;
+        let hosts = connect_string.hosts.clone();
         Ok(ZookeeperEnsemble {
-            connect_string: ConnectString::new(connect_string)?,
-            found: Mutex::default(),
+            connect_string,
+            network: Arc::new(Tcp::new(hosts)),
+            obstacle: Mutex::default(),
             options,
             own_identity: OwnIdentity::random(),
             identity_refused: AtomicBool::new(false),
         })
     }
 
-    /// Opens a session, with the library's own identity if the server accepts that.
-    async fn open_as_possible(&self) -> Result<ClientSession, ServerError> {
+    /// Opens a session, with the library's own identity if the servers accept that.
+    async fn open_as_possible(&self) -> Result<ConnectedSession, ServerError> {
         let identified = !self.identity_refused.load(Ordering::Relaxed);
         match self.open(identified).await {
             // A server may be configured not to know the scheme, and recipes work without it.
-            Err(client::Error::AuthFailed) if identified => {
-                let session = self.open(false).await.map_err(classify)?;
+            Err(NotOpened::Ended(End::AuthenticationFailed)) if identified => {
+                let session = self.open(false).await.map_err(NotOpened::error)?;
                 self.identity_refused.store(true, Ordering::Relaxed);
                 Ok(session)
             }
-            opened => opened.map_err(classify),
+            opened => opened.map_err(NotOpened::error),
         }
     }
 
     /// Opens a session, with or without the library's own identity.
-    async fn open(&self, identified: bool) -> Result<ClientSession, client::Error> {
-        let mut connector = self.options.connector();
+    async fn open(&self, identified: bool) -> Result<ConnectedSession, NotOpened> {
+        let mut auth = self.options.credentials().to_vec();
         if identified {
-            let credentials = self.own_identity.credentials();
-            connector = connector.with_auth(own_identity::SCHEME, credentials.as_bytes());
+            let credentials = self.own_identity.credentials().as_bytes().to_vec();
+            auth.push((own_identity::SCHEME.to_owned(), credentials));
         }
-        Ok(ClientSession {
-            client: connector.connect(&self.connect_string.text).await?,
+        let config = Config {
+            hosts: self.connect_string.hosts.len(),
+            session_timeout: self.options.session_timeout,
+            auth,
+            reply_limit: LONGEST_REPLY,
+            seed: uuid::Uuid::new_v4().as_u64_pair().0,
+            resume: None,
+        };
+        let (connection, driver) = Connection::new(self.network.clone(), config);
+        tokio::spawn(driver);
+        let mut opening = Opening {
+            ensemble: self,
+            connection: Some(connection),
+        };
+        let (session_id, timeout) = opening.session().await?;
+        let connection = opening.connection.take();
+        Ok(ConnectedSession {
+            connection: connection.ok_or(NotOpened::Ended(End::Closed))?,
+            id: SessionId(session_id),
+            timeout,
+            scope: Scope::new(&self.connect_string.chroot, self.options.is_anonymous()),
             own_identity: identified.then(|| self.own_identity.auth_id()),
-            is_anonymous: self.options.is_anonymous(),
         })
+    }
+
+    fn unreachable(&self, obstacles: Vec<Option<Break>>) -> Unreachable {
+        let hosts = self.connect_string.hosts.iter().cloned();
+        Unreachable {
+            hosts: hosts.zip(obstacles).collect(),
+        }
+    }
+}
+
+/// A connection whose session is not open yet. If dropped, the obstacles are noted.
+struct Opening<'a> {
+    ensemble: &'a ZookeeperEnsemble,
+    connection: Option<Connection>,
+}
+
+impl Opening<'_> {
+    /// Waits for the session. Returns its id and its timeout.
+    async fn session(&mut self) -> Result<(i64, Duration), NotOpened> {
+        let Some(connection) = &self.connection else {
+            return Err(NotOpened::Ended(End::Closed));
+        };
+        let mut states = connection.states();
+        loop {
+            let state = *states.borrow_and_update();
+            match state {
+                State::Connected {
+                    session_id,
+                    timeout,
+                    ..
+                } => return Ok((session_id, timeout)),
+                State::Ended(end) => return Err(NotOpened::Ended(end)),
+                State::Disconnected => {
+                    let unreachable = self.ensemble.unreachable(connection.obstacles());
+                    if unreachable.is_final() {
+                        return Err(NotOpened::Unreachable(unreachable));
+                    }
+                }
+            }
+            if states.changed().await.is_err() {
+                return Err(NotOpened::Ended(End::Closed));
+            }
+        }
+    }
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        if let Some(connection) = &self.connection {
+            let unreachable = self.ensemble.unreachable(connection.obstacles());
+            *lock(&self.ensemble.obstacle) = Some(unreachable);
+        }
+    }
+}
+
+/// Why no session was opened.
+enum NotOpened {
+    Ended(End),
+    /// No host name has an address.
+    Unreachable(Unreachable),
+}
+
+impl NotOpened {
+    fn error(self) -> ServerError {
+        match self {
+            NotOpened::Ended(end) => ServerError::SessionOver(session_end(end)),
+            NotOpened::Unreachable(unreachable) => {
+                ServerError::Refused(Refusal::Other(unreachable.to_string()))
+            }
+        }
+    }
+}
+
+/// Why each host cannot be reached.
+#[derive(Clone, Debug)]
+struct Unreachable {
+    hosts: Vec<(Host, Option<Break>)>,
+}
+
+impl Unreachable {
+    /// True if no host name has an address, so that no server can answer.
+    fn is_final(&self) -> bool {
+        let mut obstacles = self.hosts.iter().map(|(_, obstacle)| obstacle);
+        obstacles.all(|obstacle| matches!(obstacle, Some(Break::NoAddress(_))))
+    }
+}
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tried = self.hosts.iter();
+        let tried = tried.filter_map(|(host, obstacle)| Some((host, obstacle.as_ref()?)));
+        for (place, (Host { name, port }, obstacle)) in tried.enumerate() {
+            if place > 0 {
+                formatter.write_str("; ")?;
+            }
+            match obstacle {
+                Break::NoAddress(error) => write!(formatter, "{name}: {error}")?,
+                Break::Io(error) => write!(formatter, "{name}:{port}: {error}")?,
+                Break::NotConnected(_) => write!(formatter, "{name}:{port}: {obstacle}")?,
+                obstacle => write!(
+                    formatter,
+                    "{name}:{port}: something listens, but it opened no session: {obstacle}"
+                )?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Unreachable {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let mut obstacles = self
+            .hosts
+            .iter()
+            .filter_map(|(_, obstacle)| obstacle.as_ref());
+        match obstacles.next()? {
+            Break::NoAddress(error) | Break::Io(error) => Some(&**error),
+            other => Some(other),
+        }
     }
 }
 
@@ -98,21 +238,14 @@ impl fmt::Debug for ZookeeperEnsemble {
 impl Ensemble for ZookeeperEnsemble {
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         async move {
-            *lock(&self.found) = None;
-            let note = |found: &Unreachable| *lock(&self.found) = Some(found.clone());
-            tokio::select! {
-                biased;
-                session = self.open_as_possible() => Ok(Arc::new(session?) as _),
-                unreachable = looked_at(&self.connect_string.hosts, note) => {
-                    Err(ServerError::Refused(Refusal::Other(unreachable.to_string())))
-                }
-            }
+            *lock(&self.obstacle) = None;
+            Ok(Arc::new(self.open_as_possible().await?) as _)
         }
         .boxed()
     }
 
     fn now(&self) -> Duration {
-        clock::now()
+        now()
     }
 
     fn address(&self) -> String {
@@ -130,64 +263,9 @@ impl Ensemble for ZookeeperEnsemble {
     }
 
     fn obstacle(&self) -> Option<Arc<dyn std::error::Error + Send + Sync>> {
-        let found = lock(&self.found).clone();
-        found.map(|found| Arc::new(found) as _)
-    }
-}
-
-/// A client that the user has connected. It has one session, and opens no other.
-pub(crate) struct ConnectedClient {
-    client: Mutex<Option<client::Client>>,
-    chroot: String,
-}
-
-impl ConnectedClient {
-    pub(crate) fn new(client: client::Client) -> ConnectedClient {
-        let chroot = client.path().to_owned();
-        ConnectedClient {
-            client: Mutex::new(Some(client)),
-            chroot,
-        }
-    }
-}
-
-impl fmt::Debug for ConnectedClient {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("ConnectedClient")
-            .finish_non_exhaustive()
-    }
-}
-
-impl Ensemble for ConnectedClient {
-    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
-        let client = lock(&self.client).take();
-        async move {
-            match client {
-                Some(client) => Ok(Arc::new(ClientSession {
-                    client,
-                    own_identity: None,
-                    is_anonymous: false,
-                }) as Arc<dyn ServerSession>),
-                None => Err(ServerError::SessionOver(SessionEnd::Closed)),
-            }
-        }
-        .boxed()
-    }
-
-    fn opens_sessions(&self) -> bool {
-        false
-    }
-
-    fn now(&self) -> Duration {
-        clock::now()
-    }
-
-    fn address(&self) -> String {
-        "the client passed to Session::from_client".to_owned()
-    }
-
-    fn chroot(&self) -> &str {
-        &self.chroot
+        let found = lock(&self.obstacle).clone();
+        found
+            .filter(|found| found.hosts.iter().any(|(_, obstacle)| obstacle.is_some()))
+            .map(|found| Arc::new(found) as _)
     }
 }

@@ -17,7 +17,7 @@ use crate::server::ensemble::{Ensemble, ServerSession, SessionId};
 use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
 use crate::server::request_limit::RequestLimit;
-use crate::server::zookeeper::{ConnectedClient, ZookeeperEnsemble};
+use crate::server::zookeeper::ZookeeperEnsemble;
 use crate::session::breaks::Unsupported;
 use crate::session::current::Current;
 use crate::session::live::LiveSession;
@@ -32,8 +32,8 @@ use crate::session::supervisor::Supervisor;
 /// holds of the old ZooKeeper session are lost, and each hold reports its loss. Recipes built on
 /// this `Session` go on working.
 ///
-/// Does not open a new ZooKeeper session if the servers refuse the credentials, or if the `Session`
-/// was made [from a client](Self::from_client).
+/// Does not open a new ZooKeeper session if the servers refuse the credentials, or if the
+/// ensemble has one session only, as that of a client that the user has connected.
 ///
 /// A clone is cheap and is the same session. The session is closed by [`close`](Self::close), or
 /// when its last clone and its last hold are dropped.
@@ -177,28 +177,6 @@ impl Session {
         options.check()?;
         let unsupported = Unsupported::new(&ensemble);
         Ok(Session::start(ensemble, options, unsupported, None))
-    }
-
-    /// Uses the session of a client that is already connected.
-    ///
-    /// Does not open a new ZooKeeper session when the client's session is over. The session is
-    /// closed at the server when all other clones of the client are dropped as well.
-    ///
-    /// The time of the last contact with the server is not known. So the first hold is granted
-    /// after the lease is renewed, which takes about a third of the session timeout.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Connect`] if the client's session is over.
-    ///
-    /// # Panics
-    ///
-    /// Outside a tokio runtime.
-    pub async fn from_client(
-        client: zookeeper_client::Client,
-        options: ConnectOptions,
-    ) -> Result<Session, Error> {
-        Session::open(Arc::new(ConnectedClient::new(client)), options).await
     }
 
     /// Opens a session with any [`Ensemble`], such as a simulated one.

@@ -54,7 +54,7 @@ impl Supervisor {
             drop(kept);
             events::over(live.id(), end);
             // Servers that now refuse the session's own identity may accept a session without it.
-            if !matches!(end, SessionEnd::Expired | SessionEnd::AuthenticationFailed) {
+            if end == SessionEnd::Closed {
                 return end;
             }
             self.current.send_replace(Current::Opening);

@@ -1,8 +1,10 @@
 //! Sessions on real servers: their states, their end, and what outlives them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use zookeeper_recipes_adapter::ClientEnsemble;
 use zookeeper_recipes_core::{
     AfterSessionLoss, ConnectOptions, CreateMode, Error, HoldState, LossReason, Queue,
     QueueOptions, Session, SessionEnd, SessionState,
@@ -127,7 +129,6 @@ async fn those_who_queue_anew_let_a_new_session_be_opened() {
         let options = QueueOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
         Queue::with_options(&session, "/anew", First, options).expect("a good path")
     };
-    server.pause().expect("the server can be paused");
     let contenders: Vec<_> = (0..10)
         .map(|_| {
             let queue = queue.clone();
@@ -139,8 +140,12 @@ async fn those_who_queue_anew_let_a_new_session_be_opened() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
+    let expired = first.expect("it is open").0;
+    server
+        .expire_session(expired)
+        .await
+        .expect("a session can be expired");
     in_time("the session is given up", given_up).await;
-    server.resume().expect("the server goes on");
     for contender in contenders {
         in_time("it comes through", contender)
             .await
@@ -157,7 +162,7 @@ async fn a_connected_client_becomes_a_session_for_as_long_as_it_lives() {
         .await
         .expect("a client connects");
     let id = client.session_id().0;
-    let session = Session::from_client(client, ConnectOptions::new())
+    let session = Session::open(Arc::new(ClientEnsemble::new(client)), ConnectOptions::new())
         .await
         .expect("it is open");
     assert_eq!(session.id().map(|id| id.0), Some(id));

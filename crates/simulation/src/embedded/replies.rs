@@ -194,14 +194,14 @@ fn each_answer(answer: Result<Answer, Refusal>) -> MultiResult {
     }
 }
 
-/// The notification of an event; `None` for the end of a session, of which no event tells.
+/// The notification of an event; `None` for the end of a watch that servers send no event of.
 pub(super) fn notification(path: String, event: Event) -> Option<Reply> {
     let kind = match event {
         Event::Created => EventType::NodeCreated,
         Event::Deleted => EventType::NodeDeleted,
         Event::DataChanged => EventType::NodeDataChanged,
         Event::ChildrenChanged => EventType::NodeChildrenChanged,
-        Event::SessionEnded(_) => return None,
+        Event::Unwatched | Event::SessionEnded(_) => return None,
     };
     Some(Reply::notification(WatcherEvent {
         kind,

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use zookeeper_recipes_core::ensemble::{AuthId, Ensemble, ServerSession, SessionEnd, SessionId};
+use zookeeper_recipes_core::ensemble::{
+    AuthId, Ensemble, Scope, ServerSession, SessionEnd, SessionId,
+};
 use zookeeper_recipes_core::{Identity, ServerError};
 
-use super::scope::Scope;
 use super::session::SimulatedSession;
 use crate::process::machine::{Clock, ProcessId};
 use crate::process::turns::Kind;

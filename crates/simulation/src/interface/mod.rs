@@ -1,5 +1,4 @@
 //! The interface of the core crate to a server, on top of a simulation.
 
 pub(crate) mod ensemble;
-mod scope;
 mod session;

@@ -8,12 +8,11 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::{oneshot, watch};
 use zookeeper_recipes_core::ensemble::{
-    Acl, AuthId, ConnectionState, CreateMode, Created, Operation, Outcome, Reply, ServerSession,
-    SessionId, Stat, TransactionError, Watch,
+    Acl, AuthId, ConnectionState, CreateMode, Created, Operation, Outcome, Reply, Scope,
+    ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use zookeeper_recipes_core::{Refusal, ServerError};
 
-use super::scope::{Scope, is_sequential, no_root};
 use crate::client::errors::{outcome_unknown, refused};
 use crate::client::state::Settled;
 use crate::run::shared::Shared;
@@ -66,11 +65,10 @@ impl SimulatedSession {
     /// Asks for something about one path; a path that no server would take is not sent.
     fn ask_at(
         &self,
-        path: &str,
-        sequential: bool,
+        path: Result<String, Refusal>,
         request: impl FnOnce(String) -> Request,
     ) -> Settling {
-        match self.scope.server_path(path, sequential) {
+        match path {
             Ok(path) => self.ask(request(path)),
             Err(refusal) => futures_util::future::ready(Err(refused(None, refusal))).boxed(),
         }
@@ -129,14 +127,12 @@ impl ServerSession for SimulatedSession {
         mode: CreateMode,
         acl: &[Acl],
     ) -> Reply<'a, Created> {
-        if !self.scope.is_valid(acl) {
-            return ready(Refusal::InvalidAcl);
-        }
-        if path == "/" {
-            return ready(no_root("create"));
-        }
+        let path = self.scope.check_acl(acl).and_then(|()| {
+            let is_sequential = mode.is_sequential();
+            self.scope.path_below_root(path, is_sequential, "create")
+        });
         let (data, acl) = (data.to_vec(), acl.to_vec());
-        let settling = self.ask_at(path, is_sequential(mode), |path| Request::Create {
+        let settling = self.ask_at(path, |path| Request::Create {
             path,
             data,
             mode,
@@ -152,15 +148,16 @@ impl ServerSession for SimulatedSession {
     }
 
     fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
-        if path == "/" {
-            return ready(no_root("delete"));
-        }
-        let settling = self.ask_at(path, false, |path| Request::Delete { path });
+        let path = self.scope.path_below_root(path, false, "delete");
+        let settling = self.ask_at(path, |path| Request::Delete { path });
         async move { settle(settling).await.map(|_| ()) }.boxed()
     }
 
     fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
-        let settling = self.ask_at(path, false, |path| Request::List { path, watch: false });
+        let settling = self.ask_at(self.scope.server_path(path, false), |path| Request::List {
+            path,
+            watch: false,
+        });
         async move {
             match settle(settling).await?.answer {
                 Answer::Children(names) => Ok(names),
@@ -171,7 +168,10 @@ impl ServerSession for SimulatedSession {
     }
 
     fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
-        let settling = self.ask_at(path, false, |path| Request::List { path, watch: true });
+        let settling = self.ask_at(self.scope.server_path(path, false), |path| Request::List {
+            path,
+            watch: true,
+        });
         async move {
             match settle(settling).await? {
                 Settled {
@@ -185,7 +185,10 @@ impl ServerSession for SimulatedSession {
     }
 
     fn get<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat)> {
-        let settling = self.ask_at(path, false, |path| Request::Get { path, watch: false });
+        let settling = self.ask_at(self.scope.server_path(path, false), |path| Request::Get {
+            path,
+            watch: false,
+        });
         async move {
             match settle(settling).await?.answer {
                 Answer::Data(data, stat) => Ok((data, stat)),
@@ -196,7 +199,10 @@ impl ServerSession for SimulatedSession {
     }
 
     fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
-        let settling = self.ask_at(path, false, |path| Request::Get { path, watch: true });
+        let settling = self.ask_at(self.scope.server_path(path, false), |path| Request::Get {
+            path,
+            watch: true,
+        });
         async move {
             match settle(settling).await? {
                 Settled {
@@ -210,7 +216,9 @@ impl ServerSession for SimulatedSession {
     }
 
     fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
-        let settling = self.ask_at(path, false, |path| Request::Exists { path });
+        let settling = self.ask_at(self.scope.server_path(path, false), |path| {
+            Request::Exists { path }
+        });
         async move {
             match settle(settling).await? {
                 Settled {
@@ -229,7 +237,7 @@ impl ServerSession for SimulatedSession {
     ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
         let mut prepared = Vec::new();
         for (index, operation) in operations.iter().enumerate() {
-            match self.scope.prepare(operation) {
+            match self.scope.operation(operation) {
                 Ok(operation) => prepared.push(operation),
                 Err(refusal) => {
                     let error = refused(Some(index), refusal);
@@ -283,7 +291,9 @@ impl ServerSession for SimulatedSession {
     }
 
     fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
-        let settling = self.ask_at(path, false, |path| Request::Sync { path });
+        let settling = self.ask_at(self.scope.server_path(path, false), |path| Request::Sync {
+            path,
+        });
         async move { settle(settling).await.map(|_| ()) }.boxed()
     }
 }

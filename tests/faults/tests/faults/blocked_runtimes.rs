@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use zookeeper_client::Client;
+use zookeeper_recipes_adapter::ClientEnsemble;
 use zookeeper_recipes_core::{ConnectOptions, Hold, Session};
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::{
@@ -97,7 +98,11 @@ impl PausingHolder {
             .with_connection_timeout(SESSION * 3 / 5)
             .connect(&follower);
         let client = client.await.expect("a client connects");
-        let session = Session::from_client(client, ConnectOptions::new().tick(TICK)).await;
+        let session = Session::open(
+            Arc::new(ClientEnsemble::new(client)),
+            ConnectOptions::new().tick(TICK),
+        )
+        .await;
         session.expect("a session opens")
     }
 }

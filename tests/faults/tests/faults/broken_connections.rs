@@ -195,6 +195,20 @@ async fn frozen_contender_is_forgotten_with_its_session_and_told_so(server: Test
     in_time("the fault", strikes.first()).await;
     entering_proxy.freeze();
     waiting_proxy.freeze();
+    for &kind in KINDS {
+        let next = acquire(kind.rival_on(&rival, "entering"));
+        let next = acquired("the queue is free again", next).await;
+        holds.push((kind, "entering", next));
+    }
+    for &kind in KINDS {
+        queue_length(kind, &*kind.on(&rival, "waiting"), 1).await;
+    }
+    // Only a server can know that the sessions are over.
+    for (kind, contender) in &contenders {
+        assert!(!contender.is_finished(), "{kind:?}");
+    }
+    entering_proxy.thaw();
+    waiting_proxy.thaw();
     for (kind, contender) in contenders {
         let outcome = in_time("the contender is told", contender)
             .await
@@ -210,13 +224,6 @@ async fn frozen_contender_is_forgotten_with_its_session_and_told_so(server: Test
             "{kind:?}: {outcome:?}"
         );
     }
-    for &kind in KINDS {
-        let next = acquire(kind.rival_on(&rival, "entering"));
-        let next = acquired("the queue is free again", next).await;
-        holds.push((kind, "entering", next));
-    }
-    entering_proxy.thaw();
-    waiting_proxy.thaw();
     for (kind, scenario, hold) in holds {
         let again = match scenario {
             "waiting" => kind.on(&waiting, scenario),
@@ -278,11 +285,17 @@ async fn acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_th
 
     let silent = proxy(&server).await;
     let expiring = session(&silent, SHORT).await;
+    let _held = KINDS[0].on(&expiring, "held").acquire().await;
     suspend(&silent, &expiring).await;
     let acquiring: Vec<_> = KINDS
         .iter()
         .map(|kind| (kind, acquire(kind.on(&expiring, "expiring"))))
         .collect();
+    let rival = session(&server, LONG).await;
+    let next = acquire(KINDS[0].rival_on(&rival, "held"));
+    let next = acquired("the server has expired the session", next).await;
+    next.release().await.expect("it is released");
+    silent.thaw();
     for (kind, acquiring) in acquiring {
         let outcome = in_time("it is told", acquiring).await.expect("no panic");
         assert!(
@@ -296,7 +309,6 @@ async fn acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_th
             "{kind:?}: {outcome:?}"
         );
     }
-    silent.thaw();
     for &kind in KINDS {
         let hold = acquired("in the next one", acquire(kind.on(&expiring, "expiring"))).await;
         hold.release().await.expect("it is released");

@@ -1,19 +1,25 @@
 //! What a session may ask for, and where on the server that is.
 
-use zookeeper_recipes_core::Refusal;
-use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Created, Operation};
+use crate::server::acl::{Acl, AuthId};
+use crate::server::ensemble::{Created, Operation};
+use crate::server::error::Refusal;
 
-/// The part of the tree that a session sees, and what the client refuses to send for it.
+/// The part of the tree that a session sees, and the requests that it does not send.
+///
+/// For those who implement [`ServerSession`](crate::ensemble::ServerSession).
 #[derive(Debug)]
-pub(super) struct Scope {
-    /// Empty where there is none.
+pub struct Scope {
+    /// Empty if there is none.
     chroot: String,
-    /// Whether the session has no identity but its own, so that nobody else could show it.
+    /// True if the session has no identity but the library's own.
     is_anonymous: bool,
 }
 
 impl Scope {
-    pub(super) fn new(chroot: &str, is_anonymous: bool) -> Scope {
+    /// The part of the tree below `chroot`.
+    ///
+    /// `is_anonymous` is true if the user gave the session no identity.
+    pub fn new(chroot: &str, is_anonymous: bool) -> Scope {
         let chroot = if chroot == "/" { "" } else { chroot };
         Scope {
             chroot: chroot.to_owned(),
@@ -21,8 +27,14 @@ impl Scope {
         }
     }
 
-    /// The path on the server.
-    pub(super) fn server_path(&self, path: &str, sequential: bool) -> Result<String, Refusal> {
+    /// The path at the server.
+    ///
+    /// A sequential path may end with a slash, because the server appends a number.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::BadArguments`] if the path is not well formed.
+    pub fn server_path(&self, path: &str, sequential: bool) -> Result<String, Refusal> {
         check_path(path, sequential)?;
         Ok(match (self.chroot.as_str(), path) {
             ("", path) => path.to_owned(),
@@ -31,14 +43,42 @@ impl Scope {
         })
     }
 
-    pub(super) fn is_valid(&self, acl: &[Acl]) -> bool {
+    /// The path at the server of a znode that is created or deleted.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::BadArguments`] if the path is not well formed, or is the root. `act` names the
+    /// request.
+    pub fn path_below_root(
+        &self,
+        path: &str,
+        sequential: bool,
+        act: &str,
+    ) -> Result<String, Refusal> {
+        match path {
+            "/" => Err(Refusal::BadArguments(format!("can not {act} root node"))),
+            path => self.server_path(path, sequential),
+        }
+    }
+
+    /// Refuses an access control list that would let nobody use the znode.
+    ///
+    /// The scheme `auth` stands for the identities of the session. The library's own identity would
+    /// make the server accept it, but no later session can show that identity.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::InvalidAcl`].
+    pub fn check_acl(&self, acl: &[Acl]) -> Result<(), Refusal> {
         let by_creator = |entry: &Acl| entry.scheme() == AuthId::authed().scheme();
-        let for_nobody = acl.is_empty() || (self.is_anonymous && acl.iter().any(by_creator));
-        !for_nobody
+        match acl.is_empty() || (self.is_anonymous && acl.iter().any(by_creator)) {
+            true => Err(Refusal::InvalidAcl),
+            false => Ok(()),
+        }
     }
 
     /// The created znode, at its path below the chroot.
-    pub(super) fn client_path(&self, created: Created) -> Created {
+    pub fn client_path(&self, created: Created) -> Created {
         match created.path.strip_prefix(&self.chroot) {
             Some(path) if !self.chroot.is_empty() => Created {
                 path: path.to_owned(),
@@ -48,9 +88,13 @@ impl Scope {
         }
     }
 
-    pub(super) fn prepare(&self, operation: &Operation) -> Result<Operation, Refusal> {
+    /// The operation with its path at the server.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`server_path`](Self::server_path) and [`check_acl`](Self::check_acl).
+    pub fn operation(&self, operation: &Operation) -> Result<Operation, Refusal> {
         Ok(match operation {
-            Operation::Delete { path, .. } if path == "/" => return Err(no_root("delete")),
             Operation::Check { path, version } => Operation::Check {
                 path: self.server_path(path, false)?,
                 version: *version,
@@ -61,10 +105,8 @@ impl Scope {
                 mode,
                 acl,
             } => {
-                if !self.is_valid(acl) {
-                    return Err(Refusal::InvalidAcl);
-                }
-                let path = self.server_path(path, is_sequential(*mode))?;
+                self.check_acl(acl)?;
+                let path = self.server_path(path, mode.is_sequential())?;
                 Operation::Create {
                     path,
                     data: data.clone(),
@@ -82,25 +124,14 @@ impl Scope {
                 version: *version,
             },
             Operation::Delete { path, version } => Operation::Delete {
-                path: self.server_path(path, false)?,
+                path: self.path_below_root(path, false, "delete")?,
                 version: *version,
             },
         })
     }
 }
 
-pub(super) fn no_root(what: &str) -> Refusal {
-    Refusal::BadArguments(format!("can not {what} root node"))
-}
-
-pub(super) fn is_sequential(mode: CreateMode) -> bool {
-    matches!(
-        mode,
-        CreateMode::PersistentSequential | CreateMode::EphemeralSequential
-    )
-}
-
-/// What the client refuses to send, in its words.
+/// Refuses a path that is not well formed.
 fn check_path(path: &str, sequential: bool) -> Result<(), Refusal> {
     let problem = if path.is_empty() {
         "path cannot be empty"

@@ -1,20 +1,19 @@
-//! The clock of the lease, which counts the time while the machine sleeps.
+//! The clock of the machine, which counts the time that the machine sleeps.
 //!
-//! [`Instant`](std::time::Instant) does not count it on each system: see
-//! [`docs::lease`](crate::docs::lease).
+//! [`Instant`](std::time::Instant) does not count it on each system.
 
 use std::time::Duration;
 
-/// The time since some fixed moment.
+/// The time since some fixed moment. It never goes back, and counts the time that the machine sleeps.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "openbsd"))]
-pub(crate) fn now() -> Duration {
+pub fn now() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     duration(time.tv_sec, time.tv_nsec)
 }
 
-/// The time since some fixed moment, as `mach_continuous_time` counts it.
+/// The time since some fixed moment, as `mach_continuous_time` counts it. It never goes back.
 #[cfg(target_vendor = "apple")]
-pub(crate) fn now() -> Duration {
+pub fn now() -> Duration {
     use nix::time::{ClockId, clock_gettime};
     let clock = ClockId::from_raw(nix::libc::CLOCK_MONOTONIC_RAW);
     // Only an unknown clock is an error, and macOS 10.12 and iOS 10 know this one.
@@ -22,14 +21,14 @@ pub(crate) fn now() -> Duration {
     duration(time.tv_sec(), time.tv_nsec())
 }
 
-/// The time since the first call.
+/// The time since the first call. It never goes back.
 #[cfg(not(any(
     target_os = "linux",
     target_os = "android",
     target_os = "openbsd",
     target_vendor = "apple"
 )))]
-pub(crate) fn now() -> Duration {
+pub fn now() -> Duration {
     use std::sync::OnceLock;
     use std::time::Instant;
     static START: OnceLock<Instant> = OnceLock::new();

@@ -5,10 +5,10 @@ use std::panic::AssertUnwindSafe;
 use futures_util::future::FutureExt;
 use zookeeper_client as client;
 
-use crate::server::acl::{Acl, Permission};
-use crate::server::ensemble::{ConnectionState, CreateMode, Event, Watch};
-use crate::server::error::{Refusal, ServerError, SessionEnd};
-use crate::server::stat::Stat;
+use zookeeper_recipes_core::ensemble::{
+    Acl, ConnectionState, CreateMode, Event, Permission, Stat, Watch,
+};
+use zookeeper_recipes_core::{Refusal, ServerError, SessionEnd};
 
 /// An access control list for the client.
 pub(crate) fn client_acl(acl: &[Acl]) -> Vec<client::Acl> {

@@ -8,16 +8,13 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use zookeeper_client as client;
 
-use crate::server::acl::{Acl, AuthId};
-use crate::server::client_values::{
-    classify, client_acl, client_mode, connection_state, stat_of, watch,
+use zookeeper_recipes_core::ensemble::{
+    Acl, AuthId, ConnectionState, CreateMode, Created, Node, Operation, Outcome, Reply,
+    ServerSession, SessionId, Stat, TransactionError, Watch,
 };
-use crate::server::ensemble::{
-    ConnectionState, CreateMode, Created, Node, Operation, Outcome, Reply, ServerSession,
-    SessionId, TransactionError, Watch,
-};
-use crate::server::error::{Refusal, ServerError};
-use crate::server::stat::Stat;
+use zookeeper_recipes_core::{Refusal, ServerError};
+
+use crate::values::{classify, client_acl, client_mode, connection_state, stat_of, watch};
 
 /// A session of the crate `zookeeper-client`.
 pub(crate) struct ClientSession {

@@ -1,0 +1,80 @@
+//! The ensemble of a client that the caller has connected.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use zookeeper_client::Client;
+use zookeeper_recipes_core::ensemble::ServerSession;
+use zookeeper_recipes_core::{Ensemble, ServerError, SessionEnd};
+
+use crate::session::ClientSession;
+
+/// The ensemble of a client that the caller has connected. It has one session, and opens no other.
+///
+/// Does not open a new ZooKeeper session when the client's session is over. The session is closed
+/// at the server when all other clones of the client are dropped as well.
+///
+/// The time of the last contact with the server is not known. So the first hold is granted after
+/// the lease is renewed, which takes about a third of the session timeout.
+pub struct ClientEnsemble {
+    client: Mutex<Option<Client>>,
+    chroot: String,
+}
+
+impl ClientEnsemble {
+    /// The ensemble of this client. Sends nothing.
+    pub fn new(client: Client) -> ClientEnsemble {
+        let chroot = client.path().to_owned();
+        ClientEnsemble {
+            client: Mutex::new(Some(client)),
+            chroot,
+        }
+    }
+}
+
+impl fmt::Debug for ClientEnsemble {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ClientEnsemble")
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ensemble for ClientEnsemble {
+    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+        let client = self
+            .client
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        async move {
+            match client {
+                Some(client) => Ok(Arc::new(ClientSession {
+                    client,
+                    own_identity: None,
+                    is_anonymous: false,
+                }) as Arc<dyn ServerSession>),
+                None => Err(ServerError::SessionOver(SessionEnd::Closed)),
+            }
+        }
+        .boxed()
+    }
+
+    fn opens_sessions(&self) -> bool {
+        false
+    }
+
+    fn now(&self) -> Duration {
+        zookeeper_recipes_core::ensemble::now()
+    }
+
+    fn address(&self) -> String {
+        "the client passed to ClientEnsemble".to_owned()
+    }
+
+    fn chroot(&self) -> &str {
+        &self.chroot
+    }
+}

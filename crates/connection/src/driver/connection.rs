@@ -1,0 +1,230 @@
+//! The handle of a session: sends requests, and reports the state.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use zookeeper_recipes_protocol::RequestBody;
+
+use crate::driver::network::Network;
+use crate::driver::task::Driver;
+use crate::driver::watch::{AskedWatch, Watch, WatchEvent};
+use crate::error::{Break, End, RequestError};
+use crate::session::machine::{Answer, Config, Machine, Output, Resumable, State, WatchedRead};
+
+pub(crate) type ReplyTo = oneshot::Sender<Result<Answer, RequestError>>;
+pub(crate) type WatchTo = oneshot::Sender<WatchEvent>;
+
+/// What the handle, its watches and the driver share.
+pub(crate) struct Shared {
+    inner: Mutex<Inner>,
+    pub(crate) network: Arc<dyn Network>,
+    pub(crate) state: watch::Sender<State>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) machine: Machine<ReplyTo, WatchTo>,
+    /// The driver's, while it waits.
+    pub(crate) driver: Option<Waker>,
+    /// True if the driver has gone, so that each caller takes what the machine yields.
+    pub(crate) is_left: bool,
+}
+
+impl Shared {
+    /// No code leaves the machine half changed, so it is sound after a panic of another thread.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the machine an input, and wakes the driver if it waits.
+    pub(crate) fn input<T>(
+        &self,
+        act: impl FnOnce(&mut Machine<ReplyTo, WatchTo>, Duration) -> T,
+    ) -> T {
+        let now = self.network.now();
+        let mut left = Vec::new();
+        let (result, driver) = {
+            let mut inner = self.lock();
+            let result = act(&mut inner.machine, now);
+            if inner.is_left {
+                left.extend(std::iter::from_fn(|| inner.machine.poll()));
+            }
+            (result, inner.driver.take())
+        };
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+        left.into_iter().for_each(|output| self.deliver(output));
+        result
+    }
+
+    /// Passes an output on to its caller. Wakes tasks, so the machine must not be locked.
+    pub(crate) fn deliver(&self, output: Output<ReplyTo, WatchTo>) {
+        // A caller that has gone does not want what it asked for.
+        match output {
+            Output::Answered(to, answer) => drop(to.send(answer)),
+            Output::Fired(to, event) => drop(to.send(WatchEvent::Fired(event))),
+            Output::Unwatched(to) => drop(to.send(WatchEvent::Unwatched)),
+            Output::State(state) => drop(self.state.send_replace(state)),
+            Output::Connect { .. } | Output::Disconnect => {}
+        }
+    }
+}
+
+/// One ZooKeeper session. If the handle is dropped, the session is closed.
+pub struct Connection {
+    shared: Arc<Shared>,
+}
+
+impl Connection {
+    /// A session over this network, and the driver that has to run for it to do anything.
+    ///
+    /// Spawn the driver on the runtime that the connections belong to. It ends with the session.
+    /// If it is dropped before, the session ends on this side with [`End::Closed`].
+    pub fn new(network: Arc<dyn Network>, config: Config) -> (Connection, Driver) {
+        let machine = Machine::new(network.now(), config);
+        let shared = Arc::new(Shared {
+            inner: Mutex::new(Inner {
+                machine,
+                driver: None,
+                is_left: false,
+            }),
+            network,
+            state: watch::Sender::new(State::Disconnected),
+        });
+        let driver = Driver::new(shared.clone());
+        (Connection { shared }, driver)
+    }
+
+    /// Sends a request when it is called. The future waits for the reply.
+    ///
+    /// The server gets the requests of a session in the order of the calls. Without a connection
+    /// the request waits for the next one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not take the request back.
+    pub fn request(&self, body: RequestBody) -> Pending {
+        let (to, reply) = oneshot::channel();
+        self.shared
+            .input(|machine, now| machine.request(now, body, to));
+        Pending { reply }
+    }
+
+    /// Sends a read that sets a watch, when it is called.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not take the read back. If the read sets a watch, that is removed.
+    pub fn watch(&self, read: WatchedRead, path: &str) -> PendingWatch {
+        let (to, reply) = oneshot::channel();
+        let (fired, event) = oneshot::channel();
+        let (_, id) = self
+            .shared
+            .input(|machine, now| machine.watch(now, read, path, to, fired));
+        PendingWatch {
+            reply: Pending { reply },
+            read,
+            watch: Some(AskedWatch::new(self.shared.clone(), path, id, event)),
+        }
+    }
+
+    /// The state of the session.
+    pub fn state(&self) -> State {
+        *self.shared.state.borrow()
+    }
+
+    /// The state of the session and its changes. The receiver does not keep the session open.
+    ///
+    /// It is also marked as changed each time that a host was tried in vain.
+    pub fn states(&self) -> watch::Receiver<State> {
+        self.shared.state.subscribe()
+    }
+
+    /// The session timeout that the last server granted.
+    pub fn timeout(&self) -> Duration {
+        self.shared.lock().machine.timeout()
+    }
+
+    /// Why each host could not be reached, or cannot be reached yet. `None` if it was not tried.
+    pub fn obstacles(&self) -> Vec<Option<Break>> {
+        let now = self.shared.network.now();
+        self.shared.lock().machine.obstacles(now)
+    }
+
+    /// Closes the session, and waits until the server has confirmed it or T has passed.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the close goes on in the driver.
+    pub async fn close(&self) -> End {
+        self.shared.input(Machine::close);
+        let mut states = self.states();
+        loop {
+            if let State::Ended(end) = *states.borrow_and_update() {
+                return end;
+            }
+            if states.changed().await.is_err() {
+                return End::Closed;
+            }
+        }
+    }
+
+    /// Ends this side of the session, and leaves it open at the server for another process.
+    ///
+    /// `None` if no server has opened the session yet, or if it is over.
+    pub fn detach(self) -> Option<Resumable> {
+        self.shared.input(Machine::detach)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.input(Machine::close);
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Connection({:?})", self.state())
+    }
+}
+
+/// The reply to a request that was sent.
+#[derive(Debug)]
+pub struct Pending {
+    reply: oneshot::Receiver<Result<Answer, RequestError>>,
+}
+
+impl Future for Pending {
+    type Output = Result<Answer, RequestError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let reply = ready!(Pin::new(&mut self.reply).poll(context));
+        // The driver answers each request before it goes.
+        Poll::Ready(reply.unwrap_or(Err(RequestError::Ended(End::Closed))))
+    }
+}
+
+/// The reply to a read that sets a watch, and the watch.
+#[derive(Debug)]
+pub struct PendingWatch {
+    reply: Pending,
+    read: WatchedRead,
+    watch: Option<AskedWatch>,
+}
+
+impl Future for PendingWatch {
+    type Output = Result<(Answer, Option<Watch>), RequestError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = ready!(Pin::new(&mut self.reply).poll(context))?;
+        let is_set = self.read.sets_watch(answer.reply.header.error);
+        let watch = self.watch.take().filter(|_| is_set);
+        Poll::Ready(Ok((answer, watch.map(AskedWatch::set))))
+    }
+}

@@ -1,0 +1,269 @@
+//! The task of a session: moves bytes between the machine and its connection.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::driver::connection::{ReplyTo, Shared, WatchTo};
+use crate::driver::network::{Connecting, Stream};
+use crate::error::Break;
+use crate::session::machine::{Machine, Output, State};
+
+/// How many bytes one read takes at most.
+const READ: usize = 16 << 10;
+/// A larger buffer is given back once it was written.
+const KEPT: usize = 64 << 10;
+
+/// Runs a session. Ends with the session.
+///
+/// All that was asked before the driver runs goes out in one write.
+pub struct Driver {
+    shared: Arc<Shared>,
+    link: Link,
+    /// Bytes of the machine that are not written yet, from `written` on.
+    unwritten: Vec<u8>,
+    written: usize,
+    read: Box<[u8]>,
+    timer: Option<Timer>,
+    outputs: Vec<Output<ReplyTo, WatchTo>>,
+    has_ended: bool,
+}
+
+enum Link {
+    Down,
+    Opening(Connecting),
+    Up(Box<dyn Stream>),
+}
+
+/// A timer, and when it fires. It may fire too early, but never too late.
+struct Timer {
+    sleep: Pin<Box<Sleep>>,
+    at: Duration,
+}
+
+impl Driver {
+    pub(crate) fn new(shared: Arc<Shared>) -> Driver {
+        Driver {
+            shared,
+            link: Link::Down,
+            unwritten: Vec::new(),
+            written: 0,
+            read: vec![0; READ].into(),
+            timer: None,
+            outputs: Vec::new(),
+            has_ended: false,
+        }
+    }
+
+    /// Takes what the machine yields, and leaves the waker for the next request.
+    ///
+    /// Returns the next deadline of the machine.
+    fn exchange(&mut self, context: &Context<'_>) -> Option<Duration> {
+        let now = self.shared.network.now();
+        let deadline = {
+            let mut inner = self.shared.lock();
+            if self.unwritten.is_empty() {
+                inner.machine.transmit(now, &mut self.unwritten);
+            }
+            while let Some(output) = inner.machine.poll() {
+                self.outputs.push(output);
+            }
+            inner.driver = Some(context.waker().clone());
+            inner.machine.deadline()
+        };
+        let mut outputs = std::mem::take(&mut self.outputs);
+        for output in outputs.drain(..) {
+            self.apply(output);
+        }
+        self.outputs = outputs;
+        deadline
+    }
+
+    fn apply(&mut self, output: Output<ReplyTo, WatchTo>) {
+        match output {
+            Output::Connect { host, within } => {
+                self.forget_bytes();
+                self.link = Link::Opening(self.shared.network.connect(host, within));
+            }
+            Output::Disconnect => self.disconnect(),
+            Output::State(State::Ended(_)) => {
+                self.has_ended = true;
+                self.shared.deliver(output);
+            }
+            output => self.shared.deliver(output),
+        }
+    }
+
+    /// Drops the connection. What is left to say is written if that needs no waiting.
+    fn disconnect(&mut self) {
+        if let Link::Up(stream) = &mut self.link {
+            let mut context = Context::from_waker(std::task::Waker::noop());
+            let rest = self.unwritten.get(self.written..).unwrap_or_default();
+            let _ = Pin::new(&mut *stream).poll_write(&mut context, rest);
+        }
+        self.link = Link::Down;
+        self.forget_bytes();
+    }
+
+    fn forget_bytes(&mut self) {
+        self.unwritten = Vec::new();
+        self.written = 0;
+    }
+
+    fn input(&self, act: impl FnOnce(&mut Machine<ReplyTo, WatchTo>, Duration)) {
+        let now = self.shared.network.now();
+        act(&mut self.shared.lock().machine, now);
+    }
+
+    fn broken(&mut self, cause: impl Into<Break>) {
+        self.link = Link::Down;
+        self.forget_bytes();
+        self.input(|machine, now| machine.broken(now, cause));
+    }
+
+    /// Opens, writes and reads as far as that needs no waiting. True if the machine got an input.
+    fn progress(&mut self, context: &mut Context<'_>) -> bool {
+        match &mut self.link {
+            Link::Down => false,
+            Link::Opening(connecting) => match connecting.as_mut().poll(context) {
+                Poll::Pending => false,
+                Poll::Ready(Ok(stream)) => {
+                    self.link = Link::Up(stream);
+                    self.input(Machine::connected);
+                    true
+                }
+                Poll::Ready(Err(error)) => {
+                    self.broken(error);
+                    true
+                }
+            },
+            Link::Up(_) => match self.write(context) {
+                Err(error) => {
+                    self.broken(error);
+                    true
+                }
+                Ok(()) => self.read(context),
+            },
+        }
+    }
+
+    fn write(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let Link::Up(stream) = &mut self.link else {
+            return Ok(());
+        };
+        while let Some(rest @ [_, ..]) = self.unwritten.get(self.written..) {
+            match Pin::new(&mut *stream).poll_write(context, rest) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(number)) => self.written += number,
+                Poll::Ready(Err(error)) => return Err(error),
+            }
+        }
+        self.written = 0;
+        self.unwritten.clear();
+        if self.unwritten.capacity() > KEPT {
+            self.unwritten = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// Reads once. True if the machine got an input.
+    fn read(&mut self, context: &mut Context<'_>) -> bool {
+        let Link::Up(stream) = &mut self.link else {
+            return false;
+        };
+        let mut buffer = ReadBuf::new(&mut self.read);
+        let read = Pin::new(stream).poll_read(context, &mut buffer);
+        let number = buffer.filled().len();
+        match read {
+            Poll::Pending => return false,
+            Poll::Ready(Err(error)) => self.broken(error),
+            Poll::Ready(Ok(())) if number == 0 => self.broken(Break::Closed),
+            Poll::Ready(Ok(())) => {
+                let bytes = self.read.get(..number).unwrap_or_default();
+                self.input(|machine, now| machine.received(now, bytes));
+            }
+        }
+        true
+    }
+
+    /// Looks at the timer. True if the machine got an input.
+    fn time(&mut self, context: &mut Context<'_>, deadline: Option<Duration>) -> bool {
+        let Some(deadline) = deadline else {
+            return false;
+        };
+        let now = self.shared.network.now();
+        if deadline <= now {
+            self.input(Machine::elapsed);
+            return true;
+        }
+        let left = deadline - now;
+        match &mut self.timer {
+            // To move the timer at each request would cost more than a wake-up now and then.
+            Some(timer) if timer.at <= deadline => {}
+            Some(timer) => {
+                timer.at = deadline;
+                timer.sleep.as_mut().reset(Instant::now() + left);
+            }
+            None => {
+                self.timer = Some(Timer {
+                    sleep: Box::pin(sleep(left)),
+                    at: deadline,
+                });
+            }
+        }
+        let fired = self
+            .timer
+            .as_mut()
+            .is_some_and(|timer| timer.sleep.as_mut().poll(context).is_ready());
+        if fired {
+            self.timer = None;
+        }
+        fired
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let driver = &mut *self;
+        loop {
+            let deadline = driver.exchange(context);
+            if driver.has_ended {
+                return Poll::Ready(());
+            }
+            // Bytes come before the time: after a pause of the process, they prove the server alive.
+            if driver.progress(context) {
+                continue;
+            }
+            if !driver.time(context, deadline) {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+/// A runtime that shuts down drops the driver. The session's callers must learn of that.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let mut inner = self.shared.lock();
+        inner.is_left = true;
+        inner.driver = None;
+        drop(inner);
+        self.shared.input(Machine::abandon);
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Driver")
+    }
+}

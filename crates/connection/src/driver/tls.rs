@@ -1,0 +1,197 @@
+//! Encrypted connections.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio::task::spawn_blocking;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::error::Break;
+
+/// How connections are encrypted, and which certificates are trusted and shown.
+///
+/// A server's certificate must be valid for the name or the address in the connect string. There is
+/// no way to turn this off. Files are read anew for each connection, so that certificates can be
+/// replaced while a session is open.
+///
+/// ```no_run
+/// use zookeeper_recipes_connection::TlsOptions;
+///
+/// let tls = TlsOptions::new()
+///     .roots_from("/etc/zookeeper/ca.pem")
+///     .client_certificate_from("/etc/service/cert.pem", "/etc/service/key.pem");
+/// ```
+#[derive(Clone, Default)]
+#[must_use]
+pub struct TlsOptions {
+    /// `None` for the certificates that the system trusts.
+    roots: Option<Pem>,
+    identity: Option<(Pem, Pem)>,
+}
+
+/// Where certificates or a key stand, in PEM.
+#[derive(Clone)]
+enum Pem {
+    File(PathBuf),
+    Bytes(Arc<[u8]>),
+}
+
+impl TlsOptions {
+    /// Trusts the certificates that the system trusts, and shows none.
+    pub fn new() -> TlsOptions {
+        TlsOptions::default()
+    }
+
+    /// Trusts the certificates in a file, and no others.
+    pub fn roots_from(mut self, file: impl Into<PathBuf>) -> TlsOptions {
+        self.roots = Some(Pem::File(file.into()));
+        self
+    }
+
+    /// Trusts these certificates in PEM, and no others.
+    pub fn roots(mut self, pem: &[u8]) -> TlsOptions {
+        self.roots = Some(Pem::Bytes(pem.into()));
+        self
+    }
+
+    /// Shows the certificate chain and its private key in these files to servers that ask for one.
+    pub fn client_certificate_from(
+        mut self,
+        certificates: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+    ) -> TlsOptions {
+        self.identity = Some((Pem::File(certificates.into()), Pem::File(key.into())));
+        self
+    }
+
+    /// Shows this certificate chain and its private key in PEM to servers that ask for one.
+    pub fn client_certificate(mut self, certificates: &[u8], key: &[u8]) -> TlsOptions {
+        let identity = (Pem::Bytes(certificates.into()), Pem::Bytes(key.into()));
+        self.identity = Some(identity);
+        self
+    }
+
+    /// Reads the certificates and the key, and checks that they fit together.
+    ///
+    /// # Errors
+    ///
+    /// An error that names the file and its problem.
+    pub fn check(&self) -> io::Result<()> {
+        self.client_config().map(drop)
+    }
+
+    /// True if the session shows a certificate, which is an identity at the server.
+    pub fn has_client_certificate(&self) -> bool {
+        self.identity.is_some()
+    }
+
+    fn client_config(&self) -> io::Result<ClientConfig> {
+        let builder = ClientConfig::builder_with_provider(Arc::new(
+            tokio_rustls::rustls::crypto::ring::default_provider(),
+        ));
+        let builder = builder.with_safe_default_protocol_versions();
+        let builder = builder.map_err(io::Error::other)?;
+        let builder = builder.with_root_certificates(self.trusted()?);
+        let Some((certificates, key)) = &self.identity else {
+            return Ok(builder.with_no_client_auth());
+        };
+        let chain = certificates.certificates()?;
+        let config = builder.with_client_auth_cert(chain, key.key()?);
+        config.map_err(|error| key.problem(&error))
+    }
+
+    fn trusted(&self) -> io::Result<RootCertStore> {
+        let mut store = RootCertStore::empty();
+        let certificates = match &self.roots {
+            Some(pem) => pem.certificates()?,
+            None => rustls_native_certs::load_native_certs().certs,
+        };
+        for certificate in certificates {
+            let added = store.add(certificate);
+            if let (Err(error), Some(pem)) = (added, &self.roots) {
+                return Err(pem.problem(&error));
+            }
+        }
+        match store.is_empty() {
+            true => Err(io::Error::other(
+                "the system trusts no certificate: name a file of roots",
+            )),
+            false => Ok(store),
+        }
+    }
+}
+
+/// Leaves the key out.
+impl fmt::Debug for TlsOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("TlsOptions")
+            .field("has_client_certificate", &self.has_client_certificate())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Pem {
+    fn bytes(&self) -> io::Result<Vec<u8>> {
+        match self {
+            Pem::File(file) => std::fs::read(file).map_err(|error| self.problem(&error)),
+            Pem::Bytes(bytes) => Ok(bytes.to_vec()),
+        }
+    }
+
+    fn certificates(&self) -> io::Result<Vec<CertificateDer<'static>>> {
+        let bytes = self.bytes()?;
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+        let certificates = certificates.map_err(|error| self.problem(&error))?;
+        match certificates.is_empty() {
+            true => Err(self.problem(&"no certificate in PEM")),
+            false => Ok(certificates),
+        }
+    }
+
+    fn key(&self) -> io::Result<PrivateKeyDer<'static>> {
+        let key = PrivateKeyDer::from_pem_slice(&self.bytes()?);
+        key.map_err(|error| self.problem(&error))
+    }
+
+    fn problem(&self, problem: &dyn fmt::Display) -> io::Error {
+        io::Error::other(match self {
+            Pem::File(file) => format!("{}: {problem}", file.display()),
+            Pem::Bytes(_) => problem.to_string(),
+        })
+    }
+}
+
+/// The name that a certificate has to be valid for.
+///
+/// # Errors
+///
+/// If no certificate can be valid for the name, such as `zk..a`.
+pub(crate) fn server_name(host: &str) -> Result<ServerName<'static>, Break> {
+    ServerName::try_from(host.to_owned()).map_err(|error| tls(io::Error::other(error)))
+}
+
+/// Encrypts a connection to the host of this name.
+pub(crate) async fn encrypt(
+    options: &TlsOptions,
+    host: &str,
+    stream: TcpStream,
+) -> Result<TlsStream<TcpStream>, Break> {
+    let name = server_name(host)?;
+    let options = options.clone();
+    let config = spawn_blocking(move || options.client_config()).await;
+    let config = config.map_err(|error| tls(error.into()))?.map_err(tls)?;
+    let connector = TlsConnector::from(Arc::new(config));
+    connector.connect(name, stream).await.map_err(tls)
+}
+
+fn tls(error: io::Error) -> Break {
+    Break::Tls(Arc::new(error))
+}

@@ -1,0 +1,120 @@
+//! Why a connection broke, why a session ended, and why a request has no reply.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zookeeper_recipes_protocol::{DecodeError, ErrorCode, FrameError, OpCode};
+
+/// Why a session is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum End {
+    /// The server has expired the session, or has answered with another one.
+    Expired,
+    /// No server accepted the credentials when the session was opened.
+    AuthenticationFailed,
+    /// This process has closed the session.
+    Closed,
+    /// This process has detached the session. It lives on at the server until its timeout.
+    Detached,
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            End::Expired => "the session has expired",
+            End::AuthenticationFailed => "the servers do not accept the credentials",
+            End::Closed => "the session is closed",
+            End::Detached => "the session is detached",
+        })
+    }
+}
+
+/// Why a connection broke, or was never opened.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Break {
+    /// The host name has no address.
+    #[error("{0}")]
+    NoAddress(#[source] Arc<io::Error>),
+    /// The connection could not be encrypted. Nothing but the TLS handshake was sent.
+    #[error("TLS: {0}")]
+    Tls(#[source] Arc<io::Error>),
+    /// The network reported an error.
+    #[error("{0}")]
+    Io(#[source] Arc<io::Error>),
+    /// The server closed the connection.
+    #[error("the server closed the connection")]
+    Closed,
+    /// The server closed the connection while this request was the oldest without a reply.
+    ///
+    /// Servers that are not Apache's close the connection if they do not know a request.
+    #[error("the server closed the connection at a request that it may not know: {0:?}")]
+    ClosedAt(OpCode),
+    /// The server confirmed the connection, but granted no session.
+    #[error("the server granted no session")]
+    NotGranted,
+    /// The host did not accept a connection in time.
+    #[error("no connection within {0:?}")]
+    NotConnected(Duration),
+    /// The server opened no session in time.
+    #[error("the server opened no session within {0:?}")]
+    NoSession(Duration),
+    /// The server sent nothing for this long, although a request waited for its reply.
+    #[error("the server sent nothing for {0:?}")]
+    Silent(Duration),
+    /// The server answered later requests or pings, but not this one.
+    #[error("the server did not answer a request within {after:?}: {opcode:?}")]
+    Unanswered {
+        /// The kind of request.
+        opcode: OpCode,
+        /// The time since it was sent.
+        after: Duration,
+    },
+    /// The server does not accept the credentials of this scheme.
+    #[error("the server does not accept the credentials of the scheme {0}")]
+    AuthenticationFailed(String),
+    /// The server refused to set the session's watches again.
+    #[error("the server refused to set the watches again: {0}")]
+    WatchesRefused(ErrorCode),
+    /// The length of a frame is negative or above the limit.
+    #[error("the server sent {0}")]
+    Frame(#[from] FrameError),
+    /// A frame is no reply to the request that it answers.
+    #[error("the server sent a reply that cannot be decoded: {0}")]
+    Reply(#[from] DecodeError),
+    /// A reply answers another request than the oldest one.
+    #[error("the server sent a reply to request {found}, and request {expected} came before it")]
+    OutOfOrder {
+        /// The number of the oldest request without a reply.
+        expected: i32,
+        /// The number in the reply.
+        found: i32,
+    },
+    /// A reply came, and no request waited for one.
+    #[error("the server sent a reply to request {0}, and no request waits for one")]
+    NotAsked(i32),
+}
+
+impl From<io::Error> for Break {
+    fn from(error: io::Error) -> Break {
+        Break::Io(Arc::new(error))
+    }
+}
+
+/// Why a request has no reply.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The session ended. The server may or may not have applied a request that was sent.
+    #[error("{0}")]
+    Ended(End),
+    /// A request that only the session itself sends. It was not sent.
+    #[error("only the session itself sends a request of this kind: {0:?}")]
+    Reserved(OpCode),
+    /// The connection broke after the request was sent. The server may or may not have applied it.
+    #[error("no reply came: {0}")]
+    Broken(#[source] Break),
+}

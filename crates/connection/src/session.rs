@@ -1,0 +1,9 @@
+//! A session as a state machine without I/O.
+
+pub(crate) mod hosts;
+pub(crate) mod incoming;
+pub(crate) mod link;
+pub(crate) mod machine;
+pub(crate) mod requests;
+pub(crate) mod timing;
+pub(crate) mod watches;

@@ -1,0 +1,230 @@
+//! What a server sends: the confirmed session, replies and events.
+
+use std::mem;
+use std::time::Duration;
+
+use zookeeper_recipes_protocol::{
+    ConnectResponse, ErrorCode, FrameDecoder, OpCode, Reply, ReplyBody, ReplyHeader, RequestBody,
+    WatcherEvent, xid,
+};
+
+use crate::error::{Break, End};
+use crate::session::link::Link;
+use crate::session::machine::{Answer, Machine, Output, Resumable, To, WatchedRead};
+use crate::session::requests::Asked;
+use crate::session::timing::Timing;
+use crate::session::watches::Kind;
+
+/// A session ends once its credentials were refused this often in a row, and once by each host.
+const MOST_REFUSALS: usize = 3;
+
+impl<R, W> Machine<R, W> {
+    /// Bytes came over the current connection.
+    pub fn received(&mut self, now: Duration, bytes: &[u8]) {
+        if !self.has_connection() {
+            return;
+        }
+        self.heard_at = now;
+        let mut decoder = mem::replace(&mut self.decoder, FrameDecoder::new(0));
+        decoder.feed(bytes);
+        let connection = self.connection;
+        let broken = loop {
+            match decoder.next_frame() {
+                Ok(Some(frame)) => {
+                    if let Err(cause) = self.frame(now, frame) {
+                        break Some(cause);
+                    }
+                }
+                Ok(None) => break None,
+                Err(error) => break Some(error.into()),
+            }
+            if !self.has_connection() {
+                return;
+            }
+        };
+        debug_assert_eq!(connection, self.connection, "no input opens a connection");
+        self.decoder = decoder;
+        if let Some(cause) = broken {
+            self.give_up(now, cause);
+        }
+    }
+
+    fn has_connection(&self) -> bool {
+        matches!(
+            self.link,
+            Link::Greeting { .. } | Link::Restoring { .. } | Link::Up
+        )
+    }
+
+    fn frame(&mut self, now: Duration, frame: &[u8]) -> Result<(), Break> {
+        if let Link::Greeting { host, .. } = self.link {
+            return self.greeted(now, host, ConnectResponse::decode(frame)?);
+        }
+        let header = ReplyHeader::peek(frame)?;
+        match header.xid {
+            xid::NOTIFICATION => self.event(frame),
+            xid::PING => {
+                self.pinged_at = None;
+                self.hosts.confirmed();
+                Ok(())
+            }
+            xid::AUTH => self.authenticated(now, header.error),
+            xid::SET_WATCHES => self.watches_set(now, header),
+            _ => self.reply(now, header, frame),
+        }
+    }
+
+    /// The answer to the request for the session.
+    fn greeted(
+        &mut self,
+        now: Duration,
+        host: usize,
+        response: ConnectResponse,
+    ) -> Result<(), Break> {
+        let granted = u64::try_from(response.timeout).unwrap_or_default();
+        let is_granted = granted > 0 && response.session_id != 0;
+        match &self.session {
+            Some(_) if !is_granted => {
+                self.end(now, End::Expired);
+                return Ok(());
+            }
+            None if !is_granted => return Err(Break::NotGranted),
+            Some(session) if session.session_id != response.session_id => {
+                // Nobody knows the new session, so it must not stay open at the server.
+                self.send_own(1, RequestBody::CloseSession);
+                self.end(now, End::Expired);
+                return Ok(());
+            }
+            _ => {}
+        }
+        self.session = Some(Resumable {
+            session_id: response.session_id,
+            password: response.password,
+            last_zxid: self.last_zxid,
+        });
+        self.timeout = Duration::from_millis(granted);
+        self.timing = Timing::of(self.timeout, self.hosts.number());
+        self.restore(now, host);
+        Ok(())
+    }
+
+    /// The answer to one of the credentials.
+    fn authenticated(&mut self, now: Duration, error: ErrorCode) -> Result<(), Break> {
+        let Link::Restoring { schemes, .. } = &mut self.link else {
+            return Err(Break::NotAsked(xid::AUTH));
+        };
+        let scheme = schemes.pop_front().ok_or(Break::NotAsked(xid::AUTH))?;
+        if error == ErrorCode::Ok {
+            self.up_if_restored(now);
+            return Ok(());
+        }
+        self.refusals += 1;
+        // A session that had these credentials accepted before is worth other tries.
+        if !self.confirmed_once || self.refusals >= self.hosts.number().max(MOST_REFUSALS) {
+            self.end(now, End::AuthenticationFailed);
+            return Ok(());
+        }
+        Err(Break::AuthenticationFailed(scheme))
+    }
+
+    /// The answer to some of the watches that were set again.
+    fn watches_set(&mut self, now: Duration, header: ReplyHeader) -> Result<(), Break> {
+        match &mut self.link {
+            Link::Restoring { watches, .. } if *watches > 0 => *watches -= 1,
+            _ => return Err(Break::NotAsked(header.xid)),
+        }
+        if header.error != ErrorCode::Ok {
+            return Err(Break::WatchesRefused(header.error));
+        }
+        self.up_if_restored(now);
+        Ok(())
+    }
+
+    fn event(&mut self, frame: &[u8]) -> Result<(), Break> {
+        let reply = Reply::decode(frame, OpCode::Notification)?;
+        let ReplyBody::Notification(WatcherEvent { kind, path, .. }) = reply.body else {
+            return Ok(());
+        };
+        for watch in self.watches.fire(&path, kind) {
+            self.yields(Output::Fired(watch, kind));
+        }
+        Ok(())
+    }
+
+    fn reply(&mut self, now: Duration, header: ReplyHeader, frame: &[u8]) -> Result<(), Break> {
+        let oldest = self.requests.oldest_sent();
+        let oldest = oldest.ok_or(Break::NotAsked(header.xid))?;
+        if oldest.xid != header.xid {
+            return Err(Break::OutOfOrder {
+                expected: oldest.xid,
+                found: header.xid,
+            });
+        }
+        let reply = Reply::decode(frame, oldest.opcode)?;
+        self.last_zxid = self.last_zxid.max(header.zxid);
+        self.hosts.confirmed();
+        if let Some(asked) = self.requests.answered() {
+            self.answered(now, asked, reply);
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, now: Duration, asked: Asked<To<R, W>>, reply: Reply) {
+        let error = reply.header.error;
+        let answer = Answer {
+            reply,
+            asked_at: asked.asked_at,
+            sent_at: asked.sent_at.unwrap_or(asked.asked_at),
+            answered_at: now,
+            connection: self.connection,
+        };
+        match asked.to {
+            To::Caller(caller) => self.yields(Output::Answered(caller, Ok(answer))),
+            To::Watcher {
+                caller,
+                path,
+                id,
+                watch,
+            } => {
+                let set = kind_set(asked.opcode, error).map(|kind| (kind, watch));
+                let table = set.as_ref().map(|(kind, _)| kind.table());
+                let left_over = self.watches.answered(&path, id, set);
+                if let Some(table) = table.filter(|_| left_over) {
+                    self.remove_watch(now, &path, table);
+                }
+                self.yields(Output::Answered(caller, Ok(answer)));
+            }
+            To::Nobody => {
+                if asked.opcode == OpCode::RemoveWatches {
+                    self.closed_at_removal = 0;
+                }
+            }
+            To::Closing => self.end(now, End::Closed),
+        }
+    }
+}
+
+impl WatchedRead {
+    /// True if the read set a watch, by the error code of its reply.
+    pub fn sets_watch(self, error: ErrorCode) -> bool {
+        kind_set(self.opcode(), error).is_some()
+    }
+
+    pub(crate) fn opcode(self) -> OpCode {
+        match self {
+            WatchedRead::Data => OpCode::GetData,
+            WatchedRead::Exists => OpCode::Exists,
+            WatchedRead::Children => OpCode::GetChildren,
+        }
+    }
+}
+
+/// The watch that a read has set, by its operation and the error code of its reply.
+fn kind_set(opcode: OpCode, error: ErrorCode) -> Option<Kind> {
+    match (opcode, error) {
+        (OpCode::GetData | OpCode::Exists, ErrorCode::Ok) => Some(Kind::Data),
+        (OpCode::Exists, ErrorCode::NoNode) => Some(Kind::Absent),
+        (OpCode::GetChildren, ErrorCode::Ok) => Some(Kind::Children),
+        _ => None,
+    }
+}

@@ -1,0 +1,438 @@
+//! The state machine of a session: what callers ask of it, and what it yields.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use zookeeper_recipes_protocol::{
+    EventType, FrameDecoder, OpCode, ReadRequest, Reply, Request, RequestBody, WatchesRequest,
+};
+
+use crate::error::{Break, End, RequestError};
+use crate::session::hosts::Hosts;
+use crate::session::link::Link;
+use crate::session::requests::{RequestId, Requests};
+use crate::session::timing::Timing;
+use crate::session::watches::{Table, WatchId, Watches};
+
+/// What a session is opened with.
+#[derive(Clone)]
+pub struct Config {
+    /// The number of hosts to choose from.
+    pub hosts: usize,
+    /// The session timeout to ask for.
+    pub session_timeout: Duration,
+    /// The schemes and credentials to send over each connection, in this order.
+    pub auth: Vec<(String, Vec<u8>)>,
+    /// The longest reply to accept, in bytes.
+    pub reply_limit: usize,
+    /// Where the order of the hosts and the pauses are drawn from.
+    pub seed: u64,
+    /// A session to resume. `None` opens a new one.
+    pub resume: Option<Resumable>,
+}
+
+/// Leaves the credentials out.
+impl fmt::Debug for Config {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Config")
+            .field("hosts", &self.hosts)
+            .field("session_timeout", &self.session_timeout)
+            .field("reply_limit", &self.reply_limit)
+            .field("resume", &self.resume)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What another process needs to take a session over. Its password is a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Resumable {
+    /// The id of the session.
+    pub session_id: i64,
+    /// The password of the session.
+    pub password: Vec<u8>,
+    /// The latest zxid that the session has seen.
+    pub last_zxid: i64,
+}
+
+/// Leaves the password out.
+impl fmt::Debug for Resumable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Resumable({:#x})", self.session_id)
+    }
+}
+
+/// The state of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// A server has confirmed the session over the current connection.
+    Connected {
+        /// The id of the session.
+        session_id: i64,
+        /// The session timeout that this server grants.
+        timeout: Duration,
+        /// The number of the connection: higher than those of earlier connections.
+        connection: u64,
+    },
+    /// No server has confirmed the session over the current connection.
+    Disconnected,
+    /// The session is over.
+    Ended(End),
+}
+
+/// A reply, and what passed between this process and the server.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The reply. Its header may carry an error code.
+    pub reply: Reply,
+    /// When the caller asked.
+    pub asked_at: Duration,
+    /// When the request was handed to the connection. The server got it later.
+    pub sent_at: Duration,
+    /// When the reply was read.
+    pub answered_at: Duration,
+    /// The number of the connection that carried both.
+    pub connection: u64,
+}
+
+/// The kind of a read that sets a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchedRead {
+    /// `getData`. Sets no watch if the znode does not exist.
+    Data,
+    /// `exists`. Waits for the creation if the znode does not exist.
+    Exists,
+    /// `getChildren`. Sets no watch if the znode does not exist.
+    Children,
+}
+
+/// What the machine yields.
+#[derive(Debug)]
+pub enum Output<R, W> {
+    /// Open a connection to a host. The answer is [`connected`](Machine::connected) or
+    /// [`broken`](Machine::broken).
+    Connect {
+        /// The index of the host.
+        host: usize,
+        /// The time after which the machine gives the host up.
+        within: Duration,
+    },
+    /// Drop the connection. Before it, send the rest of what [`transmit`](Machine::transmit) gives.
+    Disconnect,
+    /// The request of this caller has its reply, or will have none.
+    Answered(R, Result<Answer, RequestError>),
+    /// This watch has its event.
+    Fired(W, EventType),
+    /// This watch is not set any more, and has seen no event.
+    ///
+    /// Either the session is over, or its servers close the connection if watches are set again.
+    /// In the second case the caller has to read anew.
+    Unwatched(W),
+    /// The state of the session has changed, or a host was tried in vain.
+    State(State),
+}
+
+/// Where the reply of a request goes.
+#[derive(Debug)]
+pub(crate) enum To<R, W> {
+    Caller(R),
+    Watcher {
+        caller: R,
+        path: String,
+        id: WatchId,
+        watch: W,
+    },
+    /// Nobody waits for the reply to the removal of a watch.
+    Nobody,
+    Closing,
+}
+
+/// A session without I/O: bytes and the time go in, bytes and [`Output`]s come out.
+///
+/// `R` is where the reply of a request goes, `W` where the event of a watch goes. The machine hands
+/// both back and does nothing else with them. It reads no clock: each input carries the time since
+/// some fixed moment.
+///
+/// After each input, take what [`transmit`](Self::transmit) and [`poll`](Self::poll) yield, then
+/// wait for bytes, a request or the [`deadline`](Self::deadline).
+#[derive(Debug)]
+pub struct Machine<R, W> {
+    pub(crate) config: Config,
+    pub(crate) session: Option<Resumable>,
+    pub(crate) timeout: Duration,
+    pub(crate) timing: Timing,
+    pub(crate) last_zxid: i64,
+    pub(crate) hosts: Hosts,
+    /// Why the last connection to each host was not opened or broke.
+    pub(crate) obstacles: Vec<Option<Break>>,
+    pub(crate) link: Link,
+    /// The number of the current or last connection.
+    pub(crate) connection: u64,
+    pub(crate) confirmed_once: bool,
+    /// How often in a row the credentials were refused.
+    pub(crate) refusals: usize,
+    pub(crate) requests: Requests<To<R, W>>,
+    pub(crate) watches: Watches<W>,
+    pub(crate) decoder: FrameDecoder,
+    /// Frames of the machine itself: the handshake, credentials, watches, pings.
+    pub(crate) own_frames: Vec<u8>,
+    pub(crate) heard_at: Duration,
+    pub(crate) said_at: Duration,
+    pub(crate) pinged_at: Option<Duration>,
+    /// How many connections in a row the server closed when watches were set again.
+    pub(crate) closed_at_watches: u32,
+    /// How many connections in a row the server closed when a watch was removed.
+    pub(crate) closed_at_removal: u32,
+    /// When to give up to close the session at the server.
+    pub(crate) closing_until: Option<Duration>,
+    outputs: VecDeque<Output<R, W>>,
+}
+
+/// After this many connections in a row that broke at a kind of request, it is not sent any more.
+pub(crate) const MOST_BREAKS: u32 = 3;
+
+impl<R, W> Machine<R, W> {
+    /// A session that is not open yet. Yields the first [`Output::Connect`] at once.
+    pub fn new(now: Duration, config: Config) -> Machine<R, W> {
+        let hosts = Hosts::new(config.hosts, config.seed);
+        let mut machine = Machine {
+            session: config.resume.clone(),
+            timeout: config.session_timeout,
+            timing: Timing::of(config.session_timeout, config.hosts),
+            last_zxid: config.resume.as_ref().map_or(0, |resume| resume.last_zxid),
+            obstacles: vec![None; config.hosts],
+            hosts,
+            link: Link::Down { until: now },
+            connection: 0,
+            confirmed_once: config.resume.is_some(),
+            refusals: 0,
+            requests: Requests::new(),
+            watches: Watches::new(),
+            decoder: FrameDecoder::new(config.reply_limit),
+            own_frames: Vec::new(),
+            heard_at: now,
+            said_at: now,
+            pinged_at: None,
+            closed_at_watches: 0,
+            closed_at_removal: 0,
+            closing_until: None,
+            outputs: VecDeque::new(),
+            config,
+        };
+        machine.elapsed(now);
+        machine
+    }
+
+    /// Sends a request behind all earlier ones, once a server has confirmed the session.
+    ///
+    /// Pings, credentials, watches that are set again and the end of the session are the machine's
+    /// own: such a request is refused with [`RequestError::Reserved`].
+    pub fn request(&mut self, now: Duration, body: RequestBody, caller: R) -> RequestId {
+        self.ask(now, body, To::Caller(caller))
+    }
+
+    /// Sends a read that sets a watch.
+    ///
+    /// `watch` comes back with [`Output::Fired`], or is dropped if the read sets no watch.
+    pub fn watch(
+        &mut self,
+        now: Duration,
+        read: WatchedRead,
+        path: &str,
+        caller: R,
+        watch: W,
+    ) -> (RequestId, WatchId) {
+        let request = ReadRequest {
+            path: path.to_owned(),
+            watch: true,
+        };
+        let (table, body) = match read {
+            WatchedRead::Data => (Table::Data, RequestBody::GetData(request)),
+            WatchedRead::Exists => (Table::Data, RequestBody::Exists(request)),
+            WatchedRead::Children => (Table::Children, RequestBody::GetChildren(request)),
+        };
+        let id = self.watches.ask(path, table);
+        let to = To::Watcher {
+            caller,
+            path: path.to_owned(),
+            id,
+            watch,
+        };
+        (self.ask(now, body, to), id)
+    }
+
+    /// Forgets a watch. If no other one needs it, the server forgets it, too.
+    pub fn unwatch(&mut self, now: Duration, path: &str, id: WatchId) {
+        if let Some(table) = self.watches.forget(path, id) {
+            self.remove_watch(now, path, table);
+        }
+    }
+
+    /// Takes a request back if it was not sent. Returns its caller then.
+    pub fn withdraw(&mut self, id: RequestId) -> Option<R> {
+        match self.requests.withdraw(id)?.to {
+            To::Caller(caller) => Some(caller),
+            To::Watcher {
+                caller, path, id, ..
+            } => {
+                self.watches.answered(&path, id, None);
+                Some(caller)
+            }
+            To::Nobody | To::Closing => None,
+        }
+    }
+
+    /// Closes the session at the server, after the requests that were asked before.
+    ///
+    /// Yields [`State::Ended`] once the server has confirmed the close, or after the session
+    /// timeout.
+    pub fn close(&mut self, now: Duration) {
+        if self.closing_until.is_some() || self.is_ended() {
+            return;
+        }
+        if self.session.is_none() {
+            return self.end(now, End::Closed);
+        }
+        self.ask(now, RequestBody::CloseSession, To::Closing);
+        self.closing_until = Some(now + self.timeout);
+    }
+
+    /// Ends this side of the session, and leaves it open at the server until its timeout.
+    ///
+    /// `None` if no server has opened the session yet.
+    pub fn detach(&mut self, now: Duration) -> Option<Resumable> {
+        let session = self.session.clone()?;
+        let last_zxid = self.last_zxid;
+        self.end(now, End::Detached);
+        Some(Resumable {
+            last_zxid,
+            ..session
+        })
+    }
+
+    /// Appends the bytes to send over the current connection.
+    pub fn transmit(&mut self, now: Duration, to: &mut Vec<u8>) {
+        if !self.own_frames.is_empty() {
+            to.append(&mut self.own_frames);
+            self.said_at = now;
+        }
+        if matches!(self.link, Link::Up) && self.requests.has_unsent() {
+            self.requests.send(now, to);
+            self.said_at = now;
+        }
+    }
+
+    /// True if [`transmit`](Self::transmit) has bytes to send.
+    pub fn wants_transmit(&self) -> bool {
+        !self.own_frames.is_empty() || (matches!(self.link, Link::Up) && self.requests.has_unsent())
+    }
+
+    /// Ends the session on this side at once, and yields what its callers have to know.
+    ///
+    /// For a driver that stops. The session stays open at the server until its timeout.
+    pub fn abandon(&mut self, now: Duration) {
+        self.end(now, End::Closed);
+    }
+
+    /// Takes the next output.
+    pub fn poll(&mut self) -> Option<Output<R, W>> {
+        self.outputs.pop_front()
+    }
+
+    /// The id of the session. `None` if no server has opened it yet.
+    pub fn session_id(&self) -> Option<i64> {
+        self.session.as_ref().map(|session| session.session_id)
+    }
+
+    /// The session timeout: the one that was asked for, until a server has granted one.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        matches!(self.link, Link::Ended(_))
+    }
+
+    pub(crate) fn yields(&mut self, output: Output<R, W>) {
+        self.outputs.push_back(output);
+    }
+
+    fn ask(&mut self, now: Duration, body: RequestBody, to: To<R, W>) -> RequestId {
+        let refusal = match self.link {
+            Link::Ended(end) => Some(RequestError::Ended(end)),
+            _ if self.closing_until.is_some() => Some(RequestError::Ended(End::Closed)),
+            _ => reserved(&to, body.opcode()),
+        };
+        match refusal {
+            None => self.requests.ask(now, body, to),
+            Some(error) => {
+                self.unanswered(to, error);
+                self.requests.refused()
+            }
+        }
+    }
+
+    /// Passes on that a request will have no reply.
+    pub(crate) fn unanswered(&mut self, to: To<R, W>, error: RequestError) {
+        match to {
+            To::Caller(caller) => self.yields(Output::Answered(caller, Err(error))),
+            To::Watcher {
+                caller, path, id, ..
+            } => {
+                self.watches.answered(&path, id, None);
+                self.yields(Output::Answered(caller, Err(error)));
+            }
+            To::Nobody | To::Closing => {}
+        }
+    }
+
+    pub(crate) fn remove_watch(&mut self, now: Duration, path: &str, table: Table) {
+        // Without a connection the server keeps no watch.
+        if !matches!(self.link, Link::Up) || self.closed_at_removal >= MOST_BREAKS {
+            return;
+        }
+        let request = WatchesRequest {
+            path: path.to_owned(),
+            kind: table.watcher_type(),
+        };
+        self.ask(now, RequestBody::RemoveWatches(request), To::Nobody);
+    }
+
+    pub(crate) fn send_own(&mut self, xid: i32, body: RequestBody) {
+        Request { xid, body }.encode_frame(&mut self.own_frames);
+    }
+}
+
+/// The error of a request of a caller that only the machine may send.
+fn reserved<R, W>(to: &To<R, W>, opcode: OpCode) -> Option<RequestError> {
+    let is_reserved = matches!(
+        opcode,
+        OpCode::Ping
+            | OpCode::Auth
+            | OpCode::Sasl
+            | OpCode::SetWatches
+            | OpCode::SetWatches2
+            | OpCode::CloseSession
+    );
+    let is_callers = matches!(to, To::Caller(_) | To::Watcher { .. });
+    (is_reserved && is_callers).then_some(RequestError::Reserved(opcode))
+}
+
+/// True if some servers close the connection because they do not know the request.
+pub(crate) fn may_be_unknown(opcode: OpCode) -> bool {
+    matches!(
+        opcode,
+        OpCode::Create2
+            | OpCode::CreateContainer
+            | OpCode::CreateTtl
+            | OpCode::MultiRead
+            | OpCode::RemoveWatches
+            | OpCode::CheckWatches
+            | OpCode::SetWatches
+            | OpCode::AddWatch
+            | OpCode::WhoAmI
+            | OpCode::GetEphemerals
+            | OpCode::GetAllChildrenNumber
+    )
+}

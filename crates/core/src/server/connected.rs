@@ -1,0 +1,459 @@
+//! A session over the library's own connection.
+
+use std::fmt;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{self, BoxStream, StreamExt};
+use tokio::sync::watch;
+use zookeeper_recipes_connection::{Answer, Connection, Pending, State, WatchedRead};
+use zookeeper_recipes_protocol::{
+    CheckRequest, CreateRequest, DeleteRequest, ErrorCode, MultiOperation, MultiResult,
+    PathRequest, ReadRequest, ReplyBody, RequestBody, SetDataRequest,
+};
+
+use crate::server::acl::{Acl, AuthId};
+use crate::server::ensemble::{
+    ConnectionState, CreateMode, Created, Node, Operation, Outcome, Reply, ServerSession,
+    SessionId, TransactionError, Watch,
+};
+use crate::server::error::{Refusal, ServerError};
+use crate::server::scope::Scope;
+use crate::server::stat::Stat;
+use crate::server::values::{
+    classify, connection_state, event_of, no_reply, stat_of, wire_acl, wire_mode,
+};
+
+/// A session over the library's own connection.
+pub(crate) struct ConnectedSession {
+    pub(crate) connection: Connection,
+    pub(crate) id: SessionId,
+    /// The session timeout as the session was opened, with which its lease counts.
+    pub(crate) timeout: Duration,
+    pub(crate) scope: Scope,
+    /// `None` if the servers do not accept the library's own identity.
+    pub(crate) own_identity: Option<AuthId>,
+}
+
+impl ConnectedSession {
+    /// Sends a request about one znode, at its path at the server.
+    fn ask(
+        &self,
+        path: &str,
+        request: impl FnOnce(String) -> RequestBody,
+    ) -> Result<Pending, ServerError> {
+        let path = self.scope.server_path(path, false);
+        let path = path.map_err(ServerError::Refused)?;
+        Ok(self.connection.request(request(path)))
+    }
+
+    fn ask_to_create(
+        &self,
+        path: &str,
+        data: &[u8],
+        mode: CreateMode,
+        acl: &[Acl],
+    ) -> Result<Pending, ServerError> {
+        let refused = ServerError::Refused;
+        self.scope.check_acl(acl).map_err(refused)?;
+        let is_sequential = mode.is_sequential();
+        let path = self.scope.path_below_root(path, is_sequential, "create");
+        let path = path.map_err(refused)?;
+        let request = create_request(path, data, mode, acl);
+        Ok(self.connection.request(match mode {
+            CreateMode::Container => RequestBody::CreateContainer(request),
+            _ => RequestBody::Create2(request),
+        }))
+    }
+
+    /// Sends a read that sets a watch. The watch is `None` if it was not set.
+    fn watch<'a>(
+        &'a self,
+        read: WatchedRead,
+        path: &str,
+    ) -> impl Future<Output = Result<(Answer, Option<Watch>), ServerError>> + Send + use<'a> {
+        let path = self.scope.server_path(path, false);
+        let pending = path.map(|path| self.connection.watch(read, &path));
+        let states = self.connection.states();
+        async move {
+            let pending = pending.map_err(ServerError::Refused)?;
+            let (answer, watch) = pending.await.map_err(no_reply)?;
+            let watch = watch.map(|watch| {
+                let event = async move { event_of(watch.await, end(&states)) };
+                event.boxed()
+            });
+            Ok((answer, watch))
+        }
+    }
+
+    /// A created znode, as its caller sees it.
+    fn created(&self, path: String, stat: Stat) -> Created {
+        self.scope.client_path(Created { path, stat })
+    }
+
+    /// What one operation of a transaction did.
+    fn outcome(&self, result: MultiResult) -> Result<Outcome, ServerError> {
+        Ok(match result {
+            MultiResult::Check => Outcome::Checked,
+            MultiResult::Delete => Outcome::Deleted,
+            MultiResult::SetData { stat } => Outcome::DataSet(stat_of(stat)),
+            MultiResult::Create2 { path, stat } => {
+                Outcome::Created(self.created(path, stat_of(stat)))
+            }
+            MultiResult::Create { path } => {
+                let unknown = Stat {
+                    czxid: -1,
+                    ..Stat::default()
+                };
+                Outcome::Created(self.created(path, unknown))
+            }
+            other => return Err(unexpected(&other)),
+        })
+    }
+}
+
+fn read(path: String) -> ReadRequest {
+    ReadRequest { path, watch: false }
+}
+
+fn create_request(path: String, data: &[u8], mode: CreateMode, acl: &[Acl]) -> CreateRequest {
+    CreateRequest {
+        path,
+        data: Some(data.to_vec()),
+        acl: wire_acl(acl),
+        mode: wire_mode(mode),
+    }
+}
+
+/// One operation of a transaction.
+fn multi_operation(operation: Operation) -> MultiOperation {
+    let any = |version: Option<i32>| version.unwrap_or(-1);
+    match operation {
+        Operation::Check { path, version } => MultiOperation::Check(CheckRequest {
+            path,
+            version: any(version),
+        }),
+        Operation::Create {
+            path,
+            data,
+            mode,
+            acl,
+        } => {
+            let request = create_request(path, &data, mode, &acl);
+            match mode {
+                CreateMode::Container => MultiOperation::CreateContainer(request),
+                _ => MultiOperation::Create2(request),
+            }
+        }
+        Operation::SetData {
+            path,
+            data,
+            version,
+        } => MultiOperation::SetData(SetDataRequest {
+            path,
+            data: Some(data),
+            version: any(version),
+        }),
+        Operation::Delete { path, version } => MultiOperation::Delete(DeleteRequest {
+            path,
+            version: any(version),
+        }),
+    }
+}
+
+fn end(states: &watch::Receiver<State>) -> Option<zookeeper_recipes_connection::End> {
+    match *states.borrow() {
+        State::Ended(end) => Some(end),
+        State::Connected { .. } | State::Disconnected => None,
+    }
+}
+
+/// The error of a reply of another kind than its request.
+fn unexpected(found: &dyn fmt::Debug) -> ServerError {
+    ServerError::outcome_unknown(format!("unexpected result in the reply: {found:?}"))
+}
+
+/// The body of a reply without an error code.
+async fn body(pending: Result<Pending, ServerError>) -> Result<ReplyBody, ServerError> {
+    accepted(pending?.await.map_err(no_reply)?)
+}
+
+fn accepted(answer: Answer) -> Result<ReplyBody, ServerError> {
+    match answer.reply.header.error {
+        ErrorCode::Ok => Ok(answer.reply.body),
+        code => Err(classify(code)),
+    }
+}
+
+impl fmt::Debug for ConnectedSession {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "ConnectedSession({})", self.id)
+    }
+}
+
+impl ServerSession for ConnectedSession {
+    fn id(&self) -> SessionId {
+        self.id
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    fn state(&self) -> ConnectionState {
+        connection_state(self.connection.state(), self.timeout)
+    }
+
+    fn states(&self) -> BoxStream<'static, ConnectionState> {
+        let (states, timeout) = (self.connection.states(), self.timeout);
+        stream::unfold(
+            (states, Seen::Nothing),
+            move |(mut states, seen)| async move {
+                let (state, seen) = next_state(&mut states, timeout, seen).await?;
+                Some((state, (states, seen)))
+            },
+        )
+        .boxed()
+    }
+
+    fn disconnected(&self) -> BoxFuture<'static, ()> {
+        let mut states = self.connection.states();
+        let State::Connected { connection, .. } = *states.borrow_and_update() else {
+            return std::future::ready(()).boxed();
+        };
+        async move {
+            let is_other =
+                |state: &State| !matches!(state, State::Connected { connection: now, .. } if *now == connection);
+            // An error means that the connection has gone with its handle.
+            let _ = states.wait_for(is_other).await;
+        }
+        .boxed()
+    }
+
+    fn own_identity(&self) -> Option<AuthId> {
+        self.own_identity.clone()
+    }
+
+    fn create<'a>(
+        &'a self,
+        path: &'a str,
+        data: &[u8],
+        mode: CreateMode,
+        acl: &[Acl],
+    ) -> Reply<'a, Created> {
+        let pending = self.ask_to_create(path, data, mode, acl);
+        async move {
+            match body(pending).await? {
+                ReplyBody::Create2 { path, stat } => Ok(self.created(path, stat_of(stat))),
+                other => Err(unexpected(&other)),
+            }
+        }
+        .boxed()
+    }
+
+    fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
+        let path = self.scope.path_below_root(path, false, "delete");
+        let pending = path.map_err(ServerError::Refused).map(|path| {
+            let request = DeleteRequest { path, version: -1 };
+            self.connection.request(RequestBody::Delete(request))
+        });
+        async move { body(pending).await.map(drop) }.boxed()
+    }
+
+    fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
+        let pending = self.ask(path, |path| RequestBody::GetChildren(read(path)));
+        async move { children(body(pending).await?) }.boxed()
+    }
+
+    fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
+        let reply = self.watch(WatchedRead::Children, path);
+        async move {
+            let (answer, watch) = reply.await?;
+            Ok((children(accepted(answer)?)?, set(watch)?))
+        }
+        .boxed()
+    }
+
+    fn get<'a>(&'a self, path: &'a str) -> Reply<'a, Node> {
+        let pending = self.ask(path, |path| RequestBody::GetData(read(path)));
+        async move { node(body(pending).await?) }.boxed()
+    }
+
+    fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
+        let reply = self.watch(WatchedRead::Data, path);
+        async move {
+            let (answer, watch) = reply.await?;
+            let (data, stat) = node(accepted(answer)?)?;
+            Ok((data, stat, set(watch)?))
+        }
+        .boxed()
+    }
+
+    fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
+        let reply = self.watch(WatchedRead::Exists, path);
+        async move {
+            let (answer, watch) = reply.await?;
+            let stat = match accepted(answer) {
+                Ok(ReplyBody::Stat(stat)) => Some(stat_of(stat)),
+                Ok(other) => return Err(unexpected(&other)),
+                Err(error) if error.is(Refusal::NoNode) => None,
+                Err(error) => return Err(error),
+            };
+            Ok((stat, set(watch)?))
+        }
+        .boxed()
+    }
+
+    fn transact<'a>(
+        &'a self,
+        operations: &[Operation],
+    ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
+        let mut multi = Vec::new();
+        for (index, operation) in operations.iter().enumerate() {
+            match self.scope.operation(operation) {
+                Ok(operation) => multi.push(multi_operation(operation)),
+                Err(refusal) => {
+                    let operation = Some(index);
+                    let error = ServerError::Refused(refusal);
+                    return std::future::ready(Err(TransactionError { operation, error })).boxed();
+                }
+            }
+        }
+        if multi.is_empty() {
+            return std::future::ready(Ok(Vec::new())).boxed();
+        }
+        let pending = Ok(self.connection.request(RequestBody::Multi(multi)));
+        async move {
+            let whole = |error| TransactionError {
+                operation: None,
+                error,
+            };
+            let results = match body(pending).await.map_err(whole)? {
+                ReplyBody::Multi(results) => results,
+                other => return Err(whole(unexpected(&other))),
+            };
+            if let Some(refused) = refused(&results) {
+                return Err(refused);
+            }
+            let outcomes = results.into_iter().map(|result| self.outcome(result));
+            outcomes.collect::<Result<_, _>>().map_err(whole)
+        }
+        .boxed()
+    }
+
+    fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
+        let reads = paths.iter().map(|path| self.scope.server_path(path, false));
+        let reads = reads.map(|path| Ok(MultiOperation::GetData(read(path?))));
+        let reads: Result<Vec<_>, Refusal> = reads.collect();
+        let pending = match reads {
+            Ok(reads) if reads.is_empty() => return std::future::ready(Ok(Vec::new())).boxed(),
+            Ok(reads) => Ok(self.connection.request(RequestBody::MultiRead(reads))),
+            Err(refusal) => Err(ServerError::Refused(refusal)),
+        };
+        async move {
+            let results = match body(pending).await? {
+                ReplyBody::Multi(results) => results,
+                other => return Err(unexpected(&other)),
+            };
+            let nodes = results.into_iter().map(|result| match result {
+                MultiResult::GetData { data, stat } => {
+                    Ok(Some((data.unwrap_or_default(), stat_of(stat))))
+                }
+                MultiResult::Error(ErrorCode::NoNode) => Ok(None),
+                MultiResult::Error(code) => Err(classify(code)),
+                other => Err(unexpected(&other)),
+            });
+            nodes.collect()
+        }
+        .boxed()
+    }
+
+    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
+        let pending = self.ask(path, |path| RequestBody::Sync(PathRequest { path }));
+        async move { body(pending).await.map(drop) }.boxed()
+    }
+}
+
+/// What a stream of states has yielded last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Nothing,
+    Connected(u64),
+    Disconnected,
+    Ended,
+}
+
+/// The next state of the connection.
+///
+/// Two connections have a [`ConnectionState::Disconnected`] between them, also if nobody looked
+/// meanwhile.
+async fn next_state(
+    states: &mut watch::Receiver<State>,
+    timeout: Duration,
+    seen: Seen,
+) -> Option<(ConnectionState, Seen)> {
+    loop {
+        let state = *states.borrow_and_update();
+        let as_core_sees = connection_state(state, timeout);
+        let now = match (as_core_sees, state) {
+            (ConnectionState::Ended(_), _) => Seen::Ended,
+            (_, State::Connected { connection, .. }) => Seen::Connected(connection),
+            _ => Seen::Disconnected,
+        };
+        match (seen, now) {
+            (Seen::Ended, _) => return None,
+            (Seen::Connected(before), Seen::Connected(after)) if before != after => {
+                return Some((ConnectionState::Disconnected, Seen::Disconnected));
+            }
+            _ if seen != now => return Some((as_core_sees, now)),
+            _ => states.changed().await.ok()?,
+        }
+    }
+}
+
+fn children(body: ReplyBody) -> Result<Vec<String>, ServerError> {
+    match body {
+        ReplyBody::Children { children } => Ok(children),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn node(body: ReplyBody) -> Result<Node, ServerError> {
+    match body {
+        ReplyBody::Data { data, stat } => Ok((data.unwrap_or_default(), stat_of(stat))),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// The watch of a read that has succeeded.
+fn set(watch: Option<Watch>) -> Result<Watch, ServerError> {
+    watch.ok_or_else(|| ServerError::outcome_unknown("the read has set no watch"))
+}
+
+/// The operation that made the server refuse a transaction.
+///
+/// The server answers the operations before it with no error, and those behind it with a runtime
+/// inconsistency.
+fn refused(results: &[MultiResult]) -> Option<TransactionError> {
+    let codes = results
+        .iter()
+        .enumerate()
+        .filter_map(|(index, result)| match result {
+            MultiResult::Error(code) => Some((index, *code)),
+            _ => None,
+        });
+    let is_cause =
+        |code: ErrorCode| !matches!(code, ErrorCode::Ok | ErrorCode::RuntimeInconsistency);
+    let mut codes = codes.peekable();
+    codes.peek()?;
+    Some(match codes.find(|(_, code)| is_cause(*code)) {
+        Some((index, code)) => TransactionError {
+            operation: Some(index),
+            error: classify(code),
+        },
+        None => TransactionError {
+            operation: None,
+            error: ServerError::outcome_unknown("a transaction failed without a cause"),
+        },
+    })
+}

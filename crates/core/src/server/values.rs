@@ -1,0 +1,120 @@
+//! Conversions between the values of the protocol and those of this crate.
+
+use std::time::Duration;
+
+use zookeeper_recipes_connection::{End, RequestError, State, WatchEvent};
+use zookeeper_recipes_protocol as wire;
+use zookeeper_recipes_protocol::{ErrorCode, EventType};
+
+use crate::server::acl::Acl;
+use crate::server::ensemble::{ConnectionState, CreateMode, Event};
+use crate::server::error::{Refusal, ServerError, SessionEnd};
+use crate::server::stat::Stat;
+
+/// An access control list for the server.
+pub(crate) fn wire_acl(acl: &[Acl]) -> Vec<wire::Acl> {
+    let entries = acl.iter().map(|entry| wire::Acl {
+        permissions: entry.permission().bits(),
+        id: wire::Id {
+            scheme: entry.scheme().to_owned(),
+            id: entry.id().to_owned(),
+        },
+    });
+    entries.collect()
+}
+
+/// A create mode for the server.
+pub(crate) fn wire_mode(mode: CreateMode) -> wire::CreateMode {
+    match mode {
+        CreateMode::Persistent => wire::CreateMode::Persistent,
+        CreateMode::PersistentSequential => wire::CreateMode::PersistentSequential,
+        CreateMode::Ephemeral => wire::CreateMode::Ephemeral,
+        CreateMode::EphemeralSequential => wire::CreateMode::EphemeralSequential,
+        CreateMode::Container => wire::CreateMode::Container,
+    }
+}
+
+/// The metadata that the server has sent.
+pub(crate) fn stat_of(stat: wire::Stat) -> Stat {
+    Stat {
+        czxid: stat.czxid,
+        mzxid: stat.mzxid,
+        pzxid: stat.pzxid,
+        ctime: stat.ctime,
+        mtime: stat.mtime,
+        version: stat.version,
+        cversion: stat.cversion,
+        aversion: stat.aversion,
+        ephemeral_owner: stat.ephemeral_owner,
+        data_length: stat.data_length,
+        num_children: stat.num_children,
+    }
+}
+
+/// The event of a watch. `end` is the end of the session, if it is over.
+pub(crate) fn event_of(event: WatchEvent, end: Option<End>) -> Event {
+    match (event, end) {
+        (WatchEvent::Fired(EventType::NodeCreated), _) => Event::Created,
+        (WatchEvent::Fired(EventType::NodeDeleted), _) => Event::Deleted,
+        (WatchEvent::Fired(EventType::NodeDataChanged), _) => Event::DataChanged,
+        (WatchEvent::Fired(EventType::NodeChildrenChanged), _) => Event::ChildrenChanged,
+        (_, Some(end)) => Event::SessionEnded(session_end(end)),
+        _ => Event::Unwatched,
+    }
+}
+
+pub(crate) fn session_end(end: End) -> SessionEnd {
+    match end {
+        End::AuthenticationFailed => SessionEnd::AuthenticationFailed,
+        End::Closed | End::Detached => SessionEnd::Closed,
+        _ => SessionEnd::Expired,
+    }
+}
+
+/// The state of the connection of a session that was opened with this timeout.
+pub(crate) fn connection_state(state: State, opened_with: Duration) -> ConnectionState {
+    match state {
+        // The lease counts with the longer timeout, and the server expires by the shorter.
+        State::Connected { timeout, .. } if timeout < opened_with => {
+            ConnectionState::Ended(SessionEnd::TimeoutShortened)
+        }
+        State::Connected { .. } => ConnectionState::Connected,
+        State::Disconnected => ConnectionState::Disconnected,
+        State::Ended(end) => ConnectionState::Ended(session_end(end)),
+    }
+}
+
+/// The error of a request without a reply.
+pub(crate) fn no_reply(error: RequestError) -> ServerError {
+    match error {
+        RequestError::Ended(end) => ServerError::SessionOver(session_end(end)),
+        other => ServerError::outcome_unknown(other),
+    }
+}
+
+/// The error of a request that the server answered with an error code.
+pub(crate) fn classify(code: ErrorCode) -> ServerError {
+    let refusal = match code {
+        ErrorCode::NoNode => Refusal::NoNode,
+        ErrorCode::NodeExists => Refusal::NodeExists,
+        ErrorCode::BadVersion => Refusal::BadVersion,
+        ErrorCode::NotEmpty => Refusal::NotEmpty,
+        ErrorCode::NoAuth => Refusal::NoAuth,
+        ErrorCode::InvalidAcl => Refusal::InvalidAcl,
+        ErrorCode::BadArguments => Refusal::BadArguments(code.to_string()),
+        ErrorCode::NoChildrenForEphemerals => Refusal::NoChildrenForEphemerals,
+        ErrorCode::QuotaExceeded => Refusal::QuotaExceeded,
+        ErrorCode::ThrottledOp => Refusal::Throttled,
+        ErrorCode::Unimplemented => Refusal::Unimplemented,
+        ErrorCode::NotReadOnly => Refusal::ReadOnly,
+        ErrorCode::EphemeralOnLocalSession | ErrorCode::NoWatcher => {
+            Refusal::Other(code.to_string())
+        }
+        ErrorCode::SessionExpired => return ServerError::SessionOver(SessionEnd::Expired),
+        ErrorCode::AuthFailed | ErrorCode::SessionClosedRequireSaslAuth => {
+            return ServerError::SessionOver(SessionEnd::AuthenticationFailed);
+        }
+        unknown => return ServerError::outcome_unknown(unknown.to_string()),
+    };
+    ServerError::Refused(refusal)
+}
