@@ -19,6 +19,7 @@ pub(crate) mod view;
 
 use std::fmt;
 use std::ops::Deref;
+use std::pin::pin;
 
 use tokio::sync::watch;
 
@@ -197,6 +198,9 @@ impl Hold {
     /// | the deletion of the holder's znode | 1, or a share of 1 if the session deletes many znodes at once | 1 | 0 |
     /// | the hold goes to the next task of the process | 0 | 0 | 0 |
     ///
+    /// May be polled on any thread. Outside of a tokio runtime, it measures the time in the runtime
+    /// of the session, which must run. Inside a runtime, the time of that runtime must be enabled.
+    ///
     /// # Errors
     ///
     /// * [`Error::Lost`] if the hold is lost before the server answers. The work under the hold may
@@ -218,7 +222,8 @@ impl Hold {
             // The next task of the process has the grant.
             return Ok(());
         };
-        let released = grant.release().await;
+        let live = grant.owned.live.clone();
+        let released = live.in_a_runtime(pin!(grant.release())).await;
         if let Err(error) = &released {
             let reason = how_ended(error);
             ended.send_replace(Some(reason));

@@ -1,10 +1,12 @@
 //! What no recipe can work with: a clear error from each, and nothing left behind.
 
+use std::time::Duration;
+
 use zookeeper_client::{Acl, Acls, AuthId, CreateMode, Permission};
-use zookeeper_recipes_core::{Error, Refusal, Session};
+use zookeeper_recipes_core::{AllOf, Error, Refusal, Session, WaitStrategy};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{
-    LONG, RecipeOptions, TestedRecipe, administrator, children, exists, server, session,
+    LOCK, LONG, RecipeOptions, TestedRecipe, administrator, children, exists, server, session,
     simulated_session,
 };
 
@@ -58,6 +60,34 @@ async fn a_path_that_no_request_can_carry_is_refused_in_few_words() {
         let error = made.expect_err("no request can carry it").to_string();
         assert!(error.contains("1100000 bytes"), "{recipe:?}: {error}");
         assert!(error.len() < 100, "{recipe:?}: {error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn durations_of_any_length_can_be_waited() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "one").await;
+    for long in [Duration::MAX, Duration::MAX / 2] {
+        for (number, recipe) in TestedRecipe::ALL.into_iter().enumerate() {
+            let path = format!("/recipe-{number}");
+            let free = recipe.at(&session, &path, recipe.weights[0]);
+            let hold = free.acquire_timeout(long).await.expect("it is free");
+            let polls = recipe.waiting(WaitStrategy::Poll(long));
+            hold.release().await.expect("it is held");
+            let polls = polls.at(&session, &path, recipe.weights[0]);
+            let hold = polls.acquire_timeout(long).await.expect("it is free");
+            hold.release().await.expect("it is held");
+        }
+        let lock = || LOCK.at(&session, "/lock", 1);
+        let hold = lock().acquire().await.expect("it is free");
+        let polls = LOCK.waiting(WaitStrategy::Poll(long));
+        let waits = polls.at(&session, "/lock", 1);
+        let waited = waits.acquire_timeout(Duration::from_secs(1)).await;
+        assert!(waited.is_err_and(|error| error.is_timeout()));
+        hold.release().await.expect("it is held");
+        let all = AllOf::new([lock()]).expect("one recipe");
+        let all = all.acquire_timeout(long).await.expect("it is free");
+        all.release().await.expect("it is held");
     }
 }
 

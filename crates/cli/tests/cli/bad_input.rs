@@ -1,7 +1,9 @@
 //! Wrong arguments, hosts, chroots, credentials and paths: one line, a code, nothing left behind.
 
+use std::time::Instant;
+
 use zookeeper_client::{Acl, Acls, AuthId, Client, CreateMode, Permission};
-use zookeeper_recipes_suite::{administrator, server};
+use zookeeper_recipes_suite::{LATE, administrator, server};
 
 use crate::support::{Stage, ended, files, run, zkr};
 
@@ -84,6 +86,22 @@ async fn server_that_does_not_answer_is_named() {
     assert!(line.contains("no-such-host.invalid"), "{line}");
     let garbled = run("zk1:port", &options).await;
     garbled.failed_with(64);
+}
+
+/// Each connect to it fails at once, so a loop without a pause would never look at its deadline.
+#[tokio::test(flavor = "multi_thread")]
+async fn address_without_a_route_is_given_up_by_the_connect_timeout() {
+    const NO_ROUTE: &str = "255.255.255.255:2181";
+    let timeouts = ["--session-timeout", "1s", "--connect-timeout", "3s"];
+    for verb in [&["who", "/lock"][..], &["lock", "/lock", "--", "true"]] {
+        let (name, rest) = verb.split_first().expect("a verb");
+        let arguments = [&[*name], &timeouts[..], rest].concat();
+        let began = Instant::now();
+        let ended = run(NO_ROUTE, &arguments).await;
+        let line = ended.failed_with(69);
+        assert!(line.contains(NO_ROUTE), "{line}");
+        assert!(began.elapsed() < LATE, "{:?}", began.elapsed());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

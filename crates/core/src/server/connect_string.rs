@@ -8,9 +8,6 @@ use crate::path::NodePath;
 /// The port of a host that is given without one.
 const PORT: u16 = 2181;
 
-/// The schemes that the client knows.
-const SCHEMES: [&str; 2] = ["tcp", "tcp+tls"];
-
 /// A connect string that is well formed.
 #[derive(Debug)]
 pub(crate) struct ConnectString {
@@ -23,21 +20,28 @@ pub(crate) struct ConnectString {
 
 impl ConnectString {
     /// Parses `host:port,host:port/chroot`. Spaces around a host are ignored.
-    pub(crate) fn new(given: &str) -> Result<ConnectString, InvalidInput> {
-        let refuse = |problem: String| InvalidInput::new("connect string", given, problem);
+    ///
+    /// Refuses a host whose scheme contradicts `is_encrypted`.
+    pub(crate) fn new(given: &str, is_encrypted: bool) -> Result<ConnectString, InvalidInput> {
         let parts: Vec<&str> = given.split(',').map(str::trim).collect();
+        // Credentials must not be quoted.
+        let quoted = match parts.iter().any(|part| host_of(part).contains('@')) {
+            true => "...@...",
+            false => given,
+        };
+        let refuse = |problem: String| InvalidInput::new("connect string", quoted, problem);
         let text = parts.join(",");
         let mut hosts = Vec::new();
         let mut chroot = "/";
         for (place, part) in parts.iter().enumerate() {
-            let mut host = without_scheme(part).map_err(refuse)?;
+            let mut host = without_scheme(part, is_encrypted).map_err(refuse)?;
             if let Some(slash) = host.find('/') {
                 if place + 1 < parts.len() {
                     return Err(refuse("has a chroot before its last host".to_owned()));
                 }
                 (host, chroot) = host.split_at(slash);
             }
-            hosts.push(host_of(host).map_err(refuse)?);
+            hosts.push(self::host(host).map_err(refuse)?);
         }
         if chroot != "/" {
             NodePath::new(chroot).map_err(|error| refuse(format!("has a bad chroot: {error}")))?;
@@ -51,17 +55,26 @@ impl ConnectString {
     }
 }
 
-fn without_scheme(part: &str) -> Result<&str, String> {
-    match part.split_once("://") {
-        Some((scheme, host)) if SCHEMES.contains(&scheme) => Ok(host),
-        Some((scheme, _)) => Err(format!(
-            "begins with {scheme}://, which is not a scheme of ZooKeeper"
-        )),
-        None => Ok(part),
-    }
+fn without_scheme(part: &str, is_encrypted: bool) -> Result<&str, String> {
+    let Some((scheme, host)) = part.split_once("://") else {
+        return Ok(part);
+    };
+    let problem = match (scheme, is_encrypted) {
+        ("tcp", false) | ("tcp+tls", true) => return Ok(host),
+        ("tcp", true) => "is not encrypted, but the options set TLS",
+        ("tcp+tls", false) => "needs the options of TLS: ConnectOptions::tls",
+        _ => "is not a scheme of ZooKeeper",
+    };
+    Err(format!("has {scheme}:// in it, which {problem}"))
 }
 
-fn host_of(given: &str) -> Result<Host, String> {
+/// The part before the chroot, without the scheme.
+fn host_of(part: &str) -> &str {
+    let host = part.split_once("://").map_or(part, |(_, host)| host);
+    host.split('/').next().unwrap_or_default()
+}
+
+fn host(given: &str) -> Result<Host, String> {
     let bracketed = given
         .strip_prefix('[')
         .and_then(|address| address.split_once(']'));
@@ -69,12 +82,15 @@ fn host_of(given: &str) -> Result<Host, String> {
         Some((address, after)) => (address, after.strip_prefix(':').unwrap_or(after)),
         None => given.rsplit_once(':').unwrap_or((given, "")),
     };
+    if given.contains('@') {
+        return Err("has credentials in it: pass them to ConnectOptions::auth".to_owned());
+    }
     if name.is_empty() {
         return Err("has an empty host in it".to_owned());
     }
     let is_odd = |character: char| {
         character.is_whitespace()
-            || "/;@[]".contains(character)
+            || "/;[]".contains(character)
             || (character == ':' && bracketed.is_none())
     };
     if name.contains(is_odd) {
@@ -97,7 +113,7 @@ mod tests {
     use super::*;
 
     fn hosts(connect_string: &str) -> Vec<(String, u16)> {
-        let read = ConnectString::new(connect_string).expect("it is well formed");
+        let read = ConnectString::new(connect_string, false).expect("it is well formed");
         let hosts = read.hosts.into_iter();
         hosts.map(|host| (host.name, host.port)).collect()
     }
@@ -107,7 +123,7 @@ mod tests {
         let zk = |name: &str, port| (name.to_owned(), port);
         assert_eq!(hosts("zk1"), [zk("zk1", 2181)]);
         assert_eq!(
-            hosts("zk1:1, tcp+tls://zk2:2 ,[::1]:3,[::1]/app"),
+            hosts("zk1:1, tcp://zk2:2 ,[::1]:3,[::1]/app"),
             [zk("zk1", 1), zk("zk2", 2), zk("::1", 3), zk("::1", 2181)]
         );
     }
@@ -129,8 +145,40 @@ mod tests {
             ("zk1/app,zk2", "before its last host"),
             ("zk1/app/", "bad chroot"),
         ] {
-            let error = ConnectString::new(given).expect_err(given).to_string();
+            let refused = ConnectString::new(given, false);
+            let error = refused.expect_err(given).to_string();
             assert!(error.contains(problem), "{given}: {error}");
         }
+    }
+
+    #[test]
+    fn scheme_that_contradicts_the_options_is_refused() {
+        for (given, is_encrypted, is_good) in [
+            ("zk1,zk2", true, true),
+            ("zk1,tcp+tls://zk2", true, true),
+            ("zk1,tcp://zk2", true, false),
+            ("tcp+tls://zk1,tcp://zk2", true, false),
+            ("tcp+tls://zk1,tcp://zk2", false, false),
+            ("zk1,tcp+tls://zk2", false, false),
+            ("zk1,tcp://zk2", false, true),
+        ] {
+            let read = ConnectString::new(given, is_encrypted);
+            assert_eq!(read.is_ok(), is_good, "{given}, {is_encrypted}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn credentials_in_a_connect_string_are_refused_and_not_quoted() {
+        for given in [
+            "user:secret@zk1:2181",
+            "tcp://user:secret@zk1",
+            "zk1;zk2,user:secret@zk3",
+            "zk://user:secret@zk1/app",
+        ] {
+            let error = ConnectString::new(given, false).expect_err(given);
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.contains("secret"), "{shown}");
+        }
+        assert!(ConnectString::new("zk1/app@home", false).is_ok());
     }
 }

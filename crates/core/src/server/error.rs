@@ -16,8 +16,10 @@ pub enum SessionEnd {
     /// A server has shortened the session timeout at a reconnect, and this process has closed the
     /// session. The lease counted with the longer timeout.
     TimeoutShortened,
-    /// This process has closed the session.
+    /// This process has closed the session, or the runtime of the session has shut down.
     Closed,
+    /// An option does not fit the servers, so no session was ever opened. A warning says which.
+    InvalidOptions,
 }
 
 impl fmt::Display for SessionEnd {
@@ -27,6 +29,7 @@ impl fmt::Display for SessionEnd {
             SessionEnd::AuthenticationFailed => "refused by the server: authentication failed",
             SessionEnd::TimeoutShortened => "closed, because a server has shortened its timeout",
             SessionEnd::Closed => "closed",
+            SessionEnd::InvalidOptions => "an option does not fit the servers",
         })
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use zookeeper_recipes_connection::{Host, Tcp};
+
 use crate::invalid_input::InvalidInput;
 use crate::owner::check_service;
 use crate::server::request_limit;
@@ -59,6 +61,7 @@ impl ConnectOptions {
     /// The time limit of [`Session::connect`](crate::Session::connect).
     ///
     /// Until then, it retries even if all servers refuse connections, because they may be starting.
+    /// `Duration::MAX` is no limit.
     pub fn connection_timeout(mut self, timeout: Duration) -> ConnectOptions {
         self.connection_timeout = timeout;
         self
@@ -81,6 +84,9 @@ impl ConnectOptions {
     ///
     /// If the members differ, set the longest tick. If a member's tick is longer than this, two
     /// processes can hold at the same time.
+    ///
+    /// No session can be opened with a tick above half of the session timeout that the servers
+    /// grant.
     pub fn tick(mut self, tick: Duration) -> ConnectOptions {
         self.tick = Some(tick);
         self
@@ -120,10 +126,12 @@ impl ConnectOptions {
         self
     }
 
-    /// Encrypts the connections to all hosts of the connect string.
+    /// Encrypts the connections: each host of the connect string is connected to by TLS.
     ///
-    /// No byte of ZooKeeper's protocol is sent without encryption, and no host is connected to
-    /// whose certificate is not valid for its name. A host that is given as `tcp://` is refused.
+    /// `tcp+tls://host:port` says the same for one host, and needs these options. A host that is
+    /// given as `tcp://host:port`, without encryption, is refused as
+    /// [`InvalidInput`](crate::InvalidInput). A server that does not answer by TLS is an error:
+    /// nothing is sent to it but the first message of TLS.
     #[cfg(feature = "tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     pub fn tls(mut self, options: zookeeper_recipes_connection::TlsOptions) -> ConnectOptions {
@@ -157,8 +165,13 @@ impl ConnectOptions {
         for (scheme, credentials) in &self.auth {
             request_limit::check_credentials(self.jute_maxbuffer, scheme, credentials)?;
         }
-        if self.tick.is_some_and(|tick| tick.is_zero()) {
+        let Some(tick) = self.tick else { return Ok(()) };
+        if tick.is_zero() {
             return Err(InvalidInput::new("tick", "0", "must not be zero"));
+        }
+        if tick > LONGEST {
+            let problem = format!("is too long for ZooKeeper's protocol: the most is {LONGEST:?}");
+            return Err(InvalidInput::new("tick", format!("{tick:?}"), problem));
         }
         Ok(())
     }
@@ -178,6 +191,27 @@ impl ConnectOptions {
     /// The schemes and credentials that the user gave.
     pub(crate) fn credentials(&self) -> &[(String, Vec<u8>)] {
         &self.auth
+    }
+
+    /// True if the hosts are connected to by TLS.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        #[cfg(feature = "tls")]
+        let is_encrypted = self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        let is_encrypted = false;
+        is_encrypted
+    }
+
+    /// The network that connects to these hosts.
+    pub(crate) fn network(&self, hosts: Vec<Host>) -> Result<Tcp, InvalidInput> {
+        let network = Tcp::new(hosts);
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            let refused =
+                |error| InvalidInput::new("option", "tls", format!("cannot be used: {error}"));
+            return network.encrypted(tls.clone()).map_err(refused);
+        }
+        Ok(network)
     }
 }
 

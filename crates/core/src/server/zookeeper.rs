@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use zookeeper_recipes_connection::{
-    Break, Config, Connection, End, Host, Network, State, Tcp, now,
-};
+use zookeeper_recipes_connection::{Break, Config, Connection, End, Host, Network, State, now};
 
 use crate::invalid_input::InvalidInput;
 use crate::server::connect_string::ConnectString;
@@ -43,16 +41,18 @@ impl ZookeeperEnsemble {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if a host, a port or the chroot of the connect string is not well formed.
+    /// [`InvalidInput`] if a host, a port or the chroot of the connect string is not well formed, if
+    /// a host's scheme contradicts the options (`tcp+tls://` without TLS, or `tcp://` with it), or
+    /// if a certificate or a key cannot be used.
     pub fn new(
         connect_string: &str,
         options: ConnectOptions,
     ) -> Result<ZookeeperEnsemble, InvalidInput> {
-        let connect_string = ConnectString::new(connect_string)?;
-        let hosts = connect_string.hosts.clone();
+        let connect_string = ConnectString::new(connect_string, options.is_encrypted())?;
+        let network = options.network(connect_string.hosts.clone())?;
         Ok(ZookeeperEnsemble {
             connect_string,
-            network: Arc::new(Tcp::new(hosts)),
+            network: Arc::new(network),
             obstacle: Mutex::default(),
             options,
             own_identity: OwnIdentity::random(),

@@ -93,7 +93,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// * [`Error::InvalidInput`] at once if the connect string is not well formed.
+    /// * [`Error::InvalidInput`] at once if the connect string is not well formed, or a host is to be
+    ///   encrypted without [`ConnectOptions::tls`](crate::ConnectOptions).
     /// * [`Error::Connect`] at once if no host name has an address.
     /// * [`Error::Connect`] after the connection timeout if no server has opened a session. The
     ///   source of the error names each host, and says if the host refuses connections, cannot be
@@ -131,7 +132,8 @@ impl Session {
     /// limit. Until the session is open, attempts wait, and the [`state`](Self::state) is
     /// [`SessionState::Opening`]. [`wait_connected`](Self::wait_connected) waits until the session
     /// is open. Each failure to connect is logged as a warning. If the chroot does not exist, the
-    /// first acquisition fails.
+    /// first acquisition fails. If an option does not fit the servers, the session is over with
+    /// [`SessionEnd::InvalidOptions`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -259,6 +261,8 @@ impl Session {
     }
 
     /// The current state.
+    ///
+    /// [`SessionState::Over`] after the runtime of the session has shut down.
     pub fn state(&self) -> SessionState {
         *self.shared.state.borrow()
     }

@@ -4,6 +4,7 @@ pub(crate) mod renewal;
 
 use std::any::Any;
 use std::fmt;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -311,6 +312,16 @@ impl LiveSession {
         };
         self.runtime
             .spawn(self.ensemble.task(until_the_end.boxed()));
+    }
+
+    /// Polls work in the runtime of the session if it is polled outside of any runtime.
+    pub(crate) async fn in_a_runtime<T>(&self, work: Pin<&mut impl Future<Output = T>>) -> T {
+        let mut work = work;
+        poll_fn(|context| {
+            let _inside = Handle::try_current().is_err().then(|| self.runtime.enter());
+            work.as_mut().poll(context)
+        })
+        .await
     }
 
     /// Runs work that must not outlast the session.

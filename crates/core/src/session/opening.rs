@@ -24,6 +24,15 @@ pub(crate) struct NotOpened {
     pub(crate) last: Option<SessionEnd>,
 }
 
+impl From<InvalidInput> for NotOpened {
+    fn from(error: InvalidInput) -> NotOpened {
+        NotOpened {
+            error: error.into(),
+            last: Some(SessionEnd::InvalidOptions),
+        }
+    }
+}
+
 /// Opens a ZooKeeper session within the connection timeout.
 pub(crate) async fn open(
     ensemble: &Arc<dyn Ensemble>,
@@ -35,7 +44,11 @@ pub(crate) async fn open(
         error: Error::Connect {
             address: ensemble.address(),
             tried_for: began.elapsed(),
-            cause: ensemble.obstacle().unwrap_or_else(|| Arc::new(seen)),
+            cause: match seen {
+                // A server has answered.
+                ServerError::SessionOver(_) => Arc::new(seen),
+                _ => ensemble.obstacle().unwrap_or_else(|| Arc::new(seen)),
+            },
         },
         last,
     };
@@ -44,11 +57,9 @@ pub(crate) async fn open(
     let (asked_at, server) = match timeout(options.connection_timeout, connecting).await {
         Ok(Ok(connected)) => connected,
         Ok(Err(ServerError::Refused(Refusal::BadArguments(problem)))) => {
+            let problem = format!("cannot be used: {problem}");
             let error = InvalidInput::new("connect string", ensemble.address(), problem);
-            return Err(NotOpened {
-                error: error.into(),
-                last: None,
-            });
+            return Err(error.into());
         }
         Ok(Err(ServerError::SessionOver(end))) => {
             let last = (end != SessionEnd::Expired).then_some(end);
@@ -57,10 +68,7 @@ pub(crate) async fn open(
         Ok(Err(error)) => return Err(failed(error, None)),
         Err(_) => return Err(failed(seen, None)),
     };
-    let terms = terms(&**ensemble, options, server.timeout()).map_err(|error| NotOpened {
-        error: error.into(),
-        last: None,
-    })?;
+    let terms = terms(&**ensemble, options, server.timeout())?;
     let limit = RequestLimit::new(&**ensemble, options.jute_maxbuffer);
     Ok(Arc::new(LiveSession::new(
         ensemble.clone(),

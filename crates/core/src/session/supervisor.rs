@@ -20,6 +20,8 @@ use crate::session::opening::{NotOpened, open};
 use crate::session::own_znodes::{OwnZnode, delete_all};
 use crate::session::state::SessionState;
 
+const NOT_YET: &str = "no new ZooKeeper session could be opened yet";
+
 /// The task behind a [`Session`](crate::Session).
 pub(crate) struct Supervisor {
     pub(crate) ensemble: Arc<dyn Ensemble>,
@@ -34,12 +36,17 @@ impl Supervisor {
     /// Keeps `live`, if a session is open already, and each session after it.
     pub(crate) async fn run(mut self, live: Option<Arc<LiveSession>>) {
         let end = self.keep_each(live).await;
+        self.over(end);
+    }
+
+    /// Publishes that no further session will be opened.
+    fn over(&self, end: SessionEnd) {
         self.current.send_replace(Current::Over(end));
         self.state.send_replace(SessionState::Over(end));
     }
 
     async fn keep_each(&mut self, mut next: Option<Arc<LiveSession>>) -> SessionEnd {
-        let mut before = SessionEnd::Closed;
+        let mut before = None;
         loop {
             let live = match next.take() {
                 Some(live) => live,
@@ -48,10 +55,7 @@ impl Supervisor {
                     Err(end) => return end,
                 },
             };
-            // If the runtime shuts down, this task is dropped, and the session must end with it.
-            let kept = EndedUnlessKept(live.clone());
             let end = self.keep(&live).await;
-            drop(kept);
             events::over(live.id(), end);
             // Servers that now refuse the session's own identity may accept a session without it.
             if end == SessionEnd::Closed {
@@ -59,12 +63,15 @@ impl Supervisor {
             }
             self.current.send_replace(Current::Opening);
             self.state.send_replace(SessionState::Opening);
-            before = end;
+            before = Some(end);
         }
     }
 
     /// Opens the next session and publishes it. `before` is the end of the session before.
-    async fn open_next(&mut self, before: SessionEnd) -> Result<Arc<LiveSession>, SessionEnd> {
+    async fn open_next(
+        &mut self,
+        before: Option<SessionEnd>,
+    ) -> Result<Arc<LiveSession>, SessionEnd> {
         let live = self.reopen(before).await?;
         self.current.send_replace(Current::Live(live.clone()));
         self.state.send_replace(SessionState::Connected(live.id()));
@@ -72,7 +79,7 @@ impl Supervisor {
     }
 
     /// Tries to open a session until one is open or none can be opened.
-    async fn reopen(&mut self, before: SessionEnd) -> Result<Arc<LiveSession>, SessionEnd> {
+    async fn reopen(&mut self, before: Option<SessionEnd>) -> Result<Arc<LiveSession>, SessionEnd> {
         let mut backoff = Backoff::up_to(Duration::from_secs(5));
         loop {
             let attempt = async {
@@ -94,14 +101,21 @@ impl Supervisor {
                     last: Some(SessionEnd::Closed),
                     ..
                 }) => {
-                    return Err(before);
+                    return Err(before.unwrap_or(SessionEnd::Closed));
                 }
+                // The options fitted the servers before, and may fit the next server.
                 Err(NotOpened {
-                    last: Some(end), ..
-                }) => return Err(end),
-                Err(NotOpened { error, last: None }) => {
-                    tracing::warn!(%error, "no new ZooKeeper session could be opened yet");
+                    error,
+                    last: Some(SessionEnd::InvalidOptions),
+                }) if before.is_some() => tracing::warn!(%error, "{NOT_YET}"),
+                Err(NotOpened {
+                    error,
+                    last: Some(end),
+                }) => {
+                    tracing::warn!(%error, "no ZooKeeper session can be opened");
+                    return Err(end);
                 }
+                Err(NotOpened { error, last: None }) => tracing::warn!(%error, "{NOT_YET}"),
             }
         }
     }
@@ -153,6 +167,22 @@ impl Supervisor {
     }
 }
 
+impl Drop for Supervisor {
+    /// Ends the session if the task is dropped, because its runtime shuts down.
+    ///
+    /// All waiters of the session are told, also in other runtimes.
+    fn drop(&mut self) {
+        let current = self.current.borrow().clone();
+        if let Current::Over(_) = current {
+            return;
+        }
+        if let Current::Live(live) = current {
+            live.end(SessionEnd::Closed);
+        }
+        self.over(SessionEnd::Closed);
+    }
+}
+
 /// Waits until the server is told of the close, for at most the session timeout.
 ///
 /// The client closes the session when the last reference to the server side is dropped. An attempt
@@ -187,18 +217,6 @@ async fn close(
     };
     if timeout(live.timeout(), either).await.is_err() {
         tracing::warn!(session = %live.id(), "the server did not confirm the close in time");
-    }
-}
-
-/// Ends a session on this side when its supervisor no longer keeps it.
-///
-/// All waiters of the session are told, also in other runtimes. Does nothing if the session has
-/// ended already.
-struct EndedUnlessKept(Arc<LiveSession>);
-
-impl Drop for EndedUnlessKept {
-    fn drop(&mut self) {
-        self.0.end(SessionEnd::Closed);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::io::{self, Write};
 use std::net::TcpListener;
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::{ConnectOptions, CreateMode, Error, NodePath, Queue, Session};
@@ -94,6 +95,33 @@ async fn connection_timeout_is_kept_to_beyond_the_session_timeout() {
         .connection_timeout(3 * SECOND);
     let (error, took) = refused(&address, options).await;
     assert!(took >= 3 * SECOND, "{error} after {took:?}");
+}
+
+/// A connect that fails at once, without waiting for the network, must not be repeated for ever.
+#[test]
+fn address_without_a_route_is_an_error_by_the_connection_timeout() {
+    let (sender, refused_with) = channel();
+    // If the connect never yields, the thread is lost, and the test fails all the same.
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let options = ConnectOptions::new()
+            .session_timeout(SECOND)
+            .connection_timeout(3 * SECOND);
+        let refused = runtime.block_on(refused("255.255.255.255:2181", options));
+        sender.send(refused).expect("the test waits");
+    });
+    let (error, took) = refused_with
+        .recv_timeout(20 * SECOND)
+        .expect("the connect ends");
+    assert!(matches!(error, Error::Connect { .. }), "{error}");
+    assert!(
+        error.to_string().contains("255.255.255.255:2181: "),
+        "{error}"
+    );
+    assert!(took < 10 * SECOND, "{took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

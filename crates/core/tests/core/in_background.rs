@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_core::{ConnectOptions, Error, Queue, Session, SessionState};
+use tokio::time::timeout;
+use zookeeper_recipes_core::{ConnectOptions, Error, Queue, Session, SessionEnd, SessionState};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::PATIENCE;
 
 use crate::support::First;
 
@@ -51,4 +53,50 @@ async fn bad_connect_string_is_refused_before_anything_is_done_in_the_background
         matches!(refused, Err(Error::InvalidInput(_))),
         "{refused:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_whose_options_do_not_fit_the_servers_is_over_and_not_opening_for_ever() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    // Longer than half of any timeout that these servers grant.
+    let options = ConnectOptions::new().tick(Duration::from_secs(3_600));
+    let session = Session::open_in_background(simulation.ensemble("p"), options);
+    let session = session.expect("the servers decide");
+    let over = SessionEnd::InvalidOptions;
+    let waited = timeout(PATIENCE, session.wait_connected()).await;
+    let waited = waited.expect("it ends");
+    assert!(
+        matches!(waited, Err(Error::NoSession { reason, .. }) if reason == over),
+        "{waited:?}"
+    );
+    assert_eq!(session.state(), SessionState::Over(over));
+    let queue = Queue::new(&session, "/queue", First).expect("a good path");
+    let refused = queue.acquire().await.expect_err("no session");
+    assert!(!refused.is_retryable(), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn durations_of_any_length_are_refused_or_work() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    for long in [
+        Duration::MAX,
+        Duration::MAX / 2,
+        Duration::from_secs(1 << 40),
+    ] {
+        let new = ConnectOptions::new;
+        for options in [new().tick(long), new().session_timeout(long)] {
+            let opened = Session::open(simulation.ensemble("p"), options.clone()).await;
+            assert!(matches!(opened, Err(Error::InvalidInput(_))), "{opened:?}");
+            let opened = Session::open_in_background(simulation.ensemble("p"), options);
+            assert!(opened.is_err(), "{opened:?}");
+        }
+        let options = new().connection_timeout(long);
+        let opened = Session::open(simulation.ensemble("p"), options).await;
+        opened.expect("a session opens");
+    }
+    // The longest that the options allow reach the lease.
+    let longest = Duration::from_millis(i32::MAX as u64);
+    let options = ConnectOptions::new().tick(longest).session_timeout(longest);
+    let opened = Session::open(simulation.ensemble("p"), options).await;
+    assert!(matches!(opened, Err(Error::InvalidInput(_))), "{opened:?}");
 }

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::ensemble::ConnectionState;
 use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, Error, Hold, HoldState, LossReason, Queue, QueueOptions, Recipe,
-    Session, SessionState,
+    Session, SessionEnd, SessionState,
 };
 use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
@@ -213,6 +213,34 @@ fn hold_is_lost_when_the_runtime_of_its_session_shuts_down() {
     own.shutdown_background();
     let reason = other.block_on(held.lost());
     assert!(matches!(reason, LossReason::Session(_)), "{reason:?}");
+}
+
+#[test]
+fn session_is_over_when_its_runtime_shuts_down() {
+    let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
+    let (own, other) = (runtime(), runtime());
+    let simulation = other.block_on(async { simulation(1) });
+    let session = own.block_on(open(&simulation, "one"));
+    let held = other.block_on(hold(&queue(&session)));
+    drop(own);
+    let over = SessionState::Over(SessionEnd::Closed);
+    assert_eq!(session.state(), over);
+    assert!(!session.is_connected());
+    let health = session.health();
+    assert!(health.state == over && !health.is_connected, "{health}");
+    assert_eq!(health.lease_left, Duration::ZERO);
+    assert_eq!(session.id(), None);
+    assert!(!held.is_held());
+    other.block_on(async {
+        let waited = timeout(TIMEOUT, session.wait_connected()).await;
+        let waited = waited.expect("it says so at once");
+        assert!(matches!(waited, Err(Error::NoSession { .. })), "{waited:?}");
+        let acquired = timeout(TIMEOUT, queue(&session).acquire()).await;
+        let acquired = acquired.expect("it says so at once");
+        let over = matches!(acquired, Err(Error::NoSession { .. }));
+        assert!(over, "{acquired:?}");
+        timeout(TIMEOUT, session.close()).await.expect("at once");
+    });
 }
 
 #[tokio::test(start_paused = true)]

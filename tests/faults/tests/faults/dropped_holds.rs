@@ -1,6 +1,10 @@
 //! Holds that are dropped where nothing can be awaited any more.
 
+use std::pin::pin;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake};
+use std::thread::Thread;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{Hold, Session};
@@ -13,6 +17,7 @@ use crate::support::{acquire, assert_nothing_left, queue_length};
 
 on_both_servers!(
     hold_dropped_outside_any_runtime_is_released_at_once,
+    hold_released_outside_any_runtime_is_released_and_says_so,
     hold_dropped_by_a_panicking_task_is_released_at_once,
 );
 
@@ -42,6 +47,40 @@ async fn hold_dropped_outside_any_runtime_is_released_at_once(server: TestServer
         .expect("no panic");
     for &kind in KINDS {
         assert_nothing_left(&server, &administrator, kind, "thread").await;
+    }
+}
+
+/// Polls a future on this thread alone.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Woken(Thread);
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let mut future = pin!(future);
+    let waker = Arc::new(Woken(std::thread::current())).into();
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(done) => return done,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+async fn hold_released_outside_any_runtime_is_released_and_says_so(server: TestServer) {
+    let administrator = administrator(&server).await;
+    let session = session(&server, LONG).await;
+    let holds = hold_all(&session, "released").await;
+    let release = |hold: Hold| block_on(hold.release());
+    let released = std::thread::spawn(move || holds.into_iter().try_for_each(release));
+    // The tasks of the session run meanwhile, in the threads of this runtime.
+    let released = tokio::task::spawn_blocking(move || released.join()).await;
+    let released = released.expect("no panic").expect("no panic");
+    released.expect("each is released");
+    for &kind in KINDS {
+        assert_nothing_left(&server, &administrator, kind, "released").await;
     }
 }
 

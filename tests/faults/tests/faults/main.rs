@@ -13,6 +13,7 @@ mod lost_replies;
 mod many_watches;
 mod other_servers;
 mod refusals;
+mod secrets;
 mod sequence_overflow;
 mod stopped_process;
 mod support;
