@@ -30,6 +30,8 @@ pub struct Driver {
     /// Bytes of the machine that are not written yet, from `written` on.
     unwritten: Vec<u8>,
     written: usize,
+    /// True if the stream may keep written bytes to itself, as one of TLS does.
+    unflushed: bool,
     read: Box<[u8]>,
     timer: Option<Timer>,
     outputs: Vec<Output<ReplyTo, WatchTo>>,
@@ -55,6 +57,7 @@ impl Driver {
             link: Link::Down,
             unwritten: Vec::new(),
             written: 0,
+            unflushed: false,
             read: vec![0; READ].into(),
             timer: None,
             outputs: Vec::new(),
@@ -115,6 +118,7 @@ impl Driver {
     fn forget_bytes(&mut self) {
         self.unwritten = Vec::new();
         self.written = 0;
+        self.unflushed = false;
     }
 
     fn input(&self, act: impl FnOnce(&mut Machine<ReplyTo, WatchTo>, Duration)) {
@@ -146,7 +150,7 @@ impl Driver {
             },
             Link::Up(_) => match self.write(context) {
                 Err(error) => {
-                    self.broken(error);
+                    self.broken(cause(error));
                     true
                 }
                 Ok(()) => self.read(context),
@@ -164,6 +168,16 @@ impl Driver {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(number)) => self.written += number,
                 Poll::Ready(Err(error)) => return Err(error),
+            }
+            self.unflushed = true;
+        }
+        if self.unflushed {
+            match Pin::new(&mut *stream).poll_flush(context) {
+                Poll::Pending => {}
+                Poll::Ready(flushed) => {
+                    flushed?;
+                    self.unflushed = false;
+                }
             }
         }
         self.written = 0;
@@ -184,7 +198,7 @@ impl Driver {
         let number = buffer.filled().len();
         match read {
             Poll::Pending => return false,
-            Poll::Ready(Err(error)) => self.broken(error),
+            Poll::Ready(Err(error)) => self.broken(cause(error)),
             Poll::Ready(Ok(())) if number == 0 => self.broken(Break::Closed),
             Poll::Ready(Ok(())) => {
                 let bytes = self.read.get(..number).unwrap_or_default();
@@ -228,6 +242,18 @@ impl Driver {
         }
         fired
     }
+}
+
+/// Why a connection broke.
+fn cause(error: io::Error) -> Break {
+    // Of TLS: the server closed the connection without a word, as over TCP.
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        return Break::Closed;
+    }
+    #[cfg(feature = "tls")]
+    return crate::driver::tls::cause(error);
+    #[cfg(not(feature = "tls"))]
+    error.into()
 }
 
 impl Future for Driver {

@@ -1,16 +1,17 @@
 //! Connections over TCP.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpStream, lookup_host};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::driver::clock;
 use crate::driver::network::{Connecting, Network, Stream};
 #[cfg(feature = "tls")]
-use crate::driver::tls::{TlsOptions, encrypt, server_name};
+use crate::driver::tls::{Handshake, TlsOptions, server_name};
 use crate::error::Break;
 
 /// A server's name or address, and its port.
@@ -51,8 +52,7 @@ impl Tcp {
     pub fn encrypted(mut self, options: TlsOptions) -> io::Result<Tcp> {
         options.check()?;
         for host in &self.hosts {
-            let problem = |error| io::Error::other(format!("{}: {error}", host.name));
-            server_name(&host.name).map_err(problem)?;
+            server_name(&host.name)?;
         }
         self.tls = Some(options);
         Ok(self)
@@ -66,13 +66,18 @@ impl Network for Tcp {
         let tls = self.tls.clone();
         Box::pin(async move {
             let host = host.ok_or(io::Error::from(io::ErrorKind::AddrNotAvailable))?;
-            let stream = connect(&host, within).await?;
             #[cfg(feature = "tls")]
             if let Some(tls) = tls {
-                let stream = encrypt(&tls, &host.name, stream).await?;
-                return Ok(Box::new(stream) as Box<dyn Stream>);
+                let handshake = Handshake::new(tls, &host.name).await?;
+                // The cause of a failure must be known before the caller gives up.
+                let within = within * 9 / 10;
+                let encrypted = |address, until| {
+                    let handshake = handshake.clone();
+                    async move { handshake.shake(open(address, until).await?, until).await }
+                };
+                return connect(&host, within, encrypted).await;
             }
-            Ok(Box::new(stream) as Box<dyn Stream>)
+            connect(&host, within, open).await
         })
     }
 
@@ -89,22 +94,30 @@ impl Network for Tcp {
 /// # Errors
 ///
 /// The error of the last address, or [`Break::NoAddress`] if the name has none.
-async fn connect(host: &Host, within: Duration) -> Result<TcpStream, Break> {
+async fn connect<S: Stream + 'static, O: Future<Output = Result<S, Break>>>(
+    host: &Host,
+    within: Duration,
+    open: impl Fn(SocketAddr, Instant) -> O,
+) -> Result<Box<dyn Stream>, Break> {
     let no_address = |error| Break::NoAddress(Arc::new(error));
     let addresses = lookup_host((host.name.as_str(), host.port)).await;
     let addresses: Vec<_> = addresses.map_err(no_address)?.collect();
     let share = within / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
     let mut last = no_address(io::ErrorKind::AddrNotAvailable.into());
     for address in addresses {
-        match timeout(share, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => {
-                // Two small requests must not wait for the acknowledgement of the first.
-                stream.set_nodelay(true)?;
-                return Ok(stream);
-            }
-            Ok(Err(error)) => last = error.into(),
-            Err(_) => last = io::Error::from(io::ErrorKind::TimedOut).into(),
+        match open(address, Instant::now() + share).await {
+            Ok(stream) => return Ok(Box::new(stream)),
+            Err(error) => last = error,
         }
     }
     Err(last)
+}
+
+/// Connects to this address.
+async fn open(address: SocketAddr, until: Instant) -> Result<TcpStream, Break> {
+    let connected = timeout_at(until, TcpStream::connect(address)).await;
+    let stream = connected.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    // Two small requests must not wait for the acknowledgement of the first.
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }

@@ -1,25 +1,31 @@
 //! Encrypted connections.
 
 use std::fmt;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
-use tokio_rustls::TlsConnector;
+use tokio::time::{Instant, timeout_at};
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::{TlsConnector, rustls};
 
 use crate::error::Break;
 
 /// How connections are encrypted, and which certificates are trusted and shown.
 ///
-/// A server's certificate must be valid for the name or the address in the connect string. There is
-/// no way to turn this off. Files are read anew for each connection, so that certificates can be
-/// replaced while a session is open.
+/// A server's certificate must be valid for the name or the address in the connect string, and not
+/// for the address that the name has. There is no way to turn this off.
+///
+/// Files are read anew for each connection, so that certificates can be replaced while a session is
+/// open: the session keeps its connection, and its next one uses the new files. If a file cannot be
+/// used then, that is an error of this attempt to connect, and the next attempt reads it again.
+///
+/// A private key must not need a passphrase.
 ///
 /// ```no_run
 /// use zookeeper_recipes_connection::TlsOptions;
@@ -49,7 +55,7 @@ impl TlsOptions {
         TlsOptions::default()
     }
 
-    /// Trusts the certificates in a file, and no others.
+    /// Trusts the certificates in a file of PEM, and no others.
     pub fn roots_from(mut self, file: impl Into<PathBuf>) -> TlsOptions {
         self.roots = Some(Pem::File(file.into()));
         self
@@ -62,6 +68,8 @@ impl TlsOptions {
     }
 
     /// Shows the certificate chain and its private key in these files to servers that ask for one.
+    ///
+    /// Both are in PEM and may be one file. The chain begins with the certificate of the key.
     pub fn client_certificate_from(
         mut self,
         certificates: impl Into<PathBuf>,
@@ -93,9 +101,8 @@ impl TlsOptions {
     }
 
     fn client_config(&self) -> io::Result<ClientConfig> {
-        let builder = ClientConfig::builder_with_provider(Arc::new(
-            tokio_rustls::rustls::crypto::ring::default_provider(),
-        ));
+        let builder =
+            ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions();
         let builder = builder.map_err(io::Error::other)?;
         let builder = builder.with_root_certificates(self.trusted()?);
@@ -104,7 +111,13 @@ impl TlsOptions {
         };
         let chain = certificates.certificates()?;
         let config = builder.with_client_auth_cert(chain, key.key()?);
-        config.map_err(|error| key.problem(&error))
+        config.map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => {
+                key.problem(&"the private key is not the certificate's")
+            }
+            rustls::Error::InvalidCertificate(_) => certificates.problem(&error),
+            error => key.problem(&error),
+        })
     }
 
     fn trusted(&self) -> io::Result<RootCertStore> {
@@ -158,7 +171,10 @@ impl Pem {
 
     fn key(&self) -> io::Result<PrivateKeyDer<'static>> {
         let key = PrivateKeyDer::from_pem_slice(&self.bytes()?);
-        key.map_err(|error| self.problem(&error))
+        key.map_err(|error| match error {
+            pem::Error::NoItemsFound => self.problem(&"no private key in PEM without a passphrase"),
+            error => self.problem(&error),
+        })
     }
 
     fn problem(&self, problem: &dyn fmt::Display) -> io::Error {
@@ -174,22 +190,99 @@ impl Pem {
 /// # Errors
 ///
 /// If no certificate can be valid for the name, such as `zk..a`.
-pub(crate) fn server_name(host: &str) -> Result<ServerName<'static>, Break> {
-    ServerName::try_from(host.to_owned()).map_err(|error| tls(io::Error::other(error)))
+pub(crate) fn server_name(host: &str) -> io::Result<ServerName<'static>> {
+    let name = ServerName::try_from(host.to_owned());
+    name.map_err(|_| io::Error::other(format!("no certificate can be valid for the host {host}")))
 }
 
-/// Encrypts a connection to the host of this name.
-pub(crate) async fn encrypt(
-    options: &TlsOptions,
-    host: &str,
-    stream: TcpStream,
-) -> Result<TlsStream<TcpStream>, Break> {
-    let name = server_name(host)?;
-    let options = options.clone();
-    let config = spawn_blocking(move || options.client_config()).await;
-    let config = config.map_err(|error| tls(error.into()))?.map_err(tls)?;
-    let connector = TlsConnector::from(Arc::new(config));
-    connector.connect(name, stream).await.map_err(tls)
+/// What is needed to encrypt connections to one host.
+#[derive(Clone)]
+pub(crate) struct Handshake {
+    name: ServerName<'static>,
+    connector: TlsConnector,
+}
+
+impl Handshake {
+    /// Reads the files anew, on a thread that may block.
+    pub(crate) async fn new(options: TlsOptions, host: &str) -> Result<Handshake, Break> {
+        let name = server_name(host).map_err(tls)?;
+        let config = spawn_blocking(move || options.client_config()).await;
+        let config = config.map_err(|error| tls(error.into()))?.map_err(tls)?;
+        let connector = TlsConnector::from(Arc::new(config));
+        Ok(Handshake { name, connector })
+    }
+
+    /// Encrypts a connection. Gives up at `until`.
+    pub(crate) async fn shake(
+        &self,
+        stream: TcpStream,
+        until: Instant,
+    ) -> Result<TlsStream<TcpStream>, Break> {
+        let shaken = self.connector.connect(self.name.clone(), stream);
+        match timeout_at(until, shaken).await {
+            Ok(shaken) => shaken.map_err(|error| tls(explained(error))),
+            Err(_) => Err(tls(io::Error::new(
+                ErrorKind::TimedOut,
+                "the server does not answer the handshake: does this port speak TLS?",
+            ))),
+        }
+    }
+}
+
+/// Why an established connection broke.
+///
+/// A server may refuse the client's certificate after the handshake.
+pub(crate) fn cause(error: io::Error) -> Break {
+    match rustls_error(&error) {
+        Some(_) => tls(explained(error)),
+        None => error.into(),
+    }
+}
+
+fn rustls_error(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
+}
+
+/// An error of TLS in words that say what to do.
+fn explained(error: io::Error) -> io::Error {
+    use rustls::{AlertDescription as Alert, CertificateError, Error};
+
+    let advice = match (rustls_error(&error), error.kind()) {
+        (Some(Error::InvalidMessage(_)), _) => "the port does not speak TLS",
+        (None, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
+            "the server closed the connection in the handshake: does this port speak TLS, and \
+             does the server accept the client's certificate?"
+        }
+        (Some(Error::InvalidCertificate(problem)), _) => match problem {
+            CertificateError::UnknownIssuer => {
+                "no trusted root has issued the server's certificate"
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                "the server's certificate has expired"
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                "the server's certificate is for other names"
+            }
+            _ => "the server's certificate is not accepted",
+        },
+        (Some(Error::AlertReceived(Alert::CertificateRequired)), _) => {
+            "the server requires a client certificate"
+        }
+        (
+            Some(Error::AlertReceived(
+                Alert::BadCertificate
+                | Alert::UnsupportedCertificate
+                | Alert::CertificateRevoked
+                | Alert::CertificateExpired
+                | Alert::CertificateUnknown
+                | Alert::UnknownCA
+                | Alert::AccessDenied,
+            )),
+            _,
+        ) => "the server does not accept the client's certificate, or requires one",
+        _ => return error,
+    };
+    io::Error::new(error.kind(), format!("{advice} ({error})"))
 }
 
 fn tls(error: io::Error) -> Break {

@@ -11,7 +11,7 @@ const PORT: u16 = 2181;
 /// A connect string that is well formed.
 #[derive(Debug)]
 pub(crate) struct ConnectString {
-    /// The connect string in the form that the client library reads.
+    /// The connect string without spaces around its hosts.
     pub(crate) text: String,
     pub(crate) hosts: Vec<Host>,
     /// The chroot. `/` if the connect string has none.
@@ -25,7 +25,7 @@ impl ConnectString {
     pub(crate) fn new(given: &str, is_encrypted: bool) -> Result<ConnectString, InvalidInput> {
         let parts: Vec<&str> = given.split(',').map(str::trim).collect();
         // Credentials must not be quoted.
-        let quoted = match parts.iter().any(|part| host_of(part).contains('@')) {
+        let quoted = match parts.iter().any(|part| before_chroot(part).contains('@')) {
             true => "...@...",
             false => given,
         };
@@ -41,7 +41,7 @@ impl ConnectString {
                 }
                 (host, chroot) = host.split_at(slash);
             }
-            hosts.push(self::host(host).map_err(refuse)?);
+            hosts.push(host_of(host).map_err(refuse)?);
         }
         if chroot != "/" {
             NodePath::new(chroot).map_err(|error| refuse(format!("has a bad chroot: {error}")))?;
@@ -62,19 +62,24 @@ fn without_scheme(part: &str, is_encrypted: bool) -> Result<&str, String> {
     let problem = match (scheme, is_encrypted) {
         ("tcp", false) | ("tcp+tls", true) => return Ok(host),
         ("tcp", true) => "is not encrypted, but the options set TLS",
-        ("tcp+tls", false) => "needs the options of TLS: ConnectOptions::tls",
+        ("tcp+tls", false) if cfg!(feature = "tls") => {
+            "needs the options of TLS: ConnectOptions::tls"
+        }
+        ("tcp+tls", false) => {
+            "needs the options of TLS: ConnectOptions::tls of the cargo feature tls"
+        }
         _ => "is not a scheme of ZooKeeper",
     };
     Err(format!("has {scheme}:// in it, which {problem}"))
 }
 
 /// The part before the chroot, without the scheme.
-fn host_of(part: &str) -> &str {
+fn before_chroot(part: &str) -> &str {
     let host = part.split_once("://").map_or(part, |(_, host)| host);
     host.split('/').next().unwrap_or_default()
 }
 
-fn host(given: &str) -> Result<Host, String> {
+fn host_of(given: &str) -> Result<Host, String> {
     let bracketed = given
         .strip_prefix('[')
         .and_then(|address| address.split_once(']'));

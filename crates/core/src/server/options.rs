@@ -130,8 +130,10 @@ impl ConnectOptions {
     ///
     /// `tcp+tls://host:port` says the same for one host, and needs these options. A host that is
     /// given as `tcp://host:port`, without encryption, is refused as
-    /// [`InvalidInput`](crate::InvalidInput). A server that does not answer by TLS is an error:
-    /// nothing is sent to it but the first message of TLS.
+    /// [`InvalidInput`](crate::InvalidInput). So are a file that cannot be read or used, and a host
+    /// name that no certificate can be valid for. A server that does not answer by TLS, or whose
+    /// certificate is not valid for its name in the connect string, is an error: nothing is sent to
+    /// it but the messages of the TLS handshake.
     #[cfg(feature = "tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     pub fn tls(mut self, options: zookeeper_recipes_connection::TlsOptions) -> ConnectOptions {
@@ -186,6 +188,27 @@ impl ConnectOptions {
         #[cfg(not(feature = "tls"))]
         let shows_certificate = false;
         self.auth.is_empty() && !shows_certificate
+    }
+
+    /// True if the hosts are connected to by TLS.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        #[cfg(feature = "tls")]
+        let is_encrypted = self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        let is_encrypted = false;
+        is_encrypted
+    }
+
+    /// The network that connects to these hosts.
+    pub(crate) fn network(&self, hosts: Vec<Host>) -> Result<Tcp, InvalidInput> {
+        let network = Tcp::new(hosts);
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            let refused =
+                |error| InvalidInput::new("option", "tls", format!("cannot be used: {error}"));
+            return network.encrypted(tls.clone()).map_err(refused);
+        }
+        Ok(network)
     }
 
     /// The schemes and credentials that the user gave.

@@ -41,9 +41,9 @@ impl ZookeeperEnsemble {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if a host, a port or the chroot of the connect string is not well formed, if
-    /// a host's scheme contradicts the options (`tcp+tls://` without TLS, or `tcp://` with it), or
-    /// if a certificate or a key cannot be used.
+    /// [`InvalidInput`] if a host, a port or the chroot of the connect string is not well formed,
+    /// if the connect string and the options contradict each other about TLS, or if the options of
+    /// TLS cannot be used.
     pub fn new(
         connect_string: &str,
         options: ConnectOptions,
@@ -202,7 +202,9 @@ impl fmt::Display for Unreachable {
             match obstacle {
                 Break::NoAddress(error) => write!(formatter, "{name}: {error}")?,
                 Break::Io(error) => write!(formatter, "{name}:{port}: {error}")?,
-                Break::NotConnected(_) => write!(formatter, "{name}:{port}: {obstacle}")?,
+                Break::NotConnected(_) | Break::Tls(_) => {
+                    write!(formatter, "{name}:{port}: {obstacle}")?;
+                }
                 obstacle => write!(
                     formatter,
                     "{name}:{port}: something listens, but it opened no session: {obstacle}"
@@ -220,7 +222,7 @@ impl std::error::Error for Unreachable {
             .iter()
             .filter_map(|(_, obstacle)| obstacle.as_ref());
         match obstacles.next()? {
-            Break::NoAddress(error) | Break::Io(error) => Some(&**error),
+            Break::NoAddress(error) | Break::Io(error) | Break::Tls(error) => Some(&**error),
             other => Some(other),
         }
     }
