@@ -14,6 +14,7 @@ mod replace;
 pub(crate) mod standing;
 mod transaction;
 pub(crate) mod turn;
+mod unanswered;
 pub(crate) mod under_way;
 pub(crate) mod view;
 
@@ -24,6 +25,7 @@ use std::pin::pin;
 use tokio::sync::watch;
 
 use self::grant::Grant;
+use self::owned::KeptUntilGone;
 pub use self::transaction::GuardedTransaction;
 use self::turn::Turn;
 pub use self::view::HoldView;
@@ -198,6 +200,9 @@ impl Hold {
     /// | the deletion of the holder's znode | 1, or a share of 1 if the session deletes many znodes at once | 1 | 0 |
     /// | the hold goes to the next task of the process | 0 | 0 | 0 |
     ///
+    /// The hold goes to the next task of the process only if each of its [guarded
+    /// writes](HoldView::transaction) has an answer.
+    ///
     /// May be polled on any thread. Outside of a tokio runtime, it measures the time in the runtime
     /// of the session, which must run. Inside a runtime, the time of that runtime must be enabled.
     ///
@@ -217,7 +222,7 @@ impl Hold {
     pub async fn release(mut self) -> Result<(), Error> {
         let held = self.end().expect(REACHED);
         let ended = held.ended.clone();
-        let (grant, record) = held.let_go();
+        let (grant, record) = held.let_go(&self.view);
         let Some(grant) = grant else {
             // The next task of the process has the grant.
             return Ok(());
@@ -265,11 +270,15 @@ impl Held {
     ///
     /// The grant keeps the turn in the local queue until its znode is deleted. The record tells the
     /// release when it is dropped.
-    fn let_go(self) -> (Option<Grant>, HoldRecord) {
+    fn let_go(self, view: &HoldView) -> (Option<Grant>, HoldRecord) {
         let Some(turn) = self.turn else {
             return (Some(self.grant), self.record);
         };
-        let grant = turn.hand_over(self.grant).map(|(mut grant, kept)| {
+        let back = match view.unanswered().close() {
+            true => turn.hand_over(self.grant),
+            false => Some((self.grant, Box::new(turn) as KeptUntilGone)),
+        };
+        let grant = back.map(|(mut grant, kept)| {
             grant.owned.kept_until_gone = Some(kept);
             grant
         });
@@ -280,7 +289,7 @@ impl Held {
 impl Drop for Hold {
     fn drop(&mut self) {
         // A grant that is dropped is released in the background.
-        drop(self.end().map(Held::let_go));
+        drop(self.end().map(|held| held.let_go(&self.view)));
     }
 }
 

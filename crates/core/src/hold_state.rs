@@ -4,39 +4,70 @@ use std::fmt;
 
 use crate::server::error::SessionEnd;
 
-/// A number that grows with each grant, over the whole ensemble.
+/// A number that grows with each grant, over the whole ensemble, and a turn.
 ///
-/// The token is the `czxid` of the holder's znode: the id of the transaction that created the
-/// znode. If a writer becomes a reader, the token stays that of the writer's znode.
+/// The [number](Self::get) is the `czxid` of the holder's znode: the id of the transaction that
+/// created the znode. If a writer becomes a reader, the token stays that of the writer's znode.
+///
+/// The [turn](Self::turn) is 0, unless tasks of one process hand their holds on
+/// ([`QueueOptions::local`](crate::QueueOptions::local)). These holds share a znode and its number,
+/// and each has a larger turn than the one before. The number alone does not tell them apart: if a
+/// process hands holds on, a store must keep and compare both. Tokens compare by the number, then
+/// by the turn.
+///
+/// No single number can do that. The token of a hold that was handed on is older than the tokens of
+/// the waiters, and the number of the first waiter may be the very next one.
 ///
 /// The number at the end of the znode's name is not a token: it starts again at zero when the
-/// directory is created again. Tasks of one process that hand the lock to each other locally share
-/// a token, so it does not tell them apart.
+/// directory is created again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FencingToken(i64);
+pub struct FencingToken {
+    number: i64,
+    turn: u32,
+}
 
 impl FencingToken {
-    /// The number itself.
+    /// The number. Does not tell the holds apart that one process hands on.
     pub fn get(self) -> i64 {
-        self.0
+        self.number
+    }
+
+    /// How many times the hold was handed on in its process before this holder got it.
+    pub fn turn(self) -> u32 {
+        self.turn
+    }
+
+    /// The token of the same number and this turn, for example as read from a store.
+    #[must_use]
+    pub fn of_turn(self, turn: u32) -> FencingToken {
+        FencingToken { turn, ..self }
     }
 }
 
+/// The token of this number, of turn 0.
 impl From<i64> for FencingToken {
     fn from(czxid: i64) -> FencingToken {
-        FencingToken(czxid)
+        FencingToken {
+            number: czxid,
+            turn: 0,
+        }
     }
 }
 
+/// The [number](FencingToken::get), without the turn.
 impl From<FencingToken> for i64 {
     fn from(token: FencingToken) -> i64 {
-        token.0
+        token.number
     }
 }
 
+/// Writes the number. If the turn is not 0, a colon and the turn follow.
 impl fmt::Display for FencingToken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, formatter)
+        match self.turn {
+            0 => fmt::Display::fmt(&self.number, formatter),
+            turn => formatter.pad(&format!("{}:{turn}", self.number)),
+        }
     }
 }
 

@@ -172,7 +172,7 @@ pub struct QueueEntry {
     pub holds: bool,
     /// The session that the contender's znode belongs to.
     pub session_id: SessionId,
-    /// The fencing token of the contender's hold, present or future.
+    /// The fencing token of the contender's hold, present or future, of turn 0.
     pub fencing_token: FencingToken,
 }
 

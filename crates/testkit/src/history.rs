@@ -109,6 +109,11 @@ pub struct History {
     guarded: Option<FencingToken>,
 }
 
+/// The place in the queue of a hold with this token: that of its znode.
+fn place(token: FencingToken) -> FencingToken {
+    token.of_turn(0)
+}
+
 impl History {
     /// The history of a recipe with this capacity.
     pub fn new(capacity: u64) -> History {
@@ -140,7 +145,7 @@ impl History {
     /// `token` is the `czxid` of its znode.
     pub fn came(&mut self, token: FencingToken, weight: u64) {
         if let Some(queue) = &mut self.queue {
-            queue.insert(token, Queued { weight, room: None });
+            queue.insert(place(token), Queued { weight, room: None });
         }
         self.note_room();
     }
@@ -148,7 +153,7 @@ impl History {
     /// A contender has left the queue, or is about to.
     pub fn went(&mut self, token: FencingToken) {
         if let Some(queue) = &mut self.queue {
-            queue.remove(&token);
+            queue.remove(&place(token));
         }
         self.note_room();
     }
@@ -292,7 +297,7 @@ impl History {
     /// others, so that they were counted. Later contenders are judged by later capacities.
     fn capacity_for(&self, others: &[&Held], new: &Held) -> u64 {
         let holders = others.iter().copied().chain([new]);
-        let tokens = holders.map(|held| held.hold.fencing_token());
+        let tokens = holders.map(|held| place(held.hold.fencing_token()));
         let last = self.queue.as_ref().and_then(|queue| {
             let places = tokens.filter_map(|token| queue.get_key_value(&token));
             places.max_by_key(|(token, _)| **token)
@@ -303,7 +308,7 @@ impl History {
 
     fn overtaking_by(&self, new: &Held) -> Option<Violation> {
         let queue = self.queue.as_ref()?;
-        let token = new.hold.fencing_token();
+        let token = place(new.hold.fencing_token());
         if queue.get(&token).is_some_and(|own| own.room.is_some()) {
             return None;
         }
@@ -320,8 +325,10 @@ impl History {
             .newest
             .iter()
             .filter(|(weight, _)| self.excludes(**weight, new.weight))
-            // Handed over within a process, or gone on with as another kind: one place, one token.
-            .find(|(_, earlier)| earlier.token > token)?;
+            // A hold that is replaced by one of another kind keeps its token.
+            .find(|(weight, earlier)| {
+                earlier.token > token || (earlier.token == token && **weight == new.weight)
+            })?;
         Some(Violation {
             promise: "tokens grow with every grant",
             text: format!(
@@ -385,8 +392,12 @@ impl History {
 
     /// The server has committed a [guarded write](HoldView::transaction).
     ///
-    /// Call it in the order of the commits. The promise is that no hold that excludes all others
-    /// has written with a newer token before.
+    /// Call it in the order of the commits, and of the grants if holds are handed on within a
+    /// process. The history checks two promises:
+    ///
+    /// 1. No hold that excludes all others has written with a newer token before.
+    /// 2. The hold has not been handed on before. The server cannot refuse such a write, because
+    ///    the next holder has the same znode.
     pub fn guarded_write_committed(
         &mut self,
         weight: u64,
@@ -396,10 +407,19 @@ impl History {
         if self.is_exclusive(weight) {
             self.guarded = before.max(Some(token));
         }
-        let newer = before.filter(|before| token < *before)?;
+        if let Some(newer) = before.filter(|before| token < *before) {
+            return Some(Violation {
+                promise: "guarded writes come in the order of their tokens",
+                text: format!("token {token} after {newer}"),
+            });
+        }
+        let next = self
+            .newest
+            .get(&weight)
+            .filter(|newest| place(newest.token) == place(token) && token < newest.token)?;
         Some(Violation {
-            promise: "guarded writes come in the order of their tokens",
-            text: format!("token {token} after {newer}"),
+            promise: "no guarded write lands once its hold is handed on",
+            text: format!("token {token}, and {} holds with {}", next.who, next.token),
         })
     }
 

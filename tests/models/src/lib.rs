@@ -1,3 +1,4 @@
 //! Models of what the recipes stand on, for `stateright` to check exhaustively.
 
 pub mod lease;
+pub mod local_handoff;

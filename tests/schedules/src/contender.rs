@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
+use futures_util::FutureExt;
 use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::{
     AfterSessionLoss, Error, GuardedTransaction, HoldState, HoldView, Recipe, Session, WaitStrategy,
@@ -267,10 +268,12 @@ impl<'a> Contender<'a> {
             self.work(&hold, &holding).await;
         }
         let path = hold.node_path().to_owned();
-        if self.rng.u8(..3) == 0 {
+        let write = guarded(UNDER_TEST, &hold, holding.weight());
+        match self.rng.u8(..6) {
             // To be sent when it may be too late for it.
-            let write = guarded(UNDER_TEST, &hold, holding.weight());
-            self.leftover.push((write, holding.number()));
+            0 | 1 => self.leftover.push((write, holding.number())),
+            2 => self.write_in_passing(write, holding.number()),
+            _ => {}
         }
         drop(hold);
         self.let_go(holding, path).await;
@@ -304,6 +307,16 @@ impl<'a> Contender<'a> {
     async fn write(&mut self, write: GuardedTransaction, number: u64) {
         let (ledger, who) = (self.setting.ledger.clone(), self.who.clone());
         self.neglected(commit(&ledger, &who, write, number)).await;
+    }
+
+    /// Sends a guarded write, and does not wait for its answer.
+    fn write_in_passing(&mut self, write: GuardedTransaction, number: u64) {
+        let (ledger, who) = (self.setting.ledger.clone(), self.who.clone());
+        let mut sent = Box::pin(async move { commit(&ledger, &who, write, number).await });
+        let is_answered = (&mut sent).now_or_never().is_some();
+        if !is_answered && self.rng.bool() {
+            tokio::spawn(sent);
+        }
     }
 
     async fn let_go(&mut self, mut holding: Holding<'_>, path: String) {
@@ -358,7 +371,8 @@ impl<'a> Contender<'a> {
 
 /// A write of what a checker has to know, under guard of a hold.
 pub(crate) fn guarded(place: Place, hold: &HoldView, weight: u64) -> GuardedTransaction {
-    let data = format!("{} {weight} {}", hold.fencing_token(), hold.node_path());
+    let (token, path) = (hold.fencing_token(), hold.node_path());
+    let data = format!("{} {} {weight} {path}", token.get(), token.turn());
     hold.transaction().set_data(place.guarded, data.as_bytes())
 }
 

@@ -19,8 +19,8 @@ pub struct Judge(Mutex<Seen>);
 #[derive(Debug)]
 struct Seen {
     history: History,
-    /// Of each grant.
-    tokens: BTreeSet<FencingToken>,
+    /// The number of each grant's token.
+    tokens: BTreeSet<i64>,
     most: usize,
 }
 
@@ -60,7 +60,7 @@ impl Judge {
         let token = hold.fencing_token();
         let mut seen = self.seen();
         let (number, violations) = seen.history.granted(&format!("{who:?}"), weight, hold);
-        let is_new = seen.tokens.insert(token);
+        let is_new = seen.tokens.insert(token.get());
         seen.most = seen.most.max(seen.history.held().count());
         drop(seen);
         assert!(violations.is_empty(), "{violations:?}");

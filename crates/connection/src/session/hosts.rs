@@ -117,7 +117,9 @@ mod tests {
         for round in 0..12 {
             let drawn = (0..500).map(|seed| {
                 let mut hosts = Hosts::new(1, seed);
-                (0..round).for_each(|_| drop(hosts.pause_after_failure(T)));
+                (0..round).for_each(|_| {
+                    let _ = hosts.pause_after_failure(T);
+                });
                 hosts.pause_after_failure(T)
             });
             longest.push(drawn.max().unwrap_or_default());
@@ -126,7 +128,9 @@ mod tests {
         assert!(longest[2] > FIRST * 2 && longest[2] <= FIRST * 4);
         assert!(longest[11] <= LONGEST && longest[11] > LONGEST / 2);
         let mut hosts = Hosts::new(1, 1);
-        (0..9).for_each(|_| drop(hosts.pause_after_failure(T)));
+        (0..9).for_each(|_| {
+            let _ = hosts.pause_after_failure(T);
+        });
         hosts.confirmed();
         assert!(hosts.pause_after_failure(T) <= FIRST);
     }

@@ -7,7 +7,7 @@ use crate::hold::view::HoldView;
 use crate::hold_state::{HoldState, LossReason};
 use crate::invalid_input::InvalidInput;
 use crate::server::acl::open_acl;
-use crate::server::ensemble::{CreateMode, Operation, Outcome};
+use crate::server::ensemble::{CreateMode, Operation, Outcome, TransactionError};
 use crate::server::error::{Refusal, ServerError};
 use crate::session::writes::AboutToSend;
 
@@ -16,6 +16,10 @@ use crate::session::writes::AboutToSend;
 /// The condition and the writes are one transaction: the server applies all of it or nothing. So a
 /// holder that was paused, cut off or expired cannot write, even if it still believes that it
 /// holds.
+///
+/// Tasks of one process can hand a hold on, with its znode
+/// ([`QueueOptions::local`](crate::QueueOptions::local)). No write of an earlier hold lands once the
+/// next task holds: a hold with a write that has no answer is not handed on, but released.
 ///
 /// ```
 /// use zookeeper_recipes_core::{Error, Hold};
@@ -155,24 +159,29 @@ impl GuardedTransaction {
         }
         let live = &self.hold.standing().live;
         let server = live.server().map_err(|error| Error::at(guard, id, error))?;
+        let unanswered = self.hold.unanswered();
+        if !unanswered.begin() {
+            return Err(self.hold.lost_by(LossReason::Released));
+        }
         let done = server.transact(&self.operations);
         drop(about_to_send);
         let commit = async {
+            let done = done.await;
+            if is_answer(&done) {
+                unanswered.answered();
+            }
             let mut outcomes =
-                done.await
-                    .map_err(|failure| match (failure.operation, failure.error) {
-                        (Some(index), ServerError::Refused(Refusal::NoNode))
-                            if index < self.checks =>
-                        {
-                            self.hold.lost_by(LossReason::Deleted)
-                        }
-                        (operation, error) => {
-                            let path = operation
-                                .and_then(|index| self.operations.get(index))
-                                .map_or(guard, operation_path);
-                            Error::at(path, id, error)
-                        }
-                    })?;
+                done.map_err(|failure| match (failure.operation, failure.error) {
+                    (Some(index), ServerError::Refused(Refusal::NoNode)) if index < self.checks => {
+                        self.hold.lost_by(LossReason::Deleted)
+                    }
+                    (operation, error) => {
+                        let path = operation
+                            .and_then(|index| self.operations.get(index))
+                            .map_or(guard, operation_path);
+                        Error::at(path, id, error)
+                    }
+                })?;
             outcomes.drain(..self.checks.min(outcomes.len()));
             Ok(outcomes)
         };
@@ -211,6 +220,14 @@ impl GuardedTransaction {
             )),
             false => Ok(()),
         }
+    }
+}
+
+/// True if the server has applied or refused the transaction, so it does neither later.
+fn is_answer(done: &Result<Vec<Outcome>, TransactionError>) -> bool {
+    match done {
+        Ok(_) => true,
+        Err(failure) => matches!(failure.error, ServerError::Refused(_)),
     }
 }
 

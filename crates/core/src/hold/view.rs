@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::events::holding::LostAt;
 use crate::hold::own_znode::OwnNode;
 use crate::hold::standing::Standing;
+use crate::hold::unanswered::Unanswered;
 use crate::hold_state::{FencingToken, HoldState, LossReason};
 use crate::server::ensemble::SessionId;
 
@@ -45,6 +46,7 @@ pub struct HoldView {
     /// The reason of the end, once the owner has released or dropped the hold.
     end: watch::Receiver<Option<LossReason>>,
     lost_at: LostAt,
+    unanswered: Arc<Unanswered>,
 }
 
 impl HoldView {
@@ -62,6 +64,7 @@ impl HoldView {
             acquired_at: Instant::now(),
             end,
             lost_at,
+            unanswered: Arc::new(Unanswered::new()),
         }
     }
 
@@ -70,7 +73,7 @@ impl HoldView {
         self.node.path()
     }
 
-    /// The number by which a store tells this holder from an older one.
+    /// The token by which a store tells this holder from an older one.
     pub fn fencing_token(&self) -> FencingToken {
         self.token
     }
@@ -180,6 +183,11 @@ impl HoldView {
 
     pub(crate) fn node(&self) -> &OwnNode {
         &self.node
+    }
+
+    /// The guarded writes of this hold that have no answer.
+    pub(crate) fn unanswered(&self) -> &Unanswered {
+        &self.unanswered
     }
 
     pub(crate) fn standing(&self) -> &Standing {

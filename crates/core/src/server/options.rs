@@ -190,27 +190,6 @@ impl ConnectOptions {
         self.auth.is_empty() && !shows_certificate
     }
 
-    /// True if the hosts are connected to by TLS.
-    pub(crate) fn is_encrypted(&self) -> bool {
-        #[cfg(feature = "tls")]
-        let is_encrypted = self.tls.is_some();
-        #[cfg(not(feature = "tls"))]
-        let is_encrypted = false;
-        is_encrypted
-    }
-
-    /// The network that connects to these hosts.
-    pub(crate) fn network(&self, hosts: Vec<Host>) -> Result<Tcp, InvalidInput> {
-        let network = Tcp::new(hosts);
-        #[cfg(feature = "tls")]
-        if let Some(tls) = &self.tls {
-            let refused =
-                |error| InvalidInput::new("option", "tls", format!("cannot be used: {error}"));
-            return network.encrypted(tls.clone()).map_err(refused);
-        }
-        Ok(network)
-    }
-
     /// The schemes and credentials that the user gave.
     pub(crate) fn credentials(&self) -> &[(String, Vec<u8>)] {
         &self.auth

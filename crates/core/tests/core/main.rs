@@ -2,10 +2,12 @@
 
 mod all_of;
 mod alone;
+mod before_transaction;
 mod connecting;
 mod contenders;
 mod deletions;
 mod directory_data;
+mod handed_on;
 mod handoff;
 mod in_background;
 mod leases;

@@ -1,17 +1,20 @@
 //! Holds that go on as another kind, on a simulated ensemble.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use tokio::sync::oneshot;
 use tokio::time::sleep;
 use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, Error, Hold, InvalidInput, LossReason, Permission, Queue,
-    QueueView, Rule, Session, Verdict,
+    Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, InvalidInput, LossReason, Permission,
+    Queue, QueueView, Rule, Session, Verdict,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
+use crate::before_transaction::{BeforeTransaction, Call};
 use crate::support::First;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -184,4 +187,39 @@ async fn a_replacement_whose_new_znode_was_deleted_says_that_the_hold_is_lost() 
         matches!(&lost, Err(Error::Lost { reason, .. }) if *reason == deleted),
         "{lost:?}"
     );
+}
+
+/// The thread of the write stands still before the sending, while the owner replaces the znode.
+#[tokio::test(start_paused = true)]
+async fn write_that_is_sent_after_the_replacement_of_its_hold_is_refused() {
+    let (simulation, call) = (
+        Simulation::new(SimulationOptions::default()),
+        Call::default(),
+    );
+    let administrator = simulation.administrator();
+    let created = administrator.create("/data", b"", CreateMode::Persistent);
+    created.expect("there is none");
+    let ensemble = BeforeTransaction {
+        ensemble: simulation.ensemble("a"),
+        call: call.clone(),
+    };
+    let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
+    let session = session.expect("a session opens");
+    let queue = Queue::new(&session, "/queue", First).expect("a good path");
+    let hold = queue.acquire().await.expect("free");
+    let view = hold.view();
+    let (sender, replacing) = oneshot::channel();
+    call.set(move || {
+        let mut replacing =
+            Box::pin(async move { hold.replace("lock-", "new-", b"", &everyone()).await });
+        assert!((&mut replacing).now_or_never().is_none(), "no answer yet");
+        assert!(sender.send(replacing).is_ok());
+    });
+    let late = view.transaction().set_data("/data", b"late").commit().await;
+    assert!(matches!(late, Err(Error::Lost { .. })), "{late:?}");
+    let replaced = replacing.await.expect("it was called").await;
+    assert!(replaced.expect("replaced").is_held());
+    let standing = administrator.tree();
+    let data = standing.iter().find(|znode| znode.path == "/data");
+    assert_eq!(data.expect("it stands").data, b"");
 }

@@ -127,12 +127,9 @@ async fn local_handovers_end_after_as_many_as_were_allowed() {
         others_turn, HANDOVERS as usize,
         "after the handovers, before the rest"
     );
-    assert!(
-        holders[..others_turn]
-            .iter()
-            .all(|(_, handed)| *handed == token),
-        "one token"
-    );
+    let handed_on = holders[..others_turn].iter().map(|(_, handed)| *handed);
+    let turns = (1..=HANDOVERS).map(|turn| token.of_turn(turn));
+    assert!(handed_on.eq(turns), "one number, and each its turn");
     assert_nothing_left(&server, "/locks/local").await;
 }
 

@@ -7,13 +7,14 @@ use crate::state::State;
 
 /// A guarded write was committed: `data` says the token and the znode of its writer.
 ///
-/// The writer's znode stands at that moment, and nobody who excludes it has written before with a
-/// newer token.
+/// The writer's znode stands at that moment, nobody who excludes it has written before with a newer
+/// token, and no other task of its process holds by the same znode since.
 pub(crate) fn at_commit(state: &mut State, data: &[u8], writer: Option<SessionId>) -> Findings {
     let text = String::from_utf8_lossy(data).into_owned();
     let mut words = text.split(' ');
-    let (Some(token), Some(weight), Some(path)) = (
+    let (Some(token), Some(turn), Some(weight), Some(path)) = (
         words.next().and_then(|word| word.parse::<i64>().ok()),
+        words.next().and_then(|word| word.parse::<u32>().ok()),
         words.next().and_then(|word| word.parse::<u64>().ok()),
         words.next(),
     ) else {
@@ -32,7 +33,7 @@ pub(crate) fn at_commit(state: &mut State, data: &[u8], writer: Option<SessionId
         let text = format!("token {token}, while {path} stands for {place:?}");
         findings.push(("a guarded write from the past is refused", text));
     }
-    let token = FencingToken::from(token);
+    let token = FencingToken::from(token).of_turn(turn);
     let violation = state.history.guarded_write_committed(weight, token);
     findings.extend(found(violation.filter(|_| !excused)));
     findings
