@@ -34,6 +34,8 @@ cLiHeyYwHwYDVR0jBBgwFoAUaMl9Jeha5U/3InplEJdHcLiHeyYwDwYDVR0TAQH/
 BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiA+Abx2rpeZmpk+vbQZrBw6YgxiNhxS
 pYcU0HNC80dQlAIhANfZzp/IwuSHOzb7dkETWj3wKK79KcLN0+OxjgHI72Zv
 -----END CERTIFICATE-----";
+/// The first bytes of a TLS connection.
+const TLS_HANDSHAKE: &[u8] = &[22, 3];
 const SECRET: &str = "correct-horse";
 const SESSION: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -77,7 +79,6 @@ fn tap() -> (String, Arc<Mutex<Vec<Vec<u8>>>>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_but_the_handshake_of_tls_is_sent_in_plaintext() {
-    const TLS_HANDSHAKE: &[u8] = &[22, 3];
     let (address, heard) = tap();
     for connect_string in [address.clone(), format!("tcp+tls://{address}")] {
         let options = encrypted();
@@ -98,15 +99,15 @@ async fn nothing_but_the_handshake_of_tls_is_sent_in_plaintext() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tap_hears_the_credentials_of_a_plaintext_session() {
+async fn credentials_are_not_sent_before_the_session_stands() {
     let (address, heard) = tap();
     let opened = Session::connect_with(&address, options()).await;
     assert!(matches!(opened, Err(Error::Connect { .. })), "{opened:?}");
-    let is_heard = async || {
-        let heard = heard.lock().expect("no panic");
-        heard.iter().any(|bytes| contains(bytes, SECRET))
-    };
-    eventually("the tap works", is_heard).await;
+    let is_wrong = |bytes: &[u8]| bytes.starts_with(TLS_HANDSHAKE) || contains(bytes, SECRET);
+    let sent = || heard.lock().expect("no panic").clone();
+    let has_asked = async || sent().iter().any(|bytes| !bytes.is_empty());
+    eventually("the session has been asked for", has_asked).await;
+    assert!(!sent().iter().any(|bytes| is_wrong(bytes)), "{:?}", sent());
 }
 
 #[tokio::test]
