@@ -408,7 +408,8 @@ async fn work_that_blocks_its_thread_delays_the_election_and_does_not_end_it() -
     let (told, mut terms) = mpsc::unbounded_channel();
     let (unblock, blocked) = std::sync::mpsc::channel();
     let (shut_down, shutdown) = oneshot::channel::<()>();
-    let task = tokio::spawn(async move {
+    // A blocked thread can keep a whole runtime from its sockets, so the work has its own.
+    let campaign = async move {
         let shutdown = async {
             let _ = shutdown.await;
         };
@@ -423,7 +424,11 @@ async fn work_that_blocks_its_thread_delays_the_election_and_does_not_end_it() -
         };
         let finished: Result<(), RunError<Infallible>> = election.run(shutdown, work).await;
         finished
-    });
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let task = tokio::task::spawn_blocking(move || runtime.block_on(campaign));
     let first = soon(terms.recv()).await?.ok_or("it has ended")?;
     server.expire_session(first.0).await?;
     let next = LeaderElection::new(&other, DIRECTORY, "next")?;
