@@ -53,6 +53,7 @@ impl Ensemble for ClientEnsemble {
             match client {
                 Some(client) => Ok(Arc::new(ClientSession {
                     client,
+                    watched: Arc::default(),
                     own_identity: None,
                     is_anonymous: false,
                 }) as Arc<dyn ServerSession>),

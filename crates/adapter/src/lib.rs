@@ -3,5 +3,6 @@
 mod ensemble;
 mod session;
 mod values;
+mod watched_paths;
 
 pub use ensemble::ClientEnsemble;

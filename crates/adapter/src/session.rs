@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
@@ -9,16 +10,21 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use zookeeper_client as client;
 
 use zookeeper_recipes_core::ensemble::{
-    Acl, AuthId, ConnectionState, CreateMode, Created, Node, Operation, Outcome, Reply,
+    Acl, AuthId, ConnectionState, CreateMode, Created, Event, Node, Operation, Outcome, Reply,
     ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use zookeeper_recipes_core::{Refusal, ServerError};
 
 use crate::values::{classify, client_acl, client_mode, connection_state, stat_of, watch};
+use crate::watched_paths::{Kind, Place, WatchedPaths};
+
+/// A znode without a watch is read so often in a session timeout.
+const POLLS_IN_TIMEOUT: u32 = 6;
 
 /// A session of the crate `zookeeper-client`.
 pub(crate) struct ClientSession {
     pub(crate) client: client::Client,
+    pub(crate) watched: Arc<WatchedPaths>,
     /// `None` for a client that the user has connected.
     ///
     /// If the server refused an identity, it would end the user's session.
@@ -40,6 +46,37 @@ impl ClientSession {
             return Err(ServerError::Refused(Refusal::InvalidAcl));
         }
         Ok(())
+    }
+
+    /// The place of a watch, if the client can set one more watch again.
+    fn place(&self, kind: Kind, path: &str) -> Option<Place> {
+        let chroot = self.client.path().trim_end_matches('/');
+        self.watched.place(kind, format!("{chroot}{path}"))
+    }
+
+    /// In place of a watch: resolves when the caller should read again.
+    fn pause(&self) -> Watch {
+        let pause = tokio::time::sleep(self.timeout() / POLLS_IN_TIMEOUT);
+        pause.map(|()| Event::Unwatched).boxed()
+    }
+
+    /// In place of a watch: reads the data from time to time, until it has changed.
+    fn changed(&self, path: &str, mzxid: i64) -> Watch {
+        let (client, path) = (self.client.clone(), path.to_owned());
+        let pause = self.timeout() / POLLS_IN_TIMEOUT;
+        async move {
+            loop {
+                tokio::time::sleep(pause).await;
+                match understood(client.get_data(&path)).await.map_err(classify) {
+                    Ok((_, stat)) if stat.mzxid == mzxid => {}
+                    Err(ServerError::OutcomeUnknown(_)) => {}
+                    Err(ServerError::SessionOver(end)) => return Event::SessionEnded(end),
+                    Err(error) if error.is(Refusal::NoNode) => return Event::Deleted,
+                    Ok(_) | Err(ServerError::Refused(_)) => return Event::DataChanged,
+                }
+            }
+        }
+        .boxed()
     }
 
     /// Adds one operation to a transaction.
@@ -139,6 +176,10 @@ impl ServerSession for ClientSession {
         .boxed()
     }
 
+    fn orders_events(&self) -> bool {
+        !self.watched.was_full()
+    }
+
     fn own_identity(&self) -> Option<AuthId> {
         self.own_identity.clone()
     }
@@ -179,10 +220,14 @@ impl ServerSession for ClientSession {
     }
 
     fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
+        let Some(place) = self.place(Kind::Children, path) else {
+            let names = self.list(path);
+            return async move { Ok((names.await?, self.pause())) }.boxed();
+        };
         let reply = self.client.list_and_watch_children(path);
         async move {
             let (children, watcher) = understood(reply).await.map_err(classify)?;
-            Ok((children, watch(watcher)))
+            Ok((children, keeping(place, watch(watcher))))
         }
         .boxed()
     }
@@ -197,19 +242,32 @@ impl ServerSession for ClientSession {
     }
 
     fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
+        let Some(place) = self.place(Kind::Data, path) else {
+            let node = self.get(path);
+            return async move {
+                let (data, stat) = node.await?;
+                Ok((data, stat, self.changed(path, stat.mzxid)))
+            }
+            .boxed();
+        };
         let reply = self.client.get_and_watch_data(path);
         async move {
             let (data, stat, watcher) = understood(reply).await.map_err(classify)?;
-            Ok((data, stat_of(stat), watch(watcher)))
+            let watch = keeping(place, watch(watcher));
+            Ok((data, stat_of(stat), watch))
         }
         .boxed()
     }
 
     fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
+        let Some(place) = self.place(Kind::Existence, path) else {
+            let stat = answer(self.client.check_stat(path));
+            return async move { Ok((stat.await?.map(stat_of), self.pause())) }.boxed();
+        };
         let reply = self.client.check_and_watch_stat(path);
         async move {
             let (stat, watcher) = understood(reply).await.map_err(classify)?;
-            Ok((stat.map(stat_of), watch(watcher)))
+            Ok((stat.map(stat_of), keeping(place, watch(watcher))))
         }
         .boxed()
     }
@@ -271,6 +329,16 @@ impl ServerSession for ClientSession {
     fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
         answer(self.client.sync(path))
     }
+}
+
+/// A watch that gives its place back when it has resolved or is dropped.
+fn keeping(place: Place, watch: Watch) -> Watch {
+    async move {
+        let event = watch.await;
+        drop(place);
+        event
+    }
+    .boxed()
 }
 
 fn answer<'a, T: 'a>(

@@ -16,6 +16,7 @@ pub use driver::tcp::{Host, Tcp};
 pub use driver::tls::TlsOptions;
 pub use driver::watch::{Watch, WatchEvent};
 pub use error::{Break, End, RequestError};
+pub use session::avoided::Avoided;
 pub use session::machine::{Answer, Config, Machine, Output, Resumable, State, WatchedRead};
 pub use session::requests::RequestId;
 pub use session::watches::WatchId;

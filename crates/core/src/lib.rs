@@ -75,7 +75,6 @@ mod rule;
 mod server;
 mod session;
 mod sync;
-mod watch;
 
 pub use all_of::{AllHold, AllOf};
 pub use contender::{Contender, Identity, Sequence, order, ordered_by_czxid};
@@ -105,7 +104,6 @@ pub use session::handle::Session;
 pub use session::health::SessionHealth;
 pub use session::state::SessionState;
 #[doc(hidden)]
-pub use watch::watching;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use zookeeper_recipes_connection::TlsOptions;

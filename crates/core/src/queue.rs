@@ -16,7 +16,6 @@ mod session_queue;
 mod set_watches;
 mod shared;
 pub(crate) mod single_node;
-mod unwatched;
 mod wait;
 mod watches;
 

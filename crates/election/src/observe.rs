@@ -4,8 +4,7 @@ use futures_core::Stream;
 use futures_util::future::{FutureExt, join};
 use futures_util::stream::{self, StreamExt};
 use tokio::sync::watch;
-use zookeeper_recipes_core::ensemble::Watch;
-use zookeeper_recipes_core::watching::Watching;
+use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
 use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError, Session};
 
 use crate::backoff::Backoff;
@@ -102,15 +101,15 @@ impl Observer {
                 // Any event is a reason to look again, also the end of the session.
                 watch.await;
             }
-            let session = match self.session.observing(&self.directory).await {
-                Ok(session) => session,
+            let server = match self.session.server(&self.directory).await {
+                Ok(server) => server,
                 Err(error) => {
                     self.over = true;
                     return Some(Err(error));
                 }
             };
-            let id = session.server().id();
-            match self.look(&session).await {
+            let id = server.id();
+            match self.look(&*server).await {
                 Ok((leader, watch)) => {
                     self.watch = Some(watch);
                     self.backoff = Backoff::new();
@@ -124,12 +123,12 @@ impl Observer {
                         let error = ServerError::Refused(refusal);
                         return Some(Err(Error::at(self.directory.as_str(), id, error)));
                     }
-                    drop(session);
+                    drop(server);
                     self.backoff.wait().await;
                 }
                 Err(error) => {
                     tracing::debug!(directory = %self.directory, %error, "looking again");
-                    drop(session);
+                    drop(server);
                     self.backoff.wait().await;
                 }
             }
@@ -149,9 +148,11 @@ impl Observer {
 
     /// Reads who leads, and sets watches: on the leader's znode and the directory's data, or on the
     /// directory's children if nobody leads.
-    async fn look(&mut self, session: &Watching) -> Result<(Option<Leader>, Watch), ServerError> {
+    async fn look(
+        &mut self,
+        server: &dyn ServerSession,
+    ) -> Result<(Option<Leader>, Watch), ServerError> {
         let directory = self.directory.as_str();
-        let server = session.server();
         if !self.caught_up {
             server.sync(directory).await?;
             self.caught_up = true;
@@ -159,7 +160,7 @@ impl Observer {
         loop {
             let children = match server.list(directory).await {
                 Err(error) if error.is(Refusal::NoNode) => {
-                    match session.exists_and_watch(directory).await? {
+                    match server.exists_and_watch(directory).await? {
                         (None, created) => return Ok((None, created)),
                         (Some(_), _) => continue,
                     }
@@ -168,7 +169,7 @@ impl Observer {
             };
             let mut first = first_candidate(server, &self.directory, &children).await?;
             if first.is_none() {
-                let (children, changed) = match session.list_and_watch(directory).await {
+                let (children, changed) = match server.list_and_watch(directory).await {
                     Err(error) if error.is(Refusal::NoNode) => continue,
                     listed => listed?,
                 };
@@ -179,8 +180,8 @@ impl Observer {
             }
             let Some(first) = first else { continue };
             let reads = join(
-                session.get_and_watch(&first),
-                session.get_and_watch(directory),
+                server.get_and_watch(&first),
+                server.get_and_watch(directory),
             );
             let (leader, notice) = reads.await;
             match leader.and_then(|leader| Ok((leader, notice?))) {

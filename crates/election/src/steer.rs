@@ -1,8 +1,7 @@
 //! What steers an election: the candidate that leads next, and what the leader proclaims.
 
 use futures_util::future::{Either, select};
-use zookeeper_recipes_core::ensemble::Watch;
-use zookeeper_recipes_core::watching::Watching;
+use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
 use zookeeper_recipes_core::{Contender, Error, HoldView, InvalidInput, Rule, ServerError};
 
 use crate::backoff::Backoff;
@@ -57,19 +56,19 @@ impl Candidate {
     async fn is_asked(&self, me: &Contender) -> bool {
         let mut backoff = Backoff::new();
         loop {
-            let Ok(watching) = self.session().observing(self.path()).await else {
+            let Ok(server) = self.session().server(self.path()).await else {
                 return false;
             };
-            match self.look_behind(me, &watching).await {
+            match self.look_behind(me, &*server).await {
                 Ok(None) => return true,
                 Ok(Some(changed)) => {
-                    drop(watching);
+                    drop(server);
                     backoff = Backoff::new();
                     changed.await;
                 }
                 Err(error) => {
                     tracing::debug!(path = %self.path(), %error, "looking again for a successor");
-                    drop(watching);
+                    drop(server);
                     backoff.wait().await;
                 }
             }
@@ -80,14 +79,14 @@ impl Candidate {
     async fn look_behind(
         &self,
         me: &Contender,
-        watching: &Watching,
+        server: &dyn ServerSession,
     ) -> Result<Option<Watch>, ServerError> {
         let path = self.path().as_str();
-        let (data, _, data_changed) = watching.get_and_watch(path).await?;
+        let (data, _, data_changed) = server.get_and_watch(path).await?;
         if !self.rule.may_step_back(me, Some(&data)) {
             return Ok(Some(data_changed));
         }
-        let (names, names_changed) = watching.list_and_watch(path).await?;
+        let (names, names_changed) = server.list_and_watch(path).await?;
         let others = names.iter().filter(|name| *name != me.name());
         let behind: Vec<Contender> = others.filter_map(|name| candidate_named(name)).collect();
         if self.rule.steps_back(me, &behind, Some(&data)) {

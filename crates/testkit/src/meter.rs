@@ -273,6 +273,10 @@ impl ServerSession for MeteredSession {
         self.server.disconnected()
     }
 
+    fn orders_events(&self) -> bool {
+        self.server.orders_events()
+    }
+
     fn own_identity(&self) -> Option<AuthId> {
         self.server.own_identity()
     }

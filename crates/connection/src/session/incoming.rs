@@ -196,7 +196,7 @@ impl<R, W> Machine<R, W> {
             }
             To::Nobody => {
                 if asked.opcode == OpCode::RemoveWatches {
-                    self.closed_at_removal = 0;
+                    self.config.avoided.removed();
                 }
             }
             To::Closing => self.end(now, End::Closed),

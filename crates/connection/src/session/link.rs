@@ -245,7 +245,7 @@ impl<R, W> Machine<R, W> {
             Link::Up => (None, self.hosts.pause_after_break(self.timeout)),
             Link::Down { .. } | Link::Ended(_) => return,
         };
-        let cause = self.at_unknown_request(cause);
+        let cause = self.at_unknown_request(now, cause);
         if let Some(obstacle) = host.and_then(|host| self.obstacles.get_mut(host)) {
             *obstacle = Some(cause.clone());
         }
@@ -264,7 +264,7 @@ impl<R, W> Machine<R, W> {
     }
 
     /// Names the request at which the server closed the connection, if servers may not know it.
-    fn at_unknown_request(&mut self, cause: Break) -> Break {
+    fn at_unknown_request(&mut self, now: Duration, cause: Break) -> Break {
         let is_closed = match &cause {
             Break::Closed => true,
             Break::Io(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
@@ -279,7 +279,7 @@ impl<R, W> Machine<R, W> {
             Some(opcode) => {
                 match opcode {
                     OpCode::SetWatches => self.closed_at_watches += 1,
-                    OpCode::RemoveWatches => self.closed_at_removal += 1,
+                    OpCode::RemoveWatches => self.config.avoided.closed_at_removal(now),
                     _ => {}
                 }
                 Break::ClosedAt(opcode)

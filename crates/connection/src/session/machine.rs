@@ -9,6 +9,7 @@ use zookeeper_recipes_protocol::{
 };
 
 use crate::error::{Break, End, RequestError};
+use crate::session::avoided::Avoided;
 use crate::session::hosts::Hosts;
 use crate::session::link::Link;
 use crate::session::requests::{RequestId, Requests};
@@ -30,6 +31,8 @@ pub struct Config {
     pub seed: u64,
     /// A session to resume. `None` opens a new one.
     pub resume: Option<Resumable>,
+    /// What earlier sessions with these servers have learned.
+    pub avoided: Avoided,
 }
 
 /// Leaves the credentials out.
@@ -182,14 +185,13 @@ pub struct Machine<R, W> {
     pub(crate) pinged_at: Option<Duration>,
     /// How many connections in a row the server closed when watches were set again.
     pub(crate) closed_at_watches: u32,
-    /// How many connections in a row the server closed when a watch was removed.
-    pub(crate) closed_at_removal: u32,
     /// When to give up to close the session at the server.
     pub(crate) closing_until: Option<Duration>,
     outputs: VecDeque<Output<R, W>>,
 }
 
-/// After this many connections in a row that broke at a kind of request, it is not sent any more.
+/// After this many connections in a row that the server closed when watches were set again, the
+/// next connection does without them.
 pub(crate) const MOST_BREAKS: u32 = 3;
 
 impl<R, W> Machine<R, W> {
@@ -215,7 +217,6 @@ impl<R, W> Machine<R, W> {
             said_at: now,
             pinged_at: None,
             closed_at_watches: 0,
-            closed_at_removal: 0,
             closing_until: None,
             outputs: VecDeque::new(),
             config,
@@ -389,7 +390,7 @@ impl<R, W> Machine<R, W> {
 
     pub(crate) fn remove_watch(&mut self, now: Duration, path: &str, table: Table) {
         // Without a connection the server keeps no watch.
-        if !matches!(self.link, Link::Up) || self.closed_at_removal >= MOST_BREAKS {
+        if !matches!(self.link, Link::Up) || self.config.avoided.removes_no_watch(now) {
             return;
         }
         let request = WatchesRequest {

@@ -191,8 +191,8 @@ impl UnsetLossWatch {
     }
 
     /// Waits for the loss watch, and tells the fate of the znode.
-    pub(crate) async fn tell(self, loss_watch: LossWatch) {
-        let fate = match loss_watch.gone_from_hold().await {
+    pub(crate) async fn tell(self, mut loss_watch: LossWatch) {
+        let fate = match loss_watch.gone().await {
             Gone::Deleted => Fate::Deleted,
             Gone::Written => Fate::Written,
         };

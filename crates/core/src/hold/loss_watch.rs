@@ -1,7 +1,7 @@
 //! The loss watch: tells an owner that its znode no longer stands for it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use futures_util::future::{BoxFuture, FutureExt};
 
@@ -10,11 +10,6 @@ use crate::hold::own_znode::OwnNode;
 use crate::server::ensemble::{Event, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError};
 use crate::session::live::LiveSession;
-use crate::sync::lock;
-use crate::watch::budget::{Kind, Purpose, Reserved, WatchBudget};
-use crate::watch::sweep;
-use crate::watch::sweep::{Seen, Urgency};
-use crate::watch::watching::keeping;
 
 /// A watch on the owner's znode that is set again after each event.
 ///
@@ -22,18 +17,11 @@ use crate::watch::watching::keeping;
 /// when somebody else has written. Does not resolve if the session ends: the session itself tells
 /// of its end.
 pub(crate) struct LossWatch {
-    watched: Arc<Watched>,
     watching: BoxFuture<'static, Gone>,
     /// The result of `watching`, once it has resolved.
     gone: Option<Gone>,
     is_armed: Arc<AtomicBool>,
-    room: Room,
 }
-
-/// The part of the watch budget for the current watch or the next one.
-///
-/// Shared with `watching`.
-type Room = Arc<Mutex<Option<Reserved>>>;
 
 /// Why a znode no longer stands for its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,10 +60,6 @@ impl Watched {
         was_written.then_some(Gone::Written)
     }
 
-    fn keeping(&self, watch: Watch) -> Watch {
-        keeping(&self.live, Kind::Data, self.node.path(), watch, None)
-    }
-
     fn gone_by(&self, event: Event) -> Option<Gone> {
         match event {
             Event::Deleted => Some(Gone::Deleted),
@@ -87,26 +71,22 @@ impl Watched {
 
 impl LossWatch {
     /// Continues a watch that is set already.
-    pub(crate) fn armed(watched: Watched, watch: Watch, room: Option<Reserved>) -> LossWatch {
-        let watch = watched.keeping(watch);
-        LossWatch::begin(Arc::new(watched), Some(watch), room)
+    pub(crate) fn armed(watched: Watched, watch: Watch) -> LossWatch {
+        LossWatch::begin(watched, Some(watch))
     }
 
     /// Sets the watch once the loss watch is polled.
     pub(crate) fn unarmed(watched: Watched) -> LossWatch {
-        LossWatch::begin(Arc::new(watched), None, None)
+        LossWatch::begin(watched, None)
     }
 
-    fn begin(watched: Arc<Watched>, watch: Option<Watch>, room: Option<Reserved>) -> LossWatch {
+    fn begin(watched: Watched, watch: Option<Watch>) -> LossWatch {
         let is_armed = Arc::new(AtomicBool::new(watch.is_some()));
-        let room = Arc::new(Mutex::new(room));
-        let watching = keep_watching(watched.clone(), watch, room.clone(), is_armed.clone());
+        let watching = keep_watching(watched, watch, is_armed.clone());
         LossWatch {
-            watched,
             watching: watching.boxed(),
             gone: None,
             is_armed,
-            room,
         }
     }
 
@@ -131,36 +111,14 @@ impl LossWatch {
             None => Standing::Doubtful,
         }
     }
-
-    /// Resolves when the znode of a hold no longer stands for its owner.
-    ///
-    /// After one probe interval the watch leaves the waiters' share of the watch budget, and counts
-    /// in the share of the loss watches. If that share is full, the watch is set again once there
-    /// is room.
-    pub(crate) async fn gone_from_hold(mut self) -> Gone {
-        let lasts = tokio::time::sleep(self.watched.live.probe_interval());
-        tokio::select! {
-            biased;
-            gone = self.gone() => return gone,
-            () = lasts => {}
-        }
-        let may_stay = lock(&self.room)
-            .as_mut()
-            .is_none_or(|room| room.pass_to(Purpose::Loss));
-        if !may_stay && self.look() != Standing::Gone {
-            self = LossWatch::begin(self.watched, None, None);
-        }
-        self.gone().await
-    }
 }
 
 async fn keep_watching(
-    watched: Arc<Watched>,
+    watched: Watched,
     mut watch: Option<Watch>,
-    room: Room,
     is_armed: Arc<AtomicBool>,
 ) -> Gone {
-    let Watched { live, server, node } = &*watched;
+    let Watched { live, server, node } = &watched;
     let mut backoff = Backoff::up_to(live.timeout());
     loop {
         if let Some(watch) = watch.take() {
@@ -173,23 +131,13 @@ async fn keep_watching(
                 return std::future::pending().await;
             }
         }
-        if lock(&room).is_none() {
-            let budget = live.attached::<WatchBudget>();
-            let wanted = [(Kind::Data, node.path())];
-            let reserved = tokio::select! {
-                biased;
-                reserved = budget.reserve(Purpose::Loss, &wanted) => reserved,
-                gone = look_until_gone(&watched) => return gone,
-            };
-            *lock(&room) = Some(reserved);
-        }
         match server.get_and_watch(node.path()).await {
             Ok((_, stat, set)) => {
                 if let Some(gone) = watched.gone(&stat) {
                     return gone;
                 }
                 is_armed.store(true, Ordering::Relaxed);
-                watch = Some(watched.keeping(set));
+                watch = Some(set);
                 backoff = Backoff::up_to(live.timeout());
             }
             Err(error) if error.is(Refusal::NoNode) => return Gone::Deleted,
@@ -205,45 +153,5 @@ async fn keep_watching(
             }
             Err(ServerError::SessionOver(_)) => return std::future::pending().await,
         }
-    }
-}
-
-/// Reads the znode from time to time, until it no longer stands for its owner.
-async fn look_until_gone(watched: &Watched) -> Gone {
-    let Watched { live, node, .. } = watched;
-    let mut look = sweep::look_at(live, node.path(), Urgency::Other);
-    look.until(|seen| match seen {
-        Seen::Gone => Some(Gone::Deleted),
-        Seen::There(there) => watched.gone(&there.1),
-        // The next sweep asks again.
-        Seen::Refused(_) => None,
-    })
-    .await
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use tokio::time::timeout;
-
-    use super::*;
-    use crate::hold::guard::Guards;
-    use crate::session::scripted::{Scripted, TIMEOUT};
-
-    #[tokio::test(start_paused = true)]
-    async fn another_znode_in_its_place_is_seen_without_room_for_a_watch() {
-        let (live, server) = Scripted::open(Duration::from_millis(1));
-        let long_path = "/a".repeat(100_000);
-        let guard = live
-            .attached::<Guards>()
-            .of(&live, &*server, &long_path)
-            .await;
-        let guard = guard.expect("it is created");
-        let node = OwnNode::doubtful(&live, &long_path, b"", guard).certain(1);
-        server.show(2, 2);
-        let watched = Watched { live, server, node };
-        let gone = timeout(TIMEOUT, LossWatch::unarmed(watched).gone()).await;
-        assert_eq!(gone, Ok(Gone::Deleted));
     }
 }

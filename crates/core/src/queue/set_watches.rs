@@ -6,18 +6,14 @@ use crate::hold::own_znode::OwnNode;
 use crate::queue::look::WaitOn;
 use crate::queue::place::Place;
 use crate::queue::session_queue::SessionQueue;
-use crate::queue::unwatched::Unwatched;
-use crate::queue::watches::{Watches, kept};
+use crate::queue::watches::Watches;
 use crate::server::ensemble::{Reply, Stat, Watch};
 use crate::server::error::{Refusal, ServerError};
-use crate::watch::budget::{Kind, Purpose, Reserved};
 
 /// The outcome of setting the missing watches.
-pub(crate) enum Set<'q> {
+pub(crate) enum Set {
     /// All watches stand.
     All,
-    /// The earlier watches stand. The watch budget has no room for the others.
-    NoRoom(Unwatched<'q>),
     /// The watches stand, except that the contender with this name has left.
     Gone(String),
     /// The queue has changed meanwhile, or may have changed.
@@ -32,28 +28,6 @@ struct Missing<'p> {
     contenders: Vec<(&'p str, String)>,
 }
 
-impl Missing<'_> {
-    fn paths(&self) -> impl Iterator<Item = &str> {
-        let contenders = self.contenders.iter().map(|(_, path)| path.as_str());
-        let own = self.own.into_iter().chain(self.directory);
-        own.chain(contenders)
-    }
-
-    fn looked_at<'q>(
-        &self,
-        queue: &'q SessionQueue<'q>,
-        purpose: Purpose,
-        on: &WaitOn,
-    ) -> Unwatched<'q> {
-        let paths = self.contenders.iter().map(|(_, path)| path.as_str());
-        let contenders: Vec<&str> = paths.collect();
-        let data = on.data.clone();
-        let reads = queue.shared.rule.reads_directory();
-        let directory = self.directory.filter(|_| reads);
-        Unwatched::new(queue, purpose, self.own, directory, &contenders, data)
-    }
-}
-
 type Read<'q> = Reply<'q, (Vec<u8>, Stat, Watch)>;
 
 /// Sets the missing watches of a waiter that waits on these contenders.
@@ -62,7 +36,7 @@ pub(crate) async fn set_watches<'q>(
     queue: &'q SessionQueue<'q>,
     place: &Place,
     on: &WaitOn,
-) -> Result<Set<'q>, Error> {
+) -> Result<Set, Error> {
     let server = &queue.server;
     let names = on.contenders.iter().map(|awaited| awaited.name.as_str());
     let missing = Missing {
@@ -72,14 +46,6 @@ pub(crate) async fn set_watches<'q>(
             .filter(|name| !watches.contenders.contains_key(*name))
             .map(|name| (name, queue.child(name)))
             .collect(),
-    };
-    let purpose = match on.contenders.as_slice() {
-        [_] => Purpose::Wait,
-        _ => Purpose::Window,
-    };
-    let wanted = missing.paths().map(|path| (Kind::Data, path));
-    let Some(mut reserved) = watches.reserve(queue, purpose, wanted) else {
-        return Ok(Set::NoRoom(missing.looked_at(queue, purpose, on)));
     };
     if missing.own.is_some() || !missing.contenders.is_empty() {
         watches.disconnected = Some(server.disconnected());
@@ -91,20 +57,19 @@ pub(crate) async fn set_watches<'q>(
 
     let mut set = Set::All;
     if let Some(own) = own {
-        if !watch_own(watches, queue, place, own, &mut reserved).await? {
+        if !watch_own(watches, queue, place, own).await? {
             set = Set::LookAgain;
         }
     }
     if let Some(directory) = directory {
-        if !watch_directory(watches, queue, (place, on), directory, &mut reserved).await? {
+        if !watch_directory(watches, queue, (place, on), directory).await? {
             set = Set::LookAgain;
         }
     }
     let mut gone = None;
-    for ((name, path), contender) in missing.contenders.iter().zip(contenders) {
+    for ((name, _), contender) in missing.contenders.iter().zip(contenders) {
         match contender.await {
             Ok((_, _, watch)) => {
-                let watch = kept(queue, Kind::Data, path, watch, &mut reserved);
                 watches.contenders.insert((*name).to_owned(), watch);
             }
             Err(error) if error.is(Refusal::NoNode) => gone = Some((*name).to_owned()),
@@ -128,7 +93,6 @@ async fn watch_own(
     queue: &SessionQueue<'_>,
     place: &Place,
     own: Read<'_>,
-    reserved: &mut Reserved,
 ) -> Result<bool, Error> {
     match own.await {
         Ok((_, stat, watch)) => {
@@ -144,8 +108,7 @@ async fn watch_own(
             if watched.gone(&stat).is_some() {
                 return Err(place.deleted());
             }
-            let reserved = reserved.take(Kind::Data, place.path());
-            watches.own = Some(LossWatch::armed(watched, watch, reserved));
+            watches.own = Some(LossWatch::armed(watched, watch));
             Ok(true)
         }
         Err(error) if error.is(Refusal::NoNode) => Err(place.deleted()),
@@ -162,12 +125,10 @@ async fn watch_directory(
     queue: &SessionQueue<'_>,
     (place, on): (&Place, &WaitOn),
     directory: Read<'_>,
-    reserved: &mut Reserved,
 ) -> Result<bool, Error> {
     match directory.await {
         Ok((data, _, watch)) => {
-            let path = queue.directory();
-            watches.directory = Some(kept(queue, Kind::Data, path, watch, reserved));
+            watches.directory = Some(watch);
             watches.may_step_back = Some(place.may_step_back(queue, Some(&data)));
             let reads = queue.shared.rule.reads_directory();
             Ok(!reads || Some(data) == on.data)

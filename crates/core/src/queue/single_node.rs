@@ -32,8 +32,6 @@ use crate::server::error::{Refusal, ServerError};
 use crate::session::handle::Session;
 use crate::session::lease::Lease;
 use crate::session::live::LiveSession;
-use crate::watch::budget::Purpose;
-use crate::watch::watching::Watching;
 
 /// A lock without a queue: all contenders create the same ephemeral znode.
 ///
@@ -301,7 +299,6 @@ impl SingleNode {
     async fn acquire_in(&self, live: &Arc<LiveSession>, attempt: &Attempt) -> Result<Grant, Error> {
         let failed = |error| Error::at(self.path.as_str(), live.id(), error);
         let server = live.server().map_err(failed)?;
-        let watching = Watching::new(live.clone(), server.clone(), Purpose::Wait);
         let most = Duration::from_secs(1);
         // Other holders may come and go between the create and the read, a few times in a row.
         let may_happen = || Backoff::after(4, most);
@@ -321,7 +318,7 @@ impl SingleNode {
                     claim.nothing_created();
                     // All waiters are equal: there is no queue behind the holder.
                     attempt.waits(self.path.name(), 1);
-                    match watching.get_and_watch(self.path.as_str()).await {
+                    match server.get_and_watch(self.path.as_str()).await {
                         // After any event of the znode the next step is another create.
                         Ok((_, _, watch)) => {
                             watch.await;

@@ -9,10 +9,8 @@ use crate::queue::look::{Awaited, WaitOn};
 use crate::queue::place::Place;
 use crate::queue::session_queue::{Listing, SessionQueue};
 use crate::queue::set_watches::{Set, set_watches};
-use crate::queue::watches::{Watches, Woken, kept, may_happen};
+use crate::queue::watches::{Watches, Woken, may_happen};
 use crate::server::error::{Refusal, ServerError};
-use crate::watch::budget::{Kind, Purpose, WatchBudget};
-use crate::watch::sweep;
 
 /// The result of a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,10 +31,8 @@ pub(crate) async fn wait_on(
     let names = on.contenders.iter().map(|awaited| awaited.name.as_str());
     watches.keep(&names.collect::<Vec<_>>());
     loop {
-        let mut unwatched = None;
         match set_watches(watches, queue, place, on).await? {
             Set::All => watches.look_again = may_happen(),
-            Set::NoRoom(missing) => unwatched = Some(missing),
             Set::Gone(name) if is(on, &name, |awaited| awaited.stands_alone) => {
                 return has_its_turn(watches, queue, place).await;
             }
@@ -45,18 +41,7 @@ pub(crate) async fn wait_on(
                 return Ok(Waited::LookAgain);
             }
         }
-        let seen = async {
-            match &mut unwatched {
-                Some(unwatched) => unwatched.next().await,
-                None => std::future::pending().await,
-            }
-        };
-        let woken = tokio::select! {
-            biased;
-            woken = watches.next() => woken,
-            seen = seen => seen?,
-        };
-        match woken {
+        match watches.next().await {
             Woken::OwnGone => return Err(deleted(queue, place).await),
             Woken::Gone(name) if is(on, &name, |awaited| awaited.stands_alone) => {
                 return has_its_turn(watches, queue, place).await;
@@ -69,7 +54,6 @@ pub(crate) async fn wait_on(
             }
             // The contender may still be there, so it is watched again unless it has left.
             Woken::Written(_) => {}
-            Woken::Room(reserved) => watches.reserved = Some(reserved),
         }
     }
 }
@@ -90,7 +74,7 @@ async fn has_its_turn(
 ) -> Result<Waited, Error> {
     let may_step_back = place.may_step_back(queue, None) && !watches.rule_out_a_step_back();
     match watches.look_at_own() {
-        Standing::Certain if !may_step_back => Ok(Waited::Handover),
+        Standing::Certain if !may_step_back && queue.server.orders_events() => Ok(Waited::Handover),
         Standing::Certain | Standing::Doubtful => Ok(Waited::LookAgain),
         Standing::Gone => Err(deleted(queue, place).await),
     }
@@ -117,21 +101,9 @@ pub(crate) async fn wait_on_parent(
     queue: &SessionQueue<'_>,
 ) -> Result<Listing, Error> {
     parent_changed(watches, queue).await;
-    let budget = queue.live.attached::<WatchBudget>();
     let path = queue.directory();
-    let wanted = [(Kind::Children, path), (Kind::Data, path)];
     let mut backoff = Backoff::up_to(Duration::from_secs(1));
     loop {
-        let Some(mut reserved) = watches.reserve(queue, Purpose::Wait, wanted.into_iter()) else {
-            tokio::select! {
-                biased;
-                reserved = budget.reserve(Purpose::Wait, &wanted) => {
-                    watches.reserved = Some(reserved);
-                }
-                () = tokio::time::sleep(sweep::interval(queue.live)) => return queue.list().await,
-            }
-            continue;
-        };
         // Sent in this order, because the data must not be older than the names.
         let names = queue.server.list_and_watch(path);
         let reads = queue.shared.rule.reads_directory();
@@ -146,10 +118,9 @@ pub(crate) async fn wait_on_parent(
         };
         match answers.await {
             Ok((data, (names, watch))) => {
-                let mut keep = |kind, watch| kept(queue, kind, path, watch, &mut reserved);
-                watches.parent = Some(keep(Kind::Children, watch));
+                watches.parent = Some(watch);
                 let data = data.map(|(data, _, watch)| {
-                    watches.directory = Some(keep(Kind::Data, watch));
+                    watches.directory = Some(watch);
                     data
                 });
                 return Ok(Listing {

@@ -7,10 +7,7 @@ use futures_util::future::{BoxFuture, FutureExt, select_all};
 
 use crate::backoff::Backoff;
 use crate::hold::loss_watch::{LossWatch, Standing};
-use crate::queue::session_queue::SessionQueue;
 use crate::server::ensemble::{Event, Watch};
-use crate::watch::budget::{Kind, Purpose, Reserved, WatchBudget};
-use crate::watch::watching::keeping;
 
 /// The watches of one waiter, kept as long as they are useful.
 pub(crate) struct Watches {
@@ -29,8 +26,6 @@ pub(crate) struct Watches {
     ///
     /// From then on events may come in another order than they happened in.
     pub(crate) disconnected: Option<BoxFuture<'static, ()>>,
-    /// The part of the watch budget for the watches that are set next.
-    pub(crate) reserved: Option<Reserved>,
     /// Paces the looks if contenders leave before they are watched.
     pub(crate) look_again: Backoff,
 }
@@ -44,7 +39,6 @@ impl Default for Watches {
             parent: None,
             contenders: BTreeMap::new(),
             disconnected: None,
-            reserved: None,
             look_again: may_happen(),
         }
     }
@@ -68,8 +62,6 @@ pub(crate) enum Woken {
     Gone(String),
     /// Somebody wrote to the znode of the contender with this name.
     Written(String),
-    /// The watch budget has room for the missing watches.
-    Room(Reserved),
 }
 
 impl Watches {
@@ -108,20 +100,6 @@ impl Watches {
             self.directory = None;
         }
         is_unchanged && self.may_step_back == Some(false)
-    }
-
-    /// Reserves a part of the watch budget for these paths, if all of them fit.
-    pub(crate) fn reserve<'p>(
-        &mut self,
-        queue: &SessionQueue<'_>,
-        purpose: Purpose,
-        wanted: impl Iterator<Item = (Kind, &'p str)>,
-    ) -> Option<Reserved> {
-        let budget = queue.live.attached::<WatchBudget>();
-        let reserved = budget.try_reserve(purpose, wanted);
-        // Freed only now, because a path that is reserved already takes no more room.
-        self.reserved = None;
-        reserved
     }
 
     /// Waits for the first event.
@@ -170,17 +148,6 @@ impl Watches {
     }
 }
 
-/// Keeps a watch that was just set, with its part of the watch budget.
-pub(crate) fn kept(
-    queue: &SessionQueue<'_>,
-    kind: Kind,
-    path: &str,
-    watch: Watch,
-    reserved: &mut Reserved,
-) -> Watch {
-    keeping(queue.live, kind, path, watch, reserved.take(kind, path))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,7 +167,7 @@ mod tests {
         };
         let never = std::future::pending().boxed();
         let mut watches = Watches {
-            own: Some(LossWatch::armed(watched, never, None)),
+            own: Some(LossWatch::armed(watched, never)),
             disconnected: Some(server.disconnected()),
             ..Watches::default()
         };

@@ -230,6 +230,10 @@ impl ServerSession for ConnectedSession {
         .boxed()
     }
 
+    fn orders_events(&self) -> bool {
+        true
+    }
+
     fn own_identity(&self) -> Option<AuthId> {
         self.own_identity.clone()
     }

@@ -134,6 +134,13 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// the session open.
     fn disconnected(&self) -> BoxFuture<'static, ()>;
 
+    /// True if the events of watches become ready in the order of their transactions, as long as
+    /// [`disconnected`](Self::disconnected) is not ready.
+    ///
+    /// False for a session that reads some znodes from time to time, because it cannot watch them.
+    /// Each waiter of such a session lists its queue before it holds.
+    fn orders_events(&self) -> bool;
+
     /// An identity of this session that no other client can show to the server.
     ///
     /// `None` if the session has no such identity. Its releases are then not marked.

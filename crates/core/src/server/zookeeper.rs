@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use zookeeper_recipes_connection::{Break, Config, Connection, End, Host, Network, State, now};
+use zookeeper_recipes_connection::{
+    Avoided, Break, Config, Connection, End, Host, Network, State, now,
+};
 
 use crate::invalid_input::InvalidInput;
 use crate::server::connect_string::ConnectString;
@@ -32,6 +34,7 @@ pub struct ZookeeperEnsemble {
     obstacle: Mutex<Option<Unreachable>>,
     options: ConnectOptions,
     own_identity: OwnIdentity,
+    avoided: Avoided,
     /// True if the servers have refused the library's own identity.
     identity_refused: AtomicBool,
 }
@@ -56,6 +59,7 @@ impl ZookeeperEnsemble {
             obstacle: Mutex::default(),
             options,
             own_identity: OwnIdentity::random(),
+            avoided: Avoided::new(),
             identity_refused: AtomicBool::new(false),
         })
     }
@@ -88,6 +92,7 @@ impl ZookeeperEnsemble {
             reply_limit: LONGEST_REPLY,
             seed: uuid::Uuid::new_v4().as_u64_pair().0,
             resume: None,
+            avoided: self.avoided.clone(),
         };
         let (connection, driver) = Connection::new(self.network.clone(), config);
         tokio::spawn(driver);

@@ -76,8 +76,6 @@ impl Breaks {
 pub(crate) struct Unsupported {
     /// The connections that broke at the create of a container.
     pub(crate) containers: Arc<Breaks>,
-    /// The connections that broke when a watch was removed.
-    pub(crate) unwatching: Arc<Breaks>,
     /// True once a server has answered a create.
     pub(crate) creates: Arc<AtomicBool>,
 }
@@ -87,7 +85,6 @@ impl Unsupported {
     pub(crate) fn new(clock: &Arc<dyn Ensemble>) -> Unsupported {
         Unsupported {
             containers: Breaks::new(clock.clone()),
-            unwatching: Breaks::new(clock.clone()),
             creates: Arc::default(),
         }
     }

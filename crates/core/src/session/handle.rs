@@ -45,7 +45,7 @@ use crate::session::supervisor::Supervisor;
 /// | each tenth of the session timeout, or less if the servers' tick is long | 1 (`sync`) | 1 | 0 |
 /// | a reconnect, if the session owns znodes | 2 (create, delete) | 1 | 0 |
 /// | the same, for each directory that refuses the create | 2 more | 1 more | 0 |
-/// | each sixth of the timeout, 1,000 znodes beyond the watch budget | 1 or more | 1 or more | 0 |
+/// | a reconnect, each 128 KiB of watched paths | 1 (`setWatches`) | 1 | 0 |
 ///
 /// The answers to `sync` renew the lease, on which
 /// [`HoldView::is_held`](crate::HoldView::is_held) depends. The create after a reconnect shows

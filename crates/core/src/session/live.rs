@@ -49,9 +49,6 @@ pub(crate) trait Attachment: Any + Send + Sync {
     where
         Self: Sized;
 
-    /// Called when a request sent at `sent` was answered through the leader.
-    fn answered(&self, _sent: Duration) {}
-
     /// Called after each probe interval.
     fn tick(&self, _live: &Arc<LiveSession>, _server: &Arc<dyn ServerSession>) {}
 

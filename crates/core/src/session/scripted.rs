@@ -201,6 +201,10 @@ impl ServerSession for Scripted {
         .boxed()
     }
 
+    fn orders_events(&self) -> bool {
+        true
+    }
+
     fn own_identity(&self) -> Option<AuthId> {
         None
     }

@@ -1,4 +1,4 @@
-//! An ensemble that calls a test before it sends a transaction.
+//! An ensemble that calls a test before it sends a transaction, and can be blind.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -41,14 +41,19 @@ impl fmt::Debug for Call {
 pub(crate) struct BeforeTransaction {
     pub(crate) ensemble: Arc<dyn Ensemble>,
     pub(crate) call: Call,
+    /// True if no event of the session's own znodes comes, and the session says so.
+    pub(crate) is_blind: bool,
 }
 
 impl Ensemble for BeforeTransaction {
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         async {
             let server = self.ensemble.connect().await?;
-            let call = self.call.clone();
-            Ok(Arc::new(Sending { server, call }) as Arc<dyn ServerSession>)
+            Ok(Arc::new(Sending {
+                server,
+                call: self.call.clone(),
+                is_blind: self.is_blind,
+            }) as Arc<dyn ServerSession>)
         }
         .boxed()
     }
@@ -70,6 +75,7 @@ impl Ensemble for BeforeTransaction {
 struct Sending {
     server: Arc<dyn ServerSession>,
     call: Call,
+    is_blind: bool,
 }
 
 impl ServerSession for Sending {
@@ -91,6 +97,10 @@ impl ServerSession for Sending {
 
     fn disconnected(&self) -> BoxFuture<'static, ()> {
         self.server.disconnected()
+    }
+
+    fn orders_events(&self) -> bool {
+        !self.is_blind
     }
 
     fn own_identity(&self) -> Option<AuthId> {
@@ -124,7 +134,15 @@ impl ServerSession for Sending {
     }
 
     fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
-        self.server.get_and_watch(path)
+        let read = self.server.get_and_watch(path);
+        async move {
+            let (data, stat, watch) = read.await?;
+            match self.is_blind && stat.ephemeral_owner == self.id().0 {
+                true => Ok((data, stat, std::future::pending().boxed())),
+                false => Ok((data, stat, watch)),
+            }
+        }
+        .boxed()
     }
 
     fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {

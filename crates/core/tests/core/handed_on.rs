@@ -73,6 +73,7 @@ async fn hold_is_not_handed_on_while_its_write_is_about_to_be_sent() {
     let ensemble = BeforeTransaction {
         ensemble: simulation.ensemble("one"),
         call: call.clone(),
+        is_blind: false,
     };
     let queue = queue(Arc::new(ensemble)).await;
     let (first, next) = holder_and_waiter(&queue).await;

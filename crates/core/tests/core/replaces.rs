@@ -202,6 +202,7 @@ async fn write_that_is_sent_after_the_replacement_of_its_hold_is_refused() {
     let ensemble = BeforeTransaction {
         ensemble: simulation.ensemble("a"),
         call: call.clone(),
+        is_blind: false,
     };
     let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
     let session = session.expect("a session opens");

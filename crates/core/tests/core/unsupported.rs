@@ -57,38 +57,6 @@ async fn containers_are_created_on_though_one_break_met_many_of_them() {
     assert_eq!(simulation.administrator().reap_containers(), paths);
 }
 
-#[tokio::test(start_paused = true)]
-async fn watches_are_kept_once_taking_them_off_has_broken_three_connections() {
-    const WAITS: u64 = 20;
-    for forgets_sessions in [false, true] {
-        let simulation = Simulation::new(SimulationOptions {
-            unknown: vec![Opcode::RemoveWatches],
-            forgets_sessions,
-            ..SimulationOptions::default()
-        });
-        let rival = simulated_session(&simulation, "rival").await;
-        let session = simulated_session(&simulation, "p").await;
-        let held = Queue::new(&rival, "/held", First).expect("a good path");
-        let hold = held.acquire().await.expect("it is free");
-        let queue = Queue::new(&session, "/held", First).expect("a good path");
-        for _ in 0..WAITS {
-            match queue.acquire_timeout(SECOND).await {
-                Err(Error::DeadlineElapsed { .. } | Error::SessionOver { .. }) => {}
-                outcome => panic!("{outcome:?}"),
-            }
-        }
-        let removed = simulation.counters().requests(RequestKind::RemoveWatch);
-        assert!(
-            (1..WAITS / 2).contains(&removed),
-            "{removed} were taken off"
-        );
-        let watches = simulation.counters().watches() as u64;
-        assert!(watches < WAITS, "{watches} watches are kept");
-        hold.release().await.expect("it is released");
-        works(&session, "/held").await;
-    }
-}
-
 /// At the end of the count the znode has the name that it would get again.
 #[tokio::test(start_paused = true)]
 async fn create_that_is_applied_late_in_another_session_ends_that_session() {

@@ -13,10 +13,6 @@ use crate::wire::greeting::Greeting;
 use crate::wire::message::Upward;
 use crate::wire::request::Request;
 
-/// Past this many bytes of watched paths the client sends its watches anew in several requests,
-/// takes the second reply for a protocol error, and loses the connection by it.
-const WATCHED_BYTES: usize = 128 * 1024;
-
 impl World {
     pub(crate) fn reconnect(&mut self, id: ClientId, attempt: u64) {
         let now = self.now();
@@ -71,7 +67,6 @@ impl World {
             return;
         };
         let (mut data, mut exists, mut children) = (Vec::new(), Vec::new(), Vec::new());
-        let mut bytes = 0;
         for (path, watchers) in &client.watchers {
             for (kind, paths) in [
                 (Kind::Data, &mut data),
@@ -80,15 +75,13 @@ impl World {
             ] {
                 if watchers.iter().any(|watcher| watcher.kind == kind) {
                     paths.push(path.clone());
-                    bytes += path.len();
                 }
             }
         }
-        if bytes == 0 {
+        if data.is_empty() && exists.is_empty() && children.is_empty() {
             return;
         }
         let zxid = client.seen;
-        client.rewatches_too_much = bytes > WATCHED_BYTES;
         let request = Request::SetWatches {
             zxid,
             data,

@@ -74,10 +74,6 @@ impl World {
         let Some(client) = self.clients.get_mut(&id) else {
             return;
         };
-        if client.rewatches_too_much {
-            self.disconnect(id, "a reply to no pending request");
-            return;
-        }
         client.deadline = None;
         client.attempts = 0;
         client.seen = client.seen.max(zxid);

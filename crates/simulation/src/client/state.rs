@@ -99,8 +99,6 @@ pub(crate) struct Client {
     /// Watches to take off once it is known that those requests have set none.
     pub(super) unwatching: Vec<(String, Option<WatchKind>)>,
     pub(super) closing: bool,
-    /// Whether it has set more watches anew than it can.
-    pub(super) rewatches_too_much: bool,
 }
 
 impl Client {
@@ -142,7 +140,6 @@ impl Client {
             watching: BTreeMap::new(),
             unwatching: Vec::new(),
             closing: false,
-            rewatches_too_much: false,
         }
     }
 

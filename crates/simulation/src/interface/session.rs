@@ -116,6 +116,10 @@ impl ServerSession for SimulatedSession {
         .boxed()
     }
 
+    fn orders_events(&self) -> bool {
+        true
+    }
+
     fn own_identity(&self) -> Option<AuthId> {
         Some(self.own_identity.clone())
     }

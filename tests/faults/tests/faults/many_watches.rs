@@ -1,9 +1,10 @@
-//! More to watch in one session than its client can tell a server again.
+//! More to watch in one session than one request can set again.
 
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use tokio::sync::mpsc;
-use zookeeper_recipes_core::{Hold, HoldState, Session};
+use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Event, Permission};
+use zookeeper_recipes_core::{Hold, HoldState, NodePath, Session};
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::{
@@ -16,6 +17,7 @@ on_both_servers!(
     session_of_thousands_of_observers_survives_a_broken_connection,
     session_of_thousands_of_waiters_survives_a_broken_connection,
     session_of_thousands_of_single_node_waiters_survives_a_broken_connection,
+    ten_thousand_watches_survive_a_hundred_broken_connections,
 );
 
 const MANY: usize = 3_500;
@@ -50,20 +52,18 @@ impl Watching {
         }
     }
 
-    /// Waits until the server has so many watches at least, and gets no more.
-    async fn watch_all_they_may(&self) {
-        let last = std::sync::atomic::AtomicU64::new(0);
+    /// Waits until the server has so many watches.
+    async fn watch(&self, number: usize) {
         eventually("they watch", || async {
             let now = self.server.monitor().await.expect("an answer").watches;
-            let before = last.swap(now, std::sync::atomic::Ordering::Relaxed);
-            now > 300 && now == before
+            now as usize >= number
         })
         .await;
     }
 
-    async fn break_the_connection(&self) {
+    async fn break_the_connection(&self, times: usize) {
         let id = self.session.id();
-        for _ in 0..3 {
+        for _ in 0..times {
             let connections = self.proxy.counters().connections();
             self.proxy.reset();
             eventually("it is connected again", || async {
@@ -107,9 +107,8 @@ async fn session_of_thousands_of_observers_survives_a_broken_connection(server: 
         let (_, leads) = in_time("each is told", told.recv()).await.expect("news");
         assert!(leads);
     }
-    watching.watch_all_they_may().await;
-    watching.break_the_connection().await;
-    // One that is watched most likely, and one that is not.
+    watching.watch(MANY).await;
+    watching.break_the_connection(3).await;
     for shard in [0, MANY - 1] {
         let leader = leaders.remove(shard.min(leaders.len() - 1));
         leader.release().await.expect("it resigns");
@@ -146,8 +145,8 @@ async fn waiters_survive_a_broken_connection(
         monitor.ephemerals as usize >= ephemerals
     })
     .await;
-    watching.watch_all_they_may().await;
-    watching.break_the_connection().await;
+    watching.watch(MANY.min(paths)).await;
+    watching.break_the_connection(3).await;
     assert!(!waiters.iter().any(|waiter| waiter.is_finished()));
     let released = held.into_iter().map(Hold::release);
     for released in in_time("all are released", join_all(released)).await {
@@ -168,4 +167,50 @@ async fn session_of_thousands_of_single_node_waiters_survives_a_broken_connectio
     server: TestServer,
 ) {
     waiters_survive_a_broken_connection(server, LOCK_OF_ONE_ZNODE, MANY).await;
+}
+
+async fn ten_thousand_watches_survive_a_hundred_broken_connections(server: TestServer) {
+    const WATCHES: usize = 10_000;
+    const BREAKS: usize = 100;
+    const AT_ONCE: usize = 500;
+    let path = |number: usize| format!("/app/some/path/of/znodes/{number:06}");
+    let watching = Watching::begin(server).await;
+    let directory = NodePath::new("/app/some/path/of/znodes").expect("a good path");
+    let writer = watching.others.server(&directory).await.expect("open");
+    let everybody = [Acl::new(Permission::ALL, AuthId::anyone())];
+    // Its directories are those of a lock.
+    let lock = ExclusiveLock::new(&watching.others, directory.as_str()).expect("a good path");
+    let made = lock.acquire().await.expect("it is free");
+    let numbers: Vec<usize> = (0..WATCHES).collect();
+    for some in numbers.chunks(AT_ONCE) {
+        let paths: Vec<String> = some.iter().map(|number| path(*number)).collect();
+        let creates = paths
+            .iter()
+            .map(|path| writer.create(path, b"", CreateMode::Persistent, &everybody));
+        for created in join_all(creates).await {
+            created.expect("it is new");
+        }
+    }
+    made.release().await.expect("it is held");
+    let watcher = watching.session.server(&directory).await.expect("open");
+    let mut watches = Vec::new();
+    for some in numbers.chunks(AT_ONCE) {
+        let paths: Vec<String> = some.iter().map(|number| path(*number)).collect();
+        let reads = paths.iter().map(|path| watcher.get_and_watch(path));
+        for read in join_all(reads).await {
+            watches.push(read.expect("it is there").2);
+        }
+    }
+    watching.break_the_connection(BREAKS).await;
+    for some in numbers.chunks(AT_ONCE) {
+        let paths: Vec<String> = some.iter().map(|number| path(*number)).collect();
+        let deletions = paths.iter().map(|path| writer.delete(path));
+        for deleted in join_all(deletions).await {
+            deleted.expect("it is there");
+        }
+    }
+    for event in in_time("each watch has its event", join_all(watches)).await {
+        assert_eq!(event, Event::Deleted);
+    }
+    watching.hold.release().await.expect("it is released");
 }

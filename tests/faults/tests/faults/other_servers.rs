@@ -3,6 +3,8 @@
 //! Some answer a reconnect with a new session, and some close the connection at a request that they
 //! do not know. A proxy makes a real server do the same.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use tokio::time::timeout;
 use zookeeper_recipes_core::{Error, HoldState, WaitStrategy};
@@ -24,6 +26,7 @@ on_both_servers!(
     server_that_closes_at_every_create_is_one_clear_error,
     server_that_closes_at_a_removed_watch_costs_a_connection_and_no_hold,
     server_that_closes_at_watches_set_again_costs_connections_and_no_hold,
+    server_that_closes_at_removed_watches_and_forgets_sessions_costs_few_of_them,
 );
 
 const CREATE: i32 = 15;
@@ -34,6 +37,9 @@ const SET_WATCHES: [i32; 2] = [101, 105];
 /// The connections that a client may make because of a request that closes each of them. A client
 /// that makes the request again and again makes hundreds.
 const CONNECTIONS: u64 = 20;
+
+/// Long enough to wait in earnest.
+const A_MOMENT: Duration = Duration::from_millis(200);
 
 /// A server that closes the connection at requests with these operation codes.
 async fn proxy_closing_at(server: &TestServer, codes: &[i32]) -> Proxy {
@@ -194,4 +200,30 @@ async fn server_that_closes_at_watches_set_again_costs_connections_and_no_hold(s
     held.release().await.expect("it is released");
     let connections = proxy.counters().connections();
     assert!(connections < CONNECTIONS, "{connections} connections");
+}
+
+async fn server_that_closes_at_removed_watches_and_forgets_sessions_costs_few_of_them(
+    server: TestServer,
+) {
+    const WAITS: usize = 40;
+    let proxy = proxy_forgetting_sessions(&server).await;
+    let lost = Fault::on_code(REMOVE_WATCHES).repeatedly().request_lost();
+    proxy.fault(lost);
+    let victim = session(&proxy, LONG).await;
+    let rival = session(&server, LONG).await;
+    let first = KINDS[0].on(&rival, "awaited").acquire().await;
+    let first = first.expect("it is free");
+    for _ in 0..WAITS {
+        let waits = KINDS[0].on(&victim, "awaited");
+        match waits.acquire_timeout(A_MOMENT).await {
+            Err(Error::DeadlineElapsed { .. } | Error::SessionOver { .. }) => {}
+            outcome => panic!("{outcome:?}"),
+        }
+    }
+    let removed = proxy.counters().of(Operation::RemoveWatches).requests;
+    assert!((1..6).contains(&removed), "{removed} were removed");
+    let connections = proxy.counters().connections();
+    assert!(connections < CONNECTIONS, "{connections} connections");
+    first.release().await.expect("it is released");
+    works_with_each_kind(&victim, "awaited", LATE).await;
 }

@@ -42,7 +42,7 @@ impl LiveSession {
         if kept.is_connected() {
             kept.lease.answered(self.now(), sent);
         }
-        self.was_answered(kept, sent);
+        self.was_answered(kept);
     }
 
     /// Checks that the owner of a znode that this client has created is this session.
@@ -76,16 +76,13 @@ impl LiveSession {
             kept.lease.proved(now);
             kept.lease.answered(now, sent.at);
         }
-        self.was_answered(kept, sent.at);
+        self.was_answered(kept);
         Ok(())
     }
 
-    fn was_answered(&self, mut kept: MutexGuard<'_, Kept>, sent: Duration) {
+    fn was_answered(&self, mut kept: MutexGuard<'_, Kept>) {
         kept.answered_at = Some(self.now());
         self.publish_lapses(kept);
-        for attachment in self.attachments() {
-            attachment.answered(sent);
-        }
     }
 
     /// Switches to the current connection if the known connection has broken.
