@@ -96,6 +96,9 @@ pub(crate) fn connection_state(state: client::SessionState) -> ConnectionState {
 }
 
 /// Classifies an error of the client: refused, session over, or outcome unknown.
+///
+/// A code that is not known says nothing of the outcome: some servers answer a write so whose
+/// outcome they do not know.
 pub(crate) fn classify(error: client::Error) -> ServerError {
     use client::Error;
     let refusal = match error {
@@ -111,9 +114,7 @@ pub(crate) fn classify(error: client::Error) -> ServerError {
         Error::Throttled => Refusal::Throttled,
         Error::Unimplemented => Refusal::Unimplemented,
         Error::NotReadOnly => Refusal::ReadOnly,
-        Error::NoWatcher | Error::ReconfigDisabled | Error::UnexpectedErrorCode(_) => {
-            Refusal::Other(error.to_string())
-        }
+        Error::NoWatcher | Error::ReconfigDisabled => Refusal::Other(error.to_string()),
         Error::SessionExpired => return ServerError::SessionOver(SessionEnd::Expired),
         Error::AuthFailed => return ServerError::SessionOver(SessionEnd::AuthenticationFailed),
         Error::ClientClosed => return ServerError::SessionOver(SessionEnd::Closed),

@@ -153,6 +153,18 @@ async fn requests_are_answered_by_the_proxy_in_their_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn applied_request_is_answered_with_another_code() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    let client = administrator(&proxy).await;
+    proxy.fault(Fault::on(Operation::Create).answered(-7));
+    let created = client.create("/applied", b"", &PERSISTENT).await;
+    assert!(created.is_err(), "{created:?}");
+    assert!(exists(&client, "/applied").await);
+    assert_eq!(proxy.counters().connections(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn frozen_connection_stays_and_all_arrives_after_the_thaw() {
     let server = server().await;
     let proxy = proxy(&server).await;

@@ -203,6 +203,14 @@ impl Occasion {
         self.causes(Effect::ReplyReplaced(Arc::new(replace)))
     }
 
+    /// The client gets this error code in place of the reply: **applied**.
+    ///
+    /// So answer servers that do not know the outcome of a write: ClickHouse Keeper and RaftKeeper
+    /// with -4 or -7.
+    pub fn answered(self, code: i32) -> Fault {
+        self.reply_replaced(move |reply| frame::with_code(reply, code))
+    }
+
     fn causes(self, effect: Effect) -> Fault {
         Fault {
             occasion: self,

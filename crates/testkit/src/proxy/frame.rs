@@ -2,7 +2,7 @@
 
 use zookeeper_recipes_protocol::{
     self as protocol, ConnectRequest, ErrorCode, FRAME_HEADER, OpCode, Reply, ReplyBody,
-    RequestBody, RequestHeader,
+    ReplyHeader, RequestBody, RequestHeader,
 };
 
 use super::operation::Operation;
@@ -64,6 +64,15 @@ pub(super) fn refusal(xid: i32, zxid: i64, code: i32) -> Vec<u8> {
     let mut frame = Vec::new();
     Reply::failed(xid, zxid, ErrorCode::from(code)).encode_frame(&mut frame);
     frame
+}
+
+/// The whole reply, with this error code in place of what it says.
+pub(super) fn with_code(reply: &[u8], code: i32) -> Vec<u8> {
+    let header = reply.get(FRAME_HEADER..).map(ReplyHeader::peek);
+    match header {
+        Some(Ok(header)) => refusal(header.xid, header.zxid, code),
+        _ => reply.to_vec(),
+    }
 }
 
 /// The path in a notification.

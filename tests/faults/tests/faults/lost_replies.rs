@@ -21,7 +21,7 @@ on_both_servers!(
     parents_are_made_and_the_recipe_held_whichever_create_is_lost,
 );
 
-/// Loses a request, or its reply, of an operation on what begins with a path.
+/// Loses a request, or its reply or its outcome, of an operation on what begins with a path.
 type Loss = fn(Operation, &str) -> Fault;
 
 const LOSSES: &[(&str, Loss)] = &[
@@ -43,6 +43,25 @@ const LOSSES: &[(&str, Loss)] = &[
         let breakage = Breakage::HalfClose(Direction::ToClient);
         Fault::on(operation).under(under).at_reply(breakage)
     }),
+    ("applied-and-answered-with-a-timeout", |operation, under| {
+        Fault::on(operation).under(under).answered(-7)
+    }),
+    (
+        "applied-and-answered-with-a-lost-connection",
+        |operation, under| Fault::on(operation).under(under).answered(-4),
+    ),
+    (
+        "applied-and-answered-with-a-system-error",
+        |operation, under| Fault::on(operation).under(under).answered(-1),
+    ),
+    (
+        "applied-and-answered-with-an-inconsistency",
+        |operation, under| Fault::on(operation).under(under).answered(-2),
+    ),
+    (
+        "applied-and-answered-with-an-unknown-code",
+        |operation, under| Fault::on(operation).under(under).answered(-999),
+    ),
     ("request-lost-three-times", |operation, under| {
         Fault::on(operation).under(under).request_lost()
     }),
