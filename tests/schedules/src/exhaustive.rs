@@ -86,10 +86,11 @@ pub fn exhaust(recipe: TestedRecipe) -> Exhausted {
     exhausted
 }
 
-fn faults() -> [FaultKind; 8] {
+fn faults() -> [FaultKind; 9] {
     [
         FaultKind::RequestLost,
         FaultKind::ReplyLost,
+        FaultKind::OutcomeHidden,
         // Shorter, and longer, than a client waits for an answer.
         FaultKind::RequestLate(SESSION_TIMEOUT / 6),
         FaultKind::RequestLate(SESSION_TIMEOUT / 2),

@@ -82,13 +82,15 @@ pub enum Kind {
     Clocks,
     /// Waiters and holds by the hundred.
     Crowds,
+    /// Servers that do not know the outcome of a write.
+    Hidden,
     /// Callers that do not poll what they await for a while.
     Neglect,
 }
 
 impl Kind {
     /// All of them, each with what it is called on the command line.
-    pub const ALL: [(&str, Kind); 12] = [
+    pub const ALL: [(&str, Kind); 13] = [
         ("new-sessions", Kind::NewSessions),
         ("blocked", Kind::Blocked),
         ("isolated", Kind::Isolated),
@@ -97,6 +99,7 @@ impl Kind {
         ("pairs", Kind::Pairs),
         ("throttled", Kind::Throttled),
         ("unknown", Kind::Unknown),
+        ("hidden", Kind::Hidden),
         ("acls", Kind::Acls),
         ("clocks", Kind::Clocks),
         ("crowds", Kind::Crowds),
@@ -120,6 +123,7 @@ impl Schedule {
             Kind::Pairs => self.between_pairs = None,
             Kind::Throttled => rates.throttled = 0.0,
             Kind::Unknown => self.options.unknown.clear(),
+            Kind::Hidden => rates.outcome_hidden = 0.0,
             Kind::Acls => self.interference.changes_acls = 0,
             Kind::Clocks => self.options.clock_drift = 0,
             Kind::Crowds => self.crowd = Crowd::default(),

@@ -14,6 +14,8 @@ pub enum FaultKind {
     RequestLost,
     /// The request is applied, then the connection breaks and the reply never arrives.
     ReplyLost,
+    /// The request is applied, and the server answers that it does not know the outcome.
+    OutcomeHidden,
     /// The request takes this much longer to arrive, and all after it on the connection.
     RequestLate(Duration),
     /// The reply takes this much longer to arrive, and all after it on the connection.

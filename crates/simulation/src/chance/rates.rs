@@ -12,6 +12,8 @@ pub struct FaultRates {
     pub request_lost: f64,
     /// Per request: it is applied, then the connection breaks and the reply never arrives.
     pub reply_lost: f64,
+    /// Per write: it is applied, and the server answers that it does not know the outcome.
+    pub outcome_hidden: f64,
     /// Per request: the server refuses it, because it has too much to do.
     pub throttled: f64,
     /// Per request: it takes longer to arrive, by up to [`late_by`](Self::late_by).

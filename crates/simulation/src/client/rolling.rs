@@ -2,6 +2,7 @@
 
 use super::world::World;
 use crate::chance::injected::{Fault, FaultKind};
+use crate::record::request_kind::RequestKind;
 
 impl World {
     /// Rolls the dice for what can go wrong with one request.
@@ -27,6 +28,15 @@ impl World {
         if kernel.chance(reply_late) {
             let by = kernel.draw_up_to(late_by);
             faults.push(Fault::new(FaultKind::ReplyLate(by)));
+        }
+    }
+
+    /// Rolls the dice for a server that does not know the outcome of a write.
+    pub(super) fn roll_for_outcome(&mut self, kind: RequestKind, faults: &mut Vec<Fault>) {
+        let kernel = self.kernel();
+        let hidden = kernel.rates.outcome_hidden;
+        if kind.is_write() && kernel.chance(hidden) {
+            faults.push(Fault::new(FaultKind::OutcomeHidden));
         }
     }
 }

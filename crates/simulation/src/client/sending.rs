@@ -93,6 +93,7 @@ impl World {
         let mut faults = self.faults.take(name, session, kind, &request.paths());
         if kind.is_asked_for() {
             self.roll_for_request(&mut faults);
+            self.roll_for_outcome(request.kind(), &mut faults);
         }
         let arriving = Arriving::new(request_id, request);
         self.transmit_with(id, process, connection, arriving, faults);
@@ -126,6 +127,7 @@ impl World {
             match fault.kind {
                 FaultKind::RequestLost => lost = true,
                 FaultKind::ReplyLost => arriving.lose_reply = true,
+                FaultKind::OutcomeHidden => arriving.hide_outcome = true,
                 FaultKind::RequestLate(by) => late += by,
                 FaultKind::ReplyLate(by) => arriving.delay_reply += by,
                 FaultKind::SessionExpired => arriving.expire = true,

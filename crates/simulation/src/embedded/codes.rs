@@ -12,6 +12,7 @@ pub(super) fn of_failure(failure: &Failure) -> ErrorCode {
         Failure::SessionExpired => ErrorCode::SessionExpired,
         Failure::SessionMoved => ErrorCode::SessionMoved,
         Failure::NoWatch => ErrorCode::NoWatcher,
+        Failure::OutcomeUnknown => ErrorCode::OperationTimeout,
         Failure::Malformed => ErrorCode::MarshallingError,
         Failure::UnknownType => ErrorCode::Unimplemented,
         Failure::ReconfigurationDisabled => ErrorCode::ReconfigDisabled,

@@ -29,6 +29,10 @@ impl Servers {
             self.network.break_at(&mut self.kernel, at, id, cause);
             return;
         }
+        let result = match result {
+            Ok(_) if arriving.hide_outcome => Err(Failure::OutcomeUnknown),
+            result => result,
+        };
         if result == Err(Failure::SessionMoved) {
             self.close_at_server(id, true);
             return;

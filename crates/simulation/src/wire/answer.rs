@@ -77,6 +77,8 @@ pub(crate) enum Failure {
     SessionMoved,
     /// There is no such watch to remove.
     NoWatch,
+    /// The server does not know whether it was done.
+    OutcomeUnknown,
     /// The content of the request cannot be read.
     Malformed,
     /// The server does not know this type of request.

@@ -128,6 +128,7 @@ async fn by_chance_leave_an_ensemble_that_works_once_they_stop() {
         let rates = FaultRates {
             request_lost: 0.03,
             reply_lost: 0.03,
+            outcome_hidden: 0.03,
             request_late: 0.05,
             reply_late: 0.05,
             throttled: 0.02,

@@ -27,7 +27,7 @@ impl Schedule {
             false => (rates, interference),
         };
         let stays_long = only_pairs || rng.u8(..5) == 0;
-        Schedule {
+        let mut schedule = Schedule {
             options,
             processes: rng.usize(2..=4),
             contenders: rng.usize(1..=3),
@@ -50,7 +50,11 @@ impl Schedule {
             observers: if recipe.elects { rng.usize(0..=2) } else { 0 },
             first_number: draw_first_number(&mut rng),
             neglects: (rng.u8(..3) == 0).then_some(session_timeout * 2),
+        };
+        if !only_pairs && rng.u8(..3) == 0 {
+            schedule.rates.outcome_hidden = 0.05 * rng.f64();
         }
+        schedule
     }
 }
 
@@ -104,6 +108,7 @@ fn draw_rates(options: &SimulationOptions, rng: &mut Rng) -> FaultRates {
     FaultRates {
         request_lost: rate(0.1),
         reply_lost: rate(0.1),
+        outcome_hidden: 0.0,
         request_late: rate(0.1),
         reply_late: rate(0.1),
         event_late: rate(0.3),
