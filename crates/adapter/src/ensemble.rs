@@ -13,8 +13,23 @@ use crate::session::ClientSession;
 
 /// The ensemble of a client that the caller has connected. It has one session, and opens no other.
 ///
-/// Does not open a new ZooKeeper session when the client's session is over. The session is closed
-/// at the server when all other clones of the client are dropped as well.
+/// Does not open a new ZooKeeper session when the client's session is over.
+///
+/// # The end of the session
+///
+/// The client's session stays open at the server until all other clones of the client are dropped.
+/// So do its ephemeral znodes.
+///
+/// * [`Session::close`](zookeeper_recipes_core::Session::close) deletes the znodes of the holds and
+///   the waiters, one by one, and repeats this for at most the session timeout.
+/// * If the runtime of the session shuts down, the session sends the deletions of the znodes that it
+///   knows by name, and waits for no answer. The znode of a create without a reply may stay, and
+///   that of a recipe of one znode, which may belong to another client by now.
+///
+/// The event `znodes left` names the znodes that may stay. Drop the client then: they bar other
+/// contenders for as long as its session lives.
+///
+/// # The lease
 ///
 /// The time of the last contact with the server is not known. So the first hold is granted after
 /// the lease is renewed, which takes about a third of the session timeout.

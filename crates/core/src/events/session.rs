@@ -1,4 +1,4 @@
-//! The events of a session: `session opened`, `suspended`, `resumed`, `over`.
+//! The events of a session: `session opened`, `suspended`, `resumed`, `over`, `znodes left`.
 
 use std::time::Duration;
 
@@ -34,4 +34,9 @@ pub(crate) fn reconnected() {
 /// A probe was answered after this time.
 pub(crate) fn answered(round_trip: Duration) {
     measure_session(MeasuredSession::Answered(round_trip));
+}
+
+/// A session of the user's client has ended on this side, and these znodes may stay.
+pub(crate) fn left(session: SessionId, znodes: &[&str]) {
+    tracing::warn!(target: TARGET, %session, ?znodes, "znodes left");
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::join_all;
 
 use crate::server::ensemble::{Operation, ServerSession};
-use crate::server::error::ServerError;
+use crate::server::error::{Refusal, ServerError};
 use crate::session::writes::Writes;
 use crate::sync::lock;
 
@@ -79,15 +79,35 @@ impl Drop for Listed {
     }
 }
 
-/// Deletes the znodes of a session that is being closed.
+/// Deletes the znodes of a session that is being closed, and returns those that may be left.
 ///
-/// Does not retry. The end of the session deletes the znodes that are left.
-pub(crate) async fn delete_all(writes: &Writes, server: &dyn ServerSession, znodes: &[OwnZnode]) {
+/// Does not retry.
+pub(crate) async fn delete_all(
+    writes: &Writes,
+    server: &dyn ServerSession,
+    znodes: &[OwnZnode],
+) -> Vec<OwnZnode> {
     let deletions = znodes.iter().map(|znode| delete(writes, server, znode));
     let results = join_all(deletions).await;
-    for error in results.into_iter().filter_map(Result::err) {
+    let left = znodes.iter().zip(results).filter_map(|(znode, result)| {
+        let error = result.err().filter(|error| !error.is(Refusal::NoNode))?;
         tracing::debug!(%error, "a znode was not deleted when its session was closed");
+        Some(znode.clone())
+    });
+    left.collect()
+}
+
+/// Sends the deletions of znodes whose answers nobody will hear, and returns the others.
+///
+/// The others have to be looked for, or may belong to another client by now.
+pub(crate) fn delete_unheard(server: &dyn ServerSession, znodes: Vec<OwnZnode>) -> Vec<OwnZnode> {
+    let is_known = |znode: &OwnZnode| znode.shared.is_none() && !znode.path.ends_with('-');
+    let (known, others): (Vec<_>, Vec<_>) = znodes.into_iter().partition(is_known);
+    for znode in known {
+        // The request is sent by the call.
+        drop(server.delete(&znode.path));
     }
+    others
 }
 
 async fn delete(
@@ -136,4 +156,31 @@ async fn delete_shared(
     };
     let done = server.transact(&[delete, stands]).await;
     done.map(drop).map_err(|refused| refused.error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::session::scripted::Scripted;
+
+    #[tokio::test(start_paused = true)]
+    async fn unheard_deletions_are_of_znodes_that_nobody_else_can_own() {
+        let (live, script) = Scripted::open(Duration::from_millis(1));
+        let znode = |path: &str, shared: Option<Shared>| OwnZnode {
+            path: path.into(),
+            shared,
+        };
+        let shared = Shared {
+            identity: Arc::from(*b"me"),
+            guard: "/guard".into(),
+        };
+        let known = znode("/lock/me-0000000001", None);
+        let (doubtful, shared) = (znode("/lock/me-", None), znode("/one", Some(shared)));
+        let all = vec![known, doubtful.clone(), shared.clone()];
+        let left = delete_unheard(&*live.server().expect("it is open"), all);
+        assert_eq!(left, [doubtful, shared]);
+        assert_eq!(script.deletions(), ["/lock/me-0000000001"]);
+    }
 }

@@ -49,6 +49,8 @@ pub(crate) struct Scripted {
     at_transaction: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     /// The number of transactions that were sent.
     transactions: AtomicUsize,
+    /// The paths of the deletions that were sent.
+    deletions: Mutex<Vec<String>>,
 }
 
 impl fmt::Debug for Scripted {
@@ -71,6 +73,7 @@ impl Scripted {
             shown: Mutex::default(),
             at_transaction: Mutex::default(),
             transactions: AtomicUsize::new(0),
+            deletions: Mutex::default(),
         });
         let ensemble: Arc<dyn Ensemble> = scripted.clone();
         let unsupported = Unsupported::new(&ensemble);
@@ -94,6 +97,11 @@ impl Scripted {
     /// True if a `sync` was sent at this time.
     pub(crate) fn has_sent(&self, at: Duration) -> bool {
         lock(&self.syncs).contains(&at)
+    }
+
+    /// The paths of the deletions that were sent.
+    pub(crate) fn deletions(&self) -> Vec<String> {
+        lock(&self.deletions).clone()
     }
 
     /// Pauses the process between its next two readings of the clock.
@@ -220,7 +228,8 @@ impl ServerSession for Scripted {
         self.answer(Created { path, stat })
     }
 
-    fn delete<'a>(&'a self, _: &'a str) -> Reply<'a, ()> {
+    fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
+        lock(&self.deletions).push(path.to_owned());
         self.answer(())
     }
 

@@ -17,7 +17,7 @@ use crate::session::current::Current;
 use crate::session::keeper::Keeper;
 use crate::session::live::{Contact, LiveSession};
 use crate::session::opening::{NotOpened, open};
-use crate::session::own_znodes::{OwnZnode, delete_all};
+use crate::session::own_znodes::{OwnZnode, delete_all, delete_unheard};
 use crate::session::state::SessionState;
 
 const NOT_YET: &str = "no new ZooKeeper session could be opened yet";
@@ -120,6 +120,13 @@ impl Supervisor {
         }
     }
 
+    /// The server side of a session that stays open after the end on this side: that of a client
+    /// which the user has connected, and may keep.
+    fn stays_open(&self, live: &LiveSession) -> Option<Arc<dyn ServerSession>> {
+        let server = live.server().ok();
+        server.filter(|_| !self.ensemble.opens_sessions())
+    }
+
     /// Keeps one ZooKeeper session until its end, and publishes its state.
     async fn keep(&mut self, live: &Arc<LiveSession>) -> SessionEnd {
         let server = match live.server() {
@@ -159,9 +166,12 @@ impl Supervisor {
         };
         let server = keeper.end();
         let own = live.own_znodes().all();
+        let stays_open = self.stays_open(live);
         live.end(end);
-        if end == SessionEnd::Closed {
-            close(live, server, &mut states, own).await;
+        match stays_open {
+            Some(server) if end == SessionEnd::Closed => leave(live, &*server, &own).await,
+            None if end == SessionEnd::Closed => close(live, server, &mut states, own).await,
+            _ => {}
         }
         end
     }
@@ -177,9 +187,41 @@ impl Drop for Supervisor {
             return;
         }
         if let Current::Live(live) = current {
+            let own = live.own_znodes().all();
+            let stays_open = self.stays_open(&live);
             live.end(SessionEnd::Closed);
+            if let Some(server) = stays_open {
+                let left = delete_unheard(&*server, own);
+                report(&live, &left);
+            }
         }
         self.over(SessionEnd::Closed);
+    }
+}
+
+/// Deletes the znodes of a session that the user's client keeps open, for at most the session
+/// timeout.
+async fn leave(live: &Arc<LiveSession>, server: &dyn ServerSession, own: &[OwnZnode]) {
+    let mut left = own.to_vec();
+    let deleted = async {
+        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        loop {
+            left = delete_all(live.own_znodes().writes(), server, &left).await;
+            if left.is_empty() {
+                return;
+            }
+            backoff.wait().await;
+        }
+    };
+    if timeout(live.timeout(), deleted).await.is_err() {
+        report(live, &left);
+    }
+}
+
+fn report(live: &LiveSession, left: &[OwnZnode]) {
+    let paths: Vec<&str> = left.iter().map(|znode| &*znode.path).collect();
+    if !paths.is_empty() {
+        events::left(live.id(), &paths);
     }
 }
 
@@ -204,7 +246,9 @@ async fn close(
     let deleted = async {
         tokio::time::sleep(live.probe_interval()).await;
         match server.upgrade() {
-            Some(server) => delete_all(live.own_znodes().writes(), &*server, &own).await,
+            Some(server) => {
+                delete_all(live.own_znodes().writes(), &*server, &own).await;
+            }
             None => std::future::pending().await,
         }
     };

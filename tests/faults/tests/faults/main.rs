@@ -18,3 +18,4 @@ mod sequence_overflow;
 mod stopped_process;
 mod support;
 mod transfers;
+mod users_clients;
