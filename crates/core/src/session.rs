@@ -1,6 +1,5 @@
 //! The session handle, its supervisor, and the ZooKeeper sessions that the supervisor opens.
 
-pub(crate) mod breaks;
 pub(crate) mod current;
 pub(crate) mod handle;
 pub(crate) mod health;
@@ -14,4 +13,5 @@ pub(crate) mod proof;
 pub(crate) mod scripted;
 pub(crate) mod state;
 pub(crate) mod supervisor;
+pub(crate) mod unsupported;
 pub(crate) mod writes;

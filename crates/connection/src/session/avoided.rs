@@ -9,51 +9,59 @@ const MOST_BREAKS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_secs(600);
 const MOST_DOUBLINGS: u32 = 10;
 
-/// The requests that are not worth a try at the servers of one ensemble, for now.
+/// A kind of request that is not worth a try at the servers of one ensemble, for now.
 ///
 /// Some servers close the connection at a request that they do not know, and answer the reconnect
 /// with a new session. So share this between the sessions of an ensemble, one after the other: a
 /// clone shares what is known.
 ///
-/// Connections break for other reasons, too. So a request is tried again after a pause, which grows.
+/// Connections break for other reasons, too. So after three connections in a row that broke at it,
+/// the request is tried again after ten minutes, and then after pauses that double.
 #[derive(Clone, Debug, Default)]
-pub struct Avoided {
-    removal: Arc<Mutex<Breaks>>,
-}
+pub struct Avoided(Arc<Mutex<Breaks>>);
 
 #[derive(Debug, Default)]
 struct Breaks {
     number: u32,
-    until: Duration,
+    /// When the last break was noticed.
+    last: Duration,
 }
 
 impl Avoided {
-    /// Every request is worth a try.
+    /// A kind of request that is worth a try.
     pub fn new() -> Avoided {
         Avoided::default()
     }
 
-    /// True if watches must not be removed now.
-    pub(crate) fn removes_no_watch(&self, now: Duration) -> bool {
-        let removal = self.lock();
-        removal.number >= MOST_BREAKS && now < removal.until
+    /// True if such a request should not be sent now.
+    pub fn is_avoided(&self, now: Duration) -> bool {
+        let breaks = self.lock();
+        let doublings = breaks
+            .number
+            .saturating_sub(MOST_BREAKS)
+            .min(MOST_DOUBLINGS);
+        let until = breaks.last + FIRST_PAUSE * 2_u32.pow(doublings);
+        breaks.number >= MOST_BREAKS && now < until
     }
 
-    /// A server has closed the connection at the removal of a watch.
-    pub(crate) fn closed_at_removal(&self, now: Duration) {
-        let mut removal = self.lock();
-        removal.number = removal.number.saturating_add(1);
-        let doublings = removal.number.saturating_sub(MOST_BREAKS);
-        removal.until = now + FIRST_PAUSE * 2_u32.pow(doublings.min(MOST_DOUBLINGS));
+    /// A connection broke before it had answered such a request, which was sent at `sent`.
+    ///
+    /// One break of a connection counts once for all requests that it met.
+    pub fn closed(&self, sent: Duration, now: Duration) {
+        let mut breaks = self.lock();
+        if breaks.number == 0 || sent > breaks.last {
+            breaks.number = breaks.number.saturating_add(1);
+            breaks.last = now;
+        }
     }
 
-    /// A server has answered the removal of a watch.
-    pub(crate) fn removed(&self) {
+    /// A server has answered such a request.
+    pub fn answered(&self) {
         *self.lock() = Breaks::default();
     }
 
     fn lock(&self) -> MutexGuard<'_, Breaks> {
-        self.removal.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -61,24 +69,37 @@ impl Avoided {
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
     #[test]
     fn request_is_tried_again_after_pauses_that_grow_until_it_is_answered() {
         let avoided = Avoided::new();
-        let removal = avoided.clone();
-        let mut now = Duration::from_secs(5);
+        let shared = avoided.clone();
+        let mut now = 5 * SECOND;
         for _ in 0..MOST_BREAKS {
-            assert!(!avoided.removes_no_watch(now));
-            removal.closed_at_removal(now);
+            assert!(!avoided.is_avoided(now));
+            shared.closed(now, now + SECOND);
+            now += 2 * SECOND;
         }
+        now -= SECOND;
         let mut pause = FIRST_PAUSE;
         for _ in 0..20 {
-            assert!(avoided.removes_no_watch(now + pause - Duration::from_millis(1)));
+            assert!(avoided.is_avoided(now + pause - Duration::from_millis(1)));
             now += pause;
-            assert!(!avoided.removes_no_watch(now));
-            removal.closed_at_removal(now);
+            assert!(!avoided.is_avoided(now));
+            shared.closed(now, now);
             pause = (pause * 2).min(FIRST_PAUSE * 2_u32.pow(MOST_DOUBLINGS));
         }
-        removal.removed();
-        assert!(!avoided.removes_no_watch(now));
+        shared.answered();
+        assert!(!avoided.is_avoided(now));
+    }
+
+    #[test]
+    fn break_of_a_connection_counts_once_for_all_requests_that_it_met() {
+        let avoided = Avoided::new();
+        for _ in 0..9 {
+            avoided.closed(SECOND, 2 * SECOND);
+        }
+        assert!(!avoided.is_avoided(2 * SECOND));
     }
 }

@@ -250,15 +250,20 @@ impl<R, W> Machine<R, W> {
             _ => false,
         };
         let oldest = match &self.link {
-            Link::Restoring { watches: 1.., .. } => Some(OpCode::SetWatches),
-            Link::Up => self.requests.oldest_sent().map(|asked| asked.opcode),
+            Link::Restoring { watches: 1.., .. } => Some((OpCode::SetWatches, None)),
+            Link::Up => {
+                let asked = self.requests.oldest_sent();
+                asked.map(|asked| (asked.opcode, asked.sent_at))
+            }
             _ => None,
         };
-        match oldest.filter(|opcode| is_closed && may_be_unknown(*opcode)) {
-            Some(opcode) => {
+        match oldest.filter(|(opcode, _)| is_closed && may_be_unknown(*opcode)) {
+            Some((opcode, sent_at)) => {
                 match opcode {
                     OpCode::SetWatches => self.closed_at_watches += 1,
-                    OpCode::RemoveWatches => self.config.avoided.closed_at_removal(now),
+                    OpCode::RemoveWatches => {
+                        self.config.removals.closed(sent_at.unwrap_or(now), now);
+                    }
                     _ => {}
                 }
                 Break::ClosedAt(opcode)

@@ -196,7 +196,7 @@ impl<R, W> Machine<R, W> {
             }
             To::Nobody => {
                 if asked.opcode == OpCode::RemoveWatches {
-                    self.config.avoided.removed();
+                    self.config.removals.answered();
                 }
             }
             To::Closing => self.end(now, End::Closed),

@@ -31,8 +31,8 @@ pub struct Config {
     pub seed: u64,
     /// A session to resume. `None` opens a new one.
     pub resume: Option<Resumable>,
-    /// What earlier sessions with these servers have learned.
-    pub avoided: Avoided,
+    /// Whether the servers know how to remove a watch.
+    pub removals: Avoided,
 }
 
 /// Leaves the credentials out.
@@ -390,7 +390,7 @@ impl<R, W> Machine<R, W> {
 
     pub(crate) fn remove_watch(&mut self, now: Duration, path: &str, table: Table) {
         // Without a connection the server keeps no watch.
-        if !matches!(self.link, Link::Up) || self.config.avoided.removes_no_watch(now) {
+        if !matches!(self.link, Link::Up) || self.config.removals.is_avoided(now) {
             return;
         }
         let request = WatchesRequest {

@@ -7,7 +7,6 @@ use crate::error::Error;
 use crate::path::NodePath;
 use crate::server::ensemble::{Acl, CreateMode, Created, ServerSession};
 use crate::server::error::{Refusal, ServerError};
-use crate::session::breaks::Asked;
 use crate::session::live::LiveSession;
 
 /// The kind of znode that a missing directory and its missing parents are created as.
@@ -15,7 +14,9 @@ use crate::session::live::LiveSession;
 pub enum Directories {
     /// Container znodes, which the server deletes some time after they are empty.
     ///
-    /// A server older than 3.5.3 has no containers. It gets persistent znodes.
+    /// A server older than 3.5.3 has no containers. It gets persistent znodes. So does a server that
+    /// closed three connections in a row at the create of a container, for ten minutes, and for twice
+    /// that each further time.
     #[default]
     Container,
     /// Persistent znodes, which the server does not delete.
@@ -50,7 +51,7 @@ impl MissingDirectory<'_> {
             Backoff::after(u32::try_from(parents).unwrap_or(0), Duration::from_secs(1));
         let mut missing = vec![self.path.clone()];
         while let Some(path) = missing.last() {
-            if live.unsupported().containers.are_too_many() {
+            if live.unsupported().containers.is_avoided(live.now()) {
                 mode = CreateMode::Persistent;
             }
             let sent = live.now();
@@ -95,15 +96,17 @@ impl MissingDirectory<'_> {
     ) -> Result<Created, ServerError> {
         let data = if path == self.path { self.data } else { &[] };
         let is_container = mode == CreateMode::Container;
-        let asked = is_container.then(|| live.unsupported().containers.asked(server));
+        let sent = live.now();
         let created = server.create(path.as_str(), data, mode, self.acl).await;
         live.heard_of_create(&created);
+        let containers = &live.unsupported().containers;
         match created {
-            Ok(_) | Err(ServerError::Refused(_)) => {
-                asked.into_iter().for_each(Asked::answered);
+            _ if !is_container => {}
+            Ok(_) | Err(ServerError::Refused(_)) => containers.answered(),
+            // Some servers also forget the session of a connection that they close.
+            Err(ServerError::OutcomeUnknown(_) | ServerError::SessionOver(_)) => {
+                containers.closed(sent, live.now());
             }
-            Err(ServerError::OutcomeUnknown(_)) => asked.into_iter().for_each(Asked::broke),
-            Err(ServerError::SessionOver(_)) => {}
         }
         created
     }

@@ -34,7 +34,8 @@ pub struct ZookeeperEnsemble {
     obstacle: Mutex<Option<Unreachable>>,
     options: ConnectOptions,
     own_identity: OwnIdentity,
-    avoided: Avoided,
+    /// Whether the servers know how to remove a watch.
+    removals: Avoided,
     /// True if the servers have refused the library's own identity.
     identity_refused: AtomicBool,
 }
@@ -59,7 +60,7 @@ impl ZookeeperEnsemble {
             obstacle: Mutex::default(),
             options,
             own_identity: OwnIdentity::random(),
-            avoided: Avoided::new(),
+            removals: Avoided::new(),
             identity_refused: AtomicBool::new(false),
         })
     }
@@ -92,7 +93,7 @@ impl ZookeeperEnsemble {
             reply_limit: LONGEST_REPLY,
             seed: uuid::Uuid::new_v4().as_u64_pair().0,
             resume: None,
-            avoided: self.avoided.clone(),
+            removals: self.removals.clone(),
         };
         let (connection, driver) = Connection::new(self.network.clone(), config);
         tokio::spawn(driver);

@@ -18,12 +18,12 @@ use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
 use crate::server::request_limit::RequestLimit;
 use crate::server::zookeeper::ZookeeperEnsemble;
-use crate::session::breaks::Unsupported;
 use crate::session::current::Current;
 use crate::session::live::LiveSession;
 use crate::session::opening::{check_chroot, open};
 use crate::session::state::SessionState;
 use crate::session::supervisor::Supervisor;
+use crate::session::unsupported::Unsupported;
 
 /// A lasting connection to a ZooKeeper ensemble, which all recipes of a process share.
 ///
@@ -177,7 +177,7 @@ impl Session {
         options: ConnectOptions,
     ) -> Result<Session, InvalidInput> {
         options.check()?;
-        let unsupported = Unsupported::new(&ensemble);
+        let unsupported = Unsupported::default();
         Ok(Session::start(ensemble, options, unsupported, None))
     }
 
@@ -195,7 +195,7 @@ impl Session {
         options: ConnectOptions,
     ) -> Result<Session, Error> {
         options.check()?;
-        let unsupported = Unsupported::new(&ensemble);
+        let unsupported = Unsupported::default();
         let live = open(&ensemble, &options, &unsupported)
             .await
             .map_err(|not_opened| not_opened.error)?;

@@ -1,5 +1,6 @@
 //! One ZooKeeper session, from its opening to its end.
 
+pub(crate) mod connection;
 pub(crate) mod renewal;
 
 use std::any::Any;
@@ -18,9 +19,10 @@ use crate::contender::Identity;
 use crate::error::Error;
 use crate::server::ensemble::{Ensemble, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
-use crate::session::breaks::{Connection, Unsupported};
 use crate::session::lease::{Lease, Terms};
+use crate::session::live::connection::Connection;
 use crate::session::own_znodes::OwnZnodes;
+use crate::session::unsupported::Unsupported;
 use crate::sync::lock;
 
 /// One ZooKeeper session: its server side, its lease and its condition.

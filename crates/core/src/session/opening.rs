@@ -13,9 +13,9 @@ use crate::server::ensemble::{Ensemble, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::ConnectOptions;
 use crate::server::request_limit::{LimitedSession, RequestLimit};
-use crate::session::breaks::Unsupported;
 use crate::session::lease::Terms;
 use crate::session::live::LiveSession;
+use crate::session::unsupported::Unsupported;
 
 /// Why no session was opened.
 pub(crate) struct NotOpened {

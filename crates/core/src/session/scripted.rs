@@ -17,9 +17,9 @@ use crate::server::ensemble::{
     ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use crate::server::error::{Refusal, ServerError};
-use crate::session::breaks::Unsupported;
 use crate::session::lease::Terms;
 use crate::session::live::LiveSession;
+use crate::session::unsupported::Unsupported;
 use crate::sync::lock;
 
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
@@ -76,13 +76,12 @@ impl Scripted {
             deletions: Mutex::default(),
         });
         let ensemble: Arc<dyn Ensemble> = scripted.clone();
-        let unsupported = Unsupported::new(&ensemble);
         let live = LiveSession::new(
             ensemble,
             scripted.clone(),
             Terms::told(TIMEOUT, TICK),
             Some(Duration::ZERO),
-            unsupported,
+            Unsupported::default(),
             Handle::current(),
         );
         (Arc::new(live), scripted)

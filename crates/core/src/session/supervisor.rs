@@ -12,13 +12,13 @@ use crate::events::session as events;
 use crate::server::ensemble::{ConnectionState, Ensemble, ServerSession};
 use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
-use crate::session::breaks::Unsupported;
 use crate::session::current::Current;
 use crate::session::keeper::Keeper;
 use crate::session::live::{Contact, LiveSession};
 use crate::session::opening::{NotOpened, open};
 use crate::session::own_znodes::{OwnZnode, delete_all, delete_unheard};
 use crate::session::state::SessionState;
+use crate::session::unsupported::Unsupported;
 
 const NOT_YET: &str = "no new ZooKeeper session could be opened yet";
 

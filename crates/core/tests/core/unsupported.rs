@@ -57,6 +57,29 @@ async fn containers_are_created_on_though_one_break_met_many_of_them() {
     assert_eq!(simulation.administrator().reap_containers(), paths);
 }
 
+/// Connections broke at three creates for another reason.
+#[tokio::test(start_paused = true)]
+async fn containers_are_created_again_after_a_while() {
+    const MINUTE: Duration = Duration::from_secs(60);
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "p").await;
+    for nth in 2..5 {
+        // The contender of a new path meets no directory, then a container is asked for.
+        let lost = Fault::new(FaultKind::RequestLost)
+            .on(RequestKind::Create)
+            .under("/first");
+        simulation.faults().inject(lost.nth(nth));
+    }
+    works(&session, "/first").await;
+    assert_eq!(simulation.faults().waiting(), 0, "the faults have happened");
+    works(&session, "/soon").await;
+    sleep(11 * MINUTE).await;
+    works(&session, "/later").await;
+    assert_eq!(simulation.administrator().reap_containers(), ["/later"]);
+    let stand = simulation.administrator().children("/");
+    assert_eq!(stand, ["first", "soon", "zookeeper"]);
+}
+
 /// At the end of the count the znode has the name that it would get again.
 #[tokio::test(start_paused = true)]
 async fn create_that_is_applied_late_in_another_session_ends_that_session() {

@@ -3,12 +3,12 @@
 use std::sync::MutexGuard;
 use std::time::Duration;
 
+use super::connection::Connection;
 use super::{Contact, Kept, LiveSession};
 use crate::backoff::Backoff;
 use crate::hold_state::{HoldState, LossReason};
 use crate::server::ensemble::ServerSession;
 use crate::server::error::{ServerError, SessionEnd};
-use crate::session::breaks::Connection;
 use crate::session::lease::Lease;
 use crate::sync::lock;
 
