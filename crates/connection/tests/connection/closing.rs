@@ -1,0 +1,121 @@
+//! The end that a caller asks for.
+
+use std::time::Duration;
+
+use zookeeper_recipes_connection::{End, RequestError, WatchedRead};
+use zookeeper_recipes_protocol::OpCode;
+
+use crate::world::{Seen, T, Way, World, config};
+
+fn ends(world: &mut World) -> Duration {
+    let since = world.now;
+    world.machine.close(world.now);
+    world.until(|world| world.end().is_some());
+    assert_eq!(world.end(), Some(End::Closed));
+    assert!(!world.has_connection() && world.machine.deadline().is_none());
+    world.check();
+    world.now - since
+}
+
+#[test]
+fn close_comes_after_the_requests_that_were_asked_before() {
+    let mut world = World::connected();
+    let before = world.create("/a");
+    let watch = world.watch(WatchedRead::Data, "/");
+    assert_eq!(ends(&mut world), Duration::ZERO);
+    let after = world.create("/b");
+    world.settle();
+    assert!(world.outcome(before).is_ok());
+    assert!(matches!(
+        world.outcome(after),
+        Err(RequestError::Ended(End::Closed))
+    ));
+    assert_eq!(world.seen[&watch], [Seen::Unwatched]);
+    assert!(
+        world.ensemble.sessions.is_empty(),
+        "the server has closed the session"
+    );
+}
+
+#[test]
+fn close_without_a_connection_closes_the_session_over_the_next_one() {
+    let mut world = World::connected();
+    world.close_connection();
+    world.settle();
+    assert!(!world.is_connected());
+    assert!(ends(&mut world) < T);
+    assert!(world.ensemble.sessions.is_empty());
+}
+
+#[test]
+fn close_ends_after_the_timeout_if_no_server_is_reached() {
+    for way in [Way::Refused, Way::Lost, Way::Mute] {
+        let mut world = World::connected();
+        world.ways.fill(way);
+        world.close_connection();
+        world.settle();
+        let caller = world.create("/a");
+        assert_eq!(ends(&mut world), T, "{way:?}");
+        assert!(matches!(
+            world.outcome(caller),
+            Err(RequestError::Ended(End::Closed))
+        ));
+    }
+}
+
+#[test]
+fn close_that_the_server_does_not_answer_ends_after_the_timeout() {
+    let mut world = World::connected();
+    world.ensemble.conduct.mute = vec![OpCode::CloseSession];
+    assert!(ends(&mut world) <= T);
+}
+
+#[test]
+fn close_that_the_server_answers_by_closing_the_connection_is_the_end() {
+    let mut world = World::connected();
+    world.ensemble.conduct.closes_at = Some(OpCode::CloseSession);
+    assert_eq!(ends(&mut world), Duration::ZERO);
+}
+
+#[test]
+fn close_before_the_session_is_opened_is_the_end_at_once() {
+    for way in [Way::Refused, Way::Lost, Way::Mute] {
+        let mut world = World::new(config(2));
+        world.ways.fill(way);
+        world.settle();
+        assert_eq!(ends(&mut world), Duration::ZERO);
+    }
+}
+
+#[test]
+fn close_while_the_session_expires_is_an_expiry() {
+    let mut world = World::connected();
+    world.ensemble.sessions.clear();
+    world.close_connection();
+    world.settle();
+    world.machine.close(world.now);
+    world.until(|world| world.end().is_some());
+    assert_eq!(world.end(), Some(End::Expired));
+}
+
+#[test]
+fn second_close_changes_nothing() {
+    let mut world = World::connected();
+    world.ways.fill(Way::Lost);
+    world.close_connection();
+    world.settle();
+    world.machine.close(world.now);
+    world.pass(T / 2);
+    assert_eq!(ends(&mut world), T / 2);
+    world.machine.close(world.now);
+    world.machine.abandon(world.now);
+    world.settle();
+    assert_eq!(
+        world
+            .states
+            .iter()
+            .filter(|(_, state)| Some(*state) == world.state())
+            .count(),
+        1
+    );
+}

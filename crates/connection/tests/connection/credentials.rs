@@ -1,0 +1,77 @@
+//! Credentials that servers refuse.
+
+use zookeeper_recipes_connection::{Break, End};
+use zookeeper_recipes_protocol::RequestBody;
+
+use crate::world::{World, config};
+
+fn world(hosts: usize) -> World {
+    let mut config = config(hosts);
+    config.auth = vec![
+        ("digest".to_owned(), b"me:secret".to_vec()),
+        ("ip".to_owned(), Vec::new()),
+    ];
+    World::new(config)
+}
+
+#[test]
+fn credentials_go_out_in_order_over_each_connection_before_any_request() {
+    let mut world = world(2);
+    world.create("/a");
+    world.until(World::all_answered);
+    world.close_connection();
+    world.settle();
+    world.create("/b");
+    world.until(World::all_answered);
+    let kinds = world
+        .ensemble
+        .requests
+        .iter()
+        .map(|request| match &request.body {
+            RequestBody::Auth(auth) => auth.scheme.clone(),
+            body => body.path().unwrap_or_default().to_owned(),
+        });
+    let kinds: Vec<String> = kinds.collect();
+    assert_eq!(kinds, ["digest", "ip", "/a", "digest", "ip", "/b"]);
+}
+
+#[test]
+fn refusal_when_the_session_is_opened_is_the_end() {
+    let mut world = world(3);
+    world.ensemble.conduct.refuses_auth = true;
+    world.until(|world| world.end().is_some());
+    assert_eq!(world.end(), Some(End::AuthenticationFailed));
+    assert_eq!(world.connects.len(), 1);
+}
+
+#[test]
+fn refusal_at_a_reconnect_is_the_end_after_three_or_once_by_each_host() {
+    for (hosts, refusals) in [(1, 3), (2, 3), (3, 3), (5, 5)] {
+        let mut world = world(hosts);
+        world.until(World::is_connected);
+        world.ensemble.conduct.refuses_auth = true;
+        world.close_connection();
+        world.until(|world| world.end().is_some());
+        assert_eq!(world.end(), Some(End::AuthenticationFailed));
+        assert_eq!(world.connects.len(), 1 + refusals, "{hosts} hosts");
+    }
+}
+
+#[test]
+fn refusal_at_a_reconnect_that_passes_keeps_the_session() {
+    let mut world = world(3);
+    world.until(World::is_connected);
+    for _ in 0..5 {
+        world.ensemble.conduct.refuses_auth = true;
+        world.close_connection();
+        let refused = |world: &World| {
+            let mut obstacles = (0..3).map(|host| world.obstacle(host));
+            obstacles.any(|obstacle| matches!(obstacle, Some(Break::AuthenticationFailed(_))))
+        };
+        world.until(refused);
+        world.ensemble.conduct.refuses_auth = false;
+        world.settle();
+        world.until(World::is_connected);
+        assert_eq!(world.end(), None);
+    }
+}

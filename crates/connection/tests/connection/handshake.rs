@@ -1,0 +1,161 @@
+//! The answer to the request for a session.
+
+use std::time::Duration;
+
+use zookeeper_recipes_connection::{Break, End, Resumable, State};
+use zookeeper_recipes_protocol::{ConnectResponse, RequestBody};
+
+use crate::world::{T, Way, World, config};
+
+fn granted(world: &World) -> Duration {
+    match world.state() {
+        Some(State::Connected { timeout, .. }) => timeout,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn respond(world: &mut World, timeout: i32, session_id: i64) {
+    let response = ConnectResponse {
+        protocol_version: 0,
+        timeout,
+        session_id,
+        password: vec![9; 16],
+        read_only: Some(false),
+    };
+    let mut bytes = Vec::new();
+    response.encode_frame(&mut bytes);
+    world.inject(&bytes);
+    world.settle();
+}
+
+#[test]
+fn timeout_is_the_one_that_each_server_grants() {
+    let mut world = World::new(config(3));
+    world.ensemble.conduct.grants = 4000;
+    world.until(World::is_connected);
+    assert_eq!(granted(&world), Duration::from_secs(4));
+    for grants in [6000, 2000, 9000] {
+        world.ensemble.conduct.grants = grants;
+        world.close_connection();
+        world.settle();
+        world.until(World::is_connected);
+        assert_eq!(granted(&world).as_millis(), grants as u128);
+        assert_eq!(world.machine.timeout(), granted(&world));
+    }
+    let asked = world
+        .ensemble
+        .handshakes
+        .iter()
+        .map(|handshake| handshake.timeout);
+    assert!(
+        asked.eq([10_000; 4]),
+        "each server is asked for the T of the configuration"
+    );
+}
+
+#[test]
+fn pings_follow_a_timeout_that_was_shortened() {
+    let mut world = World::connected();
+    world.ensemble.conduct.grants = 1000;
+    world.close_connection();
+    world.settle();
+    world.until(World::is_connected);
+    let before = world.ensemble.requests.len();
+    world.pass(Duration::from_secs(1));
+    assert!(world.ensemble.requests.len() >= before + 5);
+}
+
+#[test]
+fn wrong_password_at_a_reconnect_is_the_end() {
+    let mut world = World::connected();
+    world
+        .ensemble
+        .sessions
+        .values_mut()
+        .for_each(|password| password.push(1));
+    world.close_connection();
+    world.until(|world| world.end().is_some());
+    assert_eq!(world.end(), Some(End::Expired));
+}
+
+#[test]
+fn another_session_at_a_reconnect_is_the_end_and_is_closed() {
+    let mut world = World::connected();
+    world.ways.fill(Way::Mute);
+    world.close_connection();
+    world.until(World::has_connection);
+    world.ways.fill(Way::Member);
+    respond(&mut world, 10_000, 4711);
+    assert_eq!(world.end(), Some(End::Expired));
+    assert!(!world.has_connection());
+}
+
+#[test]
+fn session_of_id_0_at_a_reconnect_is_the_end() {
+    let mut world = World::connected();
+    world.ways.fill(Way::Mute);
+    world.close_connection();
+    world.until(World::has_connection);
+    respond(&mut world, 10_000, 0);
+    assert_eq!(world.end(), Some(End::Expired));
+}
+
+#[test]
+fn server_that_grants_no_session_is_left() {
+    let mut world = World::new(config(2));
+    world.ways.fill(Way::Mute);
+    world.until(World::has_connection);
+    let host = world.connects[0].1;
+    world.ways[1 - host] = Way::Member;
+    respond(&mut world, 0, 0);
+    assert!(matches!(world.obstacle(host), Some(Break::NotGranted)));
+    world.until(World::is_connected);
+}
+
+#[test]
+fn server_that_is_behind_is_left_until_it_has_caught_up() {
+    let mut world = World::connected();
+    world.create("/a");
+    world.settle();
+    let seen = std::mem::replace(&mut world.ensemble.zxid, 0);
+    world.close_connection();
+    world.pass(T);
+    assert!(!world.is_connected() && world.end().is_none());
+    assert!((0..3).any(|host| matches!(world.obstacle(host), Some(Break::Closed))));
+    world.ensemble.zxid = seen;
+    world.until(World::is_connected);
+}
+
+#[test]
+fn session_is_resumed_with_its_id_its_password_and_its_zxid() {
+    let mut world = World::connected();
+    world.create("/a");
+    world.settle();
+    let resumable = world.machine.detach(world.now).expect("a session");
+    world.settle();
+    assert_eq!(world.end(), Some(End::Detached));
+    assert!(world.ensemble.sessions.contains_key(&resumable.session_id));
+    let mut other = config(1);
+    other.resume = Some(resumable.clone());
+    let mut resumed = World::new(other);
+    std::mem::swap(&mut resumed.ensemble, &mut world.ensemble);
+    resumed.until(World::is_connected);
+    assert_eq!(resumed.machine.session_id(), Some(resumable.session_id));
+    assert_eq!(resumed.ensemble.handshakes[1].last_zxid_seen, 1);
+}
+
+#[test]
+fn resuming_a_session_that_has_expired_is_the_end() {
+    let mut config = config(1);
+    let password = vec![1; 16];
+    config.resume = Some(Resumable {
+        session_id: 5,
+        password,
+        last_zxid: 0,
+    });
+    let mut world = World::new(config);
+    let caller = world.request(RequestBody::WhoAmI);
+    world.until(|world| world.end().is_some());
+    assert_eq!(world.end(), Some(End::Expired));
+    assert!(world.outcome(caller).is_err());
+}

@@ -1,0 +1,74 @@
+//! Which host is tried, and when.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use zookeeper_recipes_connection::Break;
+
+use crate::world::{T, Way, World, config};
+
+#[test]
+fn hosts_are_tried_in_turn_and_each_failure_is_kept() {
+    let mut world = World::new(config(3));
+    world.ways = vec![Way::Refused, Way::Lost, Way::Mute];
+    world.pass(2 * T);
+    let tried: Vec<usize> = world.connects.iter().map(|(_, host)| *host).collect();
+    assert!(tried.len() >= 6);
+    for round in tried.chunks_exact(3) {
+        assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), 3, "{tried:?}");
+    }
+    assert!(matches!(world.obstacle(0), Some(Break::Io(_))));
+    assert!(matches!(world.obstacle(1), Some(Break::NotConnected(_))));
+    assert!(matches!(world.obstacle(2), Some(Break::NoSession(_))));
+}
+
+#[test]
+fn last_of_the_hosts_is_reached_within_the_timeout_if_all_others_are_silent() {
+    for reachable in 0..5 {
+        let mut world = World::new(config(5));
+        world.ways = vec![Way::Lost, Way::Mute, Way::Lost, Way::Mute, Way::Lost];
+        world.ways[reachable] = Way::Member;
+        let since = world.now;
+        world.until(World::is_connected);
+        assert!(world.now - since < T);
+    }
+}
+
+#[test]
+fn hosts_that_all_refuse_are_tried_with_pauses() {
+    let mut world = World::new(config(3));
+    world.ways.fill(Way::Refused);
+    world.pass(Duration::from_secs(60));
+    let tries = world.connects.len();
+    assert!((60..=600).contains(&tries), "{tries} tries in a minute");
+}
+
+#[test]
+fn server_that_confirms_each_session_and_breaks_it_is_tried_with_pauses() {
+    let mut world = World::connected();
+    let since = world.now;
+    while world.now - since < Duration::from_secs(60) {
+        world.close_connection();
+        world.pass(Duration::from_millis(1));
+    }
+    let tries = world.connects.len();
+    assert!(tries <= 600, "{tries} tries in a minute");
+}
+
+#[test]
+fn broken_connection_is_replaced_at_once() {
+    let mut world = World::connected();
+    world.close_connection();
+    let since = world.now;
+    world.settle();
+    world.until(World::is_connected);
+    assert!(world.now - since <= Duration::from_millis(50));
+}
+
+#[test]
+fn session_without_hosts_waits() {
+    let mut world = World::new(config(0));
+    world.ways = vec![Way::Refused];
+    world.pass(T);
+    assert!(world.connects.len() < 1000);
+}

@@ -1,0 +1,15 @@
+//! The tests of the session's state machine and of its driver.
+
+mod model;
+mod world;
+
+mod closing;
+mod credentials;
+mod cuts;
+mod handshake;
+mod hostile;
+mod hosts;
+mod liveness;
+mod queue;
+mod random;
+mod watches;

@@ -1,0 +1,91 @@
+//! Requests that wait for a connection.
+
+use std::time::Duration;
+
+use zookeeper_recipes_connection::{Break, RequestError};
+use zookeeper_recipes_protocol::{
+    AddWatchMode, AddWatchRequest, OpCode, RequestBody, WatcherType, WatchesRequest,
+};
+
+use crate::world::{T, Way, World, create};
+
+#[test]
+fn ten_thousand_requests_of_a_disconnection_are_answered_in_order_over_the_next_connection() {
+    let mut world = World::connected();
+    world.ways.fill(Way::Refused);
+    world.close_connection();
+    world.settle();
+    for number in 0..10_000 {
+        world.create(&format!("/{number}"));
+    }
+    world.pass(T);
+    assert!(world.answers.is_empty(), "none was sent");
+    world.ways.fill(Way::Member);
+    world.until(World::all_answered);
+    world.check();
+    assert!(world.answers.values().flatten().all(Result::is_ok));
+    assert!(world.order.iter().copied().eq(0..10_000));
+}
+
+#[test]
+fn break_answers_what_was_sent_and_keeps_what_was_not() {
+    let mut world = World::connected();
+    world.ensemble.conduct.mute = vec![OpCode::Create];
+    let sent = world.create("/sent");
+    world.settle();
+    world.close_connection();
+    world.settle();
+    let kept = world.create("/kept");
+    assert!(matches!(
+        world.outcome(sent),
+        Err(RequestError::Broken(Break::Closed))
+    ));
+    world.ensemble.conduct.mute.clear();
+    world.until(World::all_answered);
+    assert!(world.outcome(kept).is_ok());
+    assert_eq!(world.ensemble.created.get("/sent"), None);
+}
+
+#[test]
+fn answer_says_over_which_connection_and_when() {
+    let mut world = World::connected();
+    world.close_connection();
+    world.settle();
+    let asked_at = world.now;
+    let caller = world.create("/a");
+    world.until(World::all_answered);
+    let answer = world.answers[&caller][0].as_ref().unwrap();
+    assert_eq!((answer.asked_at, answer.connection), (asked_at, 2));
+    assert_eq!(answer.answered_at, world.now);
+    assert!(answer.sent_at >= asked_at);
+}
+
+#[test]
+fn request_at_which_the_server_closes_the_connection_is_named() {
+    let mut world = World::connected();
+    world.ensemble.conduct.closes_at = Some(OpCode::WhoAmI);
+    let caller = world.request(RequestBody::WhoAmI);
+    world.settle();
+    let outcome = world.outcome(caller);
+    assert!(
+        matches!(
+            outcome,
+            Err(RequestError::Broken(Break::ClosedAt(OpCode::WhoAmI)))
+        ),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn request_that_was_taken_back_is_not_sent() {
+    let mut world = World::connected();
+    world.close_connection();
+    world.settle();
+    let (first, _) = world.request_with_id(create("/first"));
+    let (taken, id) = world.request_with_id(create("/taken"));
+    let (last, _) = world.request_with_id(create("/last"));
+    assert_eq!(world.machine.withdraw(id), Some(taken));
+    world.pass(Duration::from_secs(1));
+    assert!(world.outcome(first).is_ok() && world.outcome(last).is_ok());
+    assert!(!world.is_answered(taken) && !world.ensemble.created.contains_key("/taken"));
+}

@@ -1,0 +1,156 @@
+//! Watches over several connections.
+
+use std::collections::BTreeSet;
+
+use zookeeper_recipes_connection::WatchedRead;
+use zookeeper_recipes_protocol::{ErrorCode, EventType, OpCode, Request, RequestBody};
+
+use crate::world::{Seen, World};
+
+#[test]
+fn watches_are_set_again_in_requests_under_128_kib() {
+    let mut world = World::connected();
+    let mut watches = Vec::new();
+    for number in 0..4000 {
+        let path = format!("/{number:0100}");
+        world.other(|ensemble, served| ensemble.create(served, &path).unwrap());
+        watches.push(world.watch(WatchedRead::Data, &path));
+        watches.push(world.watch(WatchedRead::Children, &path));
+        watches.push(world.watch(WatchedRead::Exists, &format!("{path}/absent")));
+    }
+    world.until(World::all_answered);
+    let before = world.watched_by_server();
+    assert_eq!(before, watches.len());
+    world.close_connection();
+    world.settle();
+    world.until(World::is_connected);
+    assert_eq!(world.watched_by_server(), before);
+    let requests = world.ensemble.requests.iter();
+    let again = requests.filter(|request| request.body.opcode() == OpCode::SetWatches);
+    let lengths: Vec<usize> = again.map(length).collect();
+    assert!(lengths.len() > 8, "{lengths:?}");
+    assert!(
+        lengths.iter().all(|length| *length <= (128 << 10) + 64),
+        "{lengths:?}"
+    );
+    assert_eq!(world.seen.len(), 0);
+    for number in 0..4000 {
+        let path = format!("/{number:0100}");
+        world.other(|ensemble, served| {
+            ensemble.create(served, &format!("{path}/absent")).unwrap();
+            ensemble.delete(served, &path).unwrap();
+        });
+    }
+    world.settle();
+    let fired: BTreeSet<usize> = world.seen.keys().copied().collect();
+    assert!(fired.into_iter().eq(watches), "each watch has its event");
+    world.check();
+}
+
+fn length(request: &Request) -> usize {
+    let mut bytes = Vec::new();
+    request.encode_frame(&mut bytes);
+    bytes.len()
+}
+
+#[test]
+fn event_of_a_disconnection_comes_with_the_next_connection() {
+    let mut world = World::connected();
+    world.create("/a");
+    let watch = world.watch(WatchedRead::Data, "/a");
+    world.settle();
+    world.close_connection();
+    world.settle();
+    world.other(|ensemble, served| ensemble.delete(served, "/a").unwrap());
+    world.until(World::is_connected);
+    assert_eq!(world.seen[&watch], [Seen::Fired(EventType::NodeDeleted)]);
+}
+
+#[test]
+fn callers_that_watch_one_path_share_the_event() {
+    let mut world = World::connected();
+    let watches: Vec<usize> = (0..5)
+        .map(|_| world.watch(WatchedRead::Exists, "/a"))
+        .collect();
+    world.settle();
+    assert_eq!(world.watched_by_server(), 1);
+    world.unwatch(watches[2]);
+    world.settle();
+    assert_eq!(world.watched_by_server(), 1);
+    world.other(|ensemble, served| ensemble.create(served, "/a").unwrap());
+    world.settle();
+    let seen: Vec<usize> = world.seen.keys().copied().collect();
+    assert_eq!(seen, [watches[0], watches[1], watches[3], watches[4]]);
+}
+
+#[test]
+fn watch_that_nobody_waits_for_is_removed_before_and_after_its_reply() {
+    let mut world = World::connected();
+    let set = world.watch(WatchedRead::Data, "/");
+    world.settle();
+    world.unwatch(set);
+    world.settle();
+    assert_eq!(world.watched_by_server(), 0);
+    let asked = world.watch(WatchedRead::Children, "/");
+    world.unwatch(asked);
+    world.settle();
+    assert_eq!(world.watched_by_server(), 0);
+    assert_eq!(world.seen.len(), 0);
+}
+
+#[test]
+fn removal_that_the_server_does_not_know_is_not_sent_for_ever() {
+    let mut world = World::connected();
+    world.ensemble.conduct.closes_at = Some(OpCode::RemoveWatches);
+    for _ in 0..10 {
+        let watch = world.watch(WatchedRead::Data, "/");
+        world.until(|world| world.is_answered(watch));
+        world.unwatch(watch);
+        world.settle();
+        world.until(World::is_connected);
+    }
+    assert_eq!(world.connects.len(), 1 + 3);
+}
+
+/// A server that does not set watches again, in one of the ways that there are.
+fn unwatched_if(is_so: impl FnOnce(&mut World)) {
+    let mut world = World::connected();
+    let watch = world.watch(WatchedRead::Data, "/");
+    world.settle();
+    is_so(&mut world);
+    world.close_connection();
+    world.settle();
+    world.until(World::is_connected);
+    assert_eq!(world.seen[&watch], [Seen::Unwatched]);
+    let again = world.watch(WatchedRead::Data, "/");
+    world.until(|world| world.is_answered(again));
+    assert!(world.was_set(again));
+}
+
+#[test]
+fn watches_are_given_up_if_servers_close_the_connection_at_them() {
+    unwatched_if(|world| world.ensemble.conduct.closes_at = Some(OpCode::SetWatches));
+}
+
+#[test]
+fn watches_are_not_given_up_for_less_than_three_breaks_in_a_row() {
+    let mut world = World::connected();
+    let watch = world.watch(WatchedRead::Data, "/");
+    world.settle();
+    for _ in 0..5 {
+        world.ensemble.conduct.closes_at = Some(OpCode::SetWatches);
+        world.close_connection();
+        let connects = world.connects.len();
+        world.until(|world| world.connects.len() == connects + 2);
+        world.ensemble.conduct.closes_at = None;
+        world.until(World::is_connected);
+    }
+    assert!(!world.seen.contains_key(&watch));
+    let watched = world.ensemble.requests.iter();
+    assert!(
+        watched
+            .filter(|request| matches!(request.body, RequestBody::SetWatches(_)))
+            .count()
+            > 5
+    );
+}

@@ -1,0 +1,500 @@
+//! The machine and the model, joined by a pair of byte pipes, under virtual time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::time::Duration;
+
+use zookeeper_recipes_connection::{
+    Answer, Break, Config, End, Machine, Output, RequestError, RequestId, State, WatchId,
+    WatchedRead,
+};
+use zookeeper_recipes_protocol::{
+    CreateMode, CreateRequest, ErrorCode, EventType, FrameDecoder, ReplyBody, Request, RequestBody,
+};
+
+use crate::model::{Ensemble, Served};
+
+/// The session timeout that the machine asks for.
+pub(crate) const T: Duration = Duration::from_secs(10);
+
+/// How a host answers a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// A member of the ensemble.
+    Member,
+    /// Refuses the connection.
+    Refused,
+    /// Never answers the connection.
+    Lost,
+    /// Accepts, reads, and never sends a byte.
+    Mute,
+}
+
+/// Where a connection is cut: after this many bytes of the world's life.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Cut {
+    ToServer(usize),
+    ToClient(usize),
+}
+
+/// What a watch has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Fired(EventType),
+    Unwatched,
+}
+
+#[derive(Debug)]
+struct Pipe {
+    served: Served,
+    way: Way,
+    /// True if nothing passes any more, and nobody says so.
+    dead: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) now: Duration,
+    pub(crate) machine: Machine<usize, usize>,
+    pub(crate) ensemble: Ensemble,
+    pub(crate) ways: Vec<Way>,
+    pipe: Option<Pipe>,
+    opening: Option<Way>,
+    cut: Option<Cut>,
+    /// True if the cut is silent: bytes vanish, and nobody learns of it.
+    silent_cut: bool,
+    /// How many bytes one read of the machine takes at most.
+    pub(crate) fragment: usize,
+    pub(crate) bytes_to_server: usize,
+    pub(crate) bytes_to_client: usize,
+    asked: usize,
+    /// The paths of the requests, by caller.
+    pub(crate) paths: BTreeMap<usize, String>,
+    pub(crate) answers: BTreeMap<usize, Vec<Result<Answer, RequestError>>>,
+    /// The callers in the order of their answers.
+    pub(crate) order: Vec<usize>,
+    pub(crate) watches: BTreeMap<usize, (WatchedRead, String, WatchId)>,
+    pub(crate) seen: BTreeMap<usize, Vec<Seen>>,
+    pub(crate) states: Vec<(Duration, State)>,
+    pub(crate) connects: Vec<(Duration, usize)>,
+    /// The xids of the requests that were handed to a connection.
+    pub(crate) handed: BTreeSet<String>,
+    sent: Option<FrameDecoder>,
+}
+
+pub(crate) fn config(hosts: usize) -> Config {
+    Config {
+        hosts,
+        session_timeout: T,
+        auth: Vec::new(),
+        reply_limit: 1 << 20,
+        seed: 7,
+        resume: None,
+    }
+}
+
+impl World {
+    pub(crate) fn new(config: Config) -> World {
+        let mut ensemble = Ensemble::default();
+        ensemble.znodes.insert("/".to_owned(), Default::default());
+        World {
+            now: Duration::from_secs(1000),
+            ways: vec![Way::Member; config.hosts],
+            machine: Machine::new(Duration::from_secs(1000), config),
+            ensemble,
+            pipe: None,
+            opening: None,
+            cut: None,
+            silent_cut: false,
+            fragment: usize::MAX,
+            bytes_to_server: 0,
+            bytes_to_client: 0,
+            asked: 0,
+            paths: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            order: Vec::new(),
+            watches: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            states: Vec::new(),
+            connects: Vec::new(),
+            handed: BTreeSet::new(),
+            sent: None,
+        }
+    }
+
+    /// A world whose session is open.
+    pub(crate) fn connected() -> World {
+        let mut world = World::new(config(3));
+        world.until(World::is_connected);
+        world
+    }
+
+    pub(crate) fn cut_at(&mut self, cut: Cut, silently: bool) {
+        self.cut = Some(cut);
+        self.silent_cut = silently;
+    }
+
+    // What callers do.
+
+    pub(crate) fn request(&mut self, body: RequestBody) -> usize {
+        self.request_with_id(body).0
+    }
+
+    pub(crate) fn request_with_id(&mut self, body: RequestBody) -> (usize, RequestId) {
+        let caller = self.asked;
+        self.asked += 1;
+        let path = body.path().unwrap_or_default().to_owned();
+        self.paths.insert(caller, path);
+        (caller, self.machine.request(self.now, body, caller))
+    }
+
+    pub(crate) fn create(&mut self, path: &str) -> usize {
+        self.request(create(path))
+    }
+
+    pub(crate) fn watch(&mut self, read: WatchedRead, path: &str) -> usize {
+        let caller = self.asked;
+        self.asked += 1;
+        self.paths.insert(caller, path.to_owned());
+        let (_, id) = self.machine.watch(self.now, read, path, caller, caller);
+        self.watches.insert(caller, (read, path.to_owned(), id));
+        caller
+    }
+
+    pub(crate) fn unwatch(&mut self, watch: usize) {
+        if let Some((_, path, id)) = self.watches.remove(&watch) {
+            self.machine.unwatch(self.now, &path, id);
+        }
+    }
+
+    // What the ensemble and the network do.
+
+    /// A change by another client. The watches of the current connection see it.
+    pub(crate) fn other(&mut self, act: impl FnOnce(&mut Ensemble, &mut Served)) {
+        let mut nobody = Served::new();
+        let served = match &mut self.pipe {
+            Some(pipe) if !pipe.dead => &mut pipe.served,
+            _ => &mut nobody,
+        };
+        act(&mut self.ensemble, served);
+    }
+
+    /// The server closes the connection. What it has sent arrives before.
+    pub(crate) fn close_connection(&mut self) {
+        if let Some(pipe) = &mut self.pipe {
+            pipe.served.closed = true;
+        }
+    }
+
+    /// Nothing passes over the current connection any more.
+    pub(crate) fn silence(&mut self) {
+        if let Some(pipe) = &mut self.pipe {
+            pipe.dead = true;
+        }
+    }
+
+    /// The server sends these bytes.
+    pub(crate) fn inject(&mut self, bytes: &[u8]) {
+        if let Some(pipe) = &mut self.pipe {
+            pipe.served.to_client.extend(bytes);
+        }
+    }
+
+    pub(crate) fn has_connection(&self) -> bool {
+        self.pipe.is_some()
+    }
+
+    pub(crate) fn watched_by_server(&self) -> usize {
+        self.pipe.as_ref().map_or(0, |pipe| pipe.served.watched())
+    }
+
+    // Time.
+
+    /// Moves bytes until nobody has any. Fails if that does not end.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..1_000_000 {
+            let moved = self.outputs() | self.to_server() | self.to_client();
+            if !moved && !self.machine.wants_transmit() {
+                return;
+            }
+        }
+        panic!("the machine has no rest: {:?}", self.machine);
+    }
+
+    /// Lets the time pass until the machine's next deadline, or until `limit`.
+    fn next(&mut self, limit: Duration) {
+        let deadline = self.machine.deadline().unwrap_or(limit);
+        self.now = self.now.max(deadline.min(limit));
+        self.machine.elapsed(self.now);
+        self.settle();
+    }
+
+    /// Lets this time pass.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        self.settle();
+        for _ in 0..100_000 {
+            if self.now >= end {
+                return;
+            }
+            self.next(end);
+        }
+        panic!("the machine does not let the time pass: {:?}", self.machine);
+    }
+
+    /// Lets the time pass until this is so. Fails if it is not so after a long time.
+    pub(crate) fn until(&mut self, is_so: impl Fn(&World) -> bool) {
+        assert!(self.comes_to(&is_so), "not reached: {:?}", self.machine);
+    }
+
+    fn comes_to(&mut self, is_so: &impl Fn(&World) -> bool) -> bool {
+        let limit = self.now + 100 * T;
+        self.settle();
+        for _ in 0..100_000 {
+            if is_so(self) {
+                return true;
+            }
+            if self.now >= limit {
+                return false;
+            }
+            self.next(limit);
+        }
+        panic!("the machine does not let the time pass: {:?}", self.machine);
+    }
+
+    // What is known.
+
+    pub(crate) fn state(&self) -> Option<State> {
+        self.states.last().map(|(_, state)| *state)
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        matches!(self.state(), Some(State::Connected { .. }))
+    }
+
+    pub(crate) fn end(&self) -> Option<End> {
+        match self.state() {
+            Some(State::Ended(end)) => Some(end),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_answered(&self, caller: usize) -> bool {
+        self.answers.contains_key(&caller)
+    }
+
+    pub(crate) fn all_answered(&self) -> bool {
+        (0..self.asked).all(|caller| self.is_answered(caller))
+    }
+
+    pub(crate) fn obstacle(&self, host: usize) -> Option<Break> {
+        self.machine.obstacles(self.now)[host].clone()
+    }
+
+    /// The error code of the reply, or why there is none.
+    pub(crate) fn outcome(&self, caller: usize) -> Result<ErrorCode, &RequestError> {
+        let [answer] = &self.answers[&caller][..] else {
+            panic!("{caller} has not one answer: {:?}", self.answers[&caller]);
+        };
+        answer.as_ref().map(|answer| answer.reply.header.error)
+    }
+
+    /// True if the read of this watch has set it.
+    pub(crate) fn was_set(&self, watch: usize) -> bool {
+        let (read, _, _) = &self.watches[&watch];
+        self.is_answered(watch)
+            && self
+                .outcome(watch)
+                .is_ok_and(|error| read.sets_watch(error))
+    }
+
+    /// What holds at each moment of each session.
+    pub(crate) fn check(&self) {
+        for (caller, answers) in &self.answers {
+            let path = &self.paths[caller];
+            assert_eq!(
+                answers.len(),
+                1,
+                "one answer for {caller}, {path}: {answers:?}"
+            );
+            match &answers[0] {
+                Ok(answer) => check_answer(answer, path),
+                Err(RequestError::Broken(_)) => {
+                    assert!(self.handed.contains(path), "{path} was not sent");
+                }
+                Err(_) => {}
+            }
+        }
+        assert!(
+            self.order.is_sorted(),
+            "answers came out of order: {:?}",
+            self.order
+        );
+        for (watch, seen) in &self.seen {
+            assert_eq!(seen.len(), 1, "one end for watch {watch}: {seen:?}");
+        }
+    }
+
+    fn outputs(&mut self) -> bool {
+        let mut any = false;
+        while let Some(output) = self.machine.poll() {
+            any = true;
+            self.apply(output);
+        }
+        match self.opening {
+            Some(Way::Lost) | None => {}
+            Some(Way::Refused) => {
+                self.opening = None;
+                let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+                self.machine.broken(self.now, refused);
+                any = true;
+            }
+            Some(way) => {
+                self.opening = None;
+                let (served, dead) = (Served::new(), false);
+                self.pipe = Some(Pipe { served, way, dead });
+                self.sent = None;
+                self.machine.connected(self.now);
+                any = true;
+            }
+        }
+        any
+    }
+
+    fn apply(&mut self, output: Output<usize, usize>) {
+        match output {
+            Output::Connect { host, .. } => {
+                assert!(self.pipe.is_none(), "one connection at a time");
+                self.connects.push((self.now, host));
+                self.opening = Some(self.ways[host]);
+            }
+            Output::Disconnect => {
+                self.to_server();
+                self.opening = None;
+                self.pipe = None;
+            }
+            Output::Answered(caller, answer) => {
+                // A request that is asked after the close is refused before the others are answered.
+                if !matches!(answer, Err(RequestError::Ended(_))) {
+                    self.order.push(caller);
+                }
+                self.answers.entry(caller).or_default().push(answer);
+            }
+            Output::Fired(watch, event) => self.sees(watch, Seen::Fired(event)),
+            Output::Unwatched(watch) => self.sees(watch, Seen::Unwatched),
+            Output::State(state) => self.states.push((self.now, state)),
+        }
+    }
+
+    fn sees(&mut self, watch: usize, seen: Seen) {
+        self.seen.entry(watch).or_default().push(seen);
+    }
+
+    fn to_server(&mut self) -> bool {
+        let mut bytes = Vec::new();
+        self.machine.transmit(self.now, &mut bytes);
+        let Some(pipe) = &mut self.pipe else {
+            return false;
+        };
+        if bytes.is_empty() {
+            return false;
+        }
+        note_handed(&mut self.sent, &mut self.handed, &bytes);
+        let mut is_cut = false;
+        if let Some(Cut::ToServer(at)) = self.cut {
+            let left = at.saturating_sub(self.bytes_to_server);
+            is_cut = left < bytes.len();
+            bytes.truncate(left);
+        }
+        self.bytes_to_server += bytes.len();
+        if !pipe.dead && pipe.way == Way::Member {
+            self.ensemble.receive(&mut pipe.served, &bytes);
+        }
+        if is_cut {
+            self.cut_now();
+        }
+        true
+    }
+
+    fn to_client(&mut self) -> bool {
+        let Some(pipe) = self.pipe.as_mut().filter(|pipe| !pipe.dead) else {
+            return false;
+        };
+        let mut number = pipe.served.to_client.len().min(self.fragment);
+        if number == 0 && !pipe.served.closed {
+            return false;
+        }
+        let mut is_cut = false;
+        if let Some(Cut::ToClient(at)) = self.cut {
+            let left = at.saturating_sub(self.bytes_to_client);
+            is_cut = left < number;
+            number = number.min(left);
+        }
+        let bytes: Vec<u8> = pipe.served.to_client.drain(..number).collect();
+        self.bytes_to_client += bytes.len();
+        if bytes.is_empty() && !is_cut {
+            self.pipe = None;
+            self.machine.broken(self.now, Break::Closed);
+            return true;
+        }
+        self.machine.received(self.now, &bytes);
+        if is_cut {
+            self.cut_now();
+        }
+        true
+    }
+
+    fn cut_now(&mut self) {
+        self.cut = None;
+        if self.silent_cut {
+            return self.silence();
+        }
+        if self.pipe.take().is_some() {
+            self.machine.broken(self.now, Break::Closed);
+        }
+    }
+}
+
+/// Notes which requests were handed to the connection, in whole or in part.
+fn note_handed(sent: &mut Option<FrameDecoder>, handed: &mut BTreeSet<String>, bytes: &[u8]) {
+    let is_first = sent.is_none();
+    let decoder = sent.get_or_insert_with(|| FrameDecoder::new(usize::MAX));
+    decoder.feed(bytes);
+    if is_first {
+        decoder
+            .next_frame()
+            .expect("frames")
+            .expect("the handshake");
+    }
+    while let Some(frame) = decoder.next_frame().expect("frames") {
+        let request = Request::decode(frame).expect("a request");
+        handed.extend(request.body.path().map(str::to_owned));
+    }
+}
+
+/// An answer is the answer to the request of this path.
+fn check_answer(answer: &Answer, path: &str) {
+    assert!(answer.asked_at <= answer.sent_at && answer.sent_at <= answer.answered_at);
+    match &answer.reply.body {
+        ReplyBody::Create { path: created } => assert_eq!(created, path),
+        ReplyBody::Data { data, .. } => assert_eq!(data.as_deref(), Some(path.as_bytes())),
+        ReplyBody::Sync { path: synced } => assert_eq!(synced, path),
+        ReplyBody::Children { children } => {
+            assert!(
+                children
+                    .iter()
+                    .all(|child| crate::model::parent(child) == path)
+            );
+        }
+        _ => {}
+    }
+}
+
+pub(crate) fn create(path: &str) -> RequestBody {
+    RequestBody::Create(CreateRequest {
+        path: path.to_owned(),
+        data: None,
+        acl: Vec::new(),
+        mode: CreateMode::Persistent,
+    })
+}
