@@ -1,7 +1,6 @@
 //! A session as a state machine without I/O.
 
 pub(crate) mod avoided;
-pub(crate) mod connecting;
 pub(crate) mod hosts;
 pub(crate) mod incoming;
 pub(crate) mod link;

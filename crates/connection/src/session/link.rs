@@ -1,9 +1,14 @@
-//! The states of a session's connection.
+//! The connections of a session: one after the other, each opened, greeted and watched over time.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::error::End;
+use zookeeper_recipes_protocol::{
+    AuthRequest, ConnectRequest, FrameDecoder, OpCode, PASSWORD_LENGTH, RequestBody, xid,
+};
+
+use crate::error::{Break, End, RequestError};
+use crate::session::machine::{MOST_BREAKS, Machine, Output, State, To, may_be_unknown};
 
 /// The current connection.
 #[derive(Debug)]
@@ -24,4 +29,291 @@ pub(crate) enum Link {
     Up,
     /// The session is over.
     Ended(End),
+}
+
+impl<R, W> Machine<R, W> {
+    /// The connection that [`Output::Connect`] asked for is open.
+    pub fn connected(&mut self, now: Duration) {
+        let Link::Opening { host, since } = self.link else {
+            return;
+        };
+        self.link = Link::Greeting { host, since };
+        self.connection += 1;
+        self.heard_at = now;
+        let session = self.session.as_ref();
+        let milliseconds = self.config.session_timeout.as_millis();
+        let request = ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: self.last_zxid,
+            timeout: i32::try_from(milliseconds).unwrap_or(i32::MAX),
+            session_id: session.map_or(0, |session| session.session_id),
+            password: session.map_or_else(
+                || vec![0; PASSWORD_LENGTH],
+                |session| session.password.clone(),
+            ),
+            read_only: Some(false),
+        };
+        request.encode_frame(&mut self.own_frames);
+    }
+
+    /// The connection could not be opened, or has broken.
+    pub fn broken(&mut self, now: Duration, cause: impl Into<Break>) {
+        self.lost(now, cause.into());
+    }
+
+    /// Time has passed. Call it at the [`deadline`](Self::deadline), or at any other time.
+    pub fn elapsed(&mut self, now: Duration) {
+        if self.closing_until.is_some_and(|until| now >= until) {
+            return self.end(now, End::Closed);
+        }
+        match self.link {
+            Link::Down { until } if now >= until => {
+                let host = self.hosts.next();
+                self.link = Link::Opening { host, since: now };
+                self.yields(Output::Connect {
+                    host,
+                    within: self.timing.handshake,
+                });
+            }
+            Link::Opening { since, .. } if now >= since + self.timing.handshake => {
+                self.give_up(now, Break::NotConnected(self.timing.handshake));
+            }
+            Link::Greeting { since, .. } if now >= since + self.timing.handshake => {
+                self.give_up(now, Break::NoSession(self.timing.handshake));
+            }
+            Link::Restoring { .. } if now >= self.heard_at + self.timing.silence => {
+                self.give_up(now, Break::Silent(self.timing.silence));
+            }
+            Link::Up => self.look_at_replies(now),
+            _ => {}
+        }
+    }
+
+    /// When [`elapsed`](Self::elapsed) has something to do, if nothing else happens before.
+    pub fn deadline(&self) -> Option<Duration> {
+        let of_link = match &self.link {
+            Link::Down { until } => *until,
+            Link::Opening { since, .. } | Link::Greeting { since, .. } => {
+                *since + self.timing.handshake
+            }
+            Link::Restoring { .. } => self.heard_at + self.timing.silence,
+            Link::Up => {
+                let limits = [self.silent_at(), self.unanswered_at()];
+                let limits = limits.into_iter().flatten();
+                limits.fold(self.ping_at(), Duration::min)
+            }
+            Link::Ended(_) => return None,
+        };
+        Some(
+            self.closing_until
+                .map_or(of_link, |until| until.min(of_link)),
+        )
+    }
+
+    /// Why each host could not be reached, or cannot be reached yet. `None` if it was not tried.
+    pub fn obstacles(&self, now: Duration) -> Vec<Option<Break>> {
+        let mut obstacles = self.obstacles.clone();
+        let present = match &self.link {
+            Link::Opening { host, since } => {
+                Some((*host, Break::NotConnected(now.saturating_sub(*since))))
+            }
+            Link::Greeting { host, since } => {
+                Some((*host, Break::NoSession(now.saturating_sub(*since))))
+            }
+            _ => None,
+        };
+        if let Some((host, obstacle)) = present {
+            if let Some(known @ None) = obstacles.get_mut(host) {
+                *known = Some(obstacle);
+            }
+        }
+        obstacles
+    }
+
+    fn ping_at(&self) -> Duration {
+        match self.pinged_at {
+            None => self.said_at + self.timing.ping_after,
+            // The limit of silence covers a ping without a reply.
+            Some(_) => Duration::MAX,
+        }
+    }
+
+    /// When the connection is given up, if the server sends nothing until then.
+    fn silent_at(&self) -> Option<Duration> {
+        let asked = self.requests.oldest_sent().and_then(|asked| asked.sent_at);
+        let outstanding = match (asked, self.pinged_at) {
+            (Some(asked), Some(pinged)) => Some(asked.min(pinged)),
+            (asked, pinged) => asked.or(pinged),
+        };
+        // A process that was paused has heard nothing for long. The server gets its time to answer.
+        outstanding.map(|sent| sent.max(self.heard_at) + self.timing.silence)
+    }
+
+    fn unanswered_at(&self) -> Option<Duration> {
+        let sent_at = self.requests.oldest_sent()?.sent_at?;
+        Some(sent_at + self.timing.unanswered)
+    }
+
+    fn look_at_replies(&mut self, now: Duration) {
+        if self.silent_at().is_some_and(|at| now >= at) {
+            return self.give_up(now, Break::Silent(self.timing.silence));
+        }
+        if self.unanswered_at().is_some_and(|at| now >= at) {
+            let opcode = self.requests.oldest_sent().map(|asked| asked.opcode);
+            let cause = Break::Unanswered {
+                opcode: opcode.unwrap_or(OpCode::Error),
+                after: self.timing.unanswered,
+            };
+            return self.give_up(now, cause);
+        }
+        if now >= self.ping_at() {
+            self.pinged_at = Some(now);
+            self.send_own(xid::PING, RequestBody::Ping);
+        }
+    }
+
+    /// Breaks the connection from this side.
+    pub(crate) fn give_up(&mut self, now: Duration, cause: Break) {
+        self.own_frames.clear();
+        self.yields(Output::Disconnect);
+        self.lost(now, cause);
+    }
+
+    /// The server has confirmed the session: credentials and watches come before all requests.
+    pub(crate) fn restore(&mut self, now: Duration, host: usize) {
+        for (scheme, credentials) in self.config.auth.clone() {
+            let request = AuthRequest {
+                kind: 0,
+                scheme,
+                auth: Some(credentials),
+            };
+            self.send_own(xid::AUTH, RequestBody::Auth(request));
+        }
+        let mut watches = 0;
+        if self.closed_at_watches >= MOST_BREAKS {
+            self.unwatch_all();
+        }
+        for request in self.watches.set_again(self.last_zxid) {
+            watches += 1;
+            self.send_own(xid::SET_WATCHES, RequestBody::SetWatches(request));
+        }
+        let schemes = self.config.auth.iter().map(|(scheme, _)| scheme.clone());
+        self.link = Link::Restoring {
+            host,
+            schemes: schemes.collect(),
+            watches,
+        };
+        self.up_if_restored(now);
+    }
+
+    pub(crate) fn up_if_restored(&mut self, now: Duration) {
+        let Link::Restoring {
+            host,
+            schemes,
+            watches: 0,
+        } = &self.link
+        else {
+            return;
+        };
+        let (true, Some(session_id)) = (schemes.is_empty(), self.session_id()) else {
+            return;
+        };
+        if let Some(obstacle) = self.obstacles.get_mut(*host) {
+            *obstacle = None;
+        }
+        self.link = Link::Up;
+        self.confirmed_once = true;
+        self.refusals = 0;
+        self.closed_at_watches = 0;
+        self.said_at = now;
+        self.yields(Output::State(State::Connected {
+            session_id,
+            timeout: self.timeout,
+            connection: self.connection,
+        }));
+    }
+
+    /// Forgets the connection. The requests that were sent over it have an unknown outcome.
+    fn lost(&mut self, now: Duration, cause: Break) {
+        let (host, pause) = match &self.link {
+            Link::Opening { host, .. } | Link::Greeting { host, .. } => {
+                (Some(*host), self.hosts.pause_after_failure(self.timeout))
+            }
+            Link::Restoring { host, .. } => {
+                (Some(*host), self.hosts.pause_after_failure(self.timeout))
+            }
+            Link::Up => (None, self.hosts.pause_after_break(self.timeout)),
+            Link::Down { .. } | Link::Ended(_) => return,
+        };
+        let cause = self.at_unknown_request(now, cause);
+        if let Some(obstacle) = host.and_then(|host| self.obstacles.get_mut(host)) {
+            *obstacle = Some(cause.clone());
+        }
+        self.link = Link::Down { until: now + pause };
+        self.decoder = FrameDecoder::new(self.config.reply_limit);
+        self.own_frames.clear();
+        self.pinged_at = None;
+        for asked in self.requests.broken() {
+            if matches!(asked.to, To::Closing) {
+                // The server closes the connection after the close of the session.
+                return self.end(now, End::Closed);
+            }
+            self.unanswered(asked.to, RequestError::Broken(cause.clone()));
+        }
+        self.yields(Output::State(State::Disconnected));
+    }
+
+    /// Names the request at which the server closed the connection, if servers may not know it.
+    fn at_unknown_request(&mut self, now: Duration, cause: Break) -> Break {
+        let is_closed = match &cause {
+            Break::Closed => true,
+            Break::Io(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+            _ => false,
+        };
+        let oldest = match &self.link {
+            Link::Restoring { watches: 1.., .. } => Some((OpCode::SetWatches, None)),
+            Link::Up => {
+                let asked = self.requests.oldest_sent();
+                asked.map(|asked| (asked.opcode, asked.sent_at))
+            }
+            _ => None,
+        };
+        match oldest.filter(|(opcode, _)| is_closed && may_be_unknown(*opcode)) {
+            Some((opcode, sent_at)) => {
+                match opcode {
+                    OpCode::SetWatches => self.closed_at_watches += 1,
+                    OpCode::RemoveWatches => {
+                        self.config.removals.closed(sent_at.unwrap_or(now), now);
+                    }
+                    _ => {}
+                }
+                Break::ClosedAt(opcode)
+            }
+            None => cause,
+        }
+    }
+
+    fn unwatch_all(&mut self) {
+        for watch in self.watches.take_set() {
+            self.yields(Output::Unwatched(watch));
+        }
+    }
+
+    /// Ends the session on this side.
+    pub(crate) fn end(&mut self, _now: Duration, end: End) {
+        if self.is_ended() {
+            return;
+        }
+        let had_connection = !matches!(self.link, Link::Down { .. });
+        self.link = Link::Ended(end);
+        self.pinged_at = None;
+        for asked in self.requests.ended() {
+            self.unanswered(asked.to, RequestError::Ended(end));
+        }
+        self.unwatch_all();
+        self.yields(Output::State(State::Ended(end)));
+        if had_connection {
+            self.yields(Output::Disconnect);
+        }
+    }
 }
