@@ -64,7 +64,7 @@ impl<R, W> Machine<R, W> {
         match header.xid {
             xid::NOTIFICATION => self.event(frame),
             xid::PING => {
-                self.pinged_at = None;
+                self.pinged_at.take().ok_or(Break::NotAsked(header.xid))?;
                 self.hosts.confirmed();
                 Ok(())
             }
@@ -162,6 +162,7 @@ impl<R, W> Machine<R, W> {
         }
         let reply = Reply::decode(frame, oldest.opcode)?;
         self.last_zxid = self.last_zxid.max(header.zxid);
+        self.answered_at = now;
         self.hosts.confirmed();
         if let Some(asked) = self.requests.answered() {
             self.answered(now, asked, reply);

@@ -22,6 +22,7 @@ pub(crate) enum Link {
     /// The server has confirmed the session. The replies to these are outstanding.
     Restoring {
         host: usize,
+        since: Duration,
         schemes: VecDeque<String>,
         watches: usize,
     },
@@ -84,6 +85,9 @@ impl<R, W> Machine<R, W> {
             Link::Restoring { .. } if now >= self.heard_at + self.timing.silence => {
                 self.give_up(now, Break::Silent(self.timing.silence));
             }
+            Link::Restoring { since, .. } if now >= since + self.timing.unanswered => {
+                self.give_up(now, Break::NoSession(self.timing.unanswered));
+            }
             Link::Up => self.look_at_replies(now),
             _ => {}
         }
@@ -96,7 +100,9 @@ impl<R, W> Machine<R, W> {
             Link::Opening { since, .. } | Link::Greeting { since, .. } => {
                 *since + self.timing.handshake
             }
-            Link::Restoring { .. } => self.heard_at + self.timing.silence,
+            Link::Restoring { since, .. } => {
+                (self.heard_at + self.timing.silence).min(*since + self.timing.unanswered)
+            }
             Link::Up => {
                 let limits = [self.silent_at(), self.unanswered_at()];
                 let limits = limits.into_iter().flatten();
@@ -138,20 +144,26 @@ impl<R, W> Machine<R, W> {
         }
     }
 
-    /// When the connection is given up, if the server sends nothing until then.
-    fn silent_at(&self) -> Option<Duration> {
-        let asked = self.requests.oldest_sent().and_then(|asked| asked.sent_at);
-        let outstanding = match (asked, self.pinged_at) {
-            (Some(asked), Some(pinged)) => Some(asked.min(pinged)),
-            (asked, pinged) => asked.or(pinged),
-        };
-        // A process that was paused has heard nothing for long. The server gets its time to answer.
-        outstanding.map(|sent| sent.max(self.heard_at) + self.timing.silence)
+    /// The oldest request or ping without a reply, and when it was sent.
+    fn oldest_unanswered(&self) -> Option<(OpCode, Duration)> {
+        let ping = self.pinged_at.map(|at| (OpCode::Ping, at));
+        let asked = self.requests.oldest_sent();
+        let asked = asked.and_then(|asked| Some((asked.opcode, asked.sent_at?)));
+        asked.into_iter().chain(ping).min_by_key(|(_, at)| *at)
     }
 
+    /// When the connection is given up, if the server sends nothing until then.
+    fn silent_at(&self) -> Option<Duration> {
+        let (_, sent_at) = self.oldest_unanswered()?;
+        // A process that was paused has heard nothing for long. The server gets its time to answer.
+        Some(sent_at.max(self.heard_at) + self.timing.silence)
+    }
+
+    /// When the connection is given up, if the server sends no reply until then.
     fn unanswered_at(&self) -> Option<Duration> {
-        let sent_at = self.requests.oldest_sent()?.sent_at?;
-        Some(sent_at + self.timing.unanswered)
+        let (_, sent_at) = self.oldest_unanswered()?;
+        // Before the reply to the request before it, the server was busy with that one.
+        Some(sent_at.max(self.answered_at) + self.timing.unanswered)
     }
 
     fn look_at_replies(&mut self, now: Duration) {
@@ -159,9 +171,9 @@ impl<R, W> Machine<R, W> {
             return self.give_up(now, Break::Silent(self.timing.silence));
         }
         if self.unanswered_at().is_some_and(|at| now >= at) {
-            let opcode = self.requests.oldest_sent().map(|asked| asked.opcode);
+            let oldest = self.oldest_unanswered();
             let cause = Break::Unanswered {
-                opcode: opcode.unwrap_or(OpCode::Error),
+                opcode: oldest.map_or(OpCode::Error, |(opcode, _)| opcode),
                 after: self.timing.unanswered,
             };
             return self.give_up(now, cause);
@@ -200,6 +212,7 @@ impl<R, W> Machine<R, W> {
         let schemes = self.config.auth.iter().map(|(scheme, _)| scheme.clone());
         self.link = Link::Restoring {
             host,
+            since: now,
             schemes: schemes.collect(),
             watches,
         };
@@ -211,6 +224,7 @@ impl<R, W> Machine<R, W> {
             host,
             schemes,
             watches: 0,
+            ..
         } = &self.link
         else {
             return;

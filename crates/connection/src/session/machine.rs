@@ -181,6 +181,8 @@ pub struct Machine<R, W> {
     /// Frames of the machine itself: the handshake, credentials, watches, pings.
     pub(crate) own_frames: Vec<u8>,
     pub(crate) heard_at: Duration,
+    /// When the last reply to a request came.
+    pub(crate) answered_at: Duration,
     pub(crate) said_at: Duration,
     pub(crate) pinged_at: Option<Duration>,
     /// How many connections in a row the server closed when watches were set again.
@@ -214,6 +216,7 @@ impl<R, W> Machine<R, W> {
             decoder: FrameDecoder::new(config.reply_limit),
             own_frames: Vec::new(),
             heard_at: now,
+            answered_at: now,
             said_at: now,
             pinged_at: None,
             closed_at_watches: 0,

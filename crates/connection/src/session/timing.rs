@@ -14,7 +14,7 @@ pub(crate) struct Timing {
     ///
     /// Three fifths of T are left to reach another member before the session can expire.
     pub(crate) silence: Duration,
-    /// The connection is given up if one request has no reply for this time.
+    /// The connection is given up if the oldest request or ping gets no reply for this time.
     pub(crate) unanswered: Duration,
     /// The connection is given up if the server has not confirmed the session by then.
     pub(crate) handshake: Duration,

@@ -123,6 +123,50 @@ fn zxid_that_goes_back_does_not_take_back_what_was_seen() {
     assert_eq!(world.ensemble.handshakes[1].last_zxid_seen, 100);
 }
 
+#[test]
+fn server_that_only_sends_events_is_left() {
+    let mut world = World::connected();
+    let event = WatcherEvent {
+        kind: EventType::NodeCreated,
+        state: KeeperState::SyncConnected,
+        path: "/".to_owned(),
+    };
+    world.ensemble.conduct.mute = vec![zookeeper_recipes_protocol::OpCode::Ping];
+    for _ in 0..40 {
+        world.inject(&frame(&Reply::notification(event.clone())));
+        world.pass(T / 20);
+    }
+    assert!(world.connects.len() > 1, "it never answers a ping");
+}
+
+#[test]
+fn server_that_sends_events_and_never_accepts_the_credentials_is_left() {
+    let mut config = config(2);
+    config.auth = vec![("digest".to_owned(), b"me:secret".to_vec())];
+    let mut world = World::new(config);
+    world.ensemble.conduct.mute = vec![zookeeper_recipes_protocol::OpCode::Auth];
+    let event = WatcherEvent {
+        kind: EventType::NodeCreated,
+        state: KeeperState::SyncConnected,
+        path: "/".to_owned(),
+    };
+    for _ in 0..40 {
+        world.pass(T / 20);
+        world.inject(&frame(&Reply::notification(event.clone())));
+    }
+    assert!(world.connects.len() > 1, "the session is never confirmed");
+}
+
+#[test]
+fn reply_that_nobody_asked_for_breaks_the_connection() {
+    for xid in [1, xid::PING, xid::AUTH, xid::SET_WATCHES, -7, i32::MIN] {
+        let mut world = World::connected();
+        world.inject(&frame(&Reply::new(xid, 1, ReplyBody::Empty)));
+        world.settle();
+        assert_eq!(world.state(), Some(State::Disconnected), "{xid}");
+    }
+}
+
 /// A frame that may be a reply: a header of small numbers, then bytes.
 fn plausible() -> impl Strategy<Value = Vec<u8>> {
     let error = prop_oneof![3 => Just(ErrorCode::Ok), 1 => Just(ErrorCode::AuthFailed)];

@@ -118,3 +118,27 @@ fn deadline_is_never_later_than_what_it_announces() {
             .any(|(_, state)| *state == State::Disconnected)
     );
 }
+
+#[test]
+fn requests_that_a_slow_server_answers_one_by_one_are_all_answered() {
+    let mut world = World::connected();
+    world.ensemble.conduct.mute = vec![OpCode::Create, OpCode::Ping];
+    for number in 0..40 {
+        world.create(&format!("/{number}"));
+    }
+    for number in 0..40 {
+        world.pass(T / 10);
+        let path = format!("/{number}");
+        let mut bytes = Vec::new();
+        Reply::new(number + 1, 1, ReplyBody::Create { path }).encode_frame(&mut bytes);
+        world.inject(&bytes);
+    }
+    world.settle();
+    assert_eq!(
+        world.connects.len(),
+        1,
+        "the server was answering all the time"
+    );
+    assert!(world.all_answered());
+    world.check();
+}
