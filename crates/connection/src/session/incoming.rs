@@ -129,13 +129,14 @@ impl<R, W> Machine<R, W> {
 
     /// The answer to some of the watches that were set again.
     fn watches_set(&mut self, now: Duration, header: ReplyHeader) -> Result<(), Break> {
-        match &mut self.link {
-            Link::Restoring { watches, .. } if *watches > 0 => *watches -= 1,
+        let watches = match &mut self.link {
+            Link::Restoring { watches, .. } if *watches > 0 => watches,
             _ => return Err(Break::NotAsked(header.xid)),
-        }
+        };
         if header.error != ErrorCode::Ok {
             return Err(Break::WatchesRefused(header.error));
         }
+        *watches -= 1;
         self.up_if_restored(now);
         Ok(())
     }

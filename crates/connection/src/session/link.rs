@@ -202,7 +202,7 @@ impl<R, W> Machine<R, W> {
             self.send_own(xid::AUTH, RequestBody::Auth(request));
         }
         let mut watches = 0;
-        if self.closed_at_watches >= MOST_BREAKS {
+        if self.broken_at_watches >= MOST_BREAKS {
             self.unwatch_all();
         }
         for request in self.watches.set_again(self.last_zxid) {
@@ -238,7 +238,7 @@ impl<R, W> Machine<R, W> {
         self.link = Link::Up;
         self.confirmed_once = true;
         self.refusals = 0;
-        self.closed_at_watches = 0;
+        self.broken_at_watches = 0;
         self.said_at = now;
         self.yields(Output::State(State::Connected {
             session_id,
@@ -259,6 +259,10 @@ impl<R, W> Machine<R, W> {
             Link::Up => (None, self.hosts.pause_after_break(self.timeout)),
             Link::Down { .. } | Link::Ended(_) => return,
         };
+        let refused = matches!(cause, Break::AuthenticationFailed(_));
+        if matches!(self.link, Link::Restoring { watches: 1.., .. }) && !refused {
+            self.broken_at_watches += 1;
+        }
         let cause = self.at_unknown_request(now, cause);
         if let Some(obstacle) = host.and_then(|host| self.obstacles.get_mut(host)) {
             *obstacle = Some(cause.clone());
@@ -293,16 +297,11 @@ impl<R, W> Machine<R, W> {
             _ => None,
         };
         match oldest.filter(|(opcode, _)| is_closed && may_be_unknown(*opcode)) {
-            Some((opcode, sent_at)) => {
-                match opcode {
-                    OpCode::SetWatches => self.closed_at_watches += 1,
-                    OpCode::RemoveWatches => {
-                        self.config.removals.closed(sent_at.unwrap_or(now), now);
-                    }
-                    _ => {}
-                }
-                Break::ClosedAt(opcode)
+            Some((OpCode::RemoveWatches, sent_at)) => {
+                self.config.removals.closed(sent_at.unwrap_or(now), now);
+                Break::ClosedAt(OpCode::RemoveWatches)
             }
+            Some((opcode, _)) => Break::ClosedAt(opcode),
             None => cause,
         }
     }

@@ -129,8 +129,9 @@ pub enum Output<R, W> {
     Fired(W, EventType),
     /// This watch is not set any more, and has seen no event.
     ///
-    /// Either the session is over, or its servers close the connection if watches are set again.
-    /// In the second case the caller has to read anew.
+    /// Either the session is over, or three connections in a row broke when its watches were set
+    /// again: their servers refused, closed or did not answer. In the second case the caller has to
+    /// read anew.
     Unwatched(W),
     /// The state of the session has changed, or a host was tried in vain.
     State(State),
@@ -185,8 +186,8 @@ pub struct Machine<R, W> {
     pub(crate) answered_at: Duration,
     pub(crate) said_at: Duration,
     pub(crate) pinged_at: Option<Duration>,
-    /// How many connections in a row the server closed when watches were set again.
-    pub(crate) closed_at_watches: u32,
+    /// How many connections in a row broke when watches were set again.
+    pub(crate) broken_at_watches: u32,
     /// When to give up to close the session at the server.
     pub(crate) closing_until: Option<Duration>,
     outputs: VecDeque<Output<R, W>>,
@@ -219,7 +220,7 @@ impl<R, W> Machine<R, W> {
             answered_at: now,
             said_at: now,
             pinged_at: None,
-            closed_at_watches: 0,
+            broken_at_watches: 0,
             closing_until: None,
             outputs: VecDeque::new(),
             config,

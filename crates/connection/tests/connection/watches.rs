@@ -154,3 +154,14 @@ fn watches_are_not_given_up_for_less_than_three_breaks_in_a_row() {
             > 5
     );
 }
+
+#[test]
+fn watches_are_given_up_if_servers_refuse_them() {
+    let unimplemented = Some(ErrorCode::Unimplemented);
+    unwatched_if(|world| world.ensemble.conduct.refuses_watches = unimplemented);
+}
+
+#[test]
+fn watches_are_given_up_if_servers_do_not_answer_them() {
+    unwatched_if(|world| world.ensemble.conduct.mute = vec![OpCode::SetWatches]);
+}
