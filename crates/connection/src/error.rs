@@ -56,6 +56,9 @@ pub enum Break {
     /// The server confirmed the connection, but granted no session.
     #[error("the server granted no session")]
     NotGranted,
+    /// The server has no quorum and only reads.
+    #[error("the server only reads")]
+    ReadOnly,
     /// The host did not accept a connection in time.
     #[error("no connection within {0:?}")]
     NotConnected(Duration),

@@ -81,6 +81,10 @@ impl<R, W> Machine<R, W> {
         host: usize,
         response: ConnectResponse,
     ) -> Result<(), Break> {
+        // It has no quorum, so it neither grants a session nor knows that one has expired.
+        if response.read_only == Some(true) {
+            return Err(Break::ReadOnly);
+        }
         let granted = u64::try_from(response.timeout).unwrap_or_default();
         let is_granted = granted > 0 && response.session_id != 0;
         match &self.session {

@@ -159,3 +159,27 @@ fn resuming_a_session_that_has_expired_is_the_end() {
     assert_eq!(world.end(), Some(End::Expired));
     assert!(world.outcome(caller).is_err());
 }
+
+#[test]
+fn server_that_only_reads_is_left_and_its_word_ends_no_session() {
+    let mut world = World::connected();
+    let session = world.machine.session_id();
+    world.ensemble.conduct.read_only = true;
+    world.close_connection();
+    world.pass(T);
+    assert!(
+        !world.is_connected(),
+        "a server without a quorum holds no session"
+    );
+    let sessions = std::mem::take(&mut world.ensemble.sessions);
+    world.pass(T);
+    assert_eq!(
+        world.end(),
+        None,
+        "it cannot know that the session has expired"
+    );
+    world.ensemble.sessions = sessions;
+    world.ensemble.conduct.read_only = false;
+    world.until(World::is_connected);
+    assert_eq!(world.machine.session_id(), session);
+}
