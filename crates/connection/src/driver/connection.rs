@@ -176,7 +176,7 @@ impl Connection {
 
     /// Ends this side of the session, and leaves it open at the server for another process.
     ///
-    /// `None` if no server has opened the session yet, or if it is over.
+    /// `None` if no server has opened the session yet, if it is being closed, or if it is over.
     pub fn detach(self) -> Option<Resumable> {
         self.shared.input(Machine::detach)
     }

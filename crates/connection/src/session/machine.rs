@@ -297,6 +297,8 @@ impl<R, W> Machine<R, W> {
             return;
         }
         if self.session.is_none() {
+            // A handshake that goes out now would open a session that nobody closes.
+            self.own_frames.clear();
             return self.end(now, End::Closed);
         }
         self.ask(now, RequestBody::CloseSession, To::Closing);
@@ -305,8 +307,11 @@ impl<R, W> Machine<R, W> {
 
     /// Ends this side of the session, and leaves it open at the server until its timeout.
     ///
-    /// `None` if no server has opened the session yet.
+    /// `None` if no server has opened the session yet, if it is being closed, or if it is over.
     pub fn detach(&mut self, now: Duration) -> Option<Resumable> {
+        if self.closing_until.is_some() || self.is_ended() {
+            return None;
+        }
         let session = self.session.clone()?;
         let last_zxid = self.last_zxid;
         self.end(now, End::Detached);

@@ -119,3 +119,14 @@ fn second_close_changes_nothing() {
         1
     );
 }
+
+#[test]
+fn close_before_the_handshake_is_sent_opens_no_session() {
+    let mut world = World::new(config(1));
+    assert!(world.machine.poll().is_some(), "it connects");
+    world.machine.connected(world.now);
+    world.machine.close(world.now);
+    let mut bytes = Vec::new();
+    world.machine.transmit(world.now, &mut bytes);
+    assert_eq!(bytes, [0_u8; 0], "nobody would close that session");
+}

@@ -183,3 +183,18 @@ fn server_that_only_reads_is_left_and_its_word_ends_no_session() {
     world.until(World::is_connected);
     assert_eq!(world.machine.session_id(), session);
 }
+
+#[test]
+fn session_that_is_over_is_not_handed_on() {
+    let mut world = World::connected();
+    world.machine.close(world.now);
+    assert_eq!(world.machine.detach(world.now), None, "it is being closed");
+    world.until(|world| world.end().is_some());
+    assert_eq!(world.end(), Some(End::Closed));
+    assert_eq!(world.machine.detach(world.now), None);
+    let mut world = World::connected();
+    world.ensemble.sessions.clear();
+    world.close_connection();
+    world.until(|world| world.end().is_some());
+    assert_eq!(world.machine.detach(world.now), None);
+}
