@@ -250,13 +250,15 @@ impl<R, W> Machine<R, W> {
     /// Forgets the connection. The requests that were sent over it have an unknown outcome.
     fn lost(&mut self, now: Duration, cause: Break) {
         let (host, pause) = match &self.link {
-            Link::Opening { host, .. } | Link::Greeting { host, .. } => {
-                (Some(*host), self.hosts.pause_after_failure(self.timeout))
-            }
-            Link::Restoring { host, .. } => {
-                (Some(*host), self.hosts.pause_after_failure(self.timeout))
-            }
-            Link::Up => (None, self.hosts.pause_after_break(self.timeout)),
+            Link::Opening { host, .. } | Link::Greeting { host, .. } => (
+                Some(*host),
+                self.hosts.pause_after_failure(self.timing.session),
+            ),
+            Link::Restoring { host, .. } => (
+                Some(*host),
+                self.hosts.pause_after_failure(self.timing.session),
+            ),
+            Link::Up => (None, self.hosts.pause_after_break(self.timing.session)),
             Link::Down { .. } | Link::Ended(_) => return,
         };
         let refused = matches!(cause, Break::AuthenticationFailed(_));

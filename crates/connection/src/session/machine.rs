@@ -302,7 +302,7 @@ impl<R, W> Machine<R, W> {
             return self.end(now, End::Closed);
         }
         self.ask(now, RequestBody::CloseSession, To::Closing);
-        self.closing_until = Some(now + self.timeout);
+        self.closing_until = Some(now + self.timing.session);
     }
 
     /// Ends this side of the session, and leaves it open at the server until its timeout.

@@ -5,9 +5,16 @@ use std::time::Duration;
 /// A host that opens no session within this time is given up, however long the session timeout is.
 const MOST_HANDSHAKE: Duration = Duration::from_secs(10);
 
+/// The limits follow from at least this T, so that no T keeps the process busy with connects.
+const SHORTEST: Duration = Duration::from_millis(100);
+/// The longest T that the protocol has a number for.
+const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
+
 /// The time limits for one session timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timing {
+    /// T, within its bounds.
+    pub(crate) session: Duration,
     /// A ping is sent after this time without a request.
     pub(crate) ping_after: Duration,
     /// The connection is given up after this time without a byte from the server.
@@ -23,9 +30,11 @@ pub(crate) struct Timing {
 impl Timing {
     /// The limits for the timeout `session`, with `hosts` members to try.
     pub(crate) fn of(session: Duration, hosts: usize) -> Timing {
+        let session = session.clamp(SHORTEST, LONGEST);
         let hosts = u32::try_from(hosts).unwrap_or(u32::MAX);
         let silence = session * 2 / 5;
         Timing {
+            session,
             ping_after: session * 3 / 20,
             silence,
             unanswered: session,

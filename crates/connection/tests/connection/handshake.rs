@@ -198,3 +198,39 @@ fn session_that_is_over_is_not_handed_on() {
     world.until(|world| world.end().is_some());
     assert_eq!(world.machine.detach(world.now), None);
 }
+
+#[test]
+fn timeout_of_any_length_neither_panics_nor_burns() {
+    for timeout in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
+        let mut config = config(1);
+        config.session_timeout = timeout;
+        let mut world = World::new(config);
+        world.ways.fill(Way::Lost);
+        world.pass(Duration::from_secs(60));
+        let tries = world.connects.len();
+        assert!(
+            (2..=6000).contains(&tries),
+            "{timeout:?}: {tries} tries in a minute"
+        );
+        world.machine.close(world.now);
+    }
+}
+
+#[test]
+fn granted_timeout_of_a_millisecond_does_not_burn() {
+    let mut world = World::new(config(1));
+    world.ensemble.conduct.grants = 1;
+    world.until(World::is_connected);
+    world.ways.fill(Way::Lost);
+    world.close_connection();
+    let before = world.connects.len();
+    world.pass(Duration::from_secs(60));
+    assert!(
+        world.connects.len() - before <= 6000,
+        "{}",
+        world.connects.len()
+    );
+    world.ensemble.sessions.clear();
+    world.ways.fill(Way::Member);
+    world.until(|world| world.end().is_some());
+}
