@@ -231,8 +231,8 @@ impl<R, W> Machine<R, W> {
 
     /// Sends a request behind all earlier ones, once a server has confirmed the session.
     ///
-    /// Pings, credentials, watches that are set again and the end of the session are the machine's
-    /// own: such a request is refused with [`RequestError::Reserved`].
+    /// Pings, credentials, the setting and removal of watches and the end of the session are the
+    /// machine's own: such a request is refused with [`RequestError::Reserved`].
     pub fn request(&mut self, now: Duration, body: RequestBody, caller: R) -> RequestId {
         self.ask(now, body, To::Caller(caller))
     }
@@ -415,6 +415,9 @@ impl<R, W> Machine<R, W> {
 }
 
 /// The error of a request of a caller that only the machine may send.
+///
+/// A caller that removes a watch would silence others of the session that wait for it. A watch that
+/// `addWatch` adds would have no receiver, and would be gone with the connection.
 fn reserved<R, W>(to: &To<R, W>, opcode: OpCode) -> Option<RequestError> {
     let is_reserved = matches!(
         opcode,
@@ -423,6 +426,8 @@ fn reserved<R, W>(to: &To<R, W>, opcode: OpCode) -> Option<RequestError> {
             | OpCode::Sasl
             | OpCode::SetWatches
             | OpCode::SetWatches2
+            | OpCode::AddWatch
+            | OpCode::RemoveWatches
             | OpCode::CloseSession
     );
     let is_callers = matches!(to, To::Caller(_) | To::Watcher { .. });

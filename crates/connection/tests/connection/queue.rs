@@ -89,3 +89,39 @@ fn request_that_was_taken_back_is_not_sent() {
     assert!(world.outcome(first).is_ok() && world.outcome(last).is_ok());
     assert!(!world.is_answered(taken) && !world.ensemble.created.contains_key("/taken"));
 }
+
+#[test]
+fn request_that_would_upset_the_session_is_refused_and_not_sent() {
+    let path = "/".to_owned();
+    let kind = WatcherType::Data;
+    let mode = AddWatchMode::Persistent;
+    let bytes = Vec::new();
+    let own = [
+        RequestBody::Ping,
+        RequestBody::CloseSession,
+        RequestBody::Other {
+            opcode: OpCode::CloseSession,
+            bytes: bytes.clone(),
+        },
+        RequestBody::Other {
+            opcode: OpCode::Auth,
+            bytes,
+        },
+        RequestBody::RemoveWatches(WatchesRequest {
+            path: path.clone(),
+            kind,
+        }),
+        RequestBody::AddWatch(AddWatchRequest { path, mode }),
+    ];
+    let mut world = World::connected();
+    for body in own {
+        let opcode = body.opcode();
+        let caller = world.request(body);
+        world.settle();
+        let outcome = world.outcome(caller);
+        let refused = matches!(outcome, Err(RequestError::Reserved(named)) if *named == opcode);
+        assert!(refused, "{opcode:?}: {outcome:?}");
+    }
+    assert_eq!(world.ensemble.requests, []);
+    assert_eq!(world.connects.len(), 1);
+}
