@@ -87,6 +87,7 @@ impl Connection {
     /// If it is dropped before, the session ends on this side with [`End::Closed`].
     pub fn new(network: Arc<dyn Network>, config: Config) -> (Connection, Driver) {
         let machine = Machine::new(network.now(), config);
+        let state = watch::Sender::new(machine.disconnected());
         let shared = Arc::new(Shared {
             inner: Mutex::new(Inner {
                 machine,
@@ -94,7 +95,7 @@ impl Connection {
                 is_left: false,
             }),
             network,
-            state: watch::Sender::new(State::Disconnected),
+            state,
         });
         let driver = Driver::new(shared.clone());
         (Connection { shared }, driver)

@@ -107,6 +107,14 @@ impl<R, W> Machine<R, W> {
             last_zxid: self.last_zxid,
         });
         self.timeout = Duration::from_millis(granted);
+        let before = self.shortest.replace(self.timeout);
+        if let Some(before) = before {
+            self.shortest = Some(before.min(self.timeout));
+            // Credentials and watches come first, and the session can expire meanwhile.
+            if self.timeout < before {
+                self.yields(Output::State(self.disconnected()));
+            }
+        }
         self.timing = Timing::of(self.timeout, self.hosts.number());
         self.restore(now, host);
         Ok(())

@@ -242,7 +242,7 @@ impl<R, W> Machine<R, W> {
         self.said_at = now;
         self.yields(Output::State(State::Connected {
             session_id,
-            timeout: self.timeout,
+            timeout: self.shortest.unwrap_or(self.timeout),
             connection: self.connection,
         }));
     }
@@ -280,7 +280,7 @@ impl<R, W> Machine<R, W> {
             }
             self.unanswered(asked.to, RequestError::Broken(cause.clone()));
         }
-        self.yields(Output::State(State::Disconnected));
+        self.yields(Output::State(self.disconnected()));
     }
 
     /// Names the request at which the server closed the connection, if servers may not know it.

@@ -73,13 +73,18 @@ pub enum State {
     Connected {
         /// The id of the session.
         session_id: i64,
-        /// The session timeout that this server grants.
+        /// The shortest session timeout that a server has granted so far.
         timeout: Duration,
         /// The number of the connection: higher than those of earlier connections.
         connection: u64,
     },
     /// No server has confirmed the session over the current connection.
-    Disconnected,
+    Disconnected {
+        /// The shortest session timeout that a server has granted so far: a server that confirms the
+        /// session expires it by the timeout that it grants, also if the connection breaks at once.
+        /// Before the first grant, the session timeout to ask for.
+        timeout: Duration,
+    },
     /// The session is over.
     Ended(End),
 }
@@ -165,6 +170,8 @@ pub struct Machine<R, W> {
     pub(crate) config: Config,
     pub(crate) session: Option<Resumable>,
     pub(crate) timeout: Duration,
+    /// The shortest session timeout that a server has granted.
+    pub(crate) shortest: Option<Duration>,
     pub(crate) timing: Timing,
     pub(crate) last_zxid: i64,
     pub(crate) hosts: Hosts,
@@ -204,6 +211,7 @@ impl<R, W> Machine<R, W> {
         let mut machine = Machine {
             session: config.resume.clone(),
             timeout: config.session_timeout,
+            shortest: None,
             timing: Timing::of(config.session_timeout, config.hosts),
             last_zxid: config.resume.as_ref().map_or(0, |resume| resume.last_zxid),
             obstacles: vec![None; config.hosts],
@@ -358,6 +366,13 @@ impl<R, W> Machine<R, W> {
     /// The session timeout: the one that was asked for, until a server has granted one.
     pub fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// The state while no server has confirmed the session.
+    pub(crate) fn disconnected(&self) -> State {
+        State::Disconnected {
+            timeout: self.shortest.unwrap_or(self.timeout),
+        }
     }
 
     pub(crate) fn is_ended(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{Break, End, Resumable, State};
-use zookeeper_recipes_protocol::{ConnectResponse, RequestBody};
+use zookeeper_recipes_protocol::{ConnectResponse, OpCode, RequestBody};
 
 use crate::world::{T, Way, World, config};
 
@@ -29,18 +29,20 @@ fn respond(world: &mut World, timeout: i32, session_id: i64) {
 }
 
 #[test]
-fn timeout_is_the_one_that_each_server_grants() {
+fn timeout_is_the_one_that_the_server_grants_and_the_shortest_is_reported() {
     let mut world = World::new(config(3));
     world.ensemble.conduct.grants = 4000;
     world.until(World::is_connected);
     assert_eq!(granted(&world), Duration::from_secs(4));
-    for grants in [6000, 2000, 9000] {
-        world.ensemble.conduct.grants = grants;
+    let mut shortest = 4000_u16;
+    for grants in [6000_u16, 2000, 9000] {
+        world.ensemble.conduct.grants = grants.into();
         world.close_connection();
         world.settle();
         world.until(World::is_connected);
-        assert_eq!(granted(&world).as_millis(), grants as u128);
-        assert_eq!(world.machine.timeout(), granted(&world));
+        shortest = shortest.min(grants);
+        assert_eq!(granted(&world).as_millis(), shortest.into());
+        assert_eq!(world.machine.timeout().as_millis(), grants.into());
     }
     let asked = world
         .ensemble
@@ -233,4 +235,30 @@ fn granted_timeout_of_a_millisecond_does_not_burn() {
     world.ensemble.sessions.clear();
     world.ways.fill(Way::Member);
     world.until(|world| world.end().is_some());
+}
+
+#[test]
+fn timeout_that_is_shortened_is_reported_although_the_connection_breaks_at_once() {
+    let mut config = config(2);
+    config.auth = vec![("digest".to_owned(), b"me:secret".to_vec())];
+    let mut world = World::new(config);
+    world.until(World::is_connected);
+    world.ensemble.conduct.grants = 4000;
+    world.ensemble.conduct.closes_at = Some(OpCode::Auth);
+    world.close_connection();
+    world.until(|world| world.ensemble.handshakes.len() == 2);
+    world.ways.fill(Way::Lost);
+    world.pass(T);
+    // The server expires the session by the T that it has granted, although no request passed.
+    assert!(
+        format!("{:?}", world.state()).contains("timeout: 4s"),
+        "{:?}",
+        world.state()
+    );
+    // A caller that looks late sees the shortest T, too.
+    world.ways.fill(Way::Member);
+    world.ensemble.conduct.closes_at = None;
+    world.ensemble.conduct.grants = 10_000;
+    world.until(World::is_connected);
+    assert_eq!(granted(&world), Duration::from_secs(4));
 }

@@ -115,7 +115,7 @@ fn deadline_is_never_later_than_what_it_announces() {
         world
             .states
             .iter()
-            .any(|(_, state)| *state == State::Disconnected)
+            .any(|(_, state)| matches!(state, State::Disconnected { .. }))
     );
 }
 

@@ -164,7 +164,7 @@ fn multi_operation(operation: Operation) -> MultiOperation {
 fn end(states: &watch::Receiver<State>) -> Option<zookeeper_recipes_connection::End> {
     match *states.borrow() {
         State::Ended(end) => Some(end),
-        State::Connected { .. } | State::Disconnected => None,
+        State::Connected { .. } | State::Disconnected { .. } => None,
     }
 }
 

@@ -75,11 +75,13 @@ pub(crate) fn session_end(end: End) -> SessionEnd {
 pub(crate) fn connection_state(state: State, opened_with: Duration) -> ConnectionState {
     match state {
         // The lease counts with the longer timeout, and the server expires by the shorter.
-        State::Connected { timeout, .. } if timeout < opened_with => {
+        State::Connected { timeout, .. } | State::Disconnected { timeout }
+            if timeout < opened_with =>
+        {
             ConnectionState::Ended(SessionEnd::TimeoutShortened)
         }
         State::Connected { .. } => ConnectionState::Connected,
-        State::Disconnected => ConnectionState::Disconnected,
+        State::Disconnected { .. } => ConnectionState::Disconnected,
         State::Ended(end) => ConnectionState::Ended(session_end(end)),
     }
 }
@@ -117,4 +119,20 @@ pub(crate) fn classify(code: ErrorCode) -> ServerError {
         unknown => return ServerError::outcome_unknown(unknown.to_string()),
     };
     ServerError::Refused(refusal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeout_that_was_shortened_ends_the_session_also_without_a_connection() {
+        let opened_with = Duration::from_secs(10);
+        let shortened = ConnectionState::Ended(SessionEnd::TimeoutShortened);
+        for (seconds, expected) in [(4, shortened), (10, ConnectionState::Disconnected)] {
+            let timeout = Duration::from_secs(seconds);
+            let state = connection_state(State::Disconnected { timeout }, opened_with);
+            assert_eq!(state, expected);
+        }
+    }
 }

@@ -142,7 +142,7 @@ impl Opening<'_> {
                     ..
                 } => return Ok((session_id, timeout)),
                 State::Ended(end) => return Err(NotOpened::Ended(end)),
-                State::Disconnected => {
+                State::Disconnected { .. } => {
                     let unreachable = self.ensemble.unreachable(connection.obstacles());
                     if unreachable.is_final() {
                         return Err(NotOpened::Unreachable(unreachable));
