@@ -121,6 +121,15 @@ impl Driver {
         self.unflushed = false;
     }
 
+    /// Ends the session if it is open. From now on each caller takes what the machine yields.
+    fn leave(&self) {
+        let mut inner = self.shared.lock();
+        inner.is_left = true;
+        inner.driver = None;
+        drop(inner);
+        self.shared.input(Machine::abandon);
+    }
+
     fn input(&self, act: impl FnOnce(&mut Machine<ReplyTo, WatchTo>, Duration)) {
         let now = self.shared.network.now();
         act(&mut self.shared.lock().machine, now);
@@ -264,6 +273,7 @@ impl Future for Driver {
         loop {
             let deadline = driver.exchange(context);
             if driver.has_ended {
+                driver.leave();
                 return Poll::Ready(());
             }
             // Bytes come before the time: after a pause of the process, they prove the server alive.
@@ -280,11 +290,7 @@ impl Future for Driver {
 /// A runtime that shuts down drops the driver. The session's callers must learn of that.
 impl Drop for Driver {
     fn drop(&mut self) {
-        let mut inner = self.shared.lock();
-        inner.is_left = true;
-        inner.driver = None;
-        drop(inner);
-        self.shared.input(Machine::abandon);
+        self.leave();
     }
 }
 

@@ -12,4 +12,5 @@ mod hosts;
 mod liveness;
 mod queue;
 mod random;
+mod tcp;
 mod watches;

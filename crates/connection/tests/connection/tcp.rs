@@ -1,0 +1,426 @@
+//! The driver over TCP, against the model in threads.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::timeout;
+use zookeeper_recipes_connection::{
+    Break, Config, Connection, Driver, End, Host, RequestError, State, Tcp, WatchEvent, WatchedRead,
+};
+use zookeeper_recipes_protocol::{ErrorCode, EventType, OpCode, RequestBody};
+
+use crate::model::{Ensemble, Served};
+use crate::world::{config, create};
+
+/// Longer than anything takes that does not hang.
+const LONG: Duration = Duration::from_secs(30);
+
+/// The model behind a listener. Each connection has a thread.
+struct Server {
+    ensemble: Arc<Mutex<Ensemble>>,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+    /// How many bytes each read yielded.
+    reads: Arc<Mutex<Vec<usize>>>,
+    host: Host,
+}
+
+impl Server {
+    fn start() -> Server {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let mut ensemble = Ensemble::default();
+        ensemble.znodes.insert("/".to_owned(), Default::default());
+        let server = Server {
+            ensemble: Arc::new(Mutex::new(ensemble)),
+            streams: Arc::default(),
+            reads: Arc::default(),
+            host: host(
+                "127.0.0.1",
+                listener.local_addr().expect("an address").port(),
+            ),
+        };
+        let (ensemble, streams) = (server.ensemble.clone(), server.streams.clone());
+        let reads = server.reads.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let stream = stream.expect("a connection");
+                let both = stream.try_clone().expect("a descriptor");
+                streams.lock().unwrap().push(both);
+                let (ensemble, reads) = (ensemble.clone(), reads.clone());
+                std::thread::spawn(move || serve(stream, &ensemble, &reads));
+            }
+        });
+        server
+    }
+
+    fn ensemble<T>(&self, act: impl FnOnce(&mut Ensemble) -> T) -> T {
+        act(&mut self.ensemble.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn cut(&self) {
+        for stream in self.streams.lock().unwrap().drain(..) {
+            // It may have gone.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+fn serve(mut stream: TcpStream, ensemble: &Mutex<Ensemble>, reads: &Mutex<Vec<usize>>) {
+    let mut served = Served::new();
+    let mut buffer = vec![0; 1 << 20];
+    while let Ok(number @ 1..) = stream.read(&mut buffer) {
+        reads.lock().unwrap().push(number);
+        ensemble
+            .lock()
+            .unwrap()
+            .receive(&mut served, &buffer[..number]);
+        let bytes = std::mem::take(&mut served.to_client);
+        if stream.write_all(&bytes).is_err() || served.closed {
+            break;
+        }
+    }
+    // The client may have gone.
+    let _ = stream.shutdown(Shutdown::Both);
+}
+
+fn host(name: &str, port: u16) -> Host {
+    let name = name.to_owned();
+    Host { name, port }
+}
+
+fn new(hosts: Vec<Host>, session_timeout: Duration) -> (Connection, Driver) {
+    let number = hosts.len();
+    let config = Config {
+        session_timeout,
+        ..config(number)
+    };
+    Connection::new(Arc::new(Tcp::new(hosts)), config)
+}
+
+fn spawn(hosts: Vec<Host>, session_timeout: Duration) -> Connection {
+    let (connection, driver) = new(hosts, session_timeout);
+    tokio::spawn(driver);
+    connection
+}
+
+const T: Duration = Duration::from_secs(4);
+
+async fn reaches(connection: &Connection, is_so: impl Fn(&Connection) -> bool) {
+    let mut states = connection.states();
+    let reached = async {
+        while !is_so(connection) {
+            states.changed().await.expect("a driver");
+        }
+    };
+    timeout(LONG, reached).await.expect("it does not hang");
+}
+
+async fn connected(connection: &Connection) {
+    reaches(connection, |connection| {
+        matches!(connection.state(), State::Connected { .. })
+    })
+    .await;
+}
+
+async fn created(connection: &Connection, path: &str) -> Result<ErrorCode, RequestError> {
+    let pending = connection.request(create(path));
+    let reply = timeout(LONG, pending).await.expect("it does not hang");
+    reply.map(|answer| answer.reply.header.error)
+}
+
+#[tokio::test]
+async fn session_is_opened_used_and_closed() {
+    let server = Server::start();
+    let connection = spawn(vec![server.host.clone()], T);
+    assert_eq!(created(&connection, "/a").await.unwrap(), ErrorCode::Ok);
+    assert_eq!(
+        created(&connection, "/a").await.unwrap(),
+        ErrorCode::NodeExists
+    );
+    assert_eq!(timeout(LONG, connection.close()).await, Ok(End::Closed));
+    assert!(server.ensemble(|ensemble| ensemble.sessions.is_empty()));
+    assert!(matches!(
+        created(&connection, "/b").await,
+        Err(RequestError::Ended(End::Closed))
+    ));
+}
+
+#[tokio::test]
+async fn requests_before_the_task_yields_go_out_in_one_write() {
+    let server = Server::start();
+    let connection = spawn(vec![server.host.clone()], T);
+    connected(&connection).await;
+    server.reads.lock().unwrap().clear();
+    let pending: Vec<_> = (0..100)
+        .map(|number| connection.request(create(&format!("/{number}"))))
+        .collect();
+    for reply in pending {
+        timeout(LONG, reply)
+            .await
+            .expect("it does not hang")
+            .unwrap();
+    }
+    assert_eq!(server.reads.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn host_that_refuses_a_name_without_an_address_and_one_without_a_route_are_passed() {
+    let server = Server::start();
+    let closed = TcpListener::bind(("127.0.0.1", 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let hosts = vec![
+        host("127.0.0.1", closed),
+        host("no-such-name.invalid", 2181),
+        // An address for documentation.
+        host("192.0.2.1", 2181),
+        server.host.clone(),
+    ];
+    let connection = spawn(hosts.clone(), T);
+    connected(&connection).await;
+    assert!(connection.obstacles()[3].is_none());
+    // If none works, each has its cause.
+    let connection = spawn(hosts[..3].to_vec(), T);
+    reaches(&connection, |connection| {
+        let [refused, nameless, unreachable] = &connection.obstacles()[..] else {
+            panic!("three hosts");
+        };
+        // A resolver may take longer than the host's time.
+        matches!(refused, Some(Break::Io(_)))
+            && matches!(nameless, Some(Break::NoAddress(_) | Break::NotConnected(_)))
+            && matches!(unreachable, Some(Break::Io(_) | Break::NotConnected(_)))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn server_that_accepts_and_never_answers_is_passed() {
+    let server = Server::start();
+    let mute = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let mute = host("127.0.0.1", mute.local_addr().unwrap().port());
+    let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = host("127.0.0.1", silent.local_addr().unwrap().port());
+    for hosts in [
+        vec![address.clone(), server.host.clone()],
+        vec![mute, server.host.clone()],
+    ] {
+        connected(&spawn(hosts, Duration::from_secs(1))).await;
+    }
+    let connection = spawn(vec![address], Duration::from_secs(1));
+    reaches(&connection, |connection| {
+        matches!(connection.obstacles()[0], Some(Break::NoSession(limit)) if !limit.is_zero())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn half_open_connection_is_replaced_and_the_session_is_kept() {
+    let server = Server::start();
+    let connection = spawn(vec![server.host.clone()], Duration::from_secs(1));
+    connected(&connection).await;
+    let State::Connected { session_id, .. } = connection.state() else {
+        panic!("it is connected");
+    };
+    server.ensemble(|ensemble| ensemble.conduct.mute = vec![OpCode::Ping, OpCode::Create]);
+    assert!(matches!(
+        created(&connection, "/a").await,
+        Err(RequestError::Broken(_))
+    ));
+    server.ensemble(|ensemble| ensemble.conduct.mute.clear());
+    connected(&connection).await;
+    assert_eq!(created(&connection, "/b").await.unwrap(), ErrorCode::Ok);
+    assert!(server.ensemble(|ensemble| ensemble.sessions.keys().copied().eq([session_id])));
+}
+
+#[tokio::test]
+async fn watch_survives_a_cut_and_sees_what_was_missed() {
+    let server = Server::start();
+    let connection = spawn(vec![server.host.clone()], T);
+    let read = connection.watch(WatchedRead::Exists, "/a");
+    let (_, watch) = timeout(LONG, read)
+        .await
+        .expect("it does not hang")
+        .unwrap();
+    server.ensemble(|ensemble| ensemble.create(&mut Served::new(), "/a").unwrap());
+    server.cut();
+    let event = timeout(LONG, watch.expect("a watch"))
+        .await
+        .expect("it does not hang");
+    assert_eq!(event, WatchEvent::Fired(EventType::NodeCreated));
+}
+
+#[tokio::test]
+async fn dropped_futures_leave_the_session_as_it_is() {
+    let server = Server::start();
+    let connection = spawn(vec![server.host.clone()], T);
+    // Before the driver runs, before the reply, and after it.
+    drop(connection.request(create("/a")));
+    drop(connection.watch(WatchedRead::Data, "/"));
+    for polls in 0..4 {
+        let pending = connection.request(create(&format!("/{polls}")));
+        let watch = connection.watch(WatchedRead::Children, "/");
+        let dropped = async {
+            for _ in 0..polls {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = dropped => {}
+            _ = async { (pending.await, watch.await) } => {}
+        }
+    }
+    assert_eq!(created(&connection, "/z").await.unwrap(), ErrorCode::Ok);
+    for path in ["/a", "/0", "/1", "/2", "/3"] {
+        assert_eq!(
+            created(&connection, path).await.unwrap(),
+            ErrorCode::NodeExists
+        );
+    }
+    let kinds = server.ensemble(|ensemble| {
+        let kinds = ensemble
+            .requests
+            .iter()
+            .map(|request| request.body.opcode());
+        kinds.collect::<Vec<_>>()
+    });
+    assert!(kinds.contains(&OpCode::RemoveWatches), "{kinds:?}");
+    {
+        let mut close = std::pin::pin!(connection.close());
+        let once = std::future::poll_fn(|context| {
+            let _ = close.as_mut().poll(context);
+            std::task::Poll::Ready(())
+        });
+        once.await;
+    }
+    reaches(&connection, |connection| {
+        connection.state() == State::Ended(End::Closed)
+    })
+    .await;
+    assert!(server.ensemble(|ensemble| ensemble.sessions.is_empty()));
+}
+
+#[tokio::test]
+async fn last_handle_that_is_dropped_closes_the_session_and_ends_the_driver() {
+    let server = Server::start();
+    let (connection, driver) = new(vec![server.host.clone()], T);
+    let driver = tokio::spawn(driver);
+    connected(&connection).await;
+    let pending = connection.request(create("/a"));
+    let states = connection.states();
+    drop(connection);
+    assert!(
+        timeout(LONG, pending)
+            .await
+            .expect("it does not hang")
+            .is_ok()
+    );
+    timeout(LONG, driver)
+        .await
+        .expect("it ends")
+        .expect("without a panic");
+    assert_eq!(*states.borrow(), State::Ended(End::Closed));
+    assert!(server.ensemble(|ensemble| ensemble.sessions.is_empty()));
+}
+
+#[tokio::test]
+async fn driver_that_is_dropped_ends_the_session_for_its_callers() {
+    let server = Server::start();
+    let (connection, driver) = new(vec![server.host.clone()], T);
+    let driver = tokio::spawn(driver);
+    connected(&connection).await;
+    server.ensemble(|ensemble| ensemble.conduct.mute = vec![OpCode::Create]);
+    let pending = connection.request(create("/a"));
+    driver.abort();
+    let reply = timeout(LONG, pending).await.expect("it does not hang");
+    assert!(matches!(reply, Err(RequestError::Ended(End::Closed))));
+    assert!(created(&connection, "/b").await.is_err());
+    assert_eq!(timeout(LONG, connection.close()).await, Ok(End::Closed));
+}
+
+#[tokio::test]
+async fn session_that_is_over_answers_although_its_driver_was_not_dropped() {
+    let server = Server::start();
+    let (connection, mut driver) = new(vec![server.host.clone()], T);
+    let close = async {
+        connected(&connection).await;
+        connection.close().await
+    };
+    let (end, ()) = timeout(LONG, async { tokio::join!(close, &mut driver) })
+        .await
+        .expect("an end");
+    assert_eq!(end, End::Closed);
+    assert!(created(&connection, "/a").await.is_err());
+    drop(driver);
+}
+
+#[tokio::test]
+async fn flood_of_a_server_does_not_starve_the_runtime() {
+    let flood = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = host("127.0.0.1", flood.local_addr().unwrap().port());
+    std::thread::spawn(move || {
+        let (mut stream, _) = flood.accept().unwrap();
+        let mut ensemble = Ensemble::default();
+        let (mut served, mut buffer) = (Served::new(), [0; 1024]);
+        let number = stream.read(&mut buffer).unwrap();
+        ensemble.receive(&mut served, &buffer[..number]);
+        let mut bytes = std::mem::take(&mut served.to_client);
+        while stream.write_all(&bytes).is_ok() {
+            bytes.clear();
+            let event = zookeeper_recipes_protocol::WatcherEvent {
+                kind: EventType::NodeCreated,
+                state: zookeeper_recipes_protocol::KeeperState::SyncConnected,
+                path: "/".to_owned(),
+            };
+            let event = zookeeper_recipes_protocol::Reply::notification(event);
+            (0..4000).for_each(|_| event.encode_frame(&mut bytes));
+        }
+    });
+    let connection = spawn(vec![address], T);
+    connected(&connection).await;
+    // One thread runs both the driver and this task.
+    for _ in 0..200 {
+        timeout(LONG, tokio::task::yield_now())
+            .await
+            .expect("it is not starved");
+    }
+    let pending = connection.request(RequestBody::WhoAmI);
+    drop(connection);
+    assert!(
+        timeout(LONG, pending)
+            .await
+            .expect("the limits hold")
+            .is_err()
+    );
+}
+
+#[tokio::test]
+async fn server_that_stops_reading_is_left() {
+    let stuck = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = host("127.0.0.1", stuck.local_addr().unwrap().port());
+    let (done, wait) = std::sync::mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        let (mut stream, _) = stuck.accept().unwrap();
+        let mut ensemble = Ensemble::default();
+        let (mut served, mut buffer) = (Served::new(), [0; 1024]);
+        let number = stream.read(&mut buffer).unwrap();
+        ensemble.receive(&mut served, &buffer[..number]);
+        stream.write_all(&served.to_client).unwrap();
+        // The connection stays open until the test is over.
+        let _ = wait.recv();
+    });
+    let connection = spawn(vec![address], Duration::from_secs(1));
+    connected(&connection).await;
+    let large = "/".repeat(1 << 20);
+    let pending: Vec<_> = (0..40)
+        .map(|_| connection.request(create(&large)))
+        .collect();
+    for reply in pending {
+        let reply = timeout(LONG, reply).await.expect("it does not hang");
+        assert!(matches!(reply, Err(RequestError::Broken(_))));
+    }
+    drop(done);
+}
