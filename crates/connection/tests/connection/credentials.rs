@@ -64,11 +64,14 @@ fn refusal_at_a_reconnect_that_passes_keeps_the_session() {
     for _ in 0..5 {
         world.ensemble.conduct.refuses_auth = true;
         world.close_connection();
-        let refused = |world: &World| {
-            let mut obstacles = (0..3).map(|host| world.obstacle(host));
-            obstacles.any(|obstacle| matches!(obstacle, Some(Break::AuthenticationFailed(_))))
-        };
-        world.until(refused);
+        let before = world.connects.len();
+        world.until(|world| world.connects.len() == before + 1);
+        let (_, host) = world.connects[before];
+        let obstacle = world.obstacle(host);
+        assert!(
+            matches!(obstacle, Some(Break::AuthenticationFailed(_))),
+            "{obstacle:?}"
+        );
         world.ensemble.conduct.refuses_auth = false;
         world.settle();
         world.until(World::is_connected);

@@ -188,7 +188,8 @@ fn plausible() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400,
+        failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_bytes_at_any_moment_break_a_connection_at_most(

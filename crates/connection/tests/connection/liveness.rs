@@ -46,6 +46,12 @@ fn idle_connection_that_is_dead_is_replaced_before_the_session_can_expire() {
     world.until(|world| world.connects.len() == 2);
     assert!(world.now - since <= T * 2 / 3, "{:?}", world.now - since);
     world.until(World::is_connected);
+    world.pass(5 * T);
+    assert_eq!(
+        world.connects.len(),
+        2,
+        "the new connection has its own pings"
+    );
 }
 
 #[test]
@@ -141,4 +147,15 @@ fn requests_that_a_slow_server_answers_one_by_one_are_all_answered() {
     );
     assert!(world.all_answered());
     world.check();
+}
+
+#[test]
+fn ping_of_a_broken_connection_is_not_sent_over_the_next_one() {
+    let mut world = World::connected();
+    world.now = world.machine.deadline().expect("the time of a ping");
+    world.machine.elapsed(world.now);
+    assert!(world.machine.wants_transmit());
+    world.break_connection();
+    world.until(World::is_connected);
+    assert_eq!((world.ensemble.handshakes.len(), pings(&world)), (2, 0));
 }

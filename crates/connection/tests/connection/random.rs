@@ -162,7 +162,8 @@ fn must_have_fired(world: &World, watch: usize) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300,
+        failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn each_request_has_one_end_and_no_event_is_missed(steps in vec(step(), 1..60)) {

@@ -77,7 +77,7 @@ pub(crate) struct World {
     pub(crate) seen: BTreeMap<usize, Vec<Seen>>,
     pub(crate) states: Vec<(Duration, State)>,
     pub(crate) connects: Vec<(Duration, usize)>,
-    /// The xids of the requests that were handed to a connection.
+    /// The paths of the requests that were handed to a connection.
     pub(crate) handed: BTreeSet<String>,
     sent: Option<FrameDecoder>,
 }
@@ -186,6 +186,13 @@ impl World {
         }
     }
 
+    /// The connection is gone for the machine at once.
+    pub(crate) fn break_connection(&mut self) {
+        if self.pipe.take().is_some() {
+            self.machine.broken(self.now, Break::Closed);
+        }
+    }
+
     /// Nothing passes over the current connection any more.
     pub(crate) fn silence(&mut self) {
         if let Some(pipe) = &mut self.pipe {
@@ -213,7 +220,7 @@ impl World {
     /// Moves bytes until nobody has any. Fails if that does not end.
     pub(crate) fn settle(&mut self) {
         for _ in 0..1_000_000 {
-            let moved = self.outputs() | self.to_server() | self.to_client();
+            let moved = self.outputs() | self.carry_to_server() | self.carry_to_client();
             if !moved && !self.machine.wants_transmit() {
                 return;
             }
@@ -369,7 +376,7 @@ impl World {
                 self.opening = Some(self.ways[host]);
             }
             Output::Disconnect => {
-                self.to_server();
+                self.carry_to_server();
                 self.opening = None;
                 self.pipe = None;
             }
@@ -390,12 +397,12 @@ impl World {
         self.seen.entry(watch).or_default().push(seen);
     }
 
-    fn to_server(&mut self) -> bool {
-        let mut bytes = Vec::new();
-        self.machine.transmit(self.now, &mut bytes);
+    fn carry_to_server(&mut self) -> bool {
         let Some(pipe) = &mut self.pipe else {
             return false;
         };
+        let mut bytes = Vec::new();
+        self.machine.transmit(self.now, &mut bytes);
         if bytes.is_empty() {
             return false;
         }
@@ -416,7 +423,7 @@ impl World {
         true
     }
 
-    fn to_client(&mut self) -> bool {
+    fn carry_to_client(&mut self) -> bool {
         let Some(pipe) = self.pipe.as_mut().filter(|pipe| !pipe.dead) else {
             return false;
         };
@@ -449,9 +456,7 @@ impl World {
         if self.silent_cut {
             return self.silence();
         }
-        if self.pipe.take().is_some() {
-            self.machine.broken(self.now, Break::Closed);
-        }
+        self.break_connection();
     }
 }
 
