@@ -1,4 +1,71 @@
 //! A ZooKeeper session as a state machine without I/O, and its driver on tokio.
+//!
+//! A [`Machine`] takes bytes, requests and the time, and yields bytes, [`Output`]s and its next
+//! deadline. It connects, reconnects, pings, sends credentials and sets watches again. A
+//! [`Connection`] is its handle over a [`Network`], and a [`Driver`] is the task that moves the bytes.
+//!
+//! | | promise |
+//! |---|---|
+//! | requests | Each has one reply or one [`RequestError`]. The replies come in the order of the calls. |
+//! | a broken connection | [`RequestError::Broken`]: the request was sent, and its outcome is unknown. Requests that were not sent wait for the next connection. |
+//! | watches | Each fires, is set again after a reconnect, or is [`Unwatched`](Output::Unwatched). |
+//! | the end of a session | A server expires it, refuses its credentials, or this process closes it: see [`End`]. It does not expire on this side while no server is reached. |
+//! | a server that breaks the protocol | The connection breaks with a [`Break`] that names why, and another host is tried. Any bytes; no panic. |
+//! | memory | A reply takes what was received of it, at most the limit in [`Config`]. Requests that wait for a connection are not limited. |
+//!
+//! The machine without a network:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use zookeeper_recipes_connection::{Config, Machine, Output, State};
+//! use zookeeper_recipes_protocol::{
+//!     ConnectRequest, ConnectResponse, ReadRequest, Request, RequestBody,
+//! };
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let now = Duration::ZERO;
+//! let config = Config {
+//!     hosts: 1,
+//!     session_timeout: Duration::from_secs(10),
+//!     auth: Vec::new(),
+//!     reply_limit: 1 << 20,
+//!     seed: 7,
+//!     resume: None,
+//! };
+//! let mut machine: Machine<&str, ()> = Machine::new(now, config);
+//! let exists = ReadRequest { path: "/jobs".to_owned(), watch: false };
+//! machine.request(now, RequestBody::Exists(exists), "a caller");
+//! assert!(matches!(machine.poll(), Some(Output::Connect { host: 0, .. })));
+//!
+//! // The host accepts, and the machine asks it for a session.
+//! machine.connected(now);
+//! let mut sent = Vec::new();
+//! machine.transmit(now, &mut sent);
+//! let asked = ConnectRequest::decode(&sent[4..])?;
+//! assert_eq!((asked.session_id, asked.timeout), (0, 10_000));
+//!
+//! // The server grants one. Now the request goes out.
+//! let mut granted = Vec::new();
+//! let response = ConnectResponse {
+//!     protocol_version: 0,
+//!     timeout: 8000,
+//!     session_id: 77,
+//!     password: vec![1; 16],
+//!     read_only: Some(false),
+//! };
+//! response.encode_frame(&mut granted);
+//! machine.received(now, &granted);
+//! let connected = machine.poll();
+//! assert!(matches!(connected, Some(Output::State(State::Connected { session_id: 77, .. }))));
+//! sent.clear();
+//! machine.transmit(now, &mut sent);
+//! assert_eq!(Request::decode(&sent[4..])?.body.path(), Some("/jobs"));
+//! // Without a reply or another request, it has something to do after a part of T: a ping.
+//! assert!(machine.deadline() < Some(Duration::from_secs(8)));
+//! # Ok(())
+//! # }
+//! ```
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
