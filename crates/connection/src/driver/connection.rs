@@ -3,77 +3,19 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use zookeeper_recipes_protocol::RequestBody;
 
 use crate::driver::network::Network;
+use crate::driver::shared::Shared;
 use crate::driver::task::Driver;
-use crate::driver::watch::{AskedWatch, Watch, WatchEvent};
+use crate::driver::watch::{AskedWatch, Watch};
 use crate::error::{Break, End, RequestError};
-use crate::session::machine::{Answer, Config, Machine, Output, Resumable, State, WatchedRead};
-
-pub(crate) type ReplyTo = oneshot::Sender<Result<Answer, RequestError>>;
-pub(crate) type WatchTo = oneshot::Sender<WatchEvent>;
-
-/// What the handle, its watches and the driver share.
-pub(crate) struct Shared {
-    inner: Mutex<Inner>,
-    pub(crate) network: Arc<dyn Network>,
-    pub(crate) state: watch::Sender<State>,
-}
-
-pub(crate) struct Inner {
-    pub(crate) machine: Machine<ReplyTo, WatchTo>,
-    /// The driver's, while it waits.
-    pub(crate) driver: Option<Waker>,
-    /// True if the driver has gone, so that each caller takes what the machine yields.
-    pub(crate) is_left: bool,
-}
-
-impl Shared {
-    /// No code leaves the machine half changed, so it is sound after a panic of another thread.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Gives the machine an input, and wakes the driver if it waits.
-    pub(crate) fn input<T>(
-        &self,
-        act: impl FnOnce(&mut Machine<ReplyTo, WatchTo>, Duration) -> T,
-    ) -> T {
-        let now = self.network.now();
-        let mut left = Vec::new();
-        let (result, driver) = {
-            let mut inner = self.lock();
-            let result = act(&mut inner.machine, now);
-            if inner.is_left {
-                left.extend(std::iter::from_fn(|| inner.machine.poll()));
-            }
-            (result, inner.driver.take())
-        };
-        if let Some(driver) = driver {
-            driver.wake();
-        }
-        left.into_iter().for_each(|output| self.deliver(output));
-        result
-    }
-
-    /// Passes an output on to its caller. Wakes tasks, so the machine must not be locked.
-    pub(crate) fn deliver(&self, output: Output<ReplyTo, WatchTo>) {
-        // A caller that has gone does not want what it asked for.
-        match output {
-            Output::Answered(to, answer) => drop(to.send(answer)),
-            Output::Fired(to, event) => drop(to.send(WatchEvent::Fired(event))),
-            Output::Unwatched(to) => drop(to.send(WatchEvent::Unwatched)),
-            Output::State(state) => drop(self.state.send_replace(state)),
-            Output::Connect { .. } | Output::Disconnect => {}
-        }
-    }
-}
+use crate::session::machine::{Answer, Config, Machine, Resumable, State, WatchedRead};
 
 /// One ZooKeeper session. If the handle is dropped, the session is closed.
 pub struct Connection {
@@ -88,15 +30,7 @@ impl Connection {
     pub fn new(network: Arc<dyn Network>, config: Config) -> (Connection, Driver) {
         let machine = Machine::new(network.now(), config);
         let state = watch::Sender::new(machine.disconnected());
-        let shared = Arc::new(Shared {
-            inner: Mutex::new(Inner {
-                machine,
-                driver: None,
-                is_left: false,
-            }),
-            network,
-            state,
-        });
+        let shared = Arc::new(Shared::new(machine, network, state));
         let driver = Driver::new(shared.clone());
         (Connection { shared }, driver)
     }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::driver::connection::{ReplyTo, Shared, WatchTo};
 use crate::driver::network::{Connecting, Stream};
+use crate::driver::shared::{ReplyTo, Shared, WatchTo};
 use crate::error::Break;
 use crate::session::machine::{Machine, Output, State};
 

@@ -9,8 +9,7 @@ use zookeeper_recipes_protocol::{
 };
 
 use crate::error::{Break, End};
-use crate::session::link::Link;
-use crate::session::machine::{Answer, Machine, Output, Resumable, To, WatchedRead};
+use crate::session::machine::{Answer, Link, Machine, Output, Resumable, To, WatchedRead};
 use crate::session::requests::Asked;
 use crate::session::timing::Timing;
 use crate::session::watches::Kind;

@@ -1,6 +1,5 @@
 //! The connections of a session: one after the other, each opened, greeted and watched over time.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use zookeeper_recipes_protocol::{
@@ -8,29 +7,7 @@ use zookeeper_recipes_protocol::{
 };
 
 use crate::error::{Break, End, RequestError};
-use crate::session::machine::{MOST_BREAKS, Machine, Output, State, To, may_be_unknown};
-
-/// The current connection.
-#[derive(Debug)]
-pub(crate) enum Link {
-    /// There is none. The next host is tried at `until`.
-    Down { until: Duration },
-    /// A connection to `host` is being opened, since `since`.
-    Opening { host: usize, since: Duration },
-    /// The server was asked for the session.
-    Greeting { host: usize, since: Duration },
-    /// The server has confirmed the session. The replies to these are outstanding.
-    Restoring {
-        host: usize,
-        since: Duration,
-        schemes: VecDeque<String>,
-        watches: usize,
-    },
-    /// The server takes requests.
-    Up,
-    /// The session is over.
-    Ended(End),
-}
+use crate::session::machine::{Link, MOST_BREAKS, Machine, Output, State, To, may_be_unknown};
 
 impl<R, W> Machine<R, W> {
     /// The connection that [`Output::Connect`] asked for is open.

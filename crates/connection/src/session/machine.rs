@@ -11,7 +11,6 @@ use zookeeper_recipes_protocol::{
 use crate::error::{Break, End, RequestError};
 use crate::session::avoided::Avoided;
 use crate::session::hosts::Hosts;
-use crate::session::link::Link;
 use crate::session::requests::{RequestId, Requests};
 use crate::session::timing::Timing;
 use crate::session::watches::{Table, WatchId, Watches};
@@ -155,6 +154,28 @@ pub(crate) enum To<R, W> {
     /// Nobody waits for the reply to the removal of a watch.
     Nobody,
     Closing,
+}
+
+/// The current connection.
+#[derive(Debug)]
+pub(crate) enum Link {
+    /// There is none. The next host is tried at `until`.
+    Down { until: Duration },
+    /// A connection to `host` is being opened, since `since`.
+    Opening { host: usize, since: Duration },
+    /// The server was asked for the session.
+    Greeting { host: usize, since: Duration },
+    /// The server has confirmed the session. The replies to these are outstanding.
+    Restoring {
+        host: usize,
+        since: Duration,
+        schemes: VecDeque<String>,
+        watches: usize,
+    },
+    /// The server takes requests.
+    Up,
+    /// The session is over.
+    Ended(End),
 }
 
 /// A session without I/O: bytes and the time go in, bytes and [`Output`]s come out.

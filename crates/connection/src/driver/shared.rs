@@ -1,0 +1,97 @@
+//! What the handle of a session, its watches and its driver share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use zookeeper_recipes_protocol::EventType;
+
+use crate::driver::network::Network;
+use crate::error::RequestError;
+use crate::session::machine::{Answer, Machine, Output, State};
+
+/// What a watch has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchEvent {
+    /// The event of the watch.
+    Fired(EventType),
+    /// The watch is not set any more: the session is over, or its servers do not set watches again.
+    Unwatched,
+}
+
+pub(crate) type ReplyTo = oneshot::Sender<Result<Answer, RequestError>>;
+pub(crate) type WatchTo = oneshot::Sender<WatchEvent>;
+
+/// What the handle, its watches and the driver share.
+pub(crate) struct Shared {
+    inner: Mutex<Inner>,
+    pub(crate) network: Arc<dyn Network>,
+    pub(crate) state: watch::Sender<State>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) machine: Machine<ReplyTo, WatchTo>,
+    /// The driver's, while it waits.
+    pub(crate) driver: Option<Waker>,
+    /// True if the driver has gone, so that each caller takes what the machine yields.
+    pub(crate) is_left: bool,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        machine: Machine<ReplyTo, WatchTo>,
+        network: Arc<dyn Network>,
+        state: watch::Sender<State>,
+    ) -> Shared {
+        let inner = Inner {
+            machine,
+            driver: None,
+            is_left: false,
+        };
+        Shared {
+            inner: Mutex::new(inner),
+            network,
+            state,
+        }
+    }
+
+    /// No code leaves the machine half changed, so it is sound after a panic of another thread.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the machine an input, and wakes the driver if it waits.
+    pub(crate) fn input<T>(
+        &self,
+        act: impl FnOnce(&mut Machine<ReplyTo, WatchTo>, Duration) -> T,
+    ) -> T {
+        let now = self.network.now();
+        let mut left = Vec::new();
+        let (result, driver) = {
+            let mut inner = self.lock();
+            let result = act(&mut inner.machine, now);
+            if inner.is_left {
+                left.extend(std::iter::from_fn(|| inner.machine.poll()));
+            }
+            (result, inner.driver.take())
+        };
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+        left.into_iter().for_each(|output| self.deliver(output));
+        result
+    }
+
+    /// Passes an output on to its caller. Wakes tasks, so the machine must not be locked.
+    pub(crate) fn deliver(&self, output: Output<ReplyTo, WatchTo>) {
+        // A caller that has gone does not want what it asked for.
+        match output {
+            Output::Answered(to, answer) => drop(to.send(answer)),
+            Output::Fired(to, event) => drop(to.send(WatchEvent::Fired(event))),
+            Output::Unwatched(to) => drop(to.send(WatchEvent::Unwatched)),
+            Output::State(state) => drop(self.state.send_replace(state)),
+            Output::Connect { .. } | Output::Disconnect => {}
+        }
+    }
+}
