@@ -1,48 +1,198 @@
 //! Finds the znodes of this process by their identity.
+//!
+//! A list names all children of a directory. If each of many attempts listed its directory, the
+//! cost would grow with the square of their number, and the probes of the session would wait behind
+//! the answers. So the attempts of a session that look in one directory share a look.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
+
+use futures_util::future::FutureExt;
 
 use crate::backoff::Backoff;
 use crate::contender::Identity;
-use crate::server::ensemble::{Created, Node, ServerSession};
+use crate::hold::under_way::UnderWay;
+use crate::server::ensemble::{Created, Node};
 use crate::server::error::{Refusal, ServerError};
+use crate::session::live::{Attachment, LiveSession};
+use crate::sync::lock;
 
 /// The znodes of this identity, read after the server has caught up with its leader.
 ///
-/// The directory is empty for the root.
+/// Sends what [`own_paths`] sends, and a read if there is such a znode.
 pub(crate) async fn own_nodes(
-    server: &dyn ServerSession,
+    live: &Arc<LiveSession>,
     directory: &str,
     identity: &Identity,
 ) -> Result<Vec<Created>, ServerError> {
-    let prefix = identity.prefix();
-    let listed = if directory.is_empty() { "/" } else { directory };
     let mut backoff = Backoff::up_to(Duration::from_secs(1));
     loop {
+        let paths = own_paths(live, directory, identity).await?;
+        if paths.is_empty() {
+            return Ok(Vec::new());
+        }
+        let server = live.server()?;
+        match server.get_each(&paths).await {
+            Ok(nodes) => {
+                let created = |(path, node): (String, Option<Node>)| {
+                    node.map(|(_, stat)| Created { path, stat })
+                };
+                return Ok(paths.into_iter().zip(nodes).filter_map(created).collect());
+            }
+            Err(error) if may_pass(&error) => backoff.wait().await,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The paths of the znodes of this identity, read after the server has caught up with its leader.
+///
+/// The directory is empty for the root. The look is sent after the call. So it shows the znode of
+/// each create whose outcome is unknown at the call, if the server has applied the create.
+///
+/// Sends a sync and a list, or shares those of other callers.
+pub(crate) async fn own_paths(
+    live: &Arc<LiveSession>,
+    directory: &str,
+    identity: &Identity,
+) -> Result<Vec<String>, ServerError> {
+    let looks = live.attached::<Looks>();
+    let (asked, of_directory) = looks.ask(directory);
+    let look = loop {
+        let begin = || look(live.clone(), looks.clone(), directory.to_owned()).boxed();
+        let look = of_directory.join(begin).await?;
+        if look.number > asked {
+            break look;
+        }
+    };
+    let prefix = identity.prefix();
+    let first = look.names.partition_point(|name| *name < prefix);
+    let rest = look.names.iter().skip(first);
+    let own = rest.take_while(|name| name.starts_with(&prefix));
+    Ok(own.map(|name| format!("{directory}/{name}")).collect())
+}
+
+/// The looks of a session that are under way.
+#[derive(Default)]
+struct Looks(Mutex<Numbered>);
+
+#[derive(Default)]
+struct Numbered {
+    /// Counts the callers, and the looks when they are sent. So the numbers tell which was first.
+    last: u64,
+    /// The look of each directory. Only its callers keep it.
+    directories: BTreeMap<String, Weak<LookUnderWay>>,
+}
+
+type LookUnderWay = UnderWay<Result<Look, ServerError>>;
+
+/// The names of a directory's children, sorted.
+#[derive(Clone)]
+struct Look {
+    number: u64,
+    names: Arc<[String]>,
+}
+
+impl Attachment for Looks {
+    fn attach(_live: &LiveSession) -> Looks {
+        Looks::default()
+    }
+}
+
+impl Looks {
+    fn next(&self) -> u64 {
+        let mut looks = lock(&self.0);
+        looks.last += 1;
+        looks.last
+    }
+
+    /// The number of a caller, and the look of its directory.
+    fn ask(&self, directory: &str) -> (u64, Arc<LookUnderWay>) {
+        let number = self.next();
+        let mut looks = lock(&self.0);
+        let known = looks.directories.get(directory).and_then(Weak::upgrade);
+        let look = known.unwrap_or_else(|| {
+            looks.directories.retain(|_, look| look.strong_count() > 0);
+            let look = Arc::default();
+            let kept = Arc::downgrade(&look);
+            looks.directories.insert(directory.to_owned(), kept);
+            look
+        });
+        (number, look)
+    }
+}
+
+/// Lists the directory, after the server has caught up with its leader. Asks until an answer comes.
+async fn look(
+    live: Arc<LiveSession>,
+    looks: Arc<Looks>,
+    directory: String,
+) -> Result<Look, ServerError> {
+    let listed = if directory.is_empty() {
+        "/"
+    } else {
+        &directory
+    };
+    let mut backoff = Backoff::up_to(Duration::from_secs(1));
+    loop {
+        // Until then, all who ask can share the look.
+        live.until_connected().await;
+        let server = live.server()?;
+        let number = looks.next();
         let sync = server.sync(listed);
         let list = server.list(listed);
-        let found = async {
+        let names = async {
             sync.await?;
-            let paths: Vec<String> = list
-                .await?
-                .into_iter()
-                .filter(|name| name.starts_with(&prefix))
-                .map(|name| format!("{directory}/{name}"))
-                .collect();
-            if paths.is_empty() {
-                return Ok(Vec::new());
-            }
-            let nodes = server.get_each(&paths).await?;
-            let created =
-                |(path, node): (String, Option<Node>)| node.map(|(_, stat)| Created { path, stat });
-            Ok(paths.into_iter().zip(nodes).filter_map(created).collect())
+            list.await
         };
-        match found.await {
-            Err(error) if ServerError::is(&error, Refusal::NoNode) => return Ok(Vec::new()),
-            Err(ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled)) => {
-                backoff.wait().await;
+        let names = match names.await {
+            Err(error) if error.is(Refusal::NoNode) => Ok(Vec::new()),
+            names => names,
+        };
+        match names {
+            Ok(mut names) => {
+                names.sort_unstable();
+                let names = names.into();
+                return Ok(Look { number, names });
             }
-            found => return found,
+            Err(error) if may_pass(&error) => backoff.wait().await,
+            Err(error) => return Err(error),
         }
+    }
+}
+
+fn may_pass(error: &ServerError) -> bool {
+    matches!(
+        error,
+        ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::session::scripted::Scripted;
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_share_the_next_look_and_none_that_was_sent_before() {
+        const SECOND: Duration = Duration::from_secs(1);
+        let (live, script) = Scripted::open(SECOND);
+        let began = live.now();
+        let of = async |after: Duration| {
+            sleep(after).await;
+            let own = own_paths(&live, "/locks/a", &Identity::NONE).await;
+            assert_eq!(own.expect("an answer"), [""; 0]);
+            live.now() - began
+        };
+        let callers = [Duration::ZERO, SECOND / 2, SECOND / 2].map(of);
+        assert_eq!(join_all(callers).await, [SECOND, 2 * SECOND, 2 * SECOND]);
+        assert_eq!(script.syncs(), [began, began + SECOND]);
+        let looks = live.attached::<Looks>();
+        looks.ask("/locks/b");
+        assert_eq!(lock(&looks.0).directories.len(), 1, "the others are done");
     }
 }

@@ -10,7 +10,7 @@ use futures_util::future::FutureExt;
 use crate::backoff::Backoff;
 use crate::contender::Identity;
 use crate::hold::deletions;
-use crate::hold::find_own::own_nodes;
+use crate::hold::find_own::own_paths;
 use crate::hold::guard::{Deletion, Guard};
 use crate::hold::marked_release;
 use crate::hold::under_way::UnderWay;
@@ -318,10 +318,9 @@ async fn withdraw(
     directory: &NodePath,
     identity: &Identity,
 ) -> Result<(), ServerError> {
-    let server = live.server()?;
     // Sent after the create and in the same session, so the list shows the znode if it was created.
-    for node in own_nodes(&*server, directory.as_str(), identity).await? {
-        OwnNode::unique(live, &node.path).delete(live).await?;
+    for path in own_paths(live, directory.as_str(), identity).await? {
+        OwnNode::unique(live, &path).delete(live).await?;
     }
     Ok(())
 }

@@ -136,7 +136,7 @@ async fn create_directory(
 /// znode is not there then, it will never be. The server refuses a request that was still under way
 /// on the old connection once the session has moved to a new one.
 async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Option<Created>, Error> {
-    let own = own_nodes(&*queue.server, queue.directory(), identity)
+    let own = own_nodes(queue.live, queue.directory(), identity)
         .await
         .map_err(|error| queue.failed(error))?;
     if own

@@ -12,12 +12,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::FutureExt;
+use futures_util::stream::StreamExt;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::contender::Identity;
 use crate::error::Error;
-use crate::server::ensemble::{Ensemble, ServerSession, SessionId};
+use crate::server::ensemble::{ConnectionState, Ensemble, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::session::lease::{Lease, Terms};
 use crate::session::live::connection::Connection;
@@ -214,6 +215,19 @@ impl LiveSession {
             };
             ServerError::SessionOver(end)
         })
+    }
+
+    /// Waits until the session has a connection, or is over.
+    ///
+    /// Does not keep the server side open.
+    pub(crate) async fn until_connected(&self) {
+        let Ok(server) = self.server() else { return };
+        if server.state() != ConnectionState::Disconnected {
+            return;
+        }
+        let mut states = server.states();
+        drop(server);
+        while let Some(ConnectionState::Disconnected) = states.next().await {}
     }
 
     pub(crate) fn now(&self) -> Duration {

@@ -1,9 +1,9 @@
 //! The znodes that a session owns, as far as this process knows them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 
 use crate::server::ensemble::{Operation, ServerSession};
 use crate::server::error::{Refusal, ServerError};
@@ -87,14 +87,30 @@ pub(crate) async fn delete_all(
     server: &dyn ServerSession,
     znodes: &[OwnZnode],
 ) -> Vec<OwnZnode> {
-    let deletions = znodes.iter().map(|znode| delete(writes, server, znode));
-    let results = join_all(deletions).await;
-    let left = znodes.iter().zip(results).filter_map(|(znode, result)| {
-        let error = result.err().filter(|error| !error.is(Refusal::NoNode))?;
-        tracing::debug!(%error, "a znode was not deleted when its session was closed");
-        Some(znode.clone())
+    let mut sought: BTreeMap<&str, Vec<&OwnZnode>> = BTreeMap::new();
+    let mut known = Vec::new();
+    for znode in znodes {
+        match znode.path.rsplit_once('/') {
+            Some((directory, name)) if name.ends_with('-') => {
+                sought.entry(directory).or_default().push(znode);
+            }
+            _ => known.push(async move { (vec![znode], delete(writes, server, znode).await) }),
+        }
+    }
+    let sought = sought.into_iter().map(|(directory, znodes)| async move {
+        let deleted = delete_sought(server, directory, &znodes).await;
+        (znodes, deleted)
     });
-    left.collect()
+    let (known, sought) = join(join_all(known), join_all(sought)).await;
+    let left = known
+        .into_iter()
+        .chain(sought)
+        .filter_map(|(znodes, deleted)| {
+            let error = deleted.err().filter(|error| !error.is(Refusal::NoNode))?;
+            tracing::debug!(%error, "a znode was not deleted when its session was closed");
+            Some(znodes)
+        });
+    left.flatten().cloned().collect()
 }
 
 /// Sends the deletions of znodes whose answers nobody will hear, and returns the others.
@@ -120,16 +136,31 @@ async fn delete(
         writes.until_sent(path).await;
         return delete_shared(server, path, shared).await;
     }
-    if !path.ends_with('-') {
-        return server.delete(path).await;
-    }
-    let (directory, prefix) = path.rsplit_once('/').unwrap_or_default();
-    for name in server.list(directory).await? {
-        if name.starts_with(prefix) {
-            server.delete(&format!("{directory}/{name}")).await?;
-        }
-    }
-    Ok(())
+    server.delete(path).await
+}
+
+/// Deletes the znodes of a directory whose paths begin with those of these znodes.
+///
+/// The directory is empty for the root.
+async fn delete_sought(
+    server: &dyn ServerSession,
+    directory: &str,
+    znodes: &[&OwnZnode],
+) -> Result<(), ServerError> {
+    let prefixes: BTreeSet<&str> = znodes.iter().map(|znode| &*znode.path).collect();
+    let listed = if directory.is_empty() { "/" } else { directory };
+    let names = server.list(listed).await?;
+    let paths = names.iter().map(|name| format!("{directory}/{name}"));
+    // No prefix begins with another one: all are as long as an identity.
+    let own = paths.filter(|path| {
+        let before = prefixes.range(..=path.as_str()).next_back();
+        before.is_some_and(|prefix| path.starts_with(prefix))
+    });
+    let deletions = own.map(|path| async move { server.delete(&path).await });
+    let deleted = join_all(deletions).await;
+    let is_left = |error: &ServerError| !error.is(Refusal::NoNode);
+    let error = deleted.into_iter().filter_map(Result::err).find(is_left);
+    error.map_or(Ok(()), Err)
 }
 
 /// Deletes a znode of the session, unless the znode of another client stands in its place.

@@ -108,6 +108,11 @@ impl Scripted {
         *lock(&self.pause) = [Duration::ZERO, pause];
     }
 
+    /// When each sync was sent.
+    pub(crate) fn syncs(&self) -> Vec<Duration> {
+        lock(&self.syncs).clone()
+    }
+
     /// Refuses transactions at this operation.
     pub(crate) fn refuse(&self, operation: usize, refusal: Refusal) {
         *lock(&self.refused) = Some((operation, refusal));

@@ -1,5 +1,6 @@
 //! What core promises, on a simulated ensemble and on real servers.
 
+mod abandoned;
 mod all_of;
 mod alone;
 mod before_transaction;

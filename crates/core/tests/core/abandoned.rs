@@ -1,0 +1,185 @@
+//! Attempts that are dropped before their creates are answered.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::{Queue, Session};
+use zookeeper_recipes_simulation::{Counters, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::{TestServer, eventually, proxy, session, simulated_session};
+use zookeeper_recipes_testkit::proxy::{Direction, Operation, Proxy};
+
+use crate::support::First;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+const ATTEMPTS: usize = 50;
+const LOCK: &str = "/lock";
+
+fn simulation() -> Simulation {
+    Simulation::new(SimulationOptions {
+        session_timeout: TIMEOUT,
+        trace_limit: 0,
+        ..SimulationOptions::default()
+    })
+}
+
+/// A queue whose directory exists.
+async fn queue(session: &Session) -> Queue {
+    let queue = Queue::new(session, LOCK, First).expect("a good path");
+    let hold = queue.acquire().await.expect("it is free");
+    hold.release().await.expect("it is held");
+    queue
+}
+
+/// A queue in a simulated session of its own.
+async fn simulated(simulation: &Simulation) -> Queue {
+    queue(&simulated_session(simulation, "one").await).await
+}
+
+/// Begins attempts, and returns them before they are answered.
+fn begun(queue: &Queue) -> Vec<impl Future<Output = ()>> {
+    let attempts = (0..ATTEMPTS).map(|_| {
+        let mut attempt = Box::pin(async {
+            let hold = queue.acquire().await.expect("its turn comes");
+            hold.release().await.expect("it is held");
+        });
+        let at_once = (&mut attempt).now_or_never();
+        assert!(at_once.is_none(), "it is under way");
+        attempt
+    });
+    attempts.collect()
+}
+
+fn contenders(simulation: &Simulation) -> Vec<String> {
+    simulation.administrator().children(LOCK)
+}
+
+/// How many requests of each of these kinds were sent since `before`.
+fn sent<const N: usize>(
+    simulation: &Simulation,
+    before: &Counters,
+    kinds: [RequestKind; N],
+) -> [usize; N] {
+    let now = simulation.counters();
+    let number = |kind| now.requests(kind) - before.requests(kind);
+    kinds.map(|kind| usize::try_from(number(kind)).expect("few"))
+}
+
+/// The connection breaks before the replies come, and the server has applied the creates.
+#[tokio::test(start_paused = true)]
+async fn attempts_dropped_in_a_stall_that_breaks_the_connection_are_found_by_one_list() {
+    let simulation = simulation();
+    let queue = simulated(&simulation).await;
+    let before = simulation.counters();
+    let attempts = begun(&queue);
+    while contenders(&simulation).len() < ATTEMPTS {
+        sleep(Duration::from_micros(10)).await;
+    }
+    simulation.process("one").disconnect();
+    drop(attempts);
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(contenders(&simulation), [""; 0]);
+    let [creates, lists] = sent(
+        &simulation,
+        &before,
+        [RequestKind::Create, RequestKind::List],
+    );
+    // The session proves its new connection by a create.
+    assert_eq!([creates, lists], [ATTEMPTS + 1; 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn creates_whose_replies_are_lost_together_are_found_by_one_list() {
+    let simulation = simulation();
+    let queue = simulated(&simulation).await;
+    let before = simulation.counters();
+    let attempts = begun(&queue);
+    simulation.process("one").disconnect();
+    timeout(TIMEOUT, join_all(attempts)).await.expect("in time");
+    // A look is a sync and a list. The session's probes are syncs, too.
+    let [syncs] = sent(&simulation, &before, [RequestKind::Sync]);
+    assert!(syncs < 10, "{syncs} syncs");
+}
+
+/// The attempt knows that its create may have been applied, and is dropped before it can look.
+#[tokio::test(start_paused = true)]
+async fn attempt_dropped_before_it_finds_its_znode_leaves_nothing() {
+    let simulation = simulation();
+    let queue = simulated(&simulation).await;
+    let attempts = begun(&queue);
+    while contenders(&simulation).len() < ATTEMPTS {
+        sleep(Duration::from_micros(10)).await;
+    }
+    let process = simulation.process("one");
+    process.partition(Duration::from_secs(2));
+    process.disconnect();
+    let given_up = timeout(Duration::from_secs(1), join_all(attempts)).await;
+    assert!(given_up.is_err(), "no server answers");
+    assert_eq!(contenders(&simulation).len(), ATTEMPTS);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(contenders(&simulation), [""; 0]);
+}
+
+/// The session is closed, and an attempt that is not polled keeps it open at the server.
+#[tokio::test(start_paused = true)]
+async fn close_finds_the_znodes_of_attempts_that_are_not_polled_by_one_list() {
+    let simulation = simulation();
+    let queue = simulated(&simulation).await;
+    let before = simulation.counters();
+    let attempts = begun(&queue);
+    let session = queue.session().clone();
+    timeout(TIMEOUT, session.close()).await.expect("in time");
+    assert_eq!(contenders(&simulation), [""; 0]);
+    let [lists] = sent(&simulation, &before, [RequestKind::List]);
+    assert_eq!(lists, ATTEMPTS + 1);
+    drop(attempts);
+}
+
+async fn children(server: &TestServer) -> Vec<String> {
+    let administrator = zookeeper_recipes_suite::administrator(server).await;
+    zookeeper_recipes_suite::children(&administrator, LOCK).await
+}
+
+/// The embedded server, a proxy before it, and a session through the proxy.
+async fn through_a_proxy() -> (TestServer, Proxy, Session) {
+    let server = TestServer::embedded().await;
+    let proxy = proxy(&server).await;
+    let session = session(&proxy, Duration::from_secs(8)).await;
+    (server, proxy, session)
+}
+
+/// The requests have not reached the server, or their replies have not come back.
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_dropped_before_a_real_connection_breaks_are_found_by_one_list() {
+    let (server, proxy, session) = through_a_proxy().await;
+    let queue = queue(&session).await;
+    for arrive in [false, true] {
+        match arrive {
+            true => proxy.freeze_direction(Direction::ToClient),
+            false => proxy.freeze(),
+        }
+        drop(begun(&queue));
+        if arrive {
+            eventually("they arrive", async || {
+                children(&server).await.len() == ATTEMPTS
+            })
+            .await;
+        }
+        let before = proxy.counters();
+        proxy.cut();
+        proxy.thaw();
+        let sent = || proxy.counters().since(&before);
+        eventually("the directory is listed", async || {
+            sent().of(Operation::GetChildren).replies > 0
+        })
+        .await;
+        eventually("nothing is left", async || {
+            children(&server).await.is_empty()
+        })
+        .await;
+        // The first attempt may look before the others know that their replies are lost.
+        let lists = sent().of(Operation::GetChildren).requests;
+        assert!(lists <= 2, "{:?}", sent());
+    }
+}
