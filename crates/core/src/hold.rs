@@ -1,5 +1,6 @@
 //! The hold: what every recipe returns.
 
+pub(crate) mod abandoned;
 pub(crate) mod deletions;
 pub(crate) mod fate;
 pub(crate) mod find_own;

@@ -7,6 +7,7 @@ pub(crate) mod alone;
 mod attempt;
 pub(crate) mod directory;
 mod enter;
+mod entrant;
 mod entries;
 mod local;
 mod look;
@@ -185,6 +186,9 @@ impl Queue {
     /// If the rule [reads the directory](Rule::reads_directory), each look sends one request more,
     /// together with the others. The wait then sets one watch more.
     /// [`docs::handoff`](crate::docs::handoff) says when the fast paths apply.
+    ///
+    /// Waits for a connection first, and for the replies to creates whose attempts in this session
+    /// were dropped: at most one round trip.
     ///
     /// # Errors, cancel safety, session loss
     ///

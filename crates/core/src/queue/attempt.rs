@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::events::attempt::Attempt;
+use crate::hold::abandoned::until_answered;
 use crate::hold::grant::Grant;
 use crate::hold::loss_watch::LossWatch;
 use crate::queue::enter::enter;
@@ -70,6 +71,7 @@ async fn hold(
 
 /// Enters the queue if the rule says "hold", and holds if it says so again.
 pub(crate) async fn try_acquire(queue: &SessionQueue<'_>) -> Result<Option<Grant>, Error> {
+    until_answered(queue.live).await;
     if !could_win(queue).await? {
         return Ok(None);
     }

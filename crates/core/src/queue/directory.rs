@@ -161,11 +161,6 @@ impl Default for UnknownCreates {
 }
 
 impl UnknownCreates {
-    /// True if every create until now was answered.
-    pub(crate) fn is_none(&self) -> bool {
-        self.number == 0
-    }
-
     /// Waits before the next create. `sent` is the time of the last one.
     ///
     /// # Errors

@@ -3,17 +3,21 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use futures_util::future::{FutureExt, ready};
+
 use crate::backoff::Backoff;
 use crate::contender::Identity;
 use crate::error::Error;
+use crate::hold::abandoned::{may_exist, until_answered};
 use crate::hold::find_own::own_nodes;
 use crate::hold::marked_release::{sole_writer, written_by_owner_alone};
 use crate::queue::alone::Alone;
 use crate::queue::directory::{MissingDirectory, UnknownCreates};
+use crate::queue::entrant::Entrant;
 use crate::queue::look::check_label;
 use crate::queue::place::Place;
 use crate::queue::session_queue::{Listing, SessionQueue};
-use crate::server::ensemble::{Acl, CreateMode, Created};
+use crate::server::ensemble::{Acl, CreateMode, Created, Reply};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 
 /// The kind of a contender's znode.
@@ -26,44 +30,44 @@ pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), 
     let shared = queue.shared;
     let label = shared.rule.label();
     check_label(&*shared.rule, &label)?;
-    let mut place = Place::new(&shared.session, queue.live, &shared.directory);
+    until_answered(queue.live).await;
+    let mut entrant = Entrant::new(&shared.session, queue.live, &shared.directory);
     let last = shared.last_alone.get();
     // Assume that the fast path applies again. If it does not, list the queue after the create.
     let expects_alone = last.is_some_and(|last| last.was_known_alone);
     let mut missing_again = Backoff::after(1, Duration::from_secs(1));
     let mut unknown = UnknownCreates::default();
     loop {
-        let acl = access(queue, &mut place, &label).await;
-        let path = queue.child(&place.identity().name(&label));
+        let acl = access(queue, &mut entrant, &label).await;
+        let path = queue.child(&entrant.identity().name(&label));
         let sent = queue.live.sends();
-        let data = shared.options.get_data();
-        let create = queue.server.create(&path, data, MODE, &acl);
+        let reply = create(queue, path.clone(), acl.into_owned());
         // The server answers these reads after the create, so they show the new znode.
         let after = match expects_alone {
             true => queue.ask_for_directory(),
             false => queue.ask_for_queue(),
         };
-        let outcome = create.await;
+        let outcome = entrant.answered(reply).await;
         queue.live.heard_of_create(&outcome);
+        let mut known_alone = false;
         let (created, after) = match outcome {
             Ok(created) => {
                 let proof = queue.live.created(sent, created.stat.ephemeral_owner);
                 proof.map_err(|error| queue.failed(error))?;
-                place.known_alone = last.is_some_and(|last| proves_alone(queue, &last, &created));
-                match expects_alone && !place.known_alone {
+                known_alone = last.is_some_and(|last| proves_alone(queue, &last, &created));
+                match expects_alone && !known_alone {
                     true => (created, queue.ask_for_queue()),
                     false => (created, after),
                 }
             }
             Err(error) if error.is(Refusal::NoNode) => {
-                create_directory(queue, &mut place, &unknown).await?;
+                create_directory(queue).await?;
                 missing_again.wait().await;
                 continue;
             }
-            // At the end of the count all znodes of one identity have the same name.
-            Err(error) if is_unknown(&error) || error.is(Refusal::NodeExists) => {
+            Err(error) if may_exist(&error) => {
                 tracing::debug!(%path, %error, "looking for the znode of an unknown create");
-                match find_own(queue, place.identity()).await? {
+                match find_own(queue, entrant.identity()).await? {
                     Some(created) => (created, queue.ask_for_queue()),
                     None => {
                         unknown.another(queue.live, &path, sent.at).await?;
@@ -71,26 +75,33 @@ pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), 
                     }
                 }
             }
-            // If each create was answered, no znode was created.
-            Err(error) => {
-                place.was_refused(unknown.is_none());
-                return Err(Error::at(path, queue.live.id(), error));
-            }
+            Err(error) => return Err(Error::at(path, queue.live.id(), error)),
         };
-        place.created(created);
+        let mut place = entrant.has_place(created);
+        place.known_alone = known_alone;
         let listing = queue.answered(after, place.name()).await?;
         return Ok((place, listing));
     }
 }
 
-fn is_unknown(error: &ServerError) -> bool {
-    matches!(error, ServerError::OutcomeUnknown(_))
+/// Sends the create of a contender's znode. The reply keeps the server side open.
+fn create(queue: &SessionQueue<'_>, path: String, acl: Vec<Acl>) -> Reply<'static, Created> {
+    let server = queue.server.clone();
+    let data = queue.shared.options.get_data().to_vec();
+    let mut reply = async move { server.create(&path, &data, MODE, &acl).await }.boxed();
+    // The first poll sends the request.
+    let at_once = (&mut reply).now_or_never();
+    at_once.map_or(reply, |reply| ready(reply).boxed())
 }
 
 /// The access control list of the contender's znode.
 ///
 /// If it lets only the session write to the znode, the znode's name says so from now on.
-async fn access<'a>(queue: &SessionQueue<'a>, place: &mut Place, label: &str) -> Cow<'a, [Acl]> {
+async fn access<'a>(
+    queue: &SessionQueue<'a>,
+    entrant: &mut Entrant,
+    label: &str,
+) -> Cow<'a, [Acl]> {
     let options = &queue.shared.options;
     let open = Cow::Borrowed(options.acl.as_slice());
     if !options.marks_release || !queue.shared.rule.holds_alone(label) {
@@ -100,12 +111,12 @@ async fn access<'a>(queue: &SessionQueue<'a>, place: &mut Place, label: &str) ->
         queue.live,
         &queue.server,
         queue.directory(),
-        place.identity(),
+        entrant.identity(),
     )
     .await
     {
         Some(owner) => {
-            place.mark();
+            entrant.mark();
             Cow::Owned(written_by_owner_alone(&options.acl, &owner))
         }
         None => open,
@@ -113,11 +124,7 @@ async fn access<'a>(queue: &SessionQueue<'a>, place: &mut Place, label: &str) ->
 }
 
 /// Creates the directory, after a create of the contender's znode that was refused for want of it.
-async fn create_directory(
-    queue: &SessionQueue<'_>,
-    place: &mut Place,
-    unknown: &UnknownCreates,
-) -> Result<(), Error> {
+async fn create_directory(queue: &SessionQueue<'_>) -> Result<(), Error> {
     let options = &queue.shared.options;
     let missing = MissingDirectory {
         path: &queue.shared.directory,
@@ -126,8 +133,7 @@ async fn create_directory(
         acl: &options.acl,
         chroot: queue.live.chroot(),
     };
-    let created = missing.create(queue.live, &*queue.server).await;
-    created.inspect_err(|_| place.was_refused(unknown.is_none()))
+    missing.create(queue.live, &*queue.server).await
 }
 
 /// Looks for the znode of a create without a reply.

@@ -70,10 +70,10 @@ pub(crate) async fn look(
     match decide(rule, &contenders[..=me], data.as_deref())? {
         Verdict::Hold if steps_back(queue, watches, &contenders, me).await? => Ok(Look::StepBack),
         Verdict::Hold => {
-            place.alone = match (contenders.as_slice(), place.created_node()) {
-                ([own], Some(node)) => Some(Alone {
+            place.alone = match contenders.as_slice() {
+                [own] => Some(Alone {
                     sequence: own.sequence(),
-                    czxid: node.stat.czxid,
+                    czxid: place.node.stat.czxid,
                     was_known_alone: place.known_alone,
                 }),
                 _ => None,

@@ -5,12 +5,12 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{Queue, Session};
+use zookeeper_recipes_core::{HoldState, Queue, Session};
 use zookeeper_recipes_simulation::{Counters, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{TestServer, eventually, proxy, session, simulated_session};
 use zookeeper_recipes_testkit::proxy::{Direction, Operation, Proxy};
 
-use crate::support::First;
+use crate::support::{First, FirstAlone};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const ATTEMPTS: usize = 50;
@@ -35,6 +35,21 @@ async fn queue(session: &Session) -> Queue {
 /// A queue in a simulated session of its own.
 async fn simulated(simulation: &Simulation) -> Queue {
     queue(&simulated_session(simulation, "one").await).await
+}
+
+/// Attempts of many tasks. Each begins the next attempt when its deadline has passed.
+async fn give_up_again_and_again(queue: &Queue, tasks: usize, times: usize, deadline: Duration) {
+    let tasks = (0..tasks).map(|_| {
+        let queue = queue.clone();
+        tokio::spawn(async move {
+            for _ in 0..times {
+                drop(queue.acquire_timeout(deadline).await);
+            }
+        })
+    });
+    for task in join_all(tasks).await {
+        task.expect("no panic");
+    }
 }
 
 /// Begins attempts, and returns them before they are answered.
@@ -64,6 +79,23 @@ fn sent<const N: usize>(
     let now = simulation.counters();
     let number = |kind| now.requests(kind) - before.requests(kind);
     kinds.map(|kind| usize::try_from(number(kind)).expect("few"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_that_give_up_in_a_stall_are_one_create_for_each_task() {
+    let simulation = simulation();
+    let queue = simulated(&simulation).await;
+    let before = simulation.counters();
+    simulation.process("one").partition(Duration::from_secs(3));
+    give_up_again_and_again(&queue, ATTEMPTS, 20, Duration::from_millis(100)).await;
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(contenders(&simulation), [""; 0]);
+    let kinds = [RequestKind::Create, RequestKind::List];
+    // Each reply names the znode, so nobody looks for it.
+    assert_eq!(sent(&simulation, &before, kinds), [ATTEMPTS; 2]);
+    let kinds = [RequestKind::Delete, RequestKind::Transact];
+    let deletions: usize = sent(&simulation, &before, kinds).iter().sum();
+    assert!(deletions < ATTEMPTS, "{deletions} deletions");
 }
 
 /// The connection breaks before the replies come, and the server has applied the creates.
@@ -136,6 +168,48 @@ async fn close_finds_the_znodes_of_attempts_that_are_not_polled_by_one_list() {
     drop(attempts);
 }
 
+#[tokio::test(start_paused = true)]
+async fn attempt_that_was_never_sent_sends_nothing() {
+    let simulation = simulation();
+    simulated(&simulation).await;
+    let session = simulated_session(&simulation, "two").await;
+    let queue = Queue::new(&session, LOCK, FirstAlone).expect("a good path");
+    let before = simulation.counters();
+    // It waits for the answer whether its releases can be marked.
+    let attempt = queue.acquire().now_or_never();
+    assert!(attempt.is_none(), "it is under way");
+    sleep(Duration::from_secs(1)).await;
+    let kinds = [
+        RequestKind::Transact,
+        RequestKind::Create,
+        RequestKind::List,
+    ];
+    assert_eq!(sent(&simulation, &before, kinds), [1, 0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_that_give_up_without_a_connection_send_nothing() {
+    let simulation = simulation();
+    let queue = simulated(&simulation).await;
+    simulation.process("one").partition(Duration::from_secs(2));
+    simulation.process("one").disconnect();
+    let before = simulation.counters();
+    let deadline = Duration::from_millis(100);
+    give_up_again_and_again(&queue, ATTEMPTS, 5, deadline).await;
+    let tried = timeout(deadline, queue.try_acquire()).await;
+    assert!(tried.is_err(), "no server answers");
+    sleep(Duration::from_secs(5)).await;
+    assert!(queue.session().is_connected());
+    let kinds = [
+        RequestKind::Create,
+        RequestKind::List,
+        RequestKind::Delete,
+        RequestKind::Transact,
+    ];
+    assert_eq!(sent(&simulation, &before, kinds), [0; 4]);
+    assert!(queue.acquire().await.expect("it is free").is_held());
+}
+
 async fn children(server: &TestServer) -> Vec<String> {
     let administrator = zookeeper_recipes_suite::administrator(server).await;
     zookeeper_recipes_suite::children(&administrator, LOCK).await
@@ -147,6 +221,37 @@ async fn through_a_proxy() -> (TestServer, Proxy, Session) {
     let proxy = proxy(&server).await;
     let session = session(&proxy, Duration::from_secs(8)).await;
     (server, proxy, session)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_hold_of_the_session_outlives_a_stall_with_many_attempts() {
+    const TASKS: usize = 200;
+    let (server, proxy, session) = through_a_proxy().await;
+    let steady = Queue::new(&session, "/steady", First).expect("a good path");
+    let steady = steady.acquire().await.expect("it is free");
+    let queue = queue(&session).await;
+    let before = proxy.counters();
+    proxy.freeze();
+    give_up_again_and_again(&queue, TASKS, 18, Duration::from_millis(150)).await;
+    proxy.thaw();
+    eventually("the creates arrive", async || {
+        proxy
+            .counters()
+            .since(&before)
+            .of(Operation::Create)
+            .replies
+            >= TASKS as u64
+    })
+    .await;
+    eventually("nothing is left", async || {
+        children(&server).await.is_empty()
+    })
+    .await;
+    let sent = proxy.counters().since(&before);
+    assert_eq!(sent.of(Operation::Create).requests, TASKS as u64);
+    assert!(sent.bytes_to_client() < 2_000_000, "{sent:?}");
+    session.wait_connected().await.expect("it goes on");
+    assert_eq!(steady.state(), HoldState::Held);
 }
 
 /// The requests have not reached the server, or their replies have not come back.
