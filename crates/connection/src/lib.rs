@@ -18,7 +18,7 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use zookeeper_recipes_connection::{Config, Machine, Output, State};
+//! use zookeeper_recipes_connection::{Avoided, Config, Machine, Output, State};
 //! use zookeeper_recipes_protocol::{
 //!     ConnectRequest, ConnectResponse, ReadRequest, Request, RequestBody,
 //! };
@@ -32,6 +32,7 @@
 //!     reply_limit: 1 << 20,
 //!     seed: 7,
 //!     resume: None,
+//!     removals: Avoided::new(),
 //! };
 //! let mut machine: Machine<&str, ()> = Machine::new(now, config);
 //! let exists = ReadRequest { path: "/jobs".to_owned(), watch: false };

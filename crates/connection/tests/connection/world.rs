@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{
-    Answer, Break, Config, End, Machine, Output, RequestError, RequestId, State, WatchId,
+    Answer, Avoided, Break, Config, End, Machine, Output, RequestError, RequestId, State, WatchId,
     WatchedRead,
 };
 use zookeeper_recipes_protocol::{
@@ -90,6 +90,7 @@ pub(crate) fn config(hosts: usize) -> Config {
         reply_limit: 1 << 20,
         seed: 7,
         resume: None,
+        removals: Avoided::new(),
     }
 }
 
