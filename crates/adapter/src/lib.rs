@@ -1,4 +1,31 @@
 //! Recipes over a `zookeeper_client::Client` that the caller has connected.
+//!
+//! Use this for a client that your program shares with other code, or for SASL. Otherwise use
+//! `Session::connect` of `zookeeper-recipes-core`, whose connection promises more.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use zookeeper_client::Client;
+//! use zookeeper_recipes_adapter::ClientEnsemble;
+//! use zookeeper_recipes_core::{ConnectOptions, Error, Session};
+//!
+//! # async fn example(client: Client) -> Result<(), Error> {
+//! let ensemble = Arc::new(ClientEnsemble::new(client));
+//! let session = Session::open(ensemble, ConnectOptions::new()).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What cannot be promised
+//!
+//! | what the client does (zookeeper-client 0.11.2) | what follows |
+//! |---|---|
+//! | it does not report a session timeout that a server has lowered at a reconnect | a hold can be declared lost too late: lower the timeout of the client before that of the servers |
+//! | it takes over another session in silence | the session proves itself by a create after each reconnect, before holds count again |
+//! | it cannot set more than 128 KiB of watched paths again | beyond 64 KiB, znodes are read every sixth of the session timeout, and waiters learn that late of their turn |
+//! | it ends the session by itself after 7/5 of the session timeout without a server | a session can end that a server would still have known |
+//! | its session stays open as long as a clone of it lives | see [`ClientEnsemble`] |
 
 mod ensemble;
 mod session;

@@ -39,8 +39,8 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 /// Two connect strings without a common `host:port` are taken for two ensembles. So one lock under
 /// two such names is not found, and the second acquisition waits for the first one until the
 /// deadline.
-/// A session [from a client](Session::from_client) does not know its hosts. All such sessions are
-/// taken for sessions of one ensemble.
+/// A session over a client of the user (crate `zookeeper-recipes-adapter`) does not know its hosts.
+/// All such sessions are taken for sessions of one ensemble.
 ///
 /// ```
 /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;

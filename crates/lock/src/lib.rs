@@ -54,9 +54,8 @@
 //! # Costs
 //!
 //! Each method has a table of its requests, its round trips, and the watches that it sets. Requests
-//! that are sent together count as one round trip. Over a network such a pair can take one round
-//! trip more, since zookeeper-client 0.11 does not set `TCP_NODELAY`. If the path does not exist,
-//! the first acquisition also creates it.
+//! that are sent together count as one round trip. If the path does not exist, the first acquisition
+//! also creates it.
 //!
 //! A session sends a `sync`, its probe, in each tenth of its timeout, for any number of recipes. A
 //! hold that did not wait sets a watch on its own znode at the next probe, by one request.
