@@ -110,3 +110,32 @@ impl Standing {
         session.lost().await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, timeout};
+
+    use super::*;
+    use crate::session::scripted::{LEASE, Scripted};
+
+    /// Nobody but the task that awaits the loss looks at the lease.
+    #[tokio::test(start_paused = true)]
+    async fn loss_during_a_sleep_of_the_machine_is_noticed_soon_after_it() {
+        let (live, script) = Scripted::open(Duration::ZERO);
+        let (_kept, fate) = watch::channel(Fate::Standing);
+        let standing = Standing {
+            live: live.clone(),
+            lapses: 0,
+            fate,
+        };
+        let mut lost = pin!(standing.lost());
+        let awaited = timeout(Duration::from_millis(1), lost.as_mut()).await;
+        assert!(awaited.is_err(), "it is held");
+        script.sleep(LEASE);
+        let woken = Instant::now();
+        assert_eq!(lost.await, LossReason::LeaseElapsed);
+        assert!(woken.elapsed() <= live.probe_interval());
+    }
+}

@@ -11,6 +11,8 @@ use crate::error::Error;
 use crate::hold::abandoned::{may_exist, until_answered};
 use crate::hold::find_own::own_nodes;
 use crate::hold::marked_release::{sole_writer, written_by_owner_alone};
+use crate::hold::own_znode::OwnNode;
+use crate::hold::owned::Owned;
 use crate::queue::alone::Alone;
 use crate::queue::directory::{MissingDirectory, UnknownCreates};
 use crate::queue::entrant::Entrant;
@@ -152,9 +154,17 @@ async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Optio
         // The server has put the client into another session.
         return Err(queue.failed(ServerError::SessionOver(SessionEnd::Expired)));
     }
-    let created = own.into_iter().min_by_key(|node| node.stat.czxid);
+    let mut own = own;
+    own.sort_unstable_by_key(|node| node.stat.czxid);
+    let mut own = own.into_iter();
+    let created = own.next();
     if created.is_some() {
         queue.live.heard_of_create(&Ok(()));
+    }
+    // A server has applied two creates. The second znode would bar the queue for good.
+    for other in own {
+        let node = OwnNode::unique(queue.live, &other.path);
+        drop(Owned::new(&queue.shared.session, queue.live, node));
     }
     Ok(created)
 }

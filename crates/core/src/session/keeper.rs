@@ -252,4 +252,18 @@ mod tests {
         keeper.is_in_contact();
         assert_eq!(live.condition().contact, Contact::Connected);
     }
+
+    /// The answer has come before the break, and is looked at after it.
+    #[tokio::test(start_paused = true)]
+    async fn answer_over_a_broken_connection_is_no_contact() {
+        let (live, script) = Scripted::open(Duration::from_millis(100));
+        let server: Arc<dyn ServerSession> = script.clone();
+        let mut keeper = Keeper::new(&live, &server);
+        keep(&mut keeper, Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        script.disconnect();
+        keeper.connection_is(ConnectionState::Disconnected);
+        keep(&mut keeper, live.probe_interval()).await;
+        assert_eq!(live.condition().contact, Contact::Suspended);
+    }
 }

@@ -282,6 +282,9 @@ impl LiveSession {
     }
 
     /// Ends the session on this side: wakes its waiters, and drops the server side.
+    ///
+    /// The server may let the next one hold as soon as the server side is dropped. So first the
+    /// condition says that each hold is lost.
     pub(crate) fn end(&self, end: SessionEnd) {
         self.set_contact(Contact::Ended(end));
         for attachment in self.attachments() {

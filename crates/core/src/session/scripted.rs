@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::{pending, ready};
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -39,6 +39,9 @@ pub(crate) struct Scripted {
     connection: watch::Sender<u64>,
     /// When each sync was sent.
     syncs: Mutex<Vec<Duration>>,
+    is_disconnected: AtomicBool,
+    /// How long the machine was asleep.
+    asleep: Mutex<Duration>,
     /// The pauses before the next two readings of the clock.
     pause: Mutex<[Duration; 2]>,
     /// The operation of a transaction that is refused, and the reason.
@@ -68,6 +71,8 @@ impl Scripted {
             serves: AtomicI64::new(1),
             connection: watch::Sender::new(0),
             syncs: Mutex::default(),
+            is_disconnected: AtomicBool::new(false),
+            asleep: Mutex::default(),
             pause: Mutex::default(),
             refused: Mutex::default(),
             shown: Mutex::default(),
@@ -91,6 +96,16 @@ impl Scripted {
     pub(crate) fn reconnect(&self, session: i64) {
         self.serves.store(session, Ordering::Relaxed);
         self.connection.send_modify(|number| *number += 1);
+    }
+
+    /// Breaks the connection.
+    pub(crate) fn disconnect(&self) {
+        self.is_disconnected.store(true, Ordering::Relaxed);
+    }
+
+    /// Puts the machine to sleep, which the clock counts and a timer does not.
+    pub(crate) fn sleep(&self, duration: Duration) {
+        *lock(&self.asleep) += duration;
     }
 
     /// True if a `sync` was sent at this time.
@@ -180,7 +195,7 @@ impl Ensemble for Scripted {
         let mut pause = lock(&self.pause);
         let [before, next] = *pause;
         *pause = [before + next, Duration::ZERO];
-        self.began.elapsed() + before
+        self.began.elapsed() + *lock(&self.asleep) + before
     }
 
     fn address(&self) -> String {
@@ -198,7 +213,10 @@ impl ServerSession for Scripted {
     }
 
     fn state(&self) -> ConnectionState {
-        ConnectionState::Connected
+        match self.is_disconnected.load(Ordering::Relaxed) {
+            true => ConnectionState::Disconnected,
+            false => ConnectionState::Connected,
+        }
     }
 
     fn states(&self) -> BoxStream<'static, ConnectionState> {

@@ -12,7 +12,7 @@ use zookeeper_recipes_core::{
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
-use crate::before_transaction::{BeforeTransaction, Call};
+use crate::altered::{Alterations, Altered, Call};
 use crate::support::First;
 
 fn simulation() -> Simulation {
@@ -70,10 +70,12 @@ async fn assert_nothing_lands_under(next: Hold, simulation: &Simulation) {
 #[tokio::test(start_paused = true)]
 async fn hold_is_not_handed_on_while_its_write_is_about_to_be_sent() {
     let (simulation, call) = (simulation(), Call::default());
-    let ensemble = BeforeTransaction {
+    let ensemble = Altered {
         ensemble: simulation.ensemble("one"),
-        call: call.clone(),
-        is_blind: false,
+        alterations: Alterations {
+            before_transaction: call.clone(),
+            ..Alterations::default()
+        },
     };
     let queue = queue(Arc::new(ensemble)).await;
     let (first, next) = holder_and_waiter(&queue).await;

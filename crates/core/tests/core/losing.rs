@@ -1,8 +1,10 @@
 //! Holds that are lost: nobody is kept waiting for their owners.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::ensemble::ConnectionState;
 use zookeeper_recipes_core::{
@@ -13,6 +15,7 @@ use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
 
+use crate::altered::{Alterations, Altered};
 use crate::support::First;
 
 const TICK: Duration = Duration::from_secs(2);
@@ -545,4 +548,58 @@ async fn child_of_another_recipe_is_an_error_that_names_it() {
     }
     sleep(Duration::from_secs(1)).await;
     assert_eq!(administrator.children("/locks/a").len(), 1);
+}
+
+/// The next holder may hold as soon as the server side is dropped, which closes the session.
+#[tokio::test(start_paused = true)]
+async fn hold_is_lost_before_the_server_hears_of_the_end_of_its_session() {
+    let simulation = simulation(1);
+    let alterations = Alterations::default();
+    let at_drop = alterations.at_drop.clone();
+    let ensemble = Arc::new(Altered {
+        ensemble: simulation.ensemble("one"),
+        alterations,
+    });
+    let session = Session::open(ensemble, ConnectOptions::new()).await;
+    let session = session.expect("a session opens");
+    // Nothing but the session keeps the server side: the loss watch is not set yet.
+    let held = hold(&queue(&session)).await;
+    let view = held.view();
+    let (sender, at_the_drop) = oneshot::channel();
+    at_drop.set(move || sender.send(view.state()).expect("it is awaited"));
+    session.close().await;
+    let state = at_the_drop.await.expect("the server side is dropped");
+    assert_eq!(
+        state,
+        HoldState::Lost(LossReason::Session(SessionEnd::Closed))
+    );
+}
+
+/// The deletions and transactions of a session that loses one hold by a lapse.
+async fn deletions_at_a_lapse(released: usize) -> u64 {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    for _ in 0..released {
+        let short = hold(&queue(&session)).await;
+        short.release().await.expect("it is held");
+    }
+    let lost = hold(&queue(&session)).await;
+    sleep(TIMEOUT).await;
+    let deletions = || {
+        let counters = simulation.counters();
+        counters.requests(RequestKind::Delete) + counters.requests(RequestKind::Transact)
+    };
+    let before = deletions();
+    lapse(&simulation, "one", &lost).await;
+    sleep(TIMEOUT).await;
+    assert_eq!(simulation.administrator().children("/locks/a"), [""; 0]);
+    deletions() - before
+}
+
+#[tokio::test(start_paused = true)]
+async fn lapse_costs_no_request_for_a_hold_that_was_released() {
+    assert_eq!(
+        deletions_at_a_lapse(10).await,
+        deletions_at_a_lapse(0).await
+    );
 }

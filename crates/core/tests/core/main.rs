@@ -3,7 +3,7 @@
 mod abandoned;
 mod all_of;
 mod alone;
-mod before_transaction;
+mod altered;
 mod connecting;
 mod contenders;
 mod deletions;
@@ -28,5 +28,6 @@ mod single_node;
 mod standing_still;
 mod support;
 mod too_long;
+mod twice;
 mod unpolled;
 mod unsupported;

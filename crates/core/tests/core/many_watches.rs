@@ -13,7 +13,7 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session as open;
 
-use crate::before_transaction::{BeforeTransaction, Call};
+use crate::altered::{Alterations, Altered};
 use crate::support::{First, FirstAlone};
 
 /// The session timeout, and the tick of the servers, that a simulation has by default.
@@ -350,15 +350,16 @@ async fn hold_of_a_single_znode_is_lost_when_another_stands_in_its_place() {
     assert_eq!(reason.expect("in time"), LossReason::Deleted);
 }
 
-/// A session that reads its znodes from time to time sees late that one was deleted by hand.
-#[tokio::test(start_paused = true)]
-async fn waiter_whose_events_have_no_order_lists_before_it_holds() {
+/// The waiter's own znode is deleted by hand, and it hears of its predecessor's release alone.
+async fn assert_lists_before_it_holds(alterations: Alterations) {
     let simulation = simulation();
     let theirs = open(&simulation, "b").await;
-    let ensemble = BeforeTransaction {
+    let ensemble = Altered {
         ensemble: simulation.ensemble("a"),
-        call: Call::default(),
-        is_blind: true,
+        alterations: Alterations {
+            is_blind: true,
+            ..alterations
+        },
     };
     let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
     let session = session.expect("a session opens");
@@ -379,4 +380,24 @@ async fn waiter_whose_events_have_no_order_lists_before_it_holds() {
         matches!(outcome, Err(Error::ContenderDeleted { .. })),
         "{outcome:?}"
     );
+}
+
+/// A session that reads its znodes from time to time sees late that one was deleted by hand.
+#[tokio::test(start_paused = true)]
+async fn waiter_whose_events_have_no_order_lists_before_it_holds() {
+    assert_lists_before_it_holds(Alterations {
+        has_no_order: true,
+        ..Alterations::default()
+    })
+    .await;
+}
+
+/// After a reconnect an earlier event may come later than a later one.
+#[tokio::test(start_paused = true)]
+async fn waiter_whose_watches_are_set_over_two_connections_lists_before_it_holds() {
+    assert_lists_before_it_holds(Alterations {
+        reconnects_at_reads: true,
+        ..Alterations::default()
+    })
+    .await;
 }

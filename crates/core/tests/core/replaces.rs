@@ -14,7 +14,7 @@ use zookeeper_recipes_core::{
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
-use crate::before_transaction::{BeforeTransaction, Call};
+use crate::altered::{Alterations, Altered, Call};
 use crate::support::First;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -199,10 +199,12 @@ async fn write_that_is_sent_after_the_replacement_of_its_hold_is_refused() {
     let administrator = simulation.administrator();
     let created = administrator.create("/data", b"", CreateMode::Persistent);
     created.expect("there is none");
-    let ensemble = BeforeTransaction {
+    let ensemble = Altered {
         ensemble: simulation.ensemble("a"),
-        call: call.clone(),
-        is_blind: false,
+        alterations: Alterations {
+            before_transaction: call.clone(),
+            ..Alterations::default()
+        },
     };
     let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
     let session = session.expect("a session opens");

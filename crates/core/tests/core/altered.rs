@@ -1,4 +1,4 @@
-//! An ensemble that calls a test before it sends a transaction, and can be blind.
+//! An ensemble whose sessions do what no real one does at a wish, or call a test at a moment.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::BoxStream;
+use tokio::sync::watch;
 use zookeeper_recipes_core::ServerError;
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Node, Operation, Outcome, Reply,
@@ -14,7 +15,7 @@ use zookeeper_recipes_core::ensemble::{
 
 type Function = Box<dyn FnOnce() + Send>;
 
-/// Called once, before the next transaction is sent, as if the sending thread stood still.
+/// A function of a test, called once.
 #[derive(Clone, Default)]
 pub(crate) struct Call(Arc<Mutex<Option<Function>>>);
 
@@ -37,22 +38,38 @@ impl fmt::Debug for Call {
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct BeforeTransaction {
-    pub(crate) ensemble: Arc<dyn Ensemble>,
-    pub(crate) call: Call,
-    /// True if no event of the session's own znodes comes, and the session says so.
+/// How the sessions differ from those of the ensemble.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Alterations {
+    /// Called before the next transaction is sent, as if the sending thread stood still.
+    pub(crate) before_transaction: Call,
+    /// Called when the server side is dropped, before the session is closed.
+    pub(crate) at_drop: Call,
+    /// No event of the session's own znodes comes.
     pub(crate) is_blind: bool,
+    /// The session says that its events have no order.
+    pub(crate) has_no_order: bool,
+    /// The client is on another connection after each read that sets a watch.
+    pub(crate) reconnects_at_reads: bool,
+    /// Each create is sent twice, and its outcome is unknown.
+    pub(crate) doubles_creates: bool,
 }
 
-impl Ensemble for BeforeTransaction {
+/// An ensemble with altered sessions.
+#[derive(Debug)]
+pub(crate) struct Altered {
+    pub(crate) ensemble: Arc<dyn Ensemble>,
+    pub(crate) alterations: Alterations,
+}
+
+impl Ensemble for Altered {
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         async {
             let server = self.ensemble.connect().await?;
-            Ok(Arc::new(Sending {
+            Ok(Arc::new(AlteredSession {
                 server,
-                call: self.call.clone(),
-                is_blind: self.is_blind,
+                alterations: self.alterations.clone(),
+                connection: watch::Sender::new(0),
             }) as Arc<dyn ServerSession>)
         }
         .boxed()
@@ -72,13 +89,20 @@ impl Ensemble for BeforeTransaction {
 }
 
 #[derive(Debug)]
-struct Sending {
+struct AlteredSession {
     server: Arc<dyn ServerSession>,
-    call: Call,
-    is_blind: bool,
+    alterations: Alterations,
+    /// Counts the connections.
+    connection: watch::Sender<u64>,
 }
 
-impl ServerSession for Sending {
+impl Drop for AlteredSession {
+    fn drop(&mut self) {
+        self.alterations.at_drop.make();
+    }
+}
+
+impl ServerSession for AlteredSession {
     fn id(&self) -> SessionId {
         self.server.id()
     }
@@ -96,11 +120,18 @@ impl ServerSession for Sending {
     }
 
     fn disconnected(&self) -> BoxFuture<'static, ()> {
-        self.server.disconnected()
+        if !self.alterations.reconnects_at_reads {
+            return self.server.disconnected();
+        }
+        let mut connection = self.connection.subscribe();
+        async move {
+            let _ = connection.changed().await;
+        }
+        .boxed()
     }
 
     fn orders_events(&self) -> bool {
-        !self.is_blind
+        !self.alterations.has_no_order
     }
 
     fn own_identity(&self) -> Option<AuthId> {
@@ -114,7 +145,17 @@ impl ServerSession for Sending {
         mode: CreateMode,
         acl: &[Acl],
     ) -> Reply<'a, Created> {
-        self.server.create(path, data, mode, acl)
+        let create = self.server.create(path, data, mode, acl);
+        if !self.alterations.doubles_creates {
+            return create;
+        }
+        let again = self.server.create(path, data, mode, acl);
+        async move {
+            create.await?;
+            again.await?;
+            Err(ServerError::outcome_unknown("a test has the answer"))
+        }
+        .boxed()
     }
 
     fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
@@ -137,7 +178,8 @@ impl ServerSession for Sending {
         let read = self.server.get_and_watch(path);
         async move {
             let (data, stat, watch) = read.await?;
-            match self.is_blind && stat.ephemeral_owner == self.id().0 {
+            self.connection.send_modify(|connection| *connection += 1);
+            match self.alterations.is_blind && stat.ephemeral_owner == self.id().0 {
                 true => Ok((data, stat, std::future::pending().boxed())),
                 false => Ok((data, stat, watch)),
             }
@@ -153,7 +195,7 @@ impl ServerSession for Sending {
         &'a self,
         operations: &[Operation],
     ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
-        self.call.make();
+        self.alterations.before_transaction.make();
         self.server.transact(operations)
     }
 
