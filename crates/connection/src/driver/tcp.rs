@@ -88,8 +88,8 @@ impl Network for Tcp {
 
 /// Connects to the first address of `host` that accepts.
 ///
-/// Each address gets an equal share of the time, so that one that does not answer keeps none of
-/// the others from being tried.
+/// Each address gets an equal share of the time that the lookup of the name and the addresses
+/// before it have left, so that one that does not answer keeps none of the others from being tried.
 ///
 /// # Errors
 ///
@@ -100,12 +100,14 @@ async fn connect<S: Stream + 'static, O: Future<Output = Result<S, Break>>>(
     open: impl Fn(SocketAddr, Instant) -> O,
 ) -> Result<Box<dyn Stream>, Break> {
     let no_address = |error| Break::NoAddress(Arc::new(error));
+    let end = Instant::now() + within;
     let addresses = lookup_host((host.name.as_str(), host.port)).await;
     let addresses: Vec<_> = addresses.map_err(no_address)?.collect();
-    let share = within / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
     let mut last = no_address(io::ErrorKind::AddrNotAvailable.into());
-    for address in addresses {
-        match open(address, Instant::now() + share).await {
+    for (address, untried) in addresses.iter().zip((1..=addresses.len()).rev()) {
+        let now = Instant::now();
+        let share = (end - now) / u32::try_from(untried).unwrap_or(u32::MAX);
+        match open(*address, now + share).await {
             Ok(stream) => return Ok(Box::new(stream)),
             Err(error) => last = error,
         }

@@ -9,6 +9,9 @@ use crate::invalid_input::InvalidInput;
 use crate::owner::check_service;
 use crate::server::request_limit;
 
+/// The shortest session timeout that leaves a lease any time.
+pub(crate) const SHORTEST_TIMEOUT: Duration = Duration::from_millis(100);
+
 /// The options of a session: timeouts, the servers' tick, the owner and credentials.
 ///
 /// ```
@@ -143,11 +146,11 @@ impl ConnectOptions {
 
     /// Checks the options before a request is sent.
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
-        const SHORTEST: Duration = Duration::from_millis(100);
         const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
         let given = format!("{:?}", self.session_timeout);
-        if self.session_timeout < SHORTEST {
-            let problem = format!("is too short to keep a session: the least is {SHORTEST:?}");
+        if self.session_timeout < SHORTEST_TIMEOUT {
+            let problem =
+                format!("is too short to keep a session: the least is {SHORTEST_TIMEOUT:?}");
             return Err(InvalidInput::new("session timeout", given, problem));
         }
         if self.session_timeout > LONGEST {

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::invalid_input::InvalidInput;
 use crate::server::ensemble::{Ensemble, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
-use crate::server::options::ConnectOptions;
+use crate::server::options::{ConnectOptions, SHORTEST_TIMEOUT};
 use crate::server::request_limit::{LimitedSession, RequestLimit};
 use crate::session::lease::Terms;
 use crate::session::live::LiveSession;
@@ -68,6 +68,14 @@ pub(crate) async fn open(
         Ok(Err(error)) => return Err(failed(error, None)),
         Err(_) => return Err(failed(seen, None)),
     };
+    if server.timeout() < SHORTEST_TIMEOUT {
+        let problem = format!(
+            "the servers grant a session timeout of {:?}, and no lease can be kept with less than \
+             {SHORTEST_TIMEOUT:?}",
+            server.timeout()
+        );
+        return Err(failed(ServerError::Refused(Refusal::Other(problem)), None));
+    }
     let terms = terms(&**ensemble, options, server.timeout())?;
     let limit = RequestLimit::new(&**ensemble, options.jute_maxbuffer);
     Ok(Arc::new(LiveSession::new(

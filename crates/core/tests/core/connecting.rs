@@ -7,6 +7,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::{ConnectOptions, CreateMode, Error, NodePath, Queue, Session};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 use crate::support::First;
@@ -166,4 +167,20 @@ async fn chroot_that_is_not_there_is_named_at_the_connect_and_later() {
     let queue = Queue::new(&session, "/locks/a", First).expect("a good path");
     let error = queue.acquire().await.expect_err("no chroot");
     assert!(names_it(&error), "{error}");
+}
+
+/// No hold could be granted in such a session, and each look at it would be in vain.
+#[tokio::test(start_paused = true)]
+async fn session_timeout_that_no_lease_can_be_kept_with_is_named() {
+    let granted = Duration::from_millis(50);
+    let simulation = Simulation::new(SimulationOptions {
+        max_session_timeout: Some(granted),
+        ..SimulationOptions::default()
+    });
+    let opened = Session::open(simulation.ensemble("one"), ConnectOptions::new()).await;
+    let error = opened.expect_err("no session");
+    assert!(matches!(error, Error::Connect { .. }), "{error}");
+    assert!(error.to_string().contains("of 50ms"), "{error}");
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(simulation.administrator().sessions(), []);
 }
