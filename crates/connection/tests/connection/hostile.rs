@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use zookeeper_recipes_connection::{Break, State, WatchedRead};
+use zookeeper_recipes_connection::{Break, State};
 use zookeeper_recipes_protocol::{
     ErrorCode, EventType, KeeperState, PathRequest, Reply, ReplyBody, RequestBody, WatcherEvent,
     xid,
 };
 
+use crate::bytes::break_a_connection_at_most;
 use crate::model::ping_reply;
-use crate::world::{Seen, T, Way, World, config};
+use crate::world::{T, World, config};
 
 fn frame(reply: &Reply) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -198,31 +199,8 @@ proptest! {
         waits in vec(0..4000_u64, 8),
         fragment in 1..50_usize,
     ) {
-        let mut world = World::new(config(2));
-        world.fragment = fragment;
-        if way {
-            world.ways.fill(Way::Mute);
-        }
-        let watch = world.watch(WatchedRead::Exists, "/x");
-        let caller = world.request(sync());
-        for (bytes, wait) in bytes.iter().zip(waits) {
-            world.pass(Duration::from_millis(wait));
-            world.inject(bytes);
-            world.settle();
-        }
-        if world.end().is_none() {
-            world.ways.fill(Way::Member);
-            // What was seen may be anything.
-            world.ensemble.zxid = i64::MAX - 10;
-            world.close_connection();
-            world.until(|world| world.end().is_some() || world.is_connected() && world.all_answered());
-        }
-        world.machine.close(world.now);
-        world.until(|world| world.end().is_some());
-        prop_assert!(world.is_answered(caller) && world.is_answered(watch));
-        let seen = world.seen.get(&watch).cloned().unwrap_or_default();
-        prop_assert!(seen.len() <= 1);
-        prop_assert!(!seen.contains(&Seen::Unwatched) || world.was_set(watch));
+        let parts = waits.into_iter().zip(bytes).map(|(wait, bytes)| (Duration::from_millis(wait), bytes));
+        break_a_connection_at_most(way, fragment, parts);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The tests of the session's state machine and of its driver.
 
+mod bytes;
 mod model;
+mod steps;
 mod world;
 
 mod closing;

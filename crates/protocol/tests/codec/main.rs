@@ -1,6 +1,7 @@
 //! The codec, against itself, against Apache's classes, and against garbage.
 
 mod bytes;
+mod decoding;
 mod frames;
 mod garbage;
 mod golden;

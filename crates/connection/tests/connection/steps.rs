@@ -1,0 +1,224 @@
+//! Steps of callers, of other clients, of servers and of the network, read from bytes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use zookeeper_recipes_connection::{End, RequestId, WatchedRead};
+use zookeeper_recipes_protocol::{EventType, PathRequest, RequestBody};
+
+use crate::world::{Cut, Seen, T, Way, World, create};
+
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Create,
+    Sync,
+    Watch(u8, u8),
+    Unwatch(u8),
+    Withdraw(u8),
+    Change(u8, u8),
+    CloseConnection,
+    Silence,
+    CutToServer(u8, bool),
+    CutToClient(u8, bool),
+    Pass(u16),
+    Settle,
+    Fragment(u8),
+    Grant(u16),
+    Way(u8, u8),
+}
+
+impl Step {
+    /// The step of these bytes. Each number of bytes is a step.
+    pub(crate) fn of([kind, one, other]: [u8; 3]) -> Step {
+        let both = u16::from_be_bytes([one, other]);
+        match kind % 40 {
+            0..4 => Step::Create,
+            4..6 => Step::Sync,
+            6..12 => Step::Watch(one, other),
+            12..14 => Step::Unwatch(one),
+            14 => Step::Withdraw(one),
+            15..21 => Step::Change(one, other),
+            21 => Step::CloseConnection,
+            22 => Step::Silence,
+            23..25 => Step::CutToServer(one, other % 2 == 0),
+            25..27 => Step::CutToClient(one, other % 2 == 0),
+            27..31 => Step::Pass(both % 8000),
+            31..37 => Step::Settle,
+            37 => Step::Fragment(1 + one % 39),
+            38 => Step::Grant(500 + both % 19_500),
+            _ => Step::Way(one, other),
+        }
+    }
+}
+
+const PATHS: [&str; 3] = ["/x", "/y", "/x/z"];
+
+/// What the test knows beside the world.
+#[derive(Default)]
+struct Known {
+    withdrawn: BTreeMap<usize, RequestId>,
+    asked: Vec<(usize, RequestId)>,
+    watched: Vec<usize>,
+    number: usize,
+}
+
+fn apply(world: &mut World, known: &mut Known, step: Step) {
+    match step {
+        Step::Create => {
+            known.number += 1;
+            known
+                .asked
+                .push(world.request_with_id(create(&format!("/r{}", known.number))));
+        }
+        Step::Sync => {
+            known.number += 1;
+            let path = format!("/s{}", known.number);
+            let sync = RequestBody::Sync(PathRequest { path });
+            known.asked.push(world.request_with_id(sync));
+        }
+        Step::Watch(read, path) => {
+            let read = [
+                WatchedRead::Data,
+                WatchedRead::Exists,
+                WatchedRead::Children,
+            ][usize::from(read) % 3];
+            let watch = world.watch(read, PATHS[usize::from(path) % 3]);
+            known.watched.push(watch);
+        }
+        Step::Unwatch(place) if !known.watched.is_empty() => {
+            let place = usize::from(place) % known.watched.len();
+            world.unwatch(known.watched.swap_remove(place));
+        }
+        Step::Withdraw(place) if !known.asked.is_empty() => {
+            let (caller, id) = known.asked[usize::from(place) % known.asked.len()];
+            if world.machine.withdraw(id).is_some() {
+                assert!(!world.is_answered(caller));
+                known.withdrawn.insert(caller, id);
+            }
+        }
+        Step::Change(path, how) => change(world, PATHS[usize::from(path) % 3], how),
+        Step::CloseConnection => world.close_connection(),
+        Step::Silence => world.silence(),
+        Step::CutToServer(at, silent) => {
+            world.cut_at(
+                Cut::ToServer(world.bytes_to_server + usize::from(at)),
+                silent,
+            );
+        }
+        Step::CutToClient(at, silent) => {
+            world.cut_at(
+                Cut::ToClient(world.bytes_to_client + usize::from(at)),
+                silent,
+            );
+        }
+        Step::Pass(time) => world.pass(Duration::from_millis(time.into())),
+        Step::Settle => world.settle(),
+        Step::Fragment(number) => world.fragment = number.into(),
+        Step::Grant(timeout) => world.ensemble.conduct.grants = timeout.into(),
+        Step::Way(host, way) => {
+            let ways = [Way::Member, Way::Refused, Way::Lost, Way::Mute];
+            world.ways[usize::from(host) % 3] = ways[usize::from(way) % 4];
+        }
+        Step::Unwatch(_) | Step::Withdraw(_) => {}
+    }
+}
+
+fn change(world: &mut World, path: &str, how: u8) {
+    world.other(|ensemble, served| {
+        // A change that cannot be made is none.
+        let _ = match how % 3 {
+            0 => ensemble.create(served, path),
+            1 => ensemble.delete(served, path),
+            _ => ensemble.write(served, path).map(drop),
+        };
+    });
+}
+
+/// The network and the members are healthy from now on.
+fn heal(world: &mut World) {
+    world.ways.fill(Way::Member);
+    world.cut_at(Cut::ToServer(usize::MAX), false);
+    world.close_connection();
+    world.pass(2 * T);
+    world.until(World::is_connected);
+}
+
+/// True if a change since the read of the watch must have fired it.
+fn must_have_fired(world: &World, watch: usize) -> bool {
+    let (read, path, _) = &world.watches[&watch];
+    let answer = world.answers[&watch][0].as_ref().unwrap();
+    let existed = answer.reply.header.error == zookeeper_recipes_protocol::ErrorCode::Ok;
+    let since = world.ensemble.history.iter();
+    let mut since = since.filter(|(zxid, of, _)| *zxid > answer.reply.header.zxid && of == path);
+    match read {
+        // A znode that was created and deleted in between is as it was.
+        WatchedRead::Exists if !existed => world.ensemble.znodes.contains_key(path),
+        WatchedRead::Children => since.any(|(_, _, kind)| {
+            matches!(
+                kind,
+                EventType::NodeChildrenChanged | EventType::NodeDeleted
+            )
+        }),
+        _ => since.any(|(_, _, kind)| *kind != EventType::NodeChildrenChanged),
+    }
+}
+
+/// Each request has one end, and no event is missed.
+pub(crate) fn keep_their_promises(steps: impl IntoIterator<Item = Step>) {
+    let mut world = World::connected();
+    let mut known = Known::default();
+    for step in steps {
+        apply(&mut world, &mut known, step);
+    }
+    heal(&mut world);
+    assert_answered(&world, &known);
+    for (path, created) in &world.ensemble.created {
+        assert!(
+            *created == 1 || PATHS.contains(&path.as_str()),
+            "{path} was sent twice"
+        );
+    }
+    for watch in known.watched {
+        if !world.was_set(watch) {
+            assert!(!world.seen.contains_key(&watch));
+        } else if must_have_fired(&world, watch) {
+            let seen = &world.seen[&watch];
+            assert!(matches!(seen[..], [Seen::Fired(_)]), "{seen:?}");
+        }
+    }
+    // Watches that are left are set at the server.
+    world.machine.close(world.now);
+    world.until(|world| world.end().is_some());
+    assert!(world.ensemble.sessions.is_empty());
+    world.check();
+}
+
+/// A session that expires between these steps ends and answers everything.
+pub(crate) fn end_with_the_session(before: Vec<Step>, after: Vec<Step>) {
+    let mut world = World::connected();
+    let mut known = Known::default();
+    for step in before {
+        apply(&mut world, &mut known, step);
+    }
+    world.ensemble.sessions.clear();
+    for step in after {
+        apply(&mut world, &mut known, step);
+    }
+    world.ways.fill(Way::Member);
+    world.close_connection();
+    world.until(|world| world.end().is_some());
+    assert_eq!(world.end(), Some(End::Expired));
+    assert_answered(&world, &known);
+    for watch in known.watched {
+        assert_eq!(world.seen.contains_key(&watch), world.was_set(watch));
+    }
+}
+
+/// Each request is answered, unless it was withdrawn.
+fn assert_answered(world: &World, known: &Known) {
+    for caller in world.paths.keys() {
+        let withdrawn = known.withdrawn.contains_key(caller);
+        assert_eq!(world.is_answered(*caller), !withdrawn);
+    }
+    world.check();
+}
