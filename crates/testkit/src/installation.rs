@@ -26,6 +26,12 @@ const DEBIAN_SERVER: &str = "/usr/share/java/zookeeper.jar";
 /// Without a binding to write its log through, the server says nothing when it fails.
 const DEBIAN_LOGGING: &str = "/usr/share/java/slf4j-simple.jar";
 
+/// What the manifest leaves out and a server needs for TLS.
+const DEBIAN_NETTY: [&str; 2] = [
+    "/usr/share/java/netty-codec.jar",
+    "/usr/share/java/netty-resolver.jar",
+];
+
 /// Homebrew's directories for `ZOOKEEPER_HOME`.
 const HOMEBREW_HOMES: [&str; 2] = [
     "/opt/homebrew/opt/zookeeper/libexec",
@@ -185,10 +191,9 @@ fn class_path(
     let under_root = |path: &str| root.join(path.trim_start_matches('/'));
     let debian = under_root(DEBIAN_SERVER);
     if debian.exists() {
-        let logging = under_root(DEBIAN_LOGGING);
-        let jars = [debian]
-            .into_iter()
-            .chain(logging.exists().then_some(logging));
+        let optional = [DEBIAN_LOGGING, DEBIAN_NETTY[0], DEBIAN_NETTY[1]].map(under_root);
+        let optional = optional.into_iter().filter(|jar| jar.exists());
+        let jars = std::iter::once(debian).chain(optional);
         return env::join_paths(jars).map_err(|_| InstallationError::NoServer);
     }
     HOMEBREW_HOMES

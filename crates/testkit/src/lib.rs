@@ -79,4 +79,5 @@ pub use error::Error;
 pub use four_letter::{FourLetterWord, Mode, Monitor, Status};
 pub use installation::{Installation, InstallationError};
 pub use options::{Compiler, ServerOptions};
+pub use ports::free_port;
 pub use server::Server;

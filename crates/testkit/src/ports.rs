@@ -26,7 +26,11 @@ static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
 /// If possible, the port is below the ports of outgoing connections. So no client's connection
 /// takes the port of a server that is down for a while. Also, a client that dials a port of that
 /// range can be connected to itself if no server listens.
-pub(crate) fn free_port() -> Result<u16, Error> {
+///
+/// # Errors
+///
+/// [`Error::NoFreePort`].
+pub fn free_port() -> Result<u16, Error> {
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     let end = ephemeral_start().max(LOWEST + 1);
     for _ in 0..TRIES {

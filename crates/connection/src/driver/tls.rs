@@ -254,7 +254,8 @@ fn explained(error: io::Error) -> io::Error {
              does the server accept the client's certificate?"
         }
         (Some(Error::InvalidCertificate(problem)), _) => match problem {
-            CertificateError::UnknownIssuer => {
+            // A root with the name of the issuer and with another key.
+            CertificateError::BadSignature | CertificateError::UnknownIssuer => {
                 "no trusted root has issued the server's certificate"
             }
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {

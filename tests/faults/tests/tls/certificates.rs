@@ -1,0 +1,142 @@
+//! Certificates of the tests.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    date_time_ymd,
+};
+use tempfile::TempDir;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto};
+use zookeeper_recipes_core::TlsOptions;
+
+/// A certificate and its key, in PEM.
+pub(crate) struct Issued {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+/// Issues certificates.
+pub(crate) struct Authority {
+    pub(crate) root: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    pub(crate) fn new(name: &str) -> Authority {
+        let mut params = named(&[], name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let root = params.self_signed(&key).expect("a root").pem();
+        let issuer = Issuer::new(params, key);
+        Authority { root, issuer }
+    }
+
+    /// A certificate for these names and addresses.
+    pub(crate) fn issue(&self, subjects: &[&str]) -> Issued {
+        self.sign(named(subjects, "zookeeper"))
+    }
+
+    /// A certificate that has expired.
+    pub(crate) fn issue_expired(&self, subjects: &[&str]) -> Issued {
+        let mut params = named(subjects, "zookeeper");
+        params.not_before = date_time_ymd(2001, 1, 1);
+        params.not_after = date_time_ymd(2002, 1, 1);
+        self.sign(params)
+    }
+
+    fn sign(&self, mut params: CertificateParams) -> Issued {
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        Issued {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        }
+    }
+}
+
+fn named(subjects: &[&str], name: &str) -> CertificateParams {
+    let subjects: Vec<String> = subjects.iter().map(|&it| it.to_owned()).collect();
+    let mut params = CertificateParams::new(subjects).expect("good names");
+    params.distinguished_name.push(DnType::CommonName, name);
+    params
+}
+
+impl Issued {
+    pub(crate) fn der(&self) -> CertificateDer<'static> {
+        CertificateDer::from_pem_slice(self.certificate.as_bytes()).expect("a certificate")
+    }
+
+    /// A server that shows this certificate. With `clients` it requires a certificate of theirs.
+    pub(crate) fn server(&self, clients: Option<&Authority>) -> Arc<ServerConfig> {
+        let provider = Arc::new(crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider.clone());
+        let builder = builder.with_safe_default_protocol_versions();
+        let builder = builder.expect("known versions");
+        let builder = match clients {
+            None => builder.with_no_client_auth(),
+            Some(clients) => {
+                let mut roots = RootCertStore::empty();
+                let root = CertificateDer::from_pem_slice(clients.root.as_bytes());
+                roots.add(root.expect("a root")).expect("a root");
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+                builder.with_client_cert_verifier(verifier.build().expect("a verifier"))
+            }
+        };
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).expect("a key");
+        let config = builder.with_single_cert(vec![self.der()], key);
+        Arc::new(config.expect("a good certificate"))
+    }
+}
+
+/// Trusts this authority, and shows nothing.
+pub(crate) fn trusting(authority: &Authority) -> TlsOptions {
+    TlsOptions::new().roots(authority.root.as_bytes())
+}
+
+/// A directory with the files of a client.
+pub(crate) struct Files {
+    directory: TempDir,
+}
+
+impl Files {
+    pub(crate) fn new(authority: &Authority, client: &Issued) -> Files {
+        let directory = tempfile::tempdir().expect("a directory");
+        let files = Files { directory };
+        files.replace(authority, client);
+        files
+    }
+
+    pub(crate) fn replace(&self, authority: &Authority, client: &Issued) {
+        self.write("ca.pem", &authority.root);
+        self.write("cert.pem", &client.certificate);
+        self.write("key.pem", &client.key);
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let file = self.directory.path().join(name);
+        fs::write(&file, text).expect("it is written");
+        file
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(crate) fn options(&self) -> TlsOptions {
+        let file = |name| self.path().join(name);
+        TlsOptions::new()
+            .roots_from(file("ca.pem"))
+            .client_certificate_from(file("cert.pem"), file("key.pem"))
+    }
+}

@@ -1,0 +1,38 @@
+//! Encrypted connections: who is let in, what a wrong certificate is reported as, and what a hold
+//! survives.
+
+mod apache;
+mod certificates;
+mod front;
+mod held;
+mod refused;
+mod unusable;
+
+use std::time::Duration;
+
+use zookeeper_recipes_core::{ConnectOptions, Error, Session, TlsOptions};
+use zookeeper_recipes_suite::in_time;
+
+/// Patient enough for a slow machine, and quick to end.
+fn options(tls: TlsOptions) -> ConnectOptions {
+    plain().tls(tls)
+}
+
+fn plain() -> ConnectOptions {
+    ConnectOptions::new()
+        .session_timeout(Duration::from_secs(6))
+        .connection_timeout(Duration::from_secs(5))
+}
+
+async fn connect(address: &str, options: ConnectOptions) -> Session {
+    let session = in_time("a session", Session::connect_with(address, options)).await;
+    session.unwrap_or_else(|error| panic!("{address}: {error}"))
+}
+
+/// Why no session was opened, in words.
+async fn refusal(address: &str, options: ConnectOptions) -> String {
+    let opened = in_time("an error", Session::connect_with(address, options)).await;
+    let error = opened.expect_err("no session");
+    assert!(matches!(error, Error::Connect { .. }), "{error}");
+    error.to_string()
+}

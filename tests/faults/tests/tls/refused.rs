@@ -1,0 +1,145 @@
+//! Connections over TLS that open no session, each with its cause.
+
+use std::time::{Duration, Instant};
+
+use zookeeper_recipes_core::{Error, Session};
+use zookeeper_recipes_simulation::EmbeddedServer;
+use zookeeper_recipes_suite::in_time;
+
+use crate::certificates::{Authority, trusting};
+use crate::front::{After, Front, Tap};
+use crate::{connect, options, plain, refusal};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_certificate_of_a_server_is_reported_with_its_fault() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let authority = Authority::new("root");
+    let stranger = Authority::new("root");
+    for (issued, problem) in [
+        (authority.issue(&["other.example"]), "is for other names"),
+        (authority.issue(&["127.0.0.1"]), "is for other names"),
+        (authority.issue_expired(&["localhost"]), "has expired"),
+        (stranger.issue(&["localhost"]), "no trusted root has issued"),
+    ] {
+        let front = Front::new(server.port(), issued.server(None)).await;
+        let address = front.at("localhost");
+        let text = refusal(&address, options(trusting(&authority))).await;
+        assert!(text.contains(&format!("{address}: TLS: ")), "{text}");
+        assert!(text.contains(problem), "{text}");
+        assert_eq!(front.clients(), []);
+    }
+    assert_no_session(&server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificate_has_to_be_for_the_configured_name_and_not_for_its_address() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let authority = Authority::new("root");
+    for (subject, good, bad) in [
+        ("localhost", "localhost", "127.0.0.1"),
+        ("127.0.0.1", "127.0.0.1", "localhost"),
+    ] {
+        let shown = authority.issue(&[subject]).server(None);
+        let front = Front::new(server.port(), shown).await;
+        let session = connect(&front.at(good), options(trusting(&authority))).await;
+        session.close().await;
+        let text = refusal(&front.at(bad), options(trusting(&authority))).await;
+        assert!(text.contains("is for other names"), "{text}");
+        assert!(text.contains(subject), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn client_without_a_good_certificate_is_told_of_it() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
+    let shown = authority.issue(&["localhost"]).server(Some(&clients));
+    let front = Front::new(server.port(), shown).await;
+    let showing = |own: crate::certificates::Issued| {
+        trusting(&authority).client_certificate(own.certificate.as_bytes(), own.key.as_bytes())
+    };
+    let stranger = Authority::new("strangers");
+    for (tls, problem) in [
+        (trusting(&authority), "requires a client certificate"),
+        (
+            showing(clients.issue_expired(&["service"])),
+            "does not accept the client's certificate",
+        ),
+        (
+            showing(stranger.issue(&["service"])),
+            "does not accept the client's certificate",
+        ),
+    ] {
+        let text = refusal(&front.at("localhost"), options(tls)).await;
+        assert!(text.contains("TLS: ") && text.contains(problem), "{text}");
+    }
+    assert_eq!(front.clients(), []);
+    assert_no_session(&server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_but_the_handshake_is_sent_to_a_port_without_tls() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let authority = Authority::new("root");
+    let secret = "a-password-of-the-test";
+    for after in [
+        After::Silence,
+        After::Close,
+        After::Answer(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+        After::Answer(b"\x00\x00\x00\x25\x00\x00\x00\x00"),
+        After::Forward(server.port()),
+    ] {
+        let tap = Tap::new(after).await;
+        let options = options(trusting(&authority)).auth("digest", format!("service:{secret}"));
+        let address = format!("localhost:{}", tap.port);
+        let text = refusal(&address, options).await;
+        assert!(
+            text.contains(&format!("{address}: TLS: ")),
+            "{after:?}: {text}"
+        );
+        assert!(text.contains("speak TLS"), "{after:?}: {text}");
+        let heard = tap.heard();
+        assert!(!heard.is_empty());
+        assert_only_handshakes(&heard);
+        let has = |text: &str| {
+            heard
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
+        };
+        assert!(!has(secret) && !has("digest") && !has("service"));
+    }
+    assert_no_session(&server);
+}
+
+/// Each record is one of the handshake or an alert.
+fn assert_only_handshakes(mut bytes: &[u8]) {
+    while let [kind, 3, _, high, low, rest @ ..] = bytes {
+        assert!(matches!(kind, 21 | 22), "a record of kind {kind}");
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        bytes = rest.get(length..).expect("a whole record");
+    }
+    assert!(bytes.is_empty(), "not a record of TLS: {bytes:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plain_client_at_a_port_with_tls_ends_by_its_deadline() {
+    let server = EmbeddedServer::start().expect("it starts");
+    let authority = Authority::new("root");
+    let shown = authority.issue(&["localhost"]).server(None);
+    let front = Front::new(server.port(), shown).await;
+    let patience = Duration::from_secs(3);
+    let began = Instant::now();
+    let options = plain().connection_timeout(patience);
+    let address = front.at("localhost");
+    let opened = Session::connect_with(&address, options);
+    let error = in_time("an error", opened).await.expect_err("no session");
+    assert!(began.elapsed() < 2 * patience, "{:?}", began.elapsed());
+    assert!(matches!(error, Error::Connect { .. }), "{error}");
+    assert!(error.to_string().contains("something listens"), "{error}");
+    assert_no_session(&server);
+}
+
+/// Nobody has ever opened a session at this server.
+fn assert_no_session(server: &EmbeddedServer) {
+    assert_eq!(server.administrator().sessions(), []);
+}
