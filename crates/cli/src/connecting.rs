@@ -1,10 +1,10 @@
 //! Connecting: the options that all verbs share, and the session.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_core::{ConnectOptions, Session, TlsOptions};
 
 use crate::credentials;
 use crate::duration;
@@ -45,6 +45,22 @@ pub(crate) struct Connection {
     /// command that zkr runs does not get that variable.
     #[arg(long, global = true, value_name = "FILE")]
     credentials_file: Option<PathBuf>,
+
+    /// Encrypt each connection. A server that does not speak TLS is an error.
+    #[arg(long, global = true, env = "ZKR_TLS")]
+    tls: bool,
+
+    /// A file of the certificates to trust, in PEM, in place of those that the system trusts.
+    #[arg(long, global = true, value_name = "FILE", env = "ZKR_CA")]
+    ca: Option<PathBuf>,
+
+    /// A file of the certificate to show to the servers, with its chain, in PEM.
+    #[arg(long, global = true, value_name = "FILE", env = "ZKR_CERT")]
+    cert: Option<PathBuf>,
+
+    /// A file of the private key of --cert, in PEM. Nobody else should be able to read it.
+    #[arg(long, global = true, value_name = "FILE", env = "ZKR_KEY")]
+    key: Option<PathBuf>,
 }
 
 impl Connection {
@@ -70,8 +86,8 @@ impl Connection {
         limit: Option<Duration>,
         options: ConnectOptions,
     ) -> Result<Session, Failure> {
-        if let Some(file) = &self.credentials_file {
-            credentials::warn_of_readers(file);
+        for secret in [&self.credentials_file, &self.key].into_iter().flatten() {
+            credentials::warn_of_readers(secret);
         }
         let patience = limit.map_or(self.connect_timeout, |limit| {
             limit.min(self.connect_timeout)
@@ -85,10 +101,39 @@ impl Connection {
         if let Some(tick) = self.tick {
             options = options.tick(tick);
         }
+        if let Some(tls) = self.tls()? {
+            options = options.tls(tls);
+        }
         for (scheme, credentials) in credentials::read(self.credentials_file.as_deref())? {
             options = options.auth(&scheme, credentials);
         }
         Ok(options)
+    }
+
+    /// How connections are encrypted. `None` if they are not.
+    pub(crate) fn tls(&self) -> Result<Option<TlsOptions>, Failure> {
+        let files = [&self.ca, &self.cert, &self.key];
+        if !self.tls && files.iter().any(|file| file.is_some()) {
+            return Err(Failure::usage("--ca, --cert and --key need --tls"));
+        }
+        if !self.tls && self.connect.contains("tcp+tls://") {
+            return Err(Failure::usage("--connect with tcp+tls:// needs --tls"));
+        }
+        let mut options = TlsOptions::new();
+        if let Some(ca) = &self.ca {
+            options = options.roots_from(ca);
+        }
+        options = match (&self.cert, &self.key) {
+            (Some(cert), Some(key)) => options.client_certificate_from(cert, key),
+            (None, None) => options,
+            _ => return Err(Failure::usage("--cert and --key need each other")),
+        };
+        Ok(self.tls.then_some(options))
+    }
+
+    /// The file of the certificates to trust.
+    pub(crate) fn ca(&self) -> Option<&Path> {
+        self.ca.as_deref()
     }
 
     /// The names in the credentials, without the secrets.

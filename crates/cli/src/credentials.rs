@@ -65,8 +65,8 @@ pub(crate) fn warn_of_readers(file: &Path) {
     let mode = metadata.permissions().mode() & 0o777;
     if metadata.is_file() && mode & READ_BY_OTHERS != 0 {
         crate::failure::warn(&format!(
-            "other users can read {file:?}, which holds credentials: its mode is {mode:04o}, and \
-             600 would do"
+            "other users can read {file:?}, which holds a secret: its mode is {mode:04o}, and 600 \
+             would do"
         ));
     }
 }

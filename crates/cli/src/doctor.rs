@@ -12,7 +12,7 @@ use zookeeper_recipes_core::{
 use crate::connecting::Connection;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::four_letter;
+use crate::four_letter::Servers;
 
 /// How often a time is measured. The median counts.
 const ROUNDS: usize = 5;
@@ -92,9 +92,10 @@ pub(crate) async fn examine(
             connection.connect
         )),
         timeout(session, connection),
+        encryption(connection)?,
         identity(connection)?,
     ];
-    findings.extend(servers(&connection.connect).await);
+    findings.extend(servers(&Servers::of(session, connection)?).await);
     findings.push(times(&*server).await);
     let (directory, stat) = match nearest(&*server, path).await {
         Ok(found) => found,
@@ -130,8 +131,36 @@ fn timeout(session: &Session, connection: &Connection) -> Finding {
     ))
 }
 
+/// What stands between the connections and others on the network.
+fn encryption(connection: &Connection) -> Result<Finding, Failure> {
+    Ok(match (connection.tls()?, connection.ca()) {
+        (None, _) => Finding::good("connections are not encrypted; --tls encrypts them"),
+        (Some(tls), ca) => {
+            let trusted = match ca {
+                Some(file) => format!("{}", file.display()),
+                None => "the system's".to_owned(),
+            };
+            let shown = match tls.has_client_certificate() {
+                true => "with a client certificate",
+                false => "without a client certificate",
+            };
+            Finding::good(format!(
+                "connections are encrypted, {shown}; trusted certificates: {trusted}"
+            ))
+        }
+    })
+}
+
 fn identity(connection: &Connection) -> Result<Finding, Failure> {
     let identities = connection.identities()?;
+    let shows_certificate = connection
+        .tls()?
+        .is_some_and(|tls| tls.has_client_certificate());
+    if identities.is_empty() && shows_certificate {
+        return Ok(Finding::good(
+            "no credentials but the certificate: --credentials-file gives others",
+        ));
+    }
     if identities.is_empty() {
         return Ok(Finding::good(
             "no credentials: the servers see anyone; --credentials-file gives some",
@@ -145,11 +174,11 @@ fn identity(connection: &Connection) -> Result<Finding, Failure> {
 }
 
 /// What each server says of itself.
-async fn servers(connect: &str) -> Vec<Finding> {
+async fn servers(servers: &Servers) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for host in four_letter::hosts(connect) {
-        findings.push(match four_letter::ask(&host, "srvr").await {
-            Some(answer) => {
+    for (place, host) in servers.hosts.iter().enumerate() {
+        findings.push(match servers.ask(place, "srvr").await {
+            Ok(Some(answer)) => {
                 let after = |name: &str| {
                     let line = answer.lines().find_map(|line| line.strip_prefix(name));
                     line.unwrap_or("unknown").trim().to_owned()
@@ -162,9 +191,10 @@ async fn servers(connect: &str) -> Vec<Finding> {
                     .to_owned();
                 Finding::good(format!("{host}: version {version}, {mode}"))
             }
-            None => Finding::note(format!(
-                "{host} does not answer `srvr`; is it down, or not in 4lw.commands.whitelist?"
+            Ok(None) => Finding::note(format!(
+                "{host} does not answer `srvr`; is it in 4lw.commands.whitelist?"
             )),
+            Err(cause) => Finding::note(format!("{host} cannot be reached: {cause}")),
         });
     }
     findings

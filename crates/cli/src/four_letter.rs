@@ -1,12 +1,17 @@
 //! What servers answer to the words of four letters that operators send them.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
+use zookeeper_recipes_connection::{Break, Host, Network, Tcp};
+use zookeeper_recipes_core::Session;
+
+use crate::connecting::Connection;
+use crate::failure::Failure;
 
 /// The longest wait for the answer of a server.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -14,55 +19,77 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// The most bytes of an answer. Each connection has about a hundred in the answer to `cons`.
 const LARGEST_ANSWER: u64 = 16 << 20;
 
-/// The port of a host that is given without one.
-const PORT: &str = "2181";
-
-/// The hosts of a connect string, each with its port.
-pub(crate) fn hosts(connect: &str) -> Vec<String> {
-    let hosts = connect.split(',').map(str::trim);
-    let host = |host: &str| {
-        let host = host.split_once("://").map_or(host, |(_, host)| host);
-        let host = host.split_once('/').map_or(host, |(host, _)| host);
-        let has_port = host
-            .rsplit_once(':')
-            .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-        if has_port {
-            host.to_owned()
-        } else {
-            format!("{host}:{PORT}")
-        }
-    };
-    hosts.map(host).collect()
+/// The servers of a session, each connected to as the session is.
+pub(crate) struct Servers {
+    pub(crate) hosts: Vec<Host>,
+    network: Tcp,
 }
 
-/// A server's answer to a word. `None` if it does not answer, or does not allow the word.
-pub(crate) async fn ask(host: &str, word: &str) -> Option<String> {
-    let conversation = async {
-        let mut stream = TcpStream::connect(host).await.ok()?;
-        stream.write_all(word.as_bytes()).await.ok()?;
-        let mut answer = Vec::new();
-        let mut limited = stream.take(LARGEST_ANSWER);
-        limited.read_to_end(&mut answer).await.ok()?;
-        String::from_utf8(answer).ok()
-    };
-    let answer = timeout(PATIENCE, conversation).await.ok()??;
-    let is_refusal = answer.contains("is not in the whitelist") || answer.trim().is_empty();
-    (!is_refusal).then_some(answer)
+impl Servers {
+    /// The servers of a session.
+    ///
+    /// # Errors
+    ///
+    /// If the files of TLS cannot be used any more.
+    pub(crate) fn of(session: &Session, connection: &Connection) -> Result<Servers, Failure> {
+        let named = session.ensemble().servers();
+        let hosts: Vec<Host> = named.iter().filter_map(|named| host(named)).collect();
+        let network = Tcp::new(hosts.clone());
+        let network = match connection.tls()? {
+            None => network,
+            Some(tls) => network
+                .encrypted(tls)
+                .map_err(|error| Failure::usage(error.to_string()))?,
+        };
+        Ok(Servers { hosts, network })
+    }
+
+    /// The answer of the server at this place to a word. `None` if it does not allow the word.
+    pub(crate) async fn ask(&self, place: usize, word: &str) -> Result<Option<String>, Break> {
+        let conversation = async {
+            let mut stream = self.network.connect(place, PATIENCE).await?;
+            stream.write_all(word.as_bytes()).await?;
+            stream.flush().await?;
+            let mut answer = Vec::new();
+            match stream.take(LARGEST_ANSWER).read_to_end(&mut answer).await {
+                // A server may end a connection without the end that TLS has for it.
+                Err(error) if error.kind() != ErrorKind::UnexpectedEof => return Err(error.into()),
+                _ => {}
+            }
+            Ok(String::from_utf8_lossy(&answer).into_owned())
+        };
+        let answer = timeout(PATIENCE, conversation).await;
+        let answer: String = answer.unwrap_or(Err(Break::Silent(PATIENCE)))?;
+        let is_refusal = answer.contains("is not in the whitelist") || answer.trim().is_empty();
+        Ok((!is_refusal).then_some(answer))
+    }
+
+    /// The address of each session's client, if the servers tell it.
+    pub(crate) async fn addresses(&self) -> HashMap<i64, String> {
+        let places = 0..self.hosts.len();
+        let answers = join_all(places.map(|place| self.ask(place, "cons"))).await;
+        let answers = answers.into_iter().filter_map(Result::ok).flatten();
+        answers.flat_map(|answer| clients(&answer)).collect()
+    }
 }
 
-/// The address of each session's client, if the servers tell it.
-pub(crate) async fn addresses(connect: &str) -> HashMap<i64, String> {
-    let hosts = hosts(connect);
-    let answers = join_all(hosts.iter().map(|host| ask(host, "cons"))).await;
-    let answers = answers.into_iter().flatten();
-    answers.flat_map(|answer| clients(&answer)).collect()
+/// The host of `name:port`, with brackets around an IPv6 address.
+fn host(named: &str) -> Option<Host> {
+    let (name, port) = named.rsplit_once(':')?;
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    Some(Host {
+        name: name.to_owned(),
+        port: port.parse().ok()?,
+    })
 }
 
 /// The sessions and addresses in an answer to `cons`.
 fn clients(answer: &str) -> Vec<(i64, String)> {
     let client = |line: &str| {
-        let (address, rest) = line.trim().strip_prefix('/')?.split_once('[')?;
-        let (_, session) = rest.split_once("sid=0x")?;
+        // `/10.0.0.7:53904[1](queued=0,sid=0x1)`, and an IPv6 address may have brackets, too.
+        let (client, facts) = line.trim().strip_prefix('/')?.split_once('(')?;
+        let (address, _) = client.rsplit_once('[')?;
+        let (_, session) = facts.split_once("sid=0x")?;
         let digits = session
             .split(|letter: char| !letter.is_ascii_hexdigit())
             .next()?;
@@ -81,16 +108,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_have_no_chroot_and_a_port() {
-        let hosts = hosts("zk1:99, tcp://zk2,[::1]:77/app/x");
-        assert_eq!(hosts, ["zk1:99", "zk2:2181", "[::1]:77"]);
+    fn hosts_are_read_as_they_are_shown() {
+        for named in ["zk1:99", "10.0.0.7:2181", "[::1]:77"] {
+            assert_eq!(host(named).expect("a host").to_string(), named);
+        }
     }
 
     #[test]
     fn clients_are_read_from_the_list_of_connections() {
         let answer = " /10.0.0.7:53904[1](queued=0,recved=2,sent=2,sid=0x1000a3b4c5d0000,lop=PING)\n \
-                      /127.0.0.1:1[0](queued=0,recved=1,sent=0)\n\n";
-        let expected = (0x0100_0a3b_4c5d_0000, "10.0.0.7:53904".to_owned());
-        assert_eq!(clients(answer), [expected]);
+                      /127.0.0.1:1[0](queued=0,recved=1,sent=0)\n \
+                      /[0:0:0:0:0:0:0:1]:539[1](queued=0,recved=2,sent=2,sid=0x7,lop=PING)\n\n";
+        let expected = [
+            (0x0100_0a3b_4c5d_0000, "10.0.0.7:53904".to_owned()),
+            (7, "[0:0:0:0:0:0:0:1]:539".to_owned()),
+        ];
+        assert_eq!(clients(answer), expected);
     }
 }

@@ -15,6 +15,8 @@ mod recipe;
 mod server;
 mod simulated;
 mod test_server;
+#[cfg(feature = "tls")]
+pub mod tls;
 mod waiting;
 
 pub use conformance::{conforms, conforms_on};

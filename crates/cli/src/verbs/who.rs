@@ -7,7 +7,7 @@ use zookeeper_recipes_core::{Error, NodePath, Session};
 use crate::connecting::{Connection, close};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::four_letter;
+use crate::four_letter::Servers;
 use crate::output::print;
 use crate::plain_text::json_text;
 use crate::queue::{Picture, RecipeKind, Row, Snapshot};
@@ -43,10 +43,11 @@ impl Who {
             SCREEN
         };
         let looked = look(&session, &path, most).await;
+        let servers = Servers::of(&session, connection);
         close(session).await;
-        let (snapshot, mut rows) = looked?;
+        let ((snapshot, mut rows), servers) = (looked?, servers?);
         if !rows.is_empty() {
-            let addresses = four_letter::addresses(&connection.connect).await;
+            let addresses = servers.addresses().await;
             for row in &mut rows {
                 row.address = addresses.get(&row.session.0).cloned();
             }

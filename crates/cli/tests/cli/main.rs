@@ -21,5 +21,6 @@ mod secrets;
 mod signals;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod tls;
 #[cfg(target_os = "linux")]
 mod watching;

@@ -15,6 +15,10 @@ pub(crate) fn zkr(connect: &str) -> Command {
     command
         .env("ZOOKEEPER_CONNECT", connect)
         .env_remove("ZKR_CREDENTIALS")
+        .env_remove("ZKR_TLS")
+        .env_remove("ZKR_CA")
+        .env_remove("ZKR_CERT")
+        .env_remove("ZKR_KEY")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

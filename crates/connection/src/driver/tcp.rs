@@ -1,5 +1,6 @@
 //! Connections over TCP.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,6 +22,17 @@ pub struct Host {
     pub name: String,
     /// The port.
     pub port: u16,
+}
+
+impl fmt::Display for Host {
+    /// `name:port`, with brackets around an IPv6 address.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Host { name, port } = self;
+        match name.contains(':') {
+            true => write!(formatter, "[{name}]:{port}"),
+            false => write!(formatter, "{name}:{port}"),
+        }
+    }
 }
 
 /// Connections over TCP, on the clock of the machine.

@@ -201,19 +201,17 @@ impl fmt::Display for Unreachable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tried = self.hosts.iter();
         let tried = tried.filter_map(|(host, obstacle)| Some((host, obstacle.as_ref()?)));
-        for (place, (Host { name, port }, obstacle)) in tried.enumerate() {
+        for (place, (host, obstacle)) in tried.enumerate() {
             if place > 0 {
                 formatter.write_str("; ")?;
             }
             match obstacle {
-                Break::NoAddress(error) => write!(formatter, "{name}: {error}")?,
-                Break::Io(error) => write!(formatter, "{name}:{port}: {error}")?,
-                Break::NotConnected(_) | Break::Tls(_) => {
-                    write!(formatter, "{name}:{port}: {obstacle}")?;
-                }
+                Break::NoAddress(error) => write!(formatter, "{}: {error}", host.name)?,
+                Break::Io(error) => write!(formatter, "{host}: {error}")?,
+                Break::NotConnected(_) | Break::Tls(_) => write!(formatter, "{host}: {obstacle}")?,
                 obstacle => write!(
                     formatter,
-                    "{name}:{port}: something listens, but it opened no session: {obstacle}"
+                    "{host}: something listens, but it opened no session: {obstacle}"
                 )?,
             }
         }
@@ -262,8 +260,7 @@ impl Ensemble for ZookeeperEnsemble {
 
     fn servers(&self) -> Vec<String> {
         let hosts = self.connect_string.hosts.iter();
-        let named = hosts.map(|Host { name, port }| format!("{}:{port}", name.to_lowercase()));
-        named.collect()
+        hosts.map(|host| host.to_string().to_lowercase()).collect()
     }
 
     fn chroot(&self) -> &str {

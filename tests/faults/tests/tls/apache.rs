@@ -3,9 +3,9 @@
 use zookeeper_recipes_core::TlsOptions;
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::in_time;
+use zookeeper_recipes_suite::tls::{Authority, Files};
 use zookeeper_recipes_testkit::{Server, ServerOptions, free_port};
 
-use crate::certificates::{Authority, Files};
 use crate::{connect, options, plain, refusal};
 
 const NETTY: &str = "org.apache.zookeeper.server.NettyServerCnxnFactory";

@@ -6,10 +6,9 @@ use tokio::task::JoinSet;
 use zookeeper_recipes_core::{CreateMode, NodePath, Refusal, Session};
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_simulation::EmbeddedServer;
+use zookeeper_recipes_suite::tls::{Authority, Files, Front, trusting};
 use zookeeper_recipes_suite::{eventually, in_time};
 
-use crate::certificates::{Authority, Files, trusting};
-use crate::front::Front;
 use crate::{connect, options};
 
 /// Two sessions hold one after the other.

@@ -2,8 +2,6 @@
 //! survives.
 
 mod apache;
-mod certificates;
-mod front;
 mod held;
 mod refused;
 mod unusable;

@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 use zookeeper_recipes_core::{Error, Session};
 use zookeeper_recipes_simulation::EmbeddedServer;
 use zookeeper_recipes_suite::in_time;
+use zookeeper_recipes_suite::tls::{After, Authority, Front, Tap, trusting};
 
-use crate::certificates::{Authority, trusting};
-use crate::front::{After, Front, Tap};
 use crate::{connect, options, plain, refusal};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,7 +54,7 @@ async fn client_without_a_good_certificate_is_told_of_it() {
     let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
     let shown = authority.issue(&["localhost"]).server(Some(&clients));
     let front = Front::new(server.port(), shown).await;
-    let showing = |own: crate::certificates::Issued| {
+    let showing = |own: zookeeper_recipes_suite::tls::Issued| {
         trusting(&authority).client_certificate(own.certificate.as_bytes(), own.key.as_bytes())
     };
     let stranger = Authority::new("strangers");
@@ -100,7 +99,7 @@ async fn nothing_but_the_handshake_is_sent_to_a_port_without_tls() {
         assert!(text.contains("speak TLS"), "{after:?}: {text}");
         let heard = tap.heard();
         assert!(!heard.is_empty());
-        assert_only_handshakes(&heard);
+        tap.assert_only_handshakes();
         let has = |text: &str| {
             heard
                 .windows(text.len())
@@ -109,16 +108,6 @@ async fn nothing_but_the_handshake_is_sent_to_a_port_without_tls() {
         assert!(!has(secret) && !has("digest") && !has("service"));
     }
     assert_no_session(&server);
-}
-
-/// Each record is one of the handshake or an alert.
-fn assert_only_handshakes(mut bytes: &[u8]) {
-    while let [kind, 3, _, high, low, rest @ ..] = bytes {
-        assert!(matches!(kind, 21 | 22), "a record of kind {kind}");
-        let length = usize::from(u16::from_be_bytes([*high, *low]));
-        bytes = rest.get(length..).expect("a whole record");
-    }
-    assert!(bytes.is_empty(), "not a record of TLS: {bytes:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

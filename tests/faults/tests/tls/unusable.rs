@@ -1,10 +1,9 @@
 //! Options of TLS that can open no connection: they are refused before one is opened.
 
 use std::fs;
+use zookeeper_recipes_suite::tls::{Authority, Files, trusting};
 
 use zookeeper_recipes_core::{ConnectOptions, TlsOptions, ZookeeperEnsemble};
-
-use crate::certificates::{Authority, Files, trusting};
 
 /// The problem of these options, which is found before a connection is opened.
 fn problem(connect_string: &str, tls: Option<TlsOptions>) -> String {

@@ -12,13 +12,16 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 /// Speaks TLS, and forwards what is in it to a server that does not.
-pub(crate) struct Front {
-    pub(crate) port: u16,
+#[derive(Debug)]
+pub struct Front {
+    /// The port that it listens on.
+    pub port: u16,
     shared: Arc<Shared>,
     /// Ends the listener and the connections when it is dropped.
     _tasks: JoinSet<()>,
 }
 
+#[derive(Debug)]
 struct Shared {
     behind: u16,
     config: Mutex<Arc<ServerConfig>>,
@@ -34,12 +37,12 @@ struct Shared {
 
 impl Front {
     /// In front of the server on this port.
-    pub(crate) async fn new(behind: u16, config: Arc<ServerConfig>) -> Front {
+    pub async fn new(behind: u16, config: Arc<ServerConfig>) -> Front {
         Front::with(behind, config, usize::MAX).await
     }
 
     /// Sends the bytes within TLS in pieces of this length, each in a record of its own.
-    pub(crate) async fn with(behind: u16, config: Arc<ServerConfig>, piece: usize) -> Front {
+    pub async fn with(behind: u16, config: Arc<ServerConfig>, piece: usize) -> Front {
         let socket = TcpSocket::new_v4().expect("a socket");
         // Small, so that a client is soon kept from writing.
         socket.set_recv_buffer_size(4 << 10).expect("it is small");
@@ -65,27 +68,27 @@ impl Front {
     }
 
     /// The address under a name that its certificate may be for.
-    pub(crate) fn at(&self, host: &str) -> String {
+    pub fn at(&self, host: &str) -> String {
         format!("{host}:{}", self.port)
     }
 
     /// Uses another certificate for the next connections.
-    pub(crate) fn replace(&self, config: Arc<ServerConfig>) {
+    pub fn replace(&self, config: Arc<ServerConfig>) {
         *self.shared.config.lock().expect("no panic") = config;
     }
 
     /// Cuts all connections.
-    pub(crate) fn cut(&self) {
+    pub fn cut(&self) {
         self.shared.cut.send_modify(|cut| *cut += 1);
     }
 
     /// Reads nothing from clients until it is called with false.
-    pub(crate) fn set_deaf(&self, deaf: bool) {
+    pub fn set_deaf(&self, deaf: bool) {
         self.shared.deaf.send_replace(deaf);
     }
 
     /// The certificates of the clients so far. None for a client that showed none.
-    pub(crate) fn clients(&self) -> Vec<Option<CertificateDer<'static>>> {
+    pub fn clients(&self) -> Vec<Option<CertificateDer<'static>>> {
         self.shared.clients.lock().expect("no panic").clone()
     }
 }
@@ -148,8 +151,10 @@ async fn forward(
 
 /// What a [`Tap`] does after it has read something.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum After {
+pub enum After {
+    /// Nothing.
     Silence,
+    /// It closes the connection.
     Close,
     /// What a plain server answers: it closes, or says something that is not TLS.
     Answer(&'static [u8]),
@@ -158,14 +163,17 @@ pub(crate) enum After {
 }
 
 /// Records what clients send.
-pub(crate) struct Tap {
-    pub(crate) port: u16,
+#[derive(Debug)]
+pub struct Tap {
+    /// The port that it listens on.
+    pub port: u16,
     heard: Arc<Mutex<Vec<u8>>>,
     _tasks: JoinSet<()>,
 }
 
 impl Tap {
-    pub(crate) async fn new(after: After) -> Tap {
+    /// Listens, and does this after it has read something.
+    pub async fn new(after: After) -> Tap {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
         let heard = Arc::new(Mutex::default());
@@ -186,8 +194,22 @@ impl Tap {
     }
 
     /// All bytes of all clients.
-    pub(crate) fn heard(&self) -> Vec<u8> {
+    pub fn heard(&self) -> Vec<u8> {
         self.heard.lock().expect("no panic").clone()
+    }
+
+    /// Fails the test if a client sent anything but records of a handshake and alerts.
+    ///
+    /// Each client has to end its part with a whole record.
+    pub fn assert_only_handshakes(&self) {
+        let heard = self.heard();
+        let mut bytes = heard.as_slice();
+        while let [kind, 3, _, high, low, rest @ ..] = bytes {
+            assert!(matches!(kind, 21 | 22), "a record of kind {kind}");
+            let length = usize::from(u16::from_be_bytes([*high, *low]));
+            bytes = rest.get(length..).expect("a whole record");
+        }
+        assert!(bytes.is_empty(), "not a record of TLS: {bytes:?}");
     }
 }
 

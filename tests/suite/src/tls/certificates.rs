@@ -16,19 +16,25 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto};
 use zookeeper_recipes_core::TlsOptions;
 
 /// A certificate and its key, in PEM.
-pub(crate) struct Issued {
-    pub(crate) certificate: String,
-    pub(crate) key: String,
+#[derive(Debug)]
+pub struct Issued {
+    /// The certificate.
+    pub certificate: String,
+    /// Its private key.
+    pub key: String,
 }
 
 /// Issues certificates.
-pub(crate) struct Authority {
-    pub(crate) root: String,
+#[derive(Debug)]
+pub struct Authority {
+    /// Its own certificate, in PEM.
+    pub root: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
-    pub(crate) fn new(name: &str) -> Authority {
+    /// An authority of this name, with a key of its own.
+    pub fn new(name: &str) -> Authority {
         let mut params = named(&[], name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
@@ -38,12 +44,12 @@ impl Authority {
     }
 
     /// A certificate for these names and addresses.
-    pub(crate) fn issue(&self, subjects: &[&str]) -> Issued {
+    pub fn issue(&self, subjects: &[&str]) -> Issued {
         self.sign(named(subjects, "zookeeper"))
     }
 
     /// A certificate that has expired.
-    pub(crate) fn issue_expired(&self, subjects: &[&str]) -> Issued {
+    pub fn issue_expired(&self, subjects: &[&str]) -> Issued {
         let mut params = named(subjects, "zookeeper");
         params.not_before = date_time_ymd(2001, 1, 1);
         params.not_after = date_time_ymd(2002, 1, 1);
@@ -72,12 +78,13 @@ fn named(subjects: &[&str], name: &str) -> CertificateParams {
 }
 
 impl Issued {
-    pub(crate) fn der(&self) -> CertificateDer<'static> {
+    /// The certificate in DER.
+    pub fn der(&self) -> CertificateDer<'static> {
         CertificateDer::from_pem_slice(self.certificate.as_bytes()).expect("a certificate")
     }
 
     /// A server that shows this certificate. With `clients` it requires a certificate of theirs.
-    pub(crate) fn server(&self, clients: Option<&Authority>) -> Arc<ServerConfig> {
+    pub fn server(&self, clients: Option<&Authority>) -> Arc<ServerConfig> {
         let provider = Arc::new(crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone());
         let builder = builder.with_safe_default_protocol_versions();
@@ -100,40 +107,46 @@ impl Issued {
 }
 
 /// Trusts this authority, and shows nothing.
-pub(crate) fn trusting(authority: &Authority) -> TlsOptions {
+pub fn trusting(authority: &Authority) -> TlsOptions {
     TlsOptions::new().roots(authority.root.as_bytes())
 }
 
-/// A directory with the files of a client.
-pub(crate) struct Files {
+/// A directory with the files of a client: `ca.pem`, `cert.pem` and `key.pem`.
+#[derive(Debug)]
+pub struct Files {
     directory: TempDir,
 }
 
 impl Files {
-    pub(crate) fn new(authority: &Authority, client: &Issued) -> Files {
+    /// The root of this authority, and a client's certificate and key.
+    pub fn new(authority: &Authority, client: &Issued) -> Files {
         let directory = tempfile::tempdir().expect("a directory");
         let files = Files { directory };
         files.replace(authority, client);
         files
     }
 
-    pub(crate) fn replace(&self, authority: &Authority, client: &Issued) {
+    /// Writes other files in their place.
+    pub fn replace(&self, authority: &Authority, client: &Issued) {
         self.write("ca.pem", &authority.root);
         self.write("cert.pem", &client.certificate);
         self.write("key.pem", &client.key);
     }
 
-    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+    /// Writes a file, and returns its path.
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let file = self.directory.path().join(name);
         fs::write(&file, text).expect("it is written");
         file
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// The directory.
+    pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    pub(crate) fn options(&self) -> TlsOptions {
+    /// The options that read these files.
+    pub fn options(&self) -> TlsOptions {
         let file = |name| self.path().join(name);
         TlsOptions::new()
             .roots_from(file("ca.pem"))

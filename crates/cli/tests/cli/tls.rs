@@ -1,0 +1,232 @@
+//! Encrypted connections: asked for in full, or refused.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use zookeeper_recipes_suite::tls::{After, Authority, Files, Front, Tap};
+
+use crate::support::{Ended, Stage, ended, run, zkr};
+
+/// The options of a client with these files.
+fn options(files: &Files) -> [String; 7] {
+    let path = |name| files.path().join(name).display().to_string();
+    [
+        "--tls".to_owned(),
+        "--ca".to_owned(),
+        path("ca.pem"),
+        "--cert".to_owned(),
+        path("cert.pem"),
+        "--key".to_owned(),
+        path("key.pem"),
+    ]
+}
+
+async fn run_with(connect: &str, verb: &[&str], options: &[String]) -> Ended {
+    let [verb, rest @ ..] = verb else {
+        panic!("a verb");
+    };
+    let options = options.iter().map(String::as_str);
+    let arguments: Vec<&str> = [*verb]
+        .into_iter()
+        .chain(options)
+        .chain(rest.iter().copied())
+        .collect();
+    run(connect, &arguments).await
+}
+
+/// A server that requires certificates of its authority, and the files of a client.
+async fn guarded(stage: &Stage) -> (Front, Files, Authority) {
+    let authority = Authority::new("root");
+    let shown = authority.issue(&["localhost"]).server(Some(&authority));
+    let front = Front::new(stage.server.port(), shown).await;
+    let files = Files::new(&authority, &authority.issue(&["zkr"]));
+    restrict(&files.path().join("key.pem"), 0o600);
+    (front, files, authority)
+}
+
+fn restrict(file: &Path, mode: u32) {
+    let permissions = std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(file, permissions).expect("it is the test's own");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_verb_works_over_tls_with_a_client_certificate() {
+    let stage = Stage::new();
+    let (front, files, _) = guarded(&stage).await;
+    let (address, options) = (front.at("localhost"), options(&files));
+    let locked = run_with(&address, &["lock", "/lock", "--", "echo", "held"], &options).await;
+    assert_eq!(
+        (locked.code, locked.stdout.as_str()),
+        (Some(0), "held\n"),
+        "{locked:?}"
+    );
+    assert_eq!(locked.stderr, "", "{locked:?}");
+    let before = front.clients().len();
+    let examined = run_with(&address, &["doctor", "/lock"], &options).await;
+    assert_eq!(examined.code, Some(0), "{examined:?}");
+    let is_said = |text: &str| examined.stdout.contains(text);
+    assert!(
+        is_said("encrypted, with a client certificate"),
+        "{examined:?}"
+    );
+    assert!(is_said(&format!("{address}: version")), "{examined:?}");
+    assert_eq!(
+        front.clients().len(),
+        before + 2,
+        "a session, and a word of four letters"
+    );
+    let _holder = stage.holder("/lock").await;
+    let who = run_with(&address, &["who", "/lock"], &options).await;
+    assert!(who.stdout.contains("127.0.0.1:"), "{who:?}");
+    assert!(front.clients().iter().all(Option::is_some));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn options_of_tls_come_from_the_environment() {
+    let stage = Stage::new();
+    let (front, files, _) = guarded(&stage).await;
+    let mut command = zkr(&front.at("localhost"));
+    command.env("ZKR_TLS", "true");
+    for (variable, name) in [
+        ("ZKR_CA", "ca.pem"),
+        ("ZKR_CERT", "cert.pem"),
+        ("ZKR_KEY", "key.pem"),
+    ] {
+        command.env(variable, files.path().join(name));
+    }
+    let locked = ended(
+        command
+            .args(["lock", "/lock", "--", "true"])
+            .spawn()
+            .expect("zkr starts"),
+    );
+    let locked = locked.await;
+    assert_eq!(
+        (locked.code, locked.stderr.as_str()),
+        (Some(0), ""),
+        "{locked:?}"
+    );
+    assert_eq!(front.clients().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn contradictions_are_refused_before_anything_is_sent() {
+    let tap = Tap::new(After::Silence).await;
+    let (authority, address) = (Authority::new("root"), format!("localhost:{}", tap.port));
+    let files = Files::new(&authority, &authority.issue(&["zkr"]));
+    let [tls, ca, ca_file, cert, cert_file, key, key_file] = options(&files);
+    let encrypted = format!("tcp+tls://{address}");
+    let plain = format!("tcp://{address}");
+    let unknown = "/no/such/file".to_owned();
+    for (connect, options, named) in [
+        (&address, vec![&ca, &ca_file], "--tls"),
+        (&address, vec![&cert, &cert_file, &key, &key_file], "--tls"),
+        (&address, vec![&tls, &cert, &cert_file], "--key"),
+        (&address, vec![&tls, &key, &key_file], "--cert"),
+        (&address, vec![&tls, &ca, &unknown], "/no/such/file"),
+        (&address, vec![&tls, &ca, &key_file], "key.pem"),
+        (
+            &address,
+            vec![&tls, &cert, &cert_file, &key, &cert_file],
+            "cert.pem",
+        ),
+        (&encrypted, vec![], "--tls"),
+        (&plain, vec![&tls], "tcp://"),
+    ] {
+        let options: Vec<String> = options.into_iter().cloned().collect();
+        for verb in [
+            &["lock", "/lock", "--", "true"][..],
+            &["who", "/lock"],
+            &["doctor"],
+        ] {
+            let refused = run_with(connect, verb, &options).await;
+            let line = refused.stderr.lines().last().unwrap_or_default();
+            assert_eq!(refused.code, Some(64), "{refused:?}");
+            assert!(line.contains(named), "{options:?}: {line}");
+        }
+    }
+    assert_eq!(tap.heard(), b"");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verb_that_connects_to_no_server_refuses_the_options_of_tls() {
+    for verb in ["completions", "man", "dev-server"] {
+        let refused = run("localhost:1", &[verb, "--tls"]).await;
+        assert!(refused.failed_with(64).contains("--tls"), "{refused:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_certificate_is_named_by_each_verb() {
+    let stage = Stage::new();
+    let (front, files, authority) = guarded(&stage).await;
+    let stranger = Authority::new("stranger");
+    let (address, options) = (front.at("localhost"), options(&files));
+    for (shown, problem) in [
+        (authority.issue(&["other.example"]), "is for other names"),
+        (authority.issue_expired(&["localhost"]), "has expired"),
+        (stranger.issue(&["localhost"]), "no trusted root has issued"),
+    ] {
+        front.replace(shown.server(None));
+        for verb in ["who", "doctor"] {
+            let verb = [verb, "/lock", "--connect-timeout", "3s"];
+            let refused = run_with(&address, &verb, &options).await;
+            let line = refused.failed_with(69);
+            assert!(line.contains(&address) && line.contains(problem), "{line}");
+        }
+    }
+}
+
+/// Other members serve the session meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_names_the_member_whose_certificate_is_wrong() {
+    let stage = Stage::new();
+    let (front, files, authority) = guarded(&stage).await;
+    let expired = authority.issue_expired(&["localhost"]).server(None);
+    let other = Front::new(stage.server.port(), expired).await;
+    let both = format!("{},{}", front.at("localhost"), other.at("localhost"));
+    let examined = run_with(&both, &["doctor"], &options(&files)).await;
+    assert_eq!(examined.code, Some(0), "{examined:?}");
+    let named = format!("{} cannot be reached: TLS: ", other.at("localhost"));
+    let line = examined.stdout.lines().find(|line| line.contains(&named));
+    assert!(
+        line.is_some_and(|line| line.contains("has expired")),
+        "{examined:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_but_a_handshake_is_sent_to_a_port_without_tls() {
+    let stage = Stage::new();
+    let tap = Tap::new(After::Forward(stage.server.port())).await;
+    let (address, verbs) = (
+        format!("localhost:{}", tap.port),
+        ["who", "doctor", "leader"],
+    );
+    for verb in verbs {
+        let mut command = zkr(&address);
+        command.env("ZKR_CREDENTIALS", "digest:service:secret");
+        command.args([verb, "/lock", "--tls", "--connect-timeout", "2s"]);
+        let refused = ended(command.spawn().expect("zkr starts")).await;
+        let line = refused.failed_with(69);
+        assert!(line.contains("speak TLS"), "{line}");
+    }
+    assert!(!tap.heard().is_empty());
+    tap.assert_only_handshakes();
+    assert_eq!(stage.server.administrator().sessions(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn key_that_others_can_read_gets_a_warning() {
+    let stage = Stage::new();
+    let (front, files, _) = guarded(&stage).await;
+    let key = files.path().join("key.pem");
+    restrict(&key, 0o644);
+    let address = front.at("localhost");
+    let warned = run_with(&address, &["who", "/lock"], &options(&files)).await;
+    assert_eq!(warned.code, Some(0), "{warned:?}");
+    assert!(
+        warned.stderr.contains("key.pem") && warned.stderr.contains("0644"),
+        "{warned:?}"
+    );
+}
