@@ -73,6 +73,10 @@ fn judge(error: &Error) -> (Exit, &'static str) {
         Error::Connect { cause, .. } if cause.to_string().contains("authentication failed") => {
             of_session(SessionEnd::AuthenticationFailed)
         }
+        Error::Connect { cause, .. } if cause.to_string().contains(": TLS: ") => (
+            Exit::Unavailable,
+            "; check --connect, --ca, --cert, --key and the servers",
+        ),
         Error::Connect { .. } => (Exit::Unavailable, "; check --connect and the servers"),
         Error::Refused { refusal, .. } => of_refusal(refusal),
         Error::DeadlineElapsed { .. } => (Exit::TimedOut, ""),

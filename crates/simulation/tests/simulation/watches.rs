@@ -1,8 +1,8 @@
 //! Watches fire once, in order, and survive a reconnect.
 
 use crate::support::{connect, create, milliseconds, one_server, seconds, three_servers};
-use futures_util::{FutureExt, StreamExt};
-use zookeeper_recipes_core::ensemble::{ConnectionState, CreateMode, Event, Operation, SessionEnd};
+use futures_util::FutureExt;
+use zookeeper_recipes_core::ensemble::{CreateMode, Event, Operation};
 
 #[tokio::test(start_paused = true)]
 async fn fire_once_each_for_what_they_watch() {
@@ -137,21 +137,4 @@ async fn survive_a_reconnect_and_tell_what_happened_meanwhile() {
         administrator.delete("/stays").unwrap();
         assert_eq!(stays.await, Event::Deleted);
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn of_too_many_paths_end_the_session_at_a_reconnect() {
-    let simulation = one_server(5);
-    let session = connect(&simulation, "a").await;
-    let mut watches = Vec::new();
-    for number in 0..1500 {
-        let path = format!("/{number:0>100}");
-        watches.push(session.exists_and_watch(&path).await.unwrap());
-    }
-    simulation.faults().disconnect(session.id());
-    let end = session
-        .states()
-        .filter(|state| std::future::ready(matches!(state, ConnectionState::Ended(_))));
-    let end = std::pin::pin!(end).next().await;
-    assert_eq!(end, Some(ConnectionState::Ended(SessionEnd::Expired)));
 }
