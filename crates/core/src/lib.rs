@@ -99,6 +99,8 @@ pub use server::ensemble::{
 };
 pub use server::error::{Refusal, ServerError, SessionEnd};
 pub use server::options::ConnectOptions;
+#[doc(hidden)]
+pub use server::surroundings::Surroundings;
 pub use server::zookeeper::ZookeeperEnsemble;
 pub use session::handle::Session;
 pub use session::health::SessionHealth;

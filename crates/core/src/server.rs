@@ -11,5 +11,6 @@ pub(crate) mod own_identity;
 pub(crate) mod request_limit;
 pub(crate) mod scope;
 pub(crate) mod stat;
+pub(crate) mod surroundings;
 pub(crate) mod values;
 pub(crate) mod zookeeper;

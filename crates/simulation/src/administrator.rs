@@ -250,8 +250,7 @@ pub(crate) fn standing_watches(world: &World) -> Vec<StandingWatch> {
     for (at, server) in servers.members.iter().enumerate() {
         for (path, kind, id) in server.watches.iter() {
             let connection = servers.network.connections.get(&id);
-            let client = connection.and_then(|it| world.clients.get(&it.client));
-            let process = client.map(|client| world.name_of(client.process).to_owned());
+            let process = connection.map(|connection| world.name_of(connection.host).to_owned());
             standing.push(StandingWatch {
                 server: at,
                 session: SessionId(servers.session_on(id)),

@@ -135,8 +135,8 @@
 //! * The tree: znodes with their metadata, sequence numbers with their end, containers, access
 //!   control lists, transactions, one-shot watches; over TCP also persistent and recursive watches.
 //! * Sessions: the leader expires them, a reconnect moves them to another server.
-//! * Clients: they send pings, give up a connection, reconnect, and give up a session at the times
-//!   of the crate `zookeeper-client`.
+//! * Clients: they are the library's own connection, over a network of bytes. A fault can cut a
+//!   reply at any byte.
 //!
 //! # Determinism
 //!
@@ -144,13 +144,13 @@
 //! clock and the code that runs on it is deterministic. `tokio::select!` without `biased;` is not.
 
 mod administrator;
+mod bytes;
 mod chance;
 mod client;
 #[cfg(feature = "embedded")]
 mod embedded;
 mod engine;
 mod faults;
-mod interface;
 mod opcode;
 mod options;
 mod process;

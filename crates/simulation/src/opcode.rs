@@ -1,8 +1,10 @@
 //! Requests that some servers do not know.
 
-use zookeeper_recipes_core::ensemble::{CreateMode, Operation};
+use zookeeper_recipes_core::ensemble::CreateMode;
 
+use crate::wire::read::Read;
 use crate::wire::request::Request;
+use crate::wire::write::Write;
 
 /// A request that some servers do not know: older versions of ClickHouse Keeper and RaftKeeper
 /// close the connection at them.
@@ -20,23 +22,17 @@ pub enum Opcode {
 
 impl Opcode {
     pub(crate) fn is_of(self, request: &Request) -> bool {
-        let is_container = |operation: &Operation| {
-            let Operation::Create { mode, .. } = operation else {
-                return false;
-            };
-            *mode == CreateMode::Container
+        let writes = match request {
+            Request::Write(write) => std::slice::from_ref(write),
+            Request::WriteAll(writes) => writes.as_slice(),
+            _ => &[],
         };
-        match (self, request) {
-            (Opcode::Create, Request::Create { .. })
-            | (Opcode::SetWatches, Request::SetWatches { .. })
-            | (Opcode::RemoveWatches, Request::RemoveWatch { .. }) => true,
-            (Opcode::CreateContainer, Request::Create { mode, .. }) => {
-                *mode == CreateMode::Container
-            }
-            (Opcode::CreateContainer, Request::Transact(operations)) => {
-                operations.iter().any(is_container)
-            }
-            _ => false,
+        let mut modes = writes.iter().filter_map(Write::creates);
+        match self {
+            Opcode::Create => matches!(request, Request::Write(_)) && modes.next().is_some(),
+            Opcode::CreateContainer => modes.any(|mode| mode == CreateMode::Container),
+            Opcode::SetWatches => matches!(request, Request::Read(Read::SetWatches(_))),
+            Opcode::RemoveWatches => matches!(request, Request::Read(Read::RemoveWatches { .. })),
         }
     }
 }

@@ -59,8 +59,8 @@ pub struct SimulationOptions {
     pub version: (u32, u32, u32),
     /// True if the servers answer every reconnect with a new session, as ClickHouse Keeper does.
     ///
-    /// The client takes the new session over in silence: its requests go on in the new session. The
-    /// znodes of the old session stand until the old session expires.
+    /// The client's session ends then. The znodes of the old session stand until the servers expire
+    /// it.
     pub forgets_sessions: bool,
     /// True if a server without a leader serves reads: the server's `readonlymode.enabled`.
     ///

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zookeeper_recipes_core::ensemble::{AuthId, Ensemble};
+use zookeeper_recipes_core::ensemble::Ensemble;
+use zookeeper_recipes_core::{ConnectOptions, ZookeeperEnsemble};
 
 use crate::chance::way::Way;
-use crate::interface::ensemble::SimulatedEnsemble;
+use crate::client::surroundings::SimulatedSurroundings;
 use crate::process::machine::{Clock, ProcessId};
 use crate::process::turns::Kind;
 use crate::run::shared::Shared;
@@ -39,7 +40,7 @@ pub struct SimulatedProcess {
     pub(crate) clock: Clock,
     pub(crate) name: String,
     pub(crate) chroot: String,
-    pub(crate) identities: Vec<AuthId>,
+    pub(crate) credentials: Vec<(String, String)>,
 }
 
 impl SimulatedProcess {
@@ -56,24 +57,43 @@ impl SimulatedProcess {
         }
     }
 
-    /// The same process, with sessions that have authenticated as this identity.
+    /// The same process, with sessions that authenticate with these credentials.
     ///
-    /// For example, `AuthId::new("digest", "user:hash")`.
-    pub fn with_identity(mut self, identity: AuthId) -> SimulatedProcess {
-        self.identities.push(identity);
+    /// For example, `("digest", "user:password")`.
+    pub fn with_credentials(mut self, scheme: &str, credentials: &str) -> SimulatedProcess {
+        let credentials = (scheme.to_owned(), credentials.to_owned());
+        self.credentials.push(credentials);
         self
     }
 
     /// The ensemble, as this process reaches it.
+    ///
+    /// The names of its servers have the seed in them.
+    ///
+    /// # Panics
+    ///
+    /// If the [chroot](Self::with_chroot) is not well formed.
     pub fn ensemble(&self) -> Arc<dyn Ensemble> {
-        Arc::new(SimulatedEnsemble {
+        let surroundings = SimulatedSurroundings {
             shared: Arc::clone(&self.shared),
             process: self.id,
             clock: self.clock,
-            name: self.name.clone(),
-            chroot: self.chroot.clone(),
-            identities: self.identities.clone(),
-        })
+        };
+        let (hosts, timeout) = self.shared.with(|world| {
+            let options = &world.servers.options;
+            let seed = options.seed;
+            let servers = 0..world.servers.members.len();
+            let hosts = servers.map(|server| format!("server-{server}.simulation-{seed}"));
+            (hosts.collect::<Vec<_>>(), options.session_timeout)
+        });
+        let chroot = self.chroot.trim_end_matches('/');
+        let connect_string = format!("{}{chroot}", hosts.join(","));
+        let mut options = ConnectOptions::new().session_timeout(timeout);
+        for (scheme, credentials) in &self.credentials {
+            options = options.auth(scheme, credentials);
+        }
+        let ensemble = ZookeeperEnsemble::within(Arc::new(surroundings), &connect_string, options);
+        Arc::new(ensemble.expect("a good chroot"))
     }
 
     /// Puts it to sleep, as SIGSTOP does, for this long or until it is [woken](Self::wake).
@@ -148,9 +168,7 @@ impl SimulatedProcess {
     /// Breaks the connections of all its sessions. Messages in flight may or may not arrive.
     pub fn disconnect(&self) {
         self.shared.with(|world| {
-            let clients = world.clients_of(self.id).into_iter();
-            let connections: Vec<_> = clients.filter_map(|it| world.connection_of(it)).collect();
-            for connection in connections {
+            for connection in world.connections_of(self.id) {
                 world.cut(connection);
             }
         });

@@ -64,7 +64,7 @@ impl Simulation {
             id,
             name: name.to_owned(),
             chroot: "/".to_owned(),
-            identities: Vec::new(),
+            credentials: Vec::new(),
         }
     }
 

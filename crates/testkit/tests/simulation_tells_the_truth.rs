@@ -543,7 +543,7 @@ async fn every_reply_and_every_event_is_a_real_servers() {
             .map(|at| {
                 let process = simulation.process(&format!("p{at}")).with_chroot(&chroot);
                 match at {
-                    0 => process.with_identity(AuthId::new("digest", ADA)).ensemble(),
+                    0 => process.with_credentials("digest", "ada:secret").ensemble(),
                     _ => process.ensemble(),
                 }
             })

@@ -67,7 +67,12 @@ fn a_seed_gives_the_same_run_again() {
     for recipe in TestedRecipe::ALL {
         for seed in 0..5 {
             let (one, other) = (run(recipe, seed, 100_000), run(recipe, seed, 100_000));
-            assert!(one.trace == other.trace, "{recipe:?}, seed {seed}");
+            let mut entries = one.trace.entries().iter().zip(other.trace.entries());
+            let differs = entries.find(|(one, other)| one != other);
+            assert!(
+                one.trace == other.trace,
+                "{recipe:?}, seed {seed}: {differs:?}"
+            );
             assert!(one.trace.entries().len() > 100, "{recipe:?}, seed {seed}");
         }
     }

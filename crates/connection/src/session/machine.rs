@@ -434,8 +434,10 @@ impl<R, W> Machine<R, W> {
     }
 
     pub(crate) fn remove_watch(&mut self, now: Duration, path: &str, table: Table) {
-        // Without a connection the server keeps no watch.
-        if !matches!(self.link, Link::Up) || self.config.removals.is_avoided(now) {
+        // Without a connection the server keeps no watch. One that is about to set the watch again
+        // gets the removal after that.
+        let keeps = matches!(self.link, Link::Up | Link::Restoring { .. });
+        if !keeps || self.config.removals.is_avoided(now) {
             return;
         }
         let request = WatchesRequest {

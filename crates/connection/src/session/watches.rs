@@ -4,8 +4,8 @@
 //! path. It sends one event, and forgets the watch. So the callers of a path share its watch, and
 //! each gets the event.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::mem;
 
 use zookeeper_recipes_protocol::{EventType, SetWatchesRequest, WatcherType};
@@ -73,7 +73,7 @@ struct OfPath<W> {
 /// All watches of a session, by path.
 #[derive(Debug)]
 pub(crate) struct Watches<W> {
-    paths: HashMap<String, OfPath<W>>,
+    paths: BTreeMap<String, OfPath<W>>,
     last_id: u64,
 }
 
@@ -85,7 +85,7 @@ const MOST_BYTES: usize = 128 << 10;
 impl<W> Watches<W> {
     pub(crate) fn new() -> Watches<W> {
         Watches {
-            paths: HashMap::new(),
+            paths: BTreeMap::new(),
             last_id: 0,
         }
     }

@@ -99,6 +99,27 @@ fn watch_that_nobody_waits_for_is_removed_before_and_after_its_reply() {
 }
 
 #[test]
+fn watch_that_is_dropped_at_any_moment_of_a_reconnect_is_removed() {
+    for steps in 0.. {
+        let mut world = World::connected();
+        world.fragment = 9;
+        let watch = world.watch(WatchedRead::Data, "/");
+        world.settle();
+        world.close_connection();
+        (0..steps).for_each(|_| world.step());
+        let is_back = world.connects.len() == 2 && world.is_connected();
+        world.unwatch(watch);
+        world.until(World::is_connected);
+        world.settle();
+        assert_eq!(world.watched_by_server(), 0, "after {steps} steps");
+        if is_back {
+            assert!(steps > 10, "the steps are small");
+            return;
+        }
+    }
+}
+
+#[test]
 fn removal_that_the_server_does_not_know_is_not_sent_for_ever() {
     let mut world = World::connected();
     world.ensemble.conduct.closes_at = Some(OpCode::RemoveWatches);

@@ -221,12 +221,26 @@ impl World {
     /// Moves bytes until nobody has any. Fails if that does not end.
     pub(crate) fn settle(&mut self) {
         for _ in 0..1_000_000 {
-            let moved = self.outputs() | self.carry_to_server() | self.carry_to_client();
-            if !moved && !self.machine.wants_transmit() {
+            if !self.moves() {
                 return;
             }
         }
         panic!("the machine has no rest: {:?}", self.machine);
+    }
+
+    /// Moves some bytes. False if nobody has any.
+    fn moves(&mut self) -> bool {
+        let moved = self.outputs() | self.carry_to_server() | self.carry_to_client();
+        moved || self.machine.wants_transmit()
+    }
+
+    /// Does what happens next: moves some bytes, or lets the time pass until the next deadline.
+    pub(crate) fn step(&mut self) {
+        if !self.moves() {
+            let deadline = self.machine.deadline().expect("the session is not over");
+            self.now = self.now.max(deadline);
+            self.machine.elapsed(self.now);
+        }
     }
 
     /// Lets the time pass until the machine's next deadline, or until `limit`.

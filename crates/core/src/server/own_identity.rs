@@ -3,7 +3,6 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha1_smol::Sha1;
-use uuid::Uuid;
 
 use crate::server::ensemble::AuthId;
 
@@ -18,10 +17,10 @@ pub(crate) struct OwnIdentity {
 }
 
 impl OwnIdentity {
-    pub(crate) fn random() -> OwnIdentity {
-        let (user, password) = (Uuid::new_v4().simple(), Uuid::new_v4().simple());
+    /// An identity of these two numbers, which nobody can guess.
+    pub(crate) fn of([user, password]: [u128; 2]) -> OwnIdentity {
         OwnIdentity {
-            credentials: format!("{user}:{password}"),
+            credentials: format!("{user:032x}:{password:032x}"),
         }
     }
 
@@ -60,8 +59,8 @@ mod tests {
     #[test]
     fn two_identities_differ() {
         assert_ne!(
-            OwnIdentity::random().auth_id(),
-            OwnIdentity::random().auth_id()
+            OwnIdentity::of([1, 2]).auth_id(),
+            OwnIdentity::of([1, 3]).auth_id()
         );
     }
 }

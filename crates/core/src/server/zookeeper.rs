@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use zookeeper_recipes_connection::{
-    Avoided, Break, Config, Connection, End, Host, Network, State, now,
-};
+use zookeeper_recipes_connection::{Avoided, Break, Config, Connection, End, Host, Network, State};
 
+use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
 use crate::server::connect_string::ConnectString;
 use crate::server::connected::ConnectedSession;
@@ -18,6 +17,7 @@ use crate::server::error::{Refusal, ServerError};
 use crate::server::options::ConnectOptions;
 use crate::server::own_identity::{self, OwnIdentity};
 use crate::server::scope::Scope;
+use crate::server::surroundings::{Surroundings, ThisMachine};
 use crate::server::values::session_end;
 use crate::sync::lock;
 
@@ -29,6 +29,7 @@ const LONGEST_REPLY: usize = 64 << 20;
 /// A real ensemble, which is reached over the network.
 pub struct ZookeeperEnsemble {
     connect_string: ConnectString,
+    surroundings: Arc<dyn Surroundings>,
     network: Arc<dyn Network>,
     /// Why no host could be reached when the last session was opened.
     obstacle: Mutex<Option<Unreachable>>,
@@ -54,15 +55,46 @@ impl ZookeeperEnsemble {
     ) -> Result<ZookeeperEnsemble, InvalidInput> {
         let connect_string = ConnectString::new(connect_string, options.is_encrypted())?;
         let network = options.network(connect_string.hosts.clone())?;
-        Ok(ZookeeperEnsemble {
-            connect_string,
+        let machine = ThisMachine {
             network: Arc::new(network),
+        };
+        Ok(ZookeeperEnsemble::at(
+            connect_string,
+            options,
+            Arc::new(machine),
+        ))
+    }
+
+    /// The ensemble at these hosts, in a simulated world.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if the connect string is not well formed.
+    #[doc(hidden)]
+    pub fn within(
+        surroundings: Arc<dyn Surroundings>,
+        connect_string: &str,
+        options: ConnectOptions,
+    ) -> Result<ZookeeperEnsemble, InvalidInput> {
+        let connect_string = ConnectString::new(connect_string, options.is_encrypted())?;
+        Ok(ZookeeperEnsemble::at(connect_string, options, surroundings))
+    }
+
+    fn at(
+        connect_string: ConnectString,
+        options: ConnectOptions,
+        surroundings: Arc<dyn Surroundings>,
+    ) -> ZookeeperEnsemble {
+        ZookeeperEnsemble {
+            connect_string,
             obstacle: Mutex::default(),
             options,
-            own_identity: OwnIdentity::random(),
+            own_identity: OwnIdentity::of([surroundings.random(), surroundings.random()]),
+            network: surroundings.network(),
+            surroundings,
             removals: Avoided::new(),
             identity_refused: AtomicBool::new(false),
-        })
+        }
     }
 
     /// Opens a session, with the library's own identity if the servers accept that.
@@ -91,12 +123,12 @@ impl ZookeeperEnsemble {
             session_timeout: self.options.session_timeout,
             auth,
             reply_limit: LONGEST_REPLY,
-            seed: uuid::Uuid::new_v4().as_u64_pair().0,
+            seed: (self.surroundings.random() >> 64) as u64,
             resume: None,
             removals: self.removals.clone(),
         };
         let (connection, driver) = Connection::new(self.network.clone(), config);
-        tokio::spawn(driver);
+        tokio::spawn(self.surroundings.task(driver.boxed()));
         let mut opening = Opening {
             ensemble: self,
             connection: Some(connection),
@@ -251,7 +283,15 @@ impl Ensemble for ZookeeperEnsemble {
     }
 
     fn now(&self) -> Duration {
-        now()
+        self.network.now()
+    }
+
+    fn identity(&self) -> Identity {
+        Identity::from_random_bits(self.surroundings.random())
+    }
+
+    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        self.surroundings.task(work)
     }
 
     fn address(&self) -> String {

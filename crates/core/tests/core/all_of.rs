@@ -188,8 +188,11 @@ async fn none_and_twice_the_same_are_refused() {
 }
 
 /// A simulation with two chroots, and the sessions of a process under `/`, `/app` and `/zoo`.
-async fn under_chroots() -> (Simulation, [Session; 3]) {
-    let simulation = Simulation::new(SimulationOptions::default());
+async fn under_chroots(seed: u64) -> (Simulation, [Session; 3]) {
+    let simulation = Simulation::new(SimulationOptions {
+        seed,
+        ..SimulationOptions::default()
+    });
     for path in ["/app", "/zoo"] {
         let created = simulation
             .administrator()
@@ -212,7 +215,7 @@ async fn under_chroots() -> (Simulation, [Session; 3]) {
 
 #[tokio::test(start_paused = true)]
 async fn processes_with_different_chroots_do_not_wait_for_each_other() {
-    let (_simulation, [plain, app, zoo]) = under_chroots().await;
+    let (_simulation, [plain, app, zoo]) = under_chroots(0).await;
     // The paths below the chroots are in the other order.
     let each = [
         AllOf::new([lock(&plain, "/app/z"), lock(&plain, "/zoo/a")]),
@@ -230,7 +233,7 @@ async fn processes_with_different_chroots_do_not_wait_for_each_other() {
 
 #[tokio::test(start_paused = true)]
 async fn locks_of_one_path_below_different_chroots_are_held_together() {
-    let (_simulation, [_, app, zoo]) = under_chroots().await;
+    let (_simulation, [_, app, zoo]) = under_chroots(0).await;
     let both = AllOf::new([lock(&app, "/lock"), lock(&zoo, "/lock")]).expect("two locks");
     let holds = both.acquire_timeout(PATIENCE).await.expect("they are free");
     assert!(holds.is_held() && holds.holds().len() == 2);
@@ -239,7 +242,7 @@ async fn locks_of_one_path_below_different_chroots_are_held_together() {
 
 #[tokio::test(start_paused = true)]
 async fn one_lock_under_two_names_is_refused() {
-    let (_simulation, [plain, app, _]) = under_chroots().await;
+    let (_simulation, [plain, app, _]) = under_chroots(0).await;
     let error = AllOf::new([lock(&plain, "/app/lock"), lock(&app, "/lock")])
         .expect_err("one would wait for the other");
     assert_eq!(error.value(), "/app/lock");
@@ -247,8 +250,8 @@ async fn one_lock_under_two_names_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn locks_of_one_path_in_two_ensembles_are_held_together() {
-    let (_one, [first, ..]) = under_chroots().await;
-    let (_other, [second, ..]) = under_chroots().await;
+    let (_one, [first, ..]) = under_chroots(0).await;
+    let (_other, [second, ..]) = under_chroots(1).await;
     let both = AllOf::new([lock(&first, "/lock"), lock(&second, "/lock")]).expect("two locks");
     let holds = both.acquire_timeout(PATIENCE).await.expect("they are free");
     holds.release().await.expect("they are released");

@@ -1,4 +1,4 @@
-//! Clients that are not simulated: how the simulation takes what they send.
+//! Connections of clients, and what clients send on them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,26 +6,61 @@ use std::time::Duration;
 use zookeeper_recipes_core::ensemble::SessionId;
 
 use super::world::World;
+use crate::process::machine::ProcessId;
+use crate::record::request_kind::RequestKind;
+use crate::record::trace::TraceKind;
 use crate::wire::connection::ConnectionId;
 use crate::wire::greeting::Greeting;
 use crate::wire::message::{Arriving, Upward};
 use crate::wire::peer::Peer;
 use crate::wire::request::Request;
 
-/// The name of the process that all these clients are to the simulation.
+/// The name of the process that all clients over TCP are to the simulation.
+#[cfg(feature = "embedded")]
 pub(crate) const PEERS: &str = "tcp";
 
+/// What comes of a try to connect to a server.
+pub(crate) enum Knock {
+    /// Nobody answers.
+    Lost,
+    /// The server refuses the connection after this time.
+    Refused(Duration),
+    /// The server accepts the connection after this time.
+    Accepted { server: usize, after: Duration },
+}
+
 impl World {
+    /// A client of a process tries to connect to a server.
+    pub(crate) fn knock(&mut self, process: ProcessId, server: usize) -> Knock {
+        let preferred = self.processes[process].reconnects_to.take();
+        let server = preferred.unwrap_or(server) % self.servers.members.len();
+        let now = self.now();
+        let host = &self.servers.network.hosts[process];
+        if now < host.mute_until.max(host.deaf_until) {
+            return Knock::Lost;
+        }
+        let after = self.servers.network.draw_delay(&mut self.servers.kernel);
+        match self.servers.is_down(server) {
+            true => Knock::Refused(after),
+            false => Knock::Accepted { server, after },
+        }
+    }
+
     /// A client has connected to a server; `None` if the server serves nobody.
-    pub(crate) fn open_peer(&mut self, server: usize, peer: Arc<dyn Peer>) -> Option<ConnectionId> {
+    pub(crate) fn open_peer(
+        &mut self,
+        process: ProcessId,
+        server: usize,
+        peer: Arc<dyn Peer>,
+    ) -> Option<ConnectionId> {
         if self.servers.is_down(server) && !self.servers.is_read_only(server) {
             return None;
         }
-        let process = self.process(PEERS);
-        let client = self.next_client;
-        self.next_client += 1;
-        let id = self.servers.network.connect(client, process, server);
+        let id = self.servers.network.connect(process, server);
         self.peers.insert(id, peer);
+        self.trace_connection(TraceKind::Connection, id, || {
+            format!("connecting to server {server}")
+        });
         Some(id)
     }
 
@@ -45,27 +80,32 @@ impl World {
         self.send_up(id, connect, Duration::ZERO);
     }
 
-    /// A client sends a request, which may meet a fault.
+    /// A client sends a request, which may meet faults.
     pub(crate) fn ask_from_peer(&mut self, id: ConnectionId, request_id: u64, request: Request) {
         let Some(connection) = self.servers.network.connections.get(&id) else {
             return;
         };
-        let (client, process) = (connection.client, connection.host);
+        let process = connection.host;
         let kind = request.kind();
         self.count(process, kind);
-        let mut faults = Vec::new();
-        if kind.is_asked_for() {
-            self.roll_for_request(&mut faults);
+        if kind != RequestKind::Ping {
+            self.trace_connection(TraceKind::Request, id, || request.text());
         }
+        let mut faults = Vec::new();
         if self.faults.len() > 0 {
             let session = SessionId(self.servers.session_on(id));
-            faults.extend(self.faults.take(PEERS, session, kind, &request.paths()));
+            let name = &self.servers.network.hosts[process].name;
+            faults = self.faults.take(name, session, kind, &request.paths());
+        }
+        if kind.is_asked_for() {
+            self.roll_for_request(&mut faults);
+            self.roll_for_outcome(kind, &mut faults);
         }
         let arriving = Arriving::new(request_id, request);
-        self.transmit_with(client, process, id, arriving, faults);
+        self.transmit_with(process, id, arriving, faults);
     }
 
-    /// The connection of a client has ended.
+    /// The client has closed its end of a connection.
     pub(crate) fn leave_peer(&mut self, id: ConnectionId) {
         if self.peers.remove(&id).is_some() {
             self.close_at_client(id);

@@ -7,7 +7,6 @@ use super::world::World;
 use crate::chance::way::Way;
 use crate::process::machine::ProcessId;
 use crate::record::trace::TraceKind;
-use crate::wire::connection::ClientId;
 
 impl World {
     pub(crate) fn fall_asleep(&mut self, process: ProcessId, duration: Duration) {
@@ -32,8 +31,8 @@ impl World {
 
     pub(crate) fn kill(&mut self, process: ProcessId) {
         self.trace_process(TraceKind::Fault, process, || "killed".to_owned());
-        for client in self.clients_of(process) {
-            self.close_connection_of(client);
+        for connection in self.connections_of(process) {
+            self.leave_peer(connection);
         }
         self.processes[process].asleep_until = Some(Duration::MAX);
     }
@@ -81,42 +80,6 @@ impl World {
         for waker in wakers {
             self.kernel().effect(move || waker.wake());
         }
-        if self.processes[process].is_still() {
-            return;
-        }
-        for client in self.clients_of(process) {
-            self.client_goes_on(client);
-        }
-    }
-
-    /// A client does what it has missed while its process stood still.
-    fn client_goes_on(&mut self, id: ClientId) {
-        // Whether its timers or its sockets come first is nobody's promise.
-        let timers_first = self.kernel().rng.bool();
-        let Some(client) = self.clients.get_mut(&id) else {
-            return;
-        };
-        let timer = std::mem::take(&mut client.timer_missed);
-        let reconnect = std::mem::take(&mut client.reconnect_missed);
-        let attempt = client.attempt;
-        let connection = client.connection;
-        if timer && timers_first {
-            self.client_timer(id);
-        }
-        if let Some(connection) = connection {
-            self.after(Duration::ZERO, Action::Release { connection });
-        }
-        if timer && !timers_first {
-            self.after(Duration::ZERO, Action::ClientTimer { client: id });
-        }
-        if reconnect {
-            let failed = Action::AttemptFailed {
-                client: id,
-                attempt,
-            };
-            self.after(Duration::ZERO, failed);
-        }
-        self.flush(id);
     }
 
     /// Nothing passes between a process and the servers for a while, or only one way.
@@ -126,14 +89,5 @@ impl World {
             format!("cut off from all servers, {way:?}, for {duration:?}")
         });
         self.servers.network.cut_off(process, way, until);
-    }
-
-    /// The clients of a process, in the order in which they were opened.
-    pub(crate) fn clients_of(&self, process: ProcessId) -> Vec<ClientId> {
-        self.clients
-            .iter()
-            .filter(|(_, client)| client.process == process)
-            .map(|(id, _)| *id)
-            .collect()
     }
 }

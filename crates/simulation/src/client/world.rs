@@ -8,8 +8,6 @@ use std::time::Duration;
 use zookeeper_recipes_core::ensemble::SessionId;
 
 use super::action::Action;
-use super::state::Client;
-use super::watch::Watching;
 use crate::chance::injected::Pending;
 use crate::engine::agenda::Agenda;
 use crate::engine::kernel::{Kernel, Slot};
@@ -18,7 +16,7 @@ use crate::process::machine::{Clock, Process, ProcessId};
 use crate::process::turns::Turns;
 use crate::record::trace::TraceKind;
 use crate::server::state::Servers;
-use crate::wire::connection::{ClientId, ConnectionId};
+use crate::wire::connection::ConnectionId;
 use crate::wire::message::Upward;
 use crate::wire::peer::Peer;
 use crate::wire::port::Port;
@@ -27,13 +25,10 @@ pub(crate) struct World {
     pub(crate) servers: Servers,
     pub(crate) processes: Vec<Process>,
     pub(crate) turns: Turns,
-    pub(crate) clients: BTreeMap<ClientId, Client>,
-    /// The clients that are not simulated.
+    /// The clients' ends of the connections.
     pub(crate) peers: BTreeMap<ConnectionId, Arc<dyn Peer>>,
-    /// The ports that they connect to, by server.
+    /// The ports that clients over TCP connect to, by server.
     pub(crate) ports: BTreeMap<usize, Weak<dyn Port>>,
-    pub(super) next_client: ClientId,
-    pub(super) watching: Weak<dyn Watching>,
     agenda: Agenda<Action>,
     /// The faults that wait for their request.
     pub(crate) faults: Pending,
@@ -41,16 +36,13 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(options: SimulationOptions, watching: Weak<dyn Watching>) -> World {
+    pub(crate) fn new(options: SimulationOptions) -> World {
         World {
             servers: Servers::new(options),
             processes: Vec::new(),
             turns: Turns::default(),
-            clients: BTreeMap::new(),
             peers: BTreeMap::new(),
             ports: BTreeMap::new(),
-            next_client: 1,
-            watching,
             agenda: Agenda::new(),
             faults: Pending::default(),
             dice_armed: false,
@@ -107,20 +99,19 @@ impl World {
         &self.servers.network.hosts[process].name
     }
 
-    pub(crate) fn connection_of(&self, id: ClientId) -> Option<ConnectionId> {
-        self.clients.get(&id)?.connection
+    /// The connections of a process, in the order in which they were opened.
+    pub(crate) fn connections_of(&self, process: ProcessId) -> Vec<ConnectionId> {
+        let connections = self.servers.network.connections.iter();
+        connections
+            .filter(|(_, connection)| connection.host == process && connection.client_open)
+            .map(|(id, _)| *id)
+            .collect()
     }
 
-    /// The connection on which a session is served, by its client's account if that is simulated.
+    /// The connection on which a session is served.
     pub(crate) fn connection_of_session(&self, session: SessionId) -> Option<ConnectionId> {
-        let mut clients = self.clients.values();
-        match clients.find(|client| client.session == session.0) {
-            Some(client) => client.connection,
-            None => {
-                let mut peers = self.peers.keys().copied();
-                peers.find(|id| self.servers.session_on(*id) == session.0)
-            }
-        }
+        let mut peers = self.peers.keys().copied();
+        peers.find(|id| self.servers.session_on(*id) == session.0)
     }
 
     pub(super) fn send_up(&mut self, id: ConnectionId, message: Upward, extra: Duration) {
@@ -142,20 +133,19 @@ impl World {
         kernel.trace(kind, Some(&network.hosts[process].name), 0, text);
     }
 
-    pub(super) fn trace_client(
+    pub(crate) fn trace_connection(
         &mut self,
         kind: TraceKind,
-        client: ClientId,
+        id: ConnectionId,
         text: impl FnOnce() -> String,
     ) {
-        let Some(found) = self.clients.get(&client) else {
-            return;
-        };
+        let session = self.servers.session_on(id);
         let Servers {
             kernel, network, ..
         } = &mut self.servers;
-        let name = &network.hosts[found.process].name;
-        kernel.trace(kind, Some(name), found.session, text);
+        let connection = network.connections.get(&id);
+        let name = connection.map(|connection| network.hosts[connection.host].name.as_str());
+        kernel.trace(kind, name, session, text);
     }
 }
 
@@ -164,7 +154,7 @@ impl fmt::Debug for World {
         formatter
             .debug_struct("World")
             .field("now", &self.now())
-            .field("clients", &self.clients.len())
+            .field("peers", &self.peers.len())
             .field("servers", &self.servers.members.len())
             .finish_non_exhaustive()
     }

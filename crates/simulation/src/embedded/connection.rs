@@ -16,8 +16,10 @@ use zookeeper_recipes_protocol::{
 use super::end::End;
 use super::member::Member;
 use super::outlet::{Outlet, Stage};
-use super::replies::Awaited;
-use super::{requests, words};
+use super::words;
+use crate::bytes::replies::Awaited;
+use crate::bytes::requests;
+use crate::client::peers::PEERS;
 use crate::wire::connection::ConnectionId;
 use crate::wire::greeting::Greeting;
 use crate::wire::message::Downward;
@@ -239,7 +241,8 @@ impl Connection {
         };
         let shared = &self.member.shared;
         self.id = shared.with(|world| {
-            let id = world.open_peer(server, peer)?;
+            let process = world.process(PEERS);
+            let id = world.open_peer(process, server, peer)?;
             world.greet_from_peer(id, session, request.last_zxid_seen, greeting);
             Some(id)
         });

@@ -5,10 +5,7 @@
 
 #[cfg(feature = "admin")]
 mod admin;
-mod codes;
 mod connection;
-mod converting;
-mod credentials;
 mod end;
 mod error;
 mod figures;
@@ -16,8 +13,6 @@ mod listening;
 mod member;
 mod options;
 mod outlet;
-mod replies;
-mod requests;
 mod server;
 mod standstill;
 mod thread;

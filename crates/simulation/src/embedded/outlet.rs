@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
-use zookeeper_recipes_protocol::{ConnectResponse, PASSWORD_LENGTH, Reply, ReplyBody};
+use zookeeper_recipes_protocol::{Reply, ReplyBody};
 
 use super::figures::{ConnectionFigures, Figures, operation_name};
-use super::replies::{self, Awaited};
-use crate::server::password::password_of;
+use crate::bytes::replies::{self, Awaited};
 use crate::wire::answer::{Answer, Failure};
 use crate::wire::message::Downward;
 use crate::wire::peer::Peer;
@@ -146,24 +145,6 @@ impl Outlet {
         }
     }
 
-    fn connected(
-        &self,
-        state: &mut State,
-        session: i64,
-        timeout: Duration,
-        password: Vec<u8>,
-        read_only: bool,
-    ) {
-        let response = ConnectResponse {
-            protocol_version: 0,
-            timeout: timeout.as_millis() as i32,
-            session_id: session,
-            password,
-            read_only: state.sends_read_only.then_some(read_only),
-        };
-        self.put(state, |bytes| response.encode_frame(bytes));
-    }
-
     fn reply(&self, state: &mut State, id: u64, zxid: i64, result: Result<Answer, Failure>) {
         let place = state.awaited.iter().position(|(it, _)| it.id == id);
         let Some((awaited, since)) = place.and_then(|at| state.awaited.remove(at)) else {
@@ -204,6 +185,19 @@ impl Outlet {
 impl Peer for Outlet {
     fn hear(&self, message: Downward) {
         let mut state = self.state();
+        self.hear_into(&mut state, message);
+        drop(state);
+        self.woken.notify_one();
+    }
+
+    fn hang_up(&self) {
+        self.state().stage = Stage::Broken;
+        self.woken.notify_one();
+    }
+}
+
+impl Outlet {
+    fn hear_into(&self, state: &mut State, message: Downward) {
         match message {
             Downward::Connected {
                 session,
@@ -212,17 +206,20 @@ impl Peer for Outlet {
             } => {
                 state.session = session;
                 state.timeout = Some(timeout);
-                let password = password_of(session).to_vec();
-                self.connected(&mut state, session, timeout, password, read_only);
+                let read_only = state.sends_read_only.then_some(read_only);
+                let response = replies::connected(session, timeout, read_only);
+                self.put(state, |bytes| response.encode_frame(bytes));
             }
             Downward::Expired => {
-                let none = vec![0; PASSWORD_LENGTH];
-                self.connected(&mut state, 0, Duration::ZERO, none, false);
+                let response = replies::expired(state.sends_read_only.then_some(false));
+                self.put(state, |bytes| response.encode_frame(bytes));
             }
-            Downward::Reply { id, zxid, result } => self.reply(&mut state, id, zxid, result),
+            Downward::Reply {
+                id, zxid, result, ..
+            } => self.reply(state, id, zxid, result),
             Downward::Event { path, event } => {
                 if let Some(reply) = replies::notification(path, event) {
-                    self.event(&mut state, &reply);
+                    self.event(state, &reply);
                 }
             }
             Downward::Close => {
@@ -230,14 +227,15 @@ impl Peer for Outlet {
                     state.stage = Stage::Closing;
                 }
             }
+            Downward::Torn { message, share } => {
+                let before = state.bytes.len();
+                self.hear_into(state, *message);
+                let number = state.bytes.len().saturating_sub(before);
+                state
+                    .bytes
+                    .truncate(before + number * usize::from(share) / 256);
+            }
         }
-        drop(state);
-        self.woken.notify_one();
-    }
-
-    fn hang_up(&self) {
-        self.state().stage = Stage::Broken;
-        self.woken.notify_one();
     }
 }
 

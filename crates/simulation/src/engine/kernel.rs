@@ -4,7 +4,6 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use fastrand::Rng;
-use tokio::sync::oneshot;
 use zookeeper_recipes_core::ensemble::SessionId;
 
 use super::limits::{Gauge, Limits};
@@ -110,13 +109,6 @@ impl Kernel {
 
     pub(crate) fn effect(&mut self, effect: impl FnOnce() + Send + 'static) {
         self.effects.push(Box::new(effect));
-    }
-
-    /// Sends a value to the receiver, if the receiver still waits.
-    pub(crate) fn send<T: Send + 'static>(&mut self, to: oneshot::Sender<T>, value: T) {
-        self.effect(move || {
-            let _ = to.send(value);
-        });
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Process {
     pub(crate) asleep_until: Option<Duration>,
     /// Until when its sessions and their clients stand still, while its own tasks go on.
     pub(crate) blocked_until: Option<Duration>,
+    /// The server that its next connection goes to, in place of the one that it chooses.
+    pub(crate) reconnects_to: Option<usize>,
     /// The tasks that wait for it to go on.
     pub(crate) wakers: BTreeMap<TaskId, Waker>,
     /// How many requests it has sent in which second.
@@ -45,6 +47,7 @@ impl Process {
             clock,
             asleep_until: None,
             blocked_until: None,
+            reconnects_to: None,
             wakers: BTreeMap::new(),
             sent: (0, 0),
         }

@@ -29,6 +29,8 @@ pub enum RequestKind {
     Ping,
     /// The end of a session, at its client's request.
     CloseSession,
+    /// The credentials of a client, on each connection.
+    Authenticate,
     /// A request of another kind. Only clients over TCP send it.
     Other,
 }
@@ -42,6 +44,7 @@ impl RequestKind {
                 | RequestKind::SetWatches
                 | RequestKind::Ping
                 | RequestKind::CloseSession
+                | RequestKind::Authenticate
         )
     }
 

@@ -57,17 +57,14 @@ impl World {
     }
 
     fn roll_for_sessions(&mut self, rates: &FaultRates) {
-        let clients: Vec<(i64, Option<ConnectionId>)> = self
-            .clients
-            .values()
-            .map(|client| (client.session, client.connection))
-            .collect();
-        for (session, connection) in clients {
+        let connections: Vec<ConnectionId> = self.peers.keys().copied().collect();
+        for connection in connections {
             if self.happens(rates.disconnected) {
-                if let Some(connection) = connection {
-                    self.cut(connection);
-                }
+                self.cut(connection);
             }
+        }
+        let sessions: Vec<i64> = self.servers.sessions.keys().copied().collect();
+        for session in sessions {
             if self.happens(rates.expired) {
                 self.servers.expire(session);
             }

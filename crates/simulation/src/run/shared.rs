@@ -1,6 +1,5 @@
 //! A simulation that is shared by all who have a part in it, and the task that moves it on.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -8,16 +7,12 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::step::Step;
-use crate::client::watch::Watching;
 use crate::client::world::World;
 use crate::engine::kernel::whole_milliseconds;
 use crate::options::SimulationOptions;
-use crate::wire::connection::ClientId;
 
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// Tells the simulations of this program apart.
-    number: u64,
     world: Mutex<World>,
     start: Instant,
     changed: Arc<Notify>,
@@ -25,10 +20,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn start(options: SimulationOptions) -> Arc<Shared> {
-        static STARTED: AtomicU64 = AtomicU64::new(0);
-        let shared = Arc::new_cyclic(|shared: &Weak<Shared>| Shared {
-            number: STARTED.fetch_add(1, Ordering::Relaxed),
-            world: Mutex::new(World::new(options, shared.clone())),
+        let shared = Arc::new(Shared {
+            world: Mutex::new(World::new(options)),
             start: Instant::now(),
             changed: Arc::new(Notify::new()),
         });
@@ -38,10 +31,6 @@ impl Shared {
             shared.start,
         ));
         shared
-    }
-
-    pub(crate) fn number(&self) -> u64 {
-        self.number
     }
 
     pub(crate) fn now(&self) -> Duration {
@@ -86,12 +75,6 @@ fn finish(mut world: MutexGuard<'_, World>) {
     drop(world);
     for effect in effects {
         effect();
-    }
-}
-
-impl Watching for Shared {
-    fn drop_watcher(&self, client: ClientId, path: &str, watcher: u64) {
-        self.with(|world| world.drop_watcher(client, path, watcher));
     }
 }
 

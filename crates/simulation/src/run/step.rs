@@ -5,6 +5,9 @@ use std::time::Duration;
 use crate::client::action::Action;
 use crate::client::world::World;
 use crate::engine::kernel::Slot;
+use crate::record::trace::TraceKind;
+use crate::wire::connection::ConnectionId;
+use crate::wire::message::Downward;
 use crate::wire::network::Delivery;
 
 /// What came of a step.
@@ -88,20 +91,41 @@ impl World {
             Delivery::ToClient {
                 connection,
                 message,
-            } => match self.peers.get(&connection).cloned() {
-                Some(peer) => self.kernel().effect(move || peer.hear(message)),
-                None => self.reach_client(connection, message),
-            },
+            } => {
+                if let Some(peer) = self.peers.get(&connection).cloned() {
+                    self.trace_arrival(connection, &message);
+                    self.kernel().effect(move || peer.hear(message));
+                }
+            }
             Delivery::Break { connection, cause } => self.break_connection(connection, cause),
+        }
+    }
+
+    /// Notes in the trace what has come to a client.
+    fn trace_arrival(&mut self, id: ConnectionId, message: &Downward) {
+        let (kind, text): (_, Option<String>) = match message {
+            Downward::Connected { .. } => (TraceKind::Connection, Some("connected".to_owned())),
+            Downward::Expired => (TraceKind::Connection, Some("expired".to_owned())),
+            Downward::Close => {
+                let text = "disconnected: the server closed the connection";
+                (TraceKind::Connection, Some(text.to_owned()))
+            }
+            Downward::Event { path, event } => {
+                (TraceKind::Event, Some(format!("{path} {event:?}")))
+            }
+            Downward::Reply { text, .. } => (TraceKind::Reply, text.clone()),
+            Downward::Torn { share, .. } => {
+                let text = format!("{share}/256 of a reply");
+                (TraceKind::Fault, Some(text))
+            }
+        };
+        if let Some(text) = text {
+            self.trace_connection(kind, id, || text);
         }
     }
 
     fn perform(&mut self, action: Action) {
         match action {
-            Action::Release { connection } => self.release(connection),
-            Action::ClientTimer { client } => self.client_timer(client),
-            Action::Reconnect { client, attempt } => self.reconnect(client, attempt),
-            Action::AttemptFailed { client, attempt } => self.attempt_failed(client, attempt),
             Action::Wake { process, at } => self.wake(process, at),
             Action::Unblock { process, at } => self.unblock(process, at),
             Action::RollDice => self.roll_dice(),

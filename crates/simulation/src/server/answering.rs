@@ -1,4 +1,4 @@
-//! What a server answers to reads that come over TCP only.
+//! What a server answers to reads.
 
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission, Stat};
@@ -68,7 +68,7 @@ impl Servers {
             Read::RemoveWatches { path, kind } => done_if(member.watches.remove(path, *kind, id)),
             Read::CheckWatches { path, kind } => done_if(member.watches.contains(path, *kind)),
             Read::SetWatches(watches) => {
-                self.set_watches_in_order(id, at, watches);
+                self.set_watches(id, at, watches);
                 Ok(Answer::Done)
             }
             Read::Malformed => Err(Failure::Malformed),

@@ -195,17 +195,14 @@ impl Servers {
                 }
                 return;
             }
-            request @ (Request::Create { .. }
-            | Request::Delete { .. }
-            | Request::Transact(_)
-            | Request::Write(_)
-            | Request::WriteAll(_)
-            | Request::Reconfigure) => ToLeader::Write {
-                connection: id,
-                id: request_id,
-                session,
-                request: request.clone(),
-            },
+            request @ (Request::Write(_) | Request::WriteAll(_) | Request::Reconfigure) => {
+                ToLeader::Write {
+                    connection: id,
+                    id: request_id,
+                    session,
+                    request: request.clone(),
+                }
+            }
             Request::Sync { .. } => ToLeader::Sync {
                 connection: id,
                 id: request_id,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use zookeeper_recipes_core::ensemble::Event;
 
 use super::state::Servers;
+use crate::record::request_kind::RequestKind;
 use crate::wire::answer::{Answer, Failure};
 use crate::wire::connection::ConnectionId;
 use crate::wire::message::{Arriving, Downward};
@@ -16,18 +17,11 @@ impl Servers {
         arriving: &Arriving,
         result: Result<Answer, Failure>,
     ) {
-        let Some(connection) = self.network.connections.get_mut(&id) else {
+        let Some(connection) = self.network.connections.get(&id) else {
             return;
         };
         if arriving.lose_reply {
-            connection.down_broken = true;
-            // Answers that were sent before still arrive.
-            let at = connection
-                .last_down
-                .max(self.kernel.now + Duration::from_millis(1));
-            let cause = "the connection was reset";
-            self.network.break_at(&mut self.kernel, at, id, cause);
-            return;
+            return self.lose_reply(id, arriving, result);
         }
         let result = match result {
             Ok(_) if arriving.hide_outcome => Err(Failure::OutcomeUnknown),
@@ -39,11 +33,7 @@ impl Servers {
         }
         let server = connection.server;
         let ends_connection = result.as_ref().is_err_and(Failure::ends_connection);
-        let reply = Downward::Reply {
-            id: arriving.id,
-            zxid: self.members[server].tree.zxid,
-            result,
-        };
+        let reply = self.reply_of(server, arriving, result);
         self.send_down(id, reply, arriving.delay_reply);
         if ends_connection {
             self.close_at_server(id, true);
@@ -51,6 +41,53 @@ impl Servers {
         if let Some(duration) = arriving.cut_off {
             self.cut_off_or_isolate(server, duration);
         }
+    }
+
+    fn reply_of(
+        &self,
+        server: usize,
+        arriving: &Arriving,
+        result: Result<Answer, Failure>,
+    ) -> Downward {
+        let is_shown = self.kernel.recorder.is_on() && arriving.request.kind() != RequestKind::Ping;
+        let text = is_shown.then(|| {
+            let answer = match &result {
+                Ok(answer) => answer.text(),
+                Err(failure) => format!("{failure:?}"),
+            };
+            format!("{}: {answer}", arriving.request.text())
+        });
+        Downward::Reply {
+            id: arriving.id,
+            zxid: self.members[server].tree.zxid,
+            result,
+            text,
+        }
+    }
+
+    /// The connection breaks before the last byte of the reply.
+    fn lose_reply(
+        &mut self,
+        id: ConnectionId,
+        arriving: &Arriving,
+        result: Result<Answer, Failure>,
+    ) {
+        let Some(connection) = self.network.connections.get(&id) else {
+            return;
+        };
+        let message = Box::new(self.reply_of(connection.server, arriving, result));
+        let share = self.kernel.rng.u8(..);
+        self.send_down(id, Downward::Torn { message, share }, Duration::ZERO);
+        let Some(connection) = self.network.connections.get_mut(&id) else {
+            return;
+        };
+        connection.down_broken = true;
+        // What was sent before still arrives.
+        let at = connection
+            .last_down
+            .max(self.kernel.now + Duration::from_millis(1));
+        let cause = "the connection was reset";
+        self.network.break_at(&mut self.kernel, at, id, cause);
     }
 
     /// Answers the write or the sync at the head of a connection's pipeline.

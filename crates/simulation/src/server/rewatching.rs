@@ -17,61 +17,35 @@ enum Renewed {
 }
 
 impl Servers {
-    /// Sets watches again one by one, in any order. Transactions may be applied in between, so that
-    /// what has come of them is told before what came of older ones.
+    /// Sets watches again one by one.
     ///
-    /// The paths are those with a watch on data, on existence, and on children.
-    pub(super) fn set_watches(
-        &mut self,
-        id: ConnectionId,
-        at: usize,
-        seen: i64,
-        [data, exists, children]: [&Vec<String>; 3],
-    ) {
+    /// If the network has delays, in any order. Transactions may be applied in between, so that what
+    /// has come of them is told before what came of older ones.
+    pub(super) fn set_watches(&mut self, id: ConnectionId, at: usize, watches: &WatchesToSet) {
         let mut renewed: Vec<(&String, Renewed)> = [
-            (data, Renewed::Data),
-            (exists, Renewed::Exists),
-            (children, Renewed::Children),
+            (&watches.data, Renewed::Data),
+            (&watches.exists, Renewed::Exists),
+            (&watches.children, Renewed::Children),
         ]
         .into_iter()
         .flat_map(|(paths, kind)| paths.iter().map(move |path| (path, kind)))
         .collect();
-        self.kernel.rng.shuffle(&mut renewed);
-        let interrupted_at = self.kernel.rng.usize(..=2 * renewed.len());
+        let interrupted_at = (!self.options.network_delay.end().is_zero()).then(|| {
+            self.kernel.rng.shuffle(&mut renewed);
+            self.kernel.rng.usize(..=2 * renewed.len())
+        });
         for (index, (path, kind)) in renewed.iter().enumerate() {
-            if index == interrupted_at && self.members[at].state == MemberState::Serving {
+            let is_interrupted = interrupted_at == Some(index);
+            if is_interrupted && self.members[at].state == MemberState::Serving {
                 self.catch_up(at, self.committed);
             }
             // The end of its session may have been among them, which has taken its watches away.
             if !self.ends.contains_key(&id) {
                 return;
             }
-            if let Some(event) = renew_watch(&mut self.members[at], id, seen, path, *kind) {
+            let member = &mut self.members[at];
+            if let Some(event) = renew_watch(member, id, watches.seen, path, *kind) {
                 self.notify(id, (*path).clone(), event);
-            }
-        }
-    }
-}
-
-impl Servers {
-    /// Sets watches again one after the other, as the server does when nothing comes in between.
-    pub(super) fn set_watches_in_order(
-        &mut self,
-        id: ConnectionId,
-        at: usize,
-        watches: &WatchesToSet,
-    ) {
-        let renewed = [
-            (&watches.data, Renewed::Data),
-            (&watches.exists, Renewed::Exists),
-            (&watches.children, Renewed::Children),
-        ];
-        for (paths, kind) in renewed {
-            for path in paths {
-                let member = &mut self.members[at];
-                if let Some(event) = renew_watch(member, id, watches.seen, path, kind) {
-                    self.notify(id, path.clone(), event);
-                }
             }
         }
         let watched = &mut self.members[at].watches;

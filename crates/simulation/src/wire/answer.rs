@@ -11,10 +11,8 @@ pub(crate) enum Answer {
     Done,
     Created(Created),
     Children(Vec<String>),
-    Data(Vec<u8>, Stat),
     Exists(Option<Stat>),
     Outcomes(Vec<Outcome>),
-    Each(Vec<Option<(Vec<u8>, Stat)>>),
     /// The metadata that a single write leaves.
     Stat(Stat),
     /// The data, if there is any, with the metadata.
@@ -36,7 +34,6 @@ impl Answer {
                 format!("created {} at {:#x}", created.path, created.stat.czxid)
             }
             Answer::Children(names) => format!("{} children {names:?}", names.len()),
-            Answer::Data(data, stat) => format!("{} bytes at {:#x}", data.len(), stat.mzxid),
             Answer::Exists(Some(stat)) => format!("exists at {:#x}", stat.mzxid),
             Answer::Exists(None) => "no such znode".to_owned(),
             Answer::Stat(stat) => format!("done at {:#x}", stat.mzxid),
@@ -53,13 +50,6 @@ impl Answer {
             Answer::Identities(identities) => format!("{identities:?}"),
             Answer::Answers(answers) => format!("{} answers", answers.len()),
             Answer::Outcomes(outcomes) => format!("{} operations done", outcomes.len()),
-            Answer::Each(nodes) => {
-                format!(
-                    "{} of {} there",
-                    nodes.iter().flatten().count(),
-                    nodes.len()
-                )
-            }
         }
     }
 }

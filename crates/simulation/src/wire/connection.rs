@@ -5,16 +5,12 @@ use std::time::Duration;
 /// A connection between the client of a session and a server.
 pub(crate) type ConnectionId = u64;
 
-/// The client at one end of a connection.
-pub(crate) type ClientId = u64;
-
 /// A machine that clients run on: the place of its link in the network.
 pub(crate) type HostId = usize;
 
 /// What both ends of a connection have in common.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub(crate) client: ClientId,
     pub(crate) host: HostId,
     pub(crate) server: usize,
     pub(crate) client_open: bool,
@@ -32,9 +28,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(client: ClientId, host: HostId, server: usize) -> Connection {
+    pub(crate) fn new(host: HostId, server: usize) -> Connection {
         Connection {
-            client,
             host,
             server,
             client_open: true,

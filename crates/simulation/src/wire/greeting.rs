@@ -13,16 +13,6 @@ pub(crate) struct Greeting {
     pub(crate) timeout: Option<Duration>,
     /// Whether a server is enough for the client that only answers reads.
     pub(crate) read_only: bool,
-    /// The password of a session that goes on. A client in this process shows none.
+    /// The password of a session that goes on.
     pub(crate) password: Option<Vec<u8>>,
-}
-
-impl Greeting {
-    /// The greeting of a client in this process.
-    pub(crate) fn of(identities: Vec<AuthId>) -> Greeting {
-        Greeting {
-            identities,
-            ..Greeting::default()
-        }
-    }
 }

@@ -65,10 +65,6 @@ pub(crate) enum Downward {
         session: i64,
         timeout: Duration,
         /// Whether the server only answers reads.
-        #[cfg_attr(
-            not(feature = "embedded"),
-            expect(dead_code, reason = "only clients over TCP are told")
-        )]
         read_only: bool,
     },
     /// There is no such session any more.
@@ -77,10 +73,17 @@ pub(crate) enum Downward {
         id: u64,
         zxid: i64,
         result: Result<Answer, Failure>,
+        /// The request and the reply in words, for the trace.
+        text: Option<String>,
     },
     Event {
         path: String,
         event: Event,
+    },
+    /// The first bytes of a message, so many 256ths. The connection breaks before the next ones.
+    Torn {
+        message: Box<Downward>,
+        share: u8,
     },
     /// The server has closed the connection.
     Close,

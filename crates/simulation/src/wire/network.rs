@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::connection::{ClientId, Connection, ConnectionId, HostId};
+use super::connection::{Connection, ConnectionId, HostId};
 use super::message::{Downward, Upward};
 use crate::chance::way::Way;
 use crate::engine::agenda::Agenda;
@@ -72,16 +72,10 @@ impl Network {
         kernel.draw(&self.delay)
     }
 
-    pub(crate) fn connect(
-        &mut self,
-        client: ClientId,
-        host: HostId,
-        server: usize,
-    ) -> ConnectionId {
+    pub(crate) fn connect(&mut self, host: HostId, server: usize) -> ConnectionId {
         let id = self.next_connection;
         self.next_connection += 1;
-        self.connections
-            .insert(id, Connection::new(client, host, server));
+        self.connections.insert(id, Connection::new(host, server));
         id
     }
 

@@ -1,10 +1,10 @@
-//! The far end of a connection whose client is not simulated.
+//! The client's end of a connection.
 
 use std::fmt;
 
 use super::message::Downward;
 
-/// A client outside of the simulation, at the far end of a connection.
+/// The client's end of a connection.
 pub(crate) trait Peer: fmt::Debug + Send + Sync {
     /// Gets what a server has sent.
     fn hear(&self, message: Downward);

@@ -1,14 +1,10 @@
-//! Reads and watches that clients ask for over TCP only.
+//! Reads, and changes of a client's watches.
 
 use super::watch_kind::WatchKind;
 use crate::record::request_kind::RequestKind;
 
-/// A read, or a change of the client's watches, that no client in this process sends.
+/// A read, or a change of the client's watches.
 #[derive(Clone, Debug)]
-#[cfg_attr(
-    not(feature = "embedded"),
-    allow(dead_code, reason = "clients in this process send none of these")
-)]
 pub(crate) enum Read {
     /// The metadata of a znode.
     Stat { path: String, watch: bool },
@@ -46,10 +42,6 @@ pub(crate) enum Read {
 
 /// One read of several.
 #[derive(Clone, Debug)]
-#[cfg_attr(
-    not(feature = "embedded"),
-    allow(dead_code, reason = "clients in this process send none of these")
-)]
 pub(crate) enum EachRead {
     Data { path: String },
     Children { path: String },
@@ -111,6 +103,25 @@ impl Read {
         }
     }
 
+    /// About how many bytes it has on the wire.
+    pub(crate) fn size(&self) -> usize {
+        let of_paths =
+            |paths: &[String]| -> usize { paths.iter().map(|path| path.len() + 4).sum() };
+        match self {
+            Read::SetWatches(watches) => {
+                let kinds = [
+                    &watches.data,
+                    &watches.exists,
+                    &watches.children,
+                    &watches.persistent,
+                    &watches.recursive,
+                ];
+                kinds.into_iter().map(|paths| of_paths(paths)).sum()
+            }
+            _ => self.paths().into_iter().map(|path| path.len() + 4).sum(),
+        }
+    }
+
     pub(crate) fn text(&self) -> String {
         let with = |watch: bool| if watch { " and watch" } else { "" };
         match self {
@@ -121,13 +132,31 @@ impl Read {
             Read::CountBelow { path } => format!("count the znodes below {path}"),
             Read::Ephemerals { prefix } => format!("list own ephemeral znodes below {prefix:?}"),
             Read::Identities => "who am I".to_owned(),
-            Read::Each(reads) => format!("read {} znodes", reads.len()),
+            Read::Each(reads) => {
+                let paths: Vec<&str> = reads.iter().map(EachRead::path).collect();
+                format!("get each of {}", paths.join(" "))
+            }
             Read::AddWatch { path, recursive } => {
                 format!("add a watch on {path}, recursive: {recursive}")
             }
-            Read::RemoveWatches { path, kind } => format!("remove watches of {path}: {kind:?}"),
+            Read::RemoveWatches { path, kind: None } => format!("unwatch {path}"),
+            Read::RemoveWatches {
+                path,
+                kind: Some(kind),
+            } => format!("unwatch {path} {kind:?}"),
             Read::CheckWatches { path, kind } => format!("check watches of {path}: {kind:?}"),
-            Read::SetWatches(_) => "set watches again".to_owned(),
+            Read::SetWatches(watches) => {
+                let WatchesToSet {
+                    seen,
+                    data,
+                    exists,
+                    children,
+                    ..
+                } = &**watches;
+                format!(
+                    "watch anew since {seen:#x}: data {data:?} exists {exists:?} children {children:?}"
+                )
+            }
             Read::Malformed => "a request that cannot be read".to_owned(),
         }
     }

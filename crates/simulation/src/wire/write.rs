@@ -1,16 +1,12 @@
 //! One write, as a server gets it.
 
 use zookeeper_recipes_core::Refusal;
-use zookeeper_recipes_core::ensemble::{Acl, Operation};
+use zookeeper_recipes_core::ensemble::{Acl, CreateMode, Operation};
 
 use crate::record::request_kind::RequestKind;
 
 /// One write of a request.
 #[derive(Clone, Debug)]
-#[cfg_attr(
-    not(feature = "embedded"),
-    allow(dead_code, reason = "clients in this process send operations only")
-)]
 pub(crate) enum Write {
     Operation(Operation),
     /// A create or a set whose data is absent, which is not the same as empty.
@@ -37,6 +33,15 @@ impl Write {
             | Write::WithoutData(Operation::Create { .. }) => RequestKind::Create,
             Write::Operation(Operation::Delete { .. }) => RequestKind::Delete,
             _ => RequestKind::Write,
+        }
+    }
+
+    /// The kind of the znode that it creates, if it creates one.
+    pub(crate) fn creates(&self) -> Option<CreateMode> {
+        match self {
+            Write::Operation(Operation::Create { mode, .. })
+            | Write::WithoutData(Operation::Create { mode, .. }) => Some(*mode),
+            _ => None,
         }
     }
 

@@ -9,7 +9,7 @@ use futures_util::{FutureExt, StreamExt};
 use zookeeper_recipes_core::ensemble::{
     ConnectionState, CreateMode, Event, ServerSession, SessionEnd,
 };
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, Simulation, SimulationOptions};
 
 /// A session at a follower that has not yet applied the create of `/n`.
 async fn reader_at_a_server_that_lags() -> (Simulation, Arc<dyn ServerSession>) {
@@ -43,9 +43,14 @@ async fn that_follow_lag_until_a_sync() {
 async fn that_follow_let_a_session_go_on_before_they_have_applied_all_that_they_were_told() {
     let (simulation, reader) = reader_at_a_server_that_lags().await;
     let states = reader.states();
-    simulation.faults().disconnect(reader.id());
-    let states = states.take(2).collect::<Vec<_>>().await;
-    assert_eq!(states.last(), Some(&ConnectionState::Connected));
+    let cut = Fault::new(FaultKind::RequestLost).reconnecting_to(2);
+    simulation.faults().inject(cut);
+    assert!(reader.list("/").await.is_err());
+    let states = states.take(3).collect::<Vec<_>>().await;
+    assert_eq!(
+        states[1..],
+        [ConnectionState::Disconnected, ConnectionState::Connected]
+    );
     let server = simulation.administrator().server_of(reader.id());
     assert_ne!(server, Some(simulation.administrator().leader()));
     let old = reader.list("/").await.unwrap();

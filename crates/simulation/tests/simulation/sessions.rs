@@ -55,17 +55,20 @@ async fn whose_connection_is_cut_are_disconnected_and_come_back() {
     let session = connect(&simulation, "a").await;
     let states = session.states();
     simulation.faults().disconnect(session.id());
-    assert_eq!(session.state(), ConnectionState::Disconnected);
-    let states: Vec<ConnectionState> = states.take(2).collect().await;
+    let states: Vec<ConnectionState> = states.take(3).collect().await;
     assert_eq!(
         states,
-        [ConnectionState::Disconnected, ConnectionState::Connected]
+        [
+            ConnectionState::Connected,
+            ConnectionState::Disconnected,
+            ConnectionState::Connected
+        ]
     );
     session.list("/").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn cut_off_are_disconnected_after_two_fifths_and_over_after_seven_fifths() {
+async fn cut_off_are_disconnected_after_two_fifths_and_over_once_a_server_says_so() {
     let simulation = one_server(4);
     let session = connect(&simulation, "a").await;
     session.sync("/").await.unwrap();
@@ -87,10 +90,7 @@ async fn cut_off_are_disconnected_after_two_fifths_and_over_after_seven_fifths()
         Some(ConnectionState::Ended(SessionEnd::Expired))
     );
     let end = simulation.now() - start;
-    assert!(
-        end >= milliseconds(8400) && end <= milliseconds(11100),
-        "{end:?}"
-    );
+    assert!(end >= seconds(60) && end <= seconds(64), "{end:?}");
     assert!(matches!(
         waiting.await,
         Err(ServerError::SessionOver(SessionEnd::Expired))

@@ -1,8 +1,9 @@
 //! Watches fire once, in order, and survive a reconnect.
 
-use crate::support::{connect, create, milliseconds, one_server, seconds, three_servers};
+use crate::support::{TIMEOUT, connect, create, milliseconds, one_server, seconds, three_servers};
 use futures_util::FutureExt;
-use zookeeper_recipes_core::ensemble::{CreateMode, Event, Operation};
+use zookeeper_recipes_core::ensemble::{ConnectionState, CreateMode, Event, Operation};
+use zookeeper_recipes_simulation::RequestKind;
 
 #[tokio::test(start_paused = true)]
 async fn fire_once_each_for_what_they_watch() {
@@ -137,4 +138,21 @@ async fn survive_a_reconnect_and_tell_what_happened_meanwhile() {
         administrator.delete("/stays").unwrap();
         assert_eq!(stays.await, Event::Deleted);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_paths_are_set_anew_at_a_reconnect() {
+    let simulation = one_server(5);
+    let session = connect(&simulation, "a").await;
+    let mut watches = Vec::new();
+    for number in 0..1500 {
+        let path = format!("/{number:0>100}");
+        watches.push(session.exists_and_watch(&path).await.unwrap());
+    }
+    simulation.faults().disconnect(session.id());
+    tokio::time::sleep(TIMEOUT).await;
+    assert_eq!(session.state(), ConnectionState::Connected);
+    assert_eq!(simulation.counters().watches(), 1500);
+    // Each has at most 128 KiB.
+    assert_eq!(simulation.counters().requests(RequestKind::SetWatches), 2);
 }

@@ -207,8 +207,9 @@ async fn in_containers_leave_them_to_be_reaped() {
 #[tokio::test(start_paused = true)]
 async fn are_guarded_by_their_access_control_lists() {
     let simulation = one_server(6);
-    let identity = AuthId::new("digest", "ada:hash");
-    let owner = simulation.process("owner").with_identity(identity.clone());
+    let owner = simulation
+        .process("owner")
+        .with_credentials("digest", "ada:secret");
     let owner = owner.ensemble().connect().await.unwrap();
     let stranger = connect(&simulation, "stranger").await;
     let creator_only = [Acl::new(Permission::ALL, AuthId::authed())];

@@ -16,7 +16,7 @@ use crate::wire::watch_kind::WatchKind;
 use crate::wire::write::Write;
 
 /// What a client asks for, in the words of the simulation.
-pub(super) fn request(body: RequestBody) -> Request {
+pub(crate) fn request(body: RequestBody) -> Request {
     match body {
         RequestBody::Ping => Request::Ping,
         RequestBody::CloseSession => Request::CloseSession,
@@ -42,7 +42,7 @@ pub(super) fn request(body: RequestBody) -> Request {
 }
 
 /// A request of this type whose content cannot be read.
-pub(super) fn malformed(opcode: OpCode) -> Request {
+pub(crate) fn malformed(opcode: OpCode) -> Request {
     match opcode {
         OpCode::Create
         | OpCode::Create2

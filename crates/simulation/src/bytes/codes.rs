@@ -6,7 +6,7 @@ use zookeeper_recipes_protocol::ErrorCode;
 use crate::wire::answer::Failure;
 
 /// The code that a client is told.
-pub(super) fn of_failure(failure: &Failure) -> ErrorCode {
+pub(crate) fn of_failure(failure: &Failure) -> ErrorCode {
     match failure {
         Failure::Refused { refusal, .. } => of_refusal(refusal),
         Failure::SessionExpired => ErrorCode::SessionExpired,
@@ -20,7 +20,7 @@ pub(super) fn of_failure(failure: &Failure) -> ErrorCode {
     }
 }
 
-pub(super) fn of_refusal(refusal: &Refusal) -> ErrorCode {
+pub(crate) fn of_refusal(refusal: &Refusal) -> ErrorCode {
     match refusal {
         Refusal::NoNode => ErrorCode::NoNode,
         Refusal::NodeExists => ErrorCode::NodeExists,

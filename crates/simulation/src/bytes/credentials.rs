@@ -6,7 +6,7 @@ use sha1_smol::Sha1;
 use zookeeper_recipes_core::ensemble::AuthId;
 
 /// The identity that these credentials prove; `None` if the server does not know the scheme.
-pub(super) fn identity(scheme: &str, credentials: &[u8]) -> Option<AuthId> {
+pub(crate) fn identity(scheme: &str, credentials: &[u8]) -> Option<AuthId> {
     match scheme {
         "digest" => {
             let text = String::from_utf8_lossy(credentials);

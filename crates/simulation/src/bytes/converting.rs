@@ -12,7 +12,7 @@ const PERMISSIONS: [(i32, Permission); 5] = [
 ];
 
 /// The kind of a znode; `None` for a kind that the server does not know or has not enabled.
-pub(super) fn mode(mode: CreateMode) -> Option<ensemble::CreateMode> {
+pub(crate) fn mode(mode: CreateMode) -> Option<ensemble::CreateMode> {
     Some(match mode {
         CreateMode::Persistent => ensemble::CreateMode::Persistent,
         CreateMode::Ephemeral => ensemble::CreateMode::Ephemeral,
@@ -23,7 +23,7 @@ pub(super) fn mode(mode: CreateMode) -> Option<ensemble::CreateMode> {
     })
 }
 
-pub(super) fn acl_in(acl: Vec<Acl>) -> Vec<ensemble::Acl> {
+pub(crate) fn acl_in(acl: Vec<Acl>) -> Vec<ensemble::Acl> {
     let entry = |entry: Acl| {
         let permitted = PERMISSIONS
             .iter()
@@ -34,7 +34,7 @@ pub(super) fn acl_in(acl: Vec<Acl>) -> Vec<ensemble::Acl> {
     acl.into_iter().map(entry).collect()
 }
 
-pub(super) fn acl_out(acl: &[ensemble::Acl]) -> Vec<Acl> {
+pub(crate) fn acl_out(acl: &[ensemble::Acl]) -> Vec<Acl> {
     let entry = |entry: &ensemble::Acl| {
         let permitted = PERMISSIONS
             .iter()
@@ -50,7 +50,7 @@ pub(super) fn acl_out(acl: &[ensemble::Acl]) -> Vec<Acl> {
     acl.iter().map(entry).collect()
 }
 
-pub(super) fn stat(stat: ensemble::Stat) -> Stat {
+pub(crate) fn stat(stat: ensemble::Stat) -> Stat {
     Stat {
         czxid: stat.czxid,
         mzxid: stat.mzxid,

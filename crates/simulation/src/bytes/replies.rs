@@ -1,22 +1,98 @@
 //! What the simulation answers, in the words of the protocol.
 
+use std::collections::VecDeque;
+use std::time::Duration;
+
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::{AuthId, Event, Outcome};
 use zookeeper_recipes_protocol::{
-    ClientInfo, ErrorCode, EventType, KeeperState, MultiOperation, MultiResult, OpCode, Reply,
-    ReplyBody, ReplyHeader, RequestBody, WatcherEvent,
+    ClientInfo, ConnectResponse, ErrorCode, EventType, KeeperState, MultiOperation, MultiResult,
+    OpCode, PASSWORD_LENGTH, Reply, ReplyBody, ReplyHeader, RequestBody, WatcherEvent,
 };
 
 use super::codes;
 use super::converting::{acl_out, stat};
+use crate::server::password::password_of;
 use crate::wire::answer::{Answer, Failure};
+use crate::wire::message::Downward;
+
+/// The requests of a connection that are not answered yet.
+#[derive(Debug, Default)]
+pub(crate) struct Replies {
+    awaited: VecDeque<Awaited>,
+}
+
+impl Replies {
+    /// A request was sent that will be answered.
+    pub(crate) fn expect(&mut self, awaited: Awaited) {
+        self.awaited.push_back(awaited);
+    }
+
+    /// Appends the frame of what a server has sent.
+    pub(crate) fn encode(&mut self, message: Downward, to: &mut Vec<u8>) {
+        match message {
+            Downward::Connected {
+                session,
+                timeout,
+                read_only,
+            } => connected(session, timeout, Some(read_only)).encode_frame(to),
+            Downward::Expired => expired(Some(false)).encode_frame(to),
+            Downward::Reply {
+                id, zxid, result, ..
+            } => {
+                let place = self.awaited.iter().position(|it| it.id == id);
+                if let Some(awaited) = place.and_then(|place| self.awaited.remove(place)) {
+                    encode_frame(awaited, zxid, result, to);
+                }
+            }
+            Downward::Event { path, event } => {
+                if let Some(reply) = notification(path, event) {
+                    reply.encode_frame(to);
+                }
+            }
+            Downward::Torn { message, share } => {
+                let before = to.len();
+                self.encode(*message, to);
+                let kept = (to.len() - before) * usize::from(share) / 256;
+                to.truncate(before + kept);
+            }
+            Downward::Close => {}
+        }
+    }
+}
+
+/// The answer to a client whose session is settled.
+pub(crate) fn connected(
+    session: i64,
+    timeout: Duration,
+    read_only: Option<bool>,
+) -> ConnectResponse {
+    ConnectResponse {
+        protocol_version: 0,
+        timeout: timeout.as_millis() as i32,
+        session_id: session,
+        password: password_of(session).to_vec(),
+        read_only,
+    }
+}
+
+/// The answer to a client whose session is over.
+pub(crate) fn expired(read_only: Option<bool>) -> ConnectResponse {
+    ConnectResponse {
+        protocol_version: 0,
+        timeout: 0,
+        session_id: 0,
+        password: vec![0; PASSWORD_LENGTH],
+        read_only,
+    }
+}
 
 /// What is kept of a request until it is answered.
 #[derive(Debug)]
-pub(super) struct Awaited {
-    pub(super) id: u64,
-    pub(super) xid: i32,
-    pub(super) opcode: OpCode,
+pub(crate) struct Awaited {
+    pub(crate) id: u64,
+    pub(crate) xid: i32,
+    pub(crate) opcode: OpCode,
     /// The path of a sync, which is sent back.
     path: Option<String>,
     /// The operations of a transaction.
@@ -24,7 +100,7 @@ pub(super) struct Awaited {
 }
 
 impl Awaited {
-    pub(super) fn new(id: u64, xid: i32, body: &RequestBody) -> Awaited {
+    pub(crate) fn new(id: u64, xid: i32, body: &RequestBody) -> Awaited {
         let operations = match body {
             RequestBody::Multi(operations) => operations.iter().map(opcode_of).collect(),
             _ => Vec::new(),
@@ -43,7 +119,7 @@ impl Awaited {
     }
 
     /// A request whose content cannot be read.
-    pub(super) fn malformed(id: u64, xid: i32, opcode: OpCode) -> Awaited {
+    pub(crate) fn malformed(id: u64, xid: i32, opcode: OpCode) -> Awaited {
         Awaited {
             id,
             xid,
@@ -63,7 +139,7 @@ fn opcode_of(operation: &MultiOperation) -> OpCode {
 }
 
 /// Appends the frame of the reply to a request.
-pub(super) fn encode_frame(
+pub(crate) fn encode_frame(
     awaited: Awaited,
     zxid: i64,
     result: Result<Answer, Failure>,
@@ -150,9 +226,7 @@ fn body(awaited: Awaited, answer: Answer) -> ReplyBody {
             Some(path) => ReplyBody::Sync { path },
             None => ReplyBody::Empty,
         },
-        Answer::Exists(None) | Answer::Data(..) | Answer::Each(_) | Answer::ChildrenAndStat(..) => {
-            ReplyBody::Empty
-        }
+        Answer::Exists(None) | Answer::ChildrenAndStat(..) => ReplyBody::Empty,
     }
 }
 
@@ -195,7 +269,7 @@ fn each_answer(answer: Result<Answer, Refusal>) -> MultiResult {
 }
 
 /// The notification of an event; `None` for the end of a watch that servers send no event of.
-pub(super) fn notification(path: String, event: Event) -> Option<Reply> {
+pub(crate) fn notification(path: String, event: Event) -> Option<Reply> {
     let kind = match event {
         Event::Created => EventType::NodeCreated,
         Event::Deleted => EventType::NodeDeleted,

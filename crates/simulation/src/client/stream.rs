@@ -1,0 +1,233 @@
+//! A connection of the library to a simulated server: a stream of bytes.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use fastrand::Rng;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use zookeeper_recipes_core::ensemble::AuthId;
+use zookeeper_recipes_protocol::{
+    ConnectRequest, DecodeError, FrameDecoder, FrameError, Request, RequestHeader,
+};
+
+use crate::bytes::replies::{Awaited, Replies};
+use crate::bytes::requests;
+use crate::process::machine::ProcessId;
+use crate::run::shared::Shared;
+use crate::wire::connection::ConnectionId;
+use crate::wire::greeting::Greeting;
+use crate::wire::message::Downward;
+use crate::wire::peer::Peer;
+
+/// No request is longer: the servers have a limit of their own.
+const LONGEST: usize = i32::MAX as usize;
+
+/// One read in so many gets a part of the bytes that have come.
+const PARTS: u32 = 16;
+
+/// The client's end of a connection.
+pub(crate) struct SimulatedStream {
+    shared: Arc<Shared>,
+    id: ConnectionId,
+    end: Arc<ClientEnd>,
+    decoder: FrameDecoder,
+    has_greeted: bool,
+    next_request: u64,
+}
+
+/// What has come from the server.
+#[derive(Debug)]
+struct ClientEnd(Mutex<Arrived>);
+
+#[derive(Debug)]
+struct Arrived {
+    bytes: Vec<u8>,
+    replies: Replies,
+    /// Set once nothing more comes.
+    end: Option<End>,
+    reader: Option<Waker>,
+    rng: Rng,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Closed,
+    Broken,
+}
+
+impl SimulatedStream {
+    /// Connects a process to a server; `None` if the server serves nobody.
+    pub(crate) fn open(
+        shared: &Arc<Shared>,
+        process: ProcessId,
+        server: usize,
+    ) -> Option<SimulatedStream> {
+        let opened = shared.with(|world| {
+            let arrived = Arrived {
+                bytes: Vec::new(),
+                replies: Replies::default(),
+                end: None,
+                reader: None,
+                rng: world.kernel().rng.fork(),
+            };
+            let end = Arc::new(ClientEnd(Mutex::new(arrived)));
+            let id = world.open_peer(process, server, end.clone())?;
+            Some((id, end))
+        });
+        let (id, end) = opened?;
+        Some(SimulatedStream {
+            shared: Arc::clone(shared),
+            id,
+            end,
+            decoder: FrameDecoder::new(LONGEST),
+            has_greeted: false,
+            next_request: 0,
+        })
+    }
+
+    /// Sends the requests whose last byte has been written.
+    fn send_whole_frames(&mut self) -> Result<(), Unreadable> {
+        while let Some(frame) = self.decoder.next_frame()? {
+            if !self.has_greeted {
+                self.has_greeted = true;
+                let request = ConnectRequest::decode(frame)?;
+                greet(&self.shared, self.id, request);
+                continue;
+            }
+            self.next_request += 1;
+            let header = RequestHeader::peek(frame)?;
+            let request = Request::decode(frame)?;
+            let awaited = Awaited::new(self.next_request, header.xid, &request.body);
+            self.end.arrived().replies.expect(awaited);
+            let (id, number) = (self.id, self.next_request);
+            let asked = requests::request(request.body);
+            self.shared
+                .with(|world| world.ask_from_peer(id, number, asked));
+        }
+        Ok(())
+    }
+}
+
+fn greet(shared: &Shared, id: ConnectionId, request: ConnectRequest) {
+    let session = (request.session_id != 0).then_some(request.session_id);
+    let greeting = Greeting {
+        identities: vec![AuthId::new("ip", "127.0.0.1")],
+        timeout: Some(Duration::from_millis(request.timeout.max(0) as u64)),
+        read_only: request.read_only == Some(true),
+        password: Some(request.password),
+    };
+    shared.with(|world| world.greet_from_peer(id, session, request.last_zxid_seen, greeting));
+}
+
+/// Bytes of the library that are no request.
+#[derive(Debug)]
+struct Unreadable(String);
+
+impl From<DecodeError> for Unreadable {
+    fn from(error: DecodeError) -> Unreadable {
+        Unreadable(error.to_string())
+    }
+}
+
+impl From<FrameError> for Unreadable {
+    fn from(error: FrameError) -> Unreadable {
+        Unreadable(error.to_string())
+    }
+}
+
+impl AsyncWrite for SimulatedStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.decoder.feed(bytes);
+        let sent = self.send_whole_frames();
+        Poll::Ready(match sent {
+            Ok(()) => Ok(bytes.len()),
+            Err(Unreadable(problem)) => Err(io::Error::new(io::ErrorKind::InvalidData, problem)),
+        })
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for SimulatedStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut arrived = self.end.arrived();
+        let mut number = arrived.bytes.len().min(buffer.remaining());
+        if number > 1 && arrived.rng.u32(0..PARTS) == 0 {
+            number = arrived.rng.usize(1..number);
+        }
+        if number > 0 {
+            buffer.put_slice(&arrived.bytes[..number]);
+            arrived.bytes.drain(..number);
+            return Poll::Ready(Ok(()));
+        }
+        match arrived.end {
+            Some(End::Closed) => Poll::Ready(Ok(())),
+            Some(End::Broken) => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
+            None => {
+                arrived.reader = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for SimulatedStream {
+    fn drop(&mut self) {
+        self.shared.with(|world| world.leave_peer(self.id));
+    }
+}
+
+impl ClientEnd {
+    fn arrived(&self) -> MutexGuard<'_, Arrived> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Arrived)) {
+        let reader = {
+            let mut arrived = self.arrived();
+            if arrived.end.is_none() {
+                change(&mut arrived);
+            }
+            arrived.reader.take()
+        };
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+}
+
+impl Peer for ClientEnd {
+    fn hear(&self, message: Downward) {
+        self.change(|arrived| match message {
+            Downward::Close => arrived.end = Some(End::Closed),
+            message => arrived.replies.encode(message, &mut arrived.bytes),
+        });
+    }
+
+    fn hang_up(&self) {
+        self.change(|arrived| {
+            // Of what nobody has read, any part is lost.
+            let left = arrived.bytes.len();
+            let kept = arrived.rng.usize(0..=left);
+            arrived.bytes.truncate(kept);
+            arrived.end = Some(End::Broken);
+        });
+    }
+}

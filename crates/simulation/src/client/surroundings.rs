@@ -1,0 +1,65 @@
+//! The surroundings of the library in a simulated process.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use zookeeper_recipes_connection::{Connecting, Network, Stream};
+use zookeeper_recipes_core::Surroundings;
+
+use super::peers::Knock;
+use super::stream::SimulatedStream;
+use crate::process::machine::{Clock, ProcessId};
+use crate::process::turns::Kind;
+use crate::run::shared::Shared;
+use crate::run::tasks;
+
+/// A simulated process, as the library in it sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct SimulatedSurroundings {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) process: ProcessId,
+    pub(crate) clock: Clock,
+}
+
+impl Network for SimulatedSurroundings {
+    fn connect(&self, host: usize, _: Duration) -> Connecting {
+        let (shared, process) = (Arc::clone(&self.shared), self.process);
+        Box::pin(async move {
+            let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+            match shared.with(|world| world.knock(process, host)) {
+                Knock::Lost => std::future::pending().await,
+                Knock::Refused(after) => {
+                    tokio::time::sleep(after).await;
+                    Err(refused().into())
+                }
+                Knock::Accepted { server, after } => {
+                    tokio::time::sleep(after).await;
+                    let stream = SimulatedStream::open(&shared, process, server);
+                    let stream = stream.ok_or_else(refused)?;
+                    Ok(Box::new(stream) as Box<dyn Stream>)
+                }
+            }
+        })
+    }
+
+    fn now(&self) -> Duration {
+        self.clock.at(self.shared.now())
+    }
+}
+
+impl Surroundings for SimulatedSurroundings {
+    fn network(&self) -> Arc<dyn Network> {
+        Arc::new(self.clone())
+    }
+
+    fn random(&self) -> u128 {
+        self.shared.with(|world| world.kernel().rng.u128(..))
+    }
+
+    fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        let (shared, process) = (Arc::clone(&self.shared), self.process);
+        async move { tasks::run(&shared, process, Kind::Background, work).await }.boxed()
+    }
+}
