@@ -1,9 +1,13 @@
 //! kazoo's own tests, against the embedded ensemble in place of Apache's.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use zookeeper_recipes_interop::{Program, can_run};
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
+
+/// As long as a disk takes for a write.
+const A_DISK: Duration = Duration::from_millis(3);
 
 /// The directory of kazoo's sources, and the program that runs its tests.
 fn suite() -> Result<(PathBuf, Program), Vec<String>> {
@@ -36,6 +40,8 @@ fn kazoos_own_tests_pass_on_the_embedded_ensemble() {
         admin_port: Some(0),
         simulation: SimulationOptions {
             read_only_mode: true,
+            // test_connection_dropped drops its connection before the answer to a large write comes.
+            commit_delay: A_DISK..=A_DISK,
             ..defaults.simulation
         },
         ..defaults
