@@ -64,7 +64,7 @@ impl Servers {
         Ok((!is_refusal).then_some(answer))
     }
 
-    /// The address of each session's client, if the servers tell it.
+    /// The address of each session's client, as the servers report it.
     pub(crate) async fn addresses(&self) -> HashMap<i64, String> {
         let places = 0..self.hosts.len();
         let answers = join_all(places.map(|place| self.ask(place, "cons"))).await;

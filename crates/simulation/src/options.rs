@@ -89,10 +89,9 @@ impl SimulationOptions {
     }
 
     /// The timeout that a session is given.
-    pub(crate) fn negotiate(&self, asked_for: Option<Duration>) -> Duration {
+    pub(crate) fn negotiate(&self, asked_for: Duration) -> Duration {
         let least = self.min_session_timeout.unwrap_or(self.tick * 2);
         let most = self.max_session_timeout.unwrap_or(self.tick * 20);
-        let asked_for = asked_for.unwrap_or(self.session_timeout);
         asked_for.max(least).min(most)
     }
 

@@ -144,7 +144,7 @@ async fn create_directory(queue: &SessionQueue<'_>) -> Result<(), Error> {
 /// znode is not there then, it will never be. The server refuses a request that was still under way
 /// on the old connection once the session has moved to a new one.
 async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Option<Created>, Error> {
-    let own = own_nodes(queue.live, queue.directory(), identity)
+    let mut own = own_nodes(queue.live, queue.directory(), identity)
         .await
         .map_err(|error| queue.failed(error))?;
     if own
@@ -154,7 +154,6 @@ async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Optio
         // The server has put the client into another session.
         return Err(queue.failed(ServerError::SessionOver(SessionEnd::Expired)));
     }
-    let mut own = own;
     own.sort_unstable_by_key(|node| node.stat.czxid);
     let mut own = own.into_iter();
     let created = own.next();

@@ -28,6 +28,10 @@ impl Replies {
         self.awaited.push_back(awaited);
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.awaited.is_empty()
+    }
+
     /// Appends the frame of what a server has sent.
     pub(crate) fn encode(&mut self, message: Downward, to: &mut Vec<u8>) {
         match message {
@@ -53,12 +57,17 @@ impl Replies {
             Downward::Torn { message, share } => {
                 let before = to.len();
                 self.encode(*message, to);
-                let kept = (to.len() - before) * usize::from(share) / 256;
-                to.truncate(before + kept);
+                tear(to, before, share);
             }
             Downward::Close => {}
         }
     }
+}
+
+/// Keeps so many 256ths of the bytes behind the first `before`.
+pub(crate) fn tear(bytes: &mut Vec<u8>, before: usize, share: u8) {
+    let number = bytes.len().saturating_sub(before);
+    bytes.truncate(before + number * usize::from(share) / 256);
 }
 
 /// The answer to a client whose session is settled.
@@ -119,6 +128,7 @@ impl Awaited {
     }
 
     /// A request whose content cannot be read.
+    #[cfg(feature = "embedded")]
     pub(crate) fn malformed(id: u64, xid: i32, opcode: OpCode) -> Awaited {
         Awaited {
             id,

@@ -3,7 +3,7 @@
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::Operation;
 use zookeeper_recipes_protocol::{
-    AddWatchMode, CreateMode, CreateRequest, CreateTtlRequest, MultiOperation, OpCode, ReadRequest,
+    AddWatchMode, CreateMode, CreateRequest, CreateTtlRequest, MultiOperation, ReadRequest,
     RequestBody, SetDataRequest, SetWatches2Request, SetWatchesRequest, WatcherType,
     WatchesRequest,
 };
@@ -42,7 +42,10 @@ pub(crate) fn request(body: RequestBody) -> Request {
 }
 
 /// A request of this type whose content cannot be read.
-pub(crate) fn malformed(opcode: OpCode) -> Request {
+#[cfg(feature = "embedded")]
+pub(crate) fn malformed(opcode: zookeeper_recipes_protocol::OpCode) -> Request {
+    use zookeeper_recipes_protocol::OpCode;
+
     match opcode {
         OpCode::Create
         | OpCode::Create2

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zookeeper_recipes_core::ensemble::SessionId;
+use zookeeper_recipes_core::ensemble::{AuthId, SessionId};
+use zookeeper_recipes_protocol::ConnectRequest;
 
 use super::world::World;
 use crate::process::machine::ProcessId;
@@ -64,18 +65,22 @@ impl World {
         Some(id)
     }
 
-    /// A client asks for a session, new or its own.
+    /// A client at this address asks for a session, new or its own.
     pub(crate) fn greet_from_peer(
         &mut self,
         id: ConnectionId,
-        session: Option<i64>,
-        seen: i64,
-        greeting: Greeting,
+        request: ConnectRequest,
+        address: &str,
     ) {
         let connect = Upward::Connect {
-            session,
-            seen,
-            greeting,
+            session: (request.session_id != 0).then_some(request.session_id),
+            seen: request.last_zxid_seen,
+            greeting: Greeting {
+                identities: vec![AuthId::new("ip", address)],
+                timeout: Duration::from_millis(request.timeout.max(0) as u64),
+                read_only: request.read_only == Some(true),
+                password: request.password,
+            },
         };
         self.send_up(id, connect, Duration::ZERO);
     }
@@ -110,5 +115,12 @@ impl World {
         if self.peers.remove(&id).is_some() {
             self.close_at_client(id);
         }
+    }
+
+    /// A client's connection ends before a removal of a watch is answered.
+    pub(crate) fn interrupt_removal(&mut self, process: ProcessId) {
+        let name = self.name_of(process).to_owned();
+        let counters = &mut self.kernel().counters;
+        *counters.interrupted_removals.entry(name).or_default() += 1;
     }
 }

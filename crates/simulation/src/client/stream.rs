@@ -1,26 +1,25 @@
 //! A connection of the library to a simulated server: a stream of bytes.
 
+use std::error::Error;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use fastrand::Rng;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use zookeeper_recipes_core::ensemble::AuthId;
-use zookeeper_recipes_protocol::{
-    ConnectRequest, DecodeError, FrameDecoder, FrameError, Request, RequestHeader,
-};
+use zookeeper_recipes_protocol::{ConnectRequest, FrameDecoder, OpCode, Request, RequestHeader};
 
 use crate::bytes::replies::{Awaited, Replies};
 use crate::bytes::requests;
 use crate::process::machine::ProcessId;
 use crate::run::shared::Shared;
 use crate::wire::connection::ConnectionId;
-use crate::wire::greeting::Greeting;
 use crate::wire::message::Downward;
 use crate::wire::peer::Peer;
+
+/// The address of each simulated client.
+const ADDRESS: &str = "127.0.0.1";
 
 /// No request is longer: the servers have a limit of their own.
 const LONGEST: usize = i32::MAX as usize;
@@ -31,11 +30,13 @@ const PARTS: u32 = 16;
 /// The client's end of a connection.
 pub(crate) struct SimulatedStream {
     shared: Arc<Shared>,
+    process: ProcessId,
     id: ConnectionId,
     end: Arc<ClientEnd>,
     decoder: FrameDecoder,
     has_greeted: bool,
     next_request: u64,
+    removes_watches: bool,
 }
 
 /// What has come from the server.
@@ -46,6 +47,8 @@ struct ClientEnd(Mutex<Arrived>);
 struct Arrived {
     bytes: Vec<u8>,
     replies: Replies,
+    /// True if bytes were lost.
+    is_torn: bool,
     /// Set once nothing more comes.
     end: Option<End>,
     reader: Option<Waker>,
@@ -69,6 +72,7 @@ impl SimulatedStream {
             let arrived = Arrived {
                 bytes: Vec::new(),
                 replies: Replies::default(),
+                is_torn: false,
                 end: None,
                 reader: None,
                 rng: world.kernel().rng.fork(),
@@ -80,27 +84,31 @@ impl SimulatedStream {
         let (id, end) = opened?;
         Some(SimulatedStream {
             shared: Arc::clone(shared),
+            process,
             id,
             end,
             decoder: FrameDecoder::new(LONGEST),
             has_greeted: false,
             next_request: 0,
+            removes_watches: false,
         })
     }
 
     /// Sends the requests whose last byte has been written.
-    fn send_whole_frames(&mut self) -> Result<(), Unreadable> {
-        while let Some(frame) = self.decoder.next_frame()? {
+    fn send_whole_frames(&mut self) -> io::Result<()> {
+        while let Some(frame) = self.decoder.next_frame().map_err(unreadable)? {
             if !self.has_greeted {
                 self.has_greeted = true;
-                let request = ConnectRequest::decode(frame)?;
-                greet(&self.shared, self.id, request);
+                let request = ConnectRequest::decode(frame).map_err(unreadable)?;
+                self.shared
+                    .with(|world| world.greet_from_peer(self.id, request, ADDRESS));
                 continue;
             }
             self.next_request += 1;
-            let header = RequestHeader::peek(frame)?;
-            let request = Request::decode(frame)?;
+            let header = RequestHeader::peek(frame).map_err(unreadable)?;
+            let request = Request::decode(frame).map_err(unreadable)?;
             let awaited = Awaited::new(self.next_request, header.xid, &request.body);
+            self.removes_watches |= awaited.opcode == OpCode::RemoveWatches;
             self.end.arrived().replies.expect(awaited);
             let (id, number) = (self.id, self.next_request);
             let asked = requests::request(request.body);
@@ -111,31 +119,9 @@ impl SimulatedStream {
     }
 }
 
-fn greet(shared: &Shared, id: ConnectionId, request: ConnectRequest) {
-    let session = (request.session_id != 0).then_some(request.session_id);
-    let greeting = Greeting {
-        identities: vec![AuthId::new("ip", "127.0.0.1")],
-        timeout: Some(Duration::from_millis(request.timeout.max(0) as u64)),
-        read_only: request.read_only == Some(true),
-        password: Some(request.password),
-    };
-    shared.with(|world| world.greet_from_peer(id, session, request.last_zxid_seen, greeting));
-}
-
 /// Bytes of the library that are no request.
-#[derive(Debug)]
-struct Unreadable(String);
-
-impl From<DecodeError> for Unreadable {
-    fn from(error: DecodeError) -> Unreadable {
-        Unreadable(error.to_string())
-    }
-}
-
-impl From<FrameError> for Unreadable {
-    fn from(error: FrameError) -> Unreadable {
-        Unreadable(error.to_string())
-    }
+fn unreadable(error: impl Error + Send + Sync + 'static) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
 impl AsyncWrite for SimulatedStream {
@@ -146,10 +132,7 @@ impl AsyncWrite for SimulatedStream {
     ) -> Poll<io::Result<usize>> {
         self.decoder.feed(bytes);
         let sent = self.send_whole_frames();
-        Poll::Ready(match sent {
-            Ok(()) => Ok(bytes.len()),
-            Err(Unreadable(problem)) => Err(io::Error::new(io::ErrorKind::InvalidData, problem)),
-        })
+        Poll::Ready(sent.map(|()| bytes.len()))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -190,7 +173,20 @@ impl AsyncRead for SimulatedStream {
 
 impl Drop for SimulatedStream {
     fn drop(&mut self) {
-        self.shared.with(|world| world.leave_peer(self.id));
+        let is_answered = self.end.arrived().is_answered();
+        self.shared.with(|world| {
+            if self.removes_watches && !is_answered {
+                world.interrupt_removal(self.process);
+            }
+            world.leave_peer(self.id);
+        });
+    }
+}
+
+impl Arrived {
+    /// True if the client has read the replies to all its requests.
+    fn is_answered(&self) -> bool {
+        self.replies.is_empty() && self.bytes.is_empty() && !self.is_torn
     }
 }
 
@@ -217,7 +213,10 @@ impl Peer for ClientEnd {
     fn hear(&self, message: Downward) {
         self.change(|arrived| match message {
             Downward::Close => arrived.end = Some(End::Closed),
-            message => arrived.replies.encode(message, &mut arrived.bytes),
+            message => {
+                arrived.is_torn |= matches!(message, Downward::Torn { .. });
+                arrived.replies.encode(message, &mut arrived.bytes);
+            }
         });
     }
 
@@ -226,6 +225,7 @@ impl Peer for ClientEnd {
             // Of what nobody has read, any part is lost.
             let left = arrived.bytes.len();
             let kept = arrived.rng.usize(0..=left);
+            arrived.is_torn |= kept < left;
             arrived.bytes.truncate(kept);
             arrived.end = Some(End::Broken);
         });

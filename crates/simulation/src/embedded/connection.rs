@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
-use zookeeper_recipes_core::ensemble::AuthId;
 use zookeeper_recipes_protocol::{
     ConnectRequest, DecodeError, FrameDecoder, Request, RequestBody, RequestHeader,
 };
@@ -21,7 +20,6 @@ use crate::bytes::replies::Awaited;
 use crate::bytes::requests;
 use crate::client::peers::PEERS;
 use crate::wire::connection::ConnectionId;
-use crate::wire::greeting::Greeting;
 use crate::wire::message::Downward;
 use crate::wire::peer::Peer;
 
@@ -231,19 +229,12 @@ impl Connection {
         let peer: Arc<dyn Peer> = self.outlet.clone();
         self.outlet.greet(request.read_only.is_some());
         let server = self.member.server;
-        let session = (request.session_id != 0).then_some(request.session_id);
         let address = self.outlet.address.ip().to_string();
-        let greeting = Greeting {
-            identities: vec![AuthId::new("ip", &address)],
-            timeout: Some(Duration::from_millis(request.timeout.max(0) as u64)),
-            read_only: request.read_only == Some(true),
-            password: Some(request.password),
-        };
         let shared = &self.member.shared;
         self.id = shared.with(|world| {
             let process = world.process(PEERS);
             let id = world.open_peer(process, server, peer)?;
-            world.greet_from_peer(id, session, request.last_zxid_seen, greeting);
+            world.greet_from_peer(id, request, &address);
             Some(id)
         });
         let id = self.id.ok_or(End::Closed)?;

@@ -230,10 +230,7 @@ impl Outlet {
             Downward::Torn { message, share } => {
                 let before = state.bytes.len();
                 self.hear_into(state, *message);
-                let number = state.bytes.len().saturating_sub(before);
-                state
-                    .bytes
-                    .truncate(before + number * usize::from(share) / 256);
+                replies::tear(&mut state.bytes, before, share);
             }
         }
     }

@@ -33,7 +33,7 @@ pub(crate) struct Process {
     pub(crate) asleep_until: Option<Duration>,
     /// Until when its sessions and their clients stand still, while its own tasks go on.
     pub(crate) blocked_until: Option<Duration>,
-    /// The server that its next connection goes to, in place of the one that it chooses.
+    /// The server of its next connection. `None` if the client chooses the server.
     pub(crate) reconnects_to: Option<usize>,
     /// The tasks that wait for it to go on.
     pub(crate) wakers: BTreeMap<TaskId, Waker>,

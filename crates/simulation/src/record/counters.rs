@@ -27,6 +27,7 @@ use super::request_kind::RequestKind;
 pub struct Counters {
     pub(crate) requests: BTreeMap<RequestKind, u64>,
     pub(crate) requests_of: BTreeMap<String, BTreeMap<RequestKind, u64>>,
+    pub(crate) interrupted_removals: BTreeMap<String, u64>,
     pub(crate) notifications: u64,
     pub(crate) notifications_of: BTreeMap<String, u64>,
     pub(crate) transactions: u64,
@@ -64,6 +65,13 @@ impl Counters {
                 .map(|(_, count)| count)
                 .sum()
         })
+    }
+
+    /// How many connections of this process may have broken before a removal of a watch was
+    /// answered.
+    pub fn interrupted_removals_of(&self, process: &str) -> u64 {
+        let of_process = self.interrupted_removals.get(process);
+        of_process.copied().unwrap_or(0)
     }
 
     /// How many watch notifications the servers sent.

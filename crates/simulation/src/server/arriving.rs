@@ -101,8 +101,7 @@ impl Servers {
                 self.close_at_server(earlier, true);
             }
         }
-        let right = password_of(session);
-        if greeting.password.as_ref().is_some_and(|it| *it != right) {
+        if greeting.password != password_of(session) {
             self.send_down(id, Downward::Expired, Duration::ZERO);
             return self.close_at_server(id, true);
         }

@@ -13,7 +13,7 @@ pub(crate) struct ServerEnd {
     /// Whether the session is one that only reads, on a server without a leader.
     pub(crate) reads_only: bool,
     /// The session timeout that the client has asked for.
-    pub(crate) timeout: Option<Duration>,
+    pub(crate) timeout: Duration,
     /// Requests that came before the session was settled.
     pub(crate) early: VecDeque<Arriving>,
     /// Requests that wait for their turn: reads behind the writes of their own session.

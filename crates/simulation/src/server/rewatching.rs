@@ -19,8 +19,8 @@ enum Renewed {
 impl Servers {
     /// Sets watches again one by one.
     ///
-    /// If the network has delays, in any order. Transactions may be applied in between, so that what
-    /// has come of them is told before what came of older ones.
+    /// If the network has delays, the order is random, and the server may apply transactions in
+    /// between. A client then gets their events before the events of older transactions.
     pub(super) fn set_watches(&mut self, id: ConnectionId, at: usize, watches: &WatchesToSet) {
         let mut renewed: Vec<(&String, Renewed)> = [
             (&watches.data, Renewed::Data),
