@@ -7,8 +7,9 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_client::Client;
 use zookeeper_recipes_core::ensemble::ServerSession;
-use zookeeper_recipes_core::{Ensemble, ServerError, SessionEnd};
+use zookeeper_recipes_core::{Ensemble, InvalidInput, NodePath, ServerError, SessionEnd};
 
+use crate::fence::Fence;
 use crate::session::ClientSession;
 
 /// The ensemble of a client that the caller has connected. It has one session, and opens no other.
@@ -29,6 +30,21 @@ use crate::session::ClientSession;
 /// The event `znodes left` names the znodes that may stay. Drop the client then: they bar other
 /// contenders for as long as its session lives.
 ///
+/// # The guard
+///
+/// Some servers answer a reconnect with a new session, and the client takes it over in silence. So
+/// the session keeps an ephemeral znode, the *guard*. After a reconnect it creates the guard anew,
+/// and sends nothing else before the answer names the owner. If another session owns the guard, the
+/// session is over. Each deletion and each transaction also checks that the guard stands.
+///
+/// | | requests | round trips | watches |
+/// |---|---|---|---|
+/// | the opening: a create | 1 | 1 | 0 |
+/// | a reconnect: a create and a delete | 2 | 1 before other requests are sent | 0 |
+/// | a deletion: a transaction of a delete and a check | as before | as before | 0 |
+///
+/// The guard is at the root, or in the directory of [`guard_in`](Self::guard_in).
+///
 /// # The lease
 ///
 /// The time of the last contact with the server is not known. So the first hold is granted after
@@ -36,16 +52,36 @@ use crate::session::ClientSession;
 pub struct ClientEnsemble {
     client: Mutex<Option<Client>>,
     chroot: String,
+    /// The directory of the guard. Empty for the root.
+    directory: String,
 }
 
 impl ClientEnsemble {
     /// The ensemble of this client. Sends nothing.
+    ///
+    /// The session fails to open if the client may not create a znode at the root: see
+    /// [`guard_in`](Self::guard_in).
     pub fn new(client: Client) -> ClientEnsemble {
         let chroot = client.path().to_owned();
         ClientEnsemble {
             client: Mutex::new(Some(client)),
             chroot,
+            directory: String::new(),
         }
+    }
+
+    /// Keeps the guard of the session in this directory, not at the root.
+    ///
+    /// The directory must exist, and the client must be allowed to create and to delete its
+    /// children. It should not be the path of a recipe.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if `directory` is not a path of a znode.
+    pub fn guard_in(mut self, directory: &str) -> Result<ClientEnsemble, InvalidInput> {
+        let directory = NodePath::new(directory)?;
+        directory.as_str().clone_into(&mut self.directory);
+        Ok(self)
     }
 }
 
@@ -65,15 +101,17 @@ impl Ensemble for ClientEnsemble {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         async move {
-            match client {
-                Some(client) => Ok(Arc::new(ClientSession {
-                    client,
-                    watched: Arc::default(),
-                    own_identity: None,
-                    is_anonymous: false,
-                }) as Arc<dyn ServerSession>),
-                None => Err(ServerError::SessionOver(SessionEnd::Closed)),
-            }
+            let Some(client) = client else {
+                return Err(ServerError::SessionOver(SessionEnd::Closed));
+            };
+            let fence = Fence::raise(client.clone(), &self.directory).await?;
+            let watched = Arc::default();
+            let session: Arc<dyn ServerSession> = Arc::new(ClientSession {
+                client,
+                fence,
+                watched,
+            });
+            Ok(session)
         }
         .boxed()
     }

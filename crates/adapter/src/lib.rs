@@ -22,13 +22,15 @@
 //! | what the client does (zookeeper-client 0.11.2) | what follows |
 //! |---|---|
 //! | it does not report a session timeout that a server has lowered at a reconnect | a hold can be declared lost too late: lower the timeout of the client before that of the servers |
-//! | it takes over another session in silence | the session proves itself by a create after each reconnect, before holds count again |
+//! | it takes over another session in silence | [`ClientEnsemble`] keeps a guard: see [its costs](ClientEnsemble#the-guard) |
 //! | it cannot set more than 128 KiB of watched paths again | beyond 64 KiB, znodes are read every sixth of the session timeout, and waiters learn that late of their turn |
 //! | it ends the session by itself after 7/5 of the session timeout without a server | a session can end that a server would still have known |
 //! | its session stays open as long as a clone of it lives | see [`ClientEnsemble`] |
 
 mod ensemble;
+mod fence;
 mod session;
+mod transaction;
 mod values;
 mod watched_paths;
 

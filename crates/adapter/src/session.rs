@@ -1,12 +1,11 @@
 //! A session over the crate `zookeeper-client`.
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
-use futures_util::stream::{self, BoxStream, StreamExt};
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use futures_util::stream::BoxStream;
 use zookeeper_client as client;
 
 use zookeeper_recipes_core::ensemble::{
@@ -15,7 +14,9 @@ use zookeeper_recipes_core::ensemble::{
 };
 use zookeeper_recipes_core::{Refusal, ServerError};
 
-use crate::values::{classify, client_acl, client_mode, connection_state, stat_of, watch};
+use crate::fence::Fence;
+use crate::transaction::transact;
+use crate::values::{classify, client_acl, client_mode, stat_of, understood, watch};
 use crate::watched_paths::{Kind, Place, WatchedPaths};
 
 /// A znode without a watch is read so often in a session timeout.
@@ -24,28 +25,33 @@ const POLLS_IN_TIMEOUT: u32 = 6;
 /// A session of the crate `zookeeper-client`.
 pub(crate) struct ClientSession {
     pub(crate) client: client::Client,
+    pub(crate) fence: Arc<Fence>,
     pub(crate) watched: Arc<WatchedPaths>,
-    /// `None` for a client that the user has connected.
-    ///
-    /// If the server refused an identity, it would end the user's session.
-    pub(crate) own_identity: Option<AuthId>,
-    /// True if the user gave the session no identity. Nobody can then match the scheme `auth`.
-    pub(crate) is_anonymous: bool,
 }
 
 impl ClientSession {
-    /// Refuses the scheme `auth` in the access control list of an anonymous session.
+    /// Sends a request, at once if requests are known to reach this session.
     ///
-    /// A server refuses this, too, if the session has no identity. The library's own identity
-    /// would make the server accept it. But no later session can show that identity.
-    fn check_acl(&self, acl: &[Acl]) -> Result<(), ServerError> {
-        let by_creator = acl
-            .iter()
-            .any(|entry| entry.auth_id().scheme() == AuthId::authed().scheme());
-        if self.is_anonymous && by_creator {
-            return Err(ServerError::Refused(Refusal::InvalidAcl));
+    /// `send` gets the path of the guard. `over` makes the answer in a session that is over.
+    fn passing<'a, F>(
+        &'a self,
+        over: fn(ServerError) -> F::Output,
+        send: impl FnOnce(Arc<str>) -> F + Send + 'a,
+    ) -> BoxFuture<'a, F::Output>
+    where
+        F: Future<Output: Send> + Send + 'a,
+    {
+        match self.fence.passes() {
+            Some(Ok(guard)) => send(guard).boxed(),
+            Some(Err(error)) => ready(over(error)).boxed(),
+            None => async move {
+                match self.fence.until_passes().await {
+                    Ok(guard) => send(guard).await,
+                    Err(error) => over(error),
+                }
+            }
+            .boxed(),
         }
-        Ok(())
     }
 
     /// The place of a watch, if the client can set one more watch again.
@@ -78,56 +84,6 @@ impl ClientSession {
         }
         .boxed()
     }
-
-    /// Adds one operation to a transaction.
-    fn add(
-        &self,
-        writer: &mut client::MultiWriter<'_>,
-        operation: &Operation,
-    ) -> Result<(), ServerError> {
-        let added = match operation {
-            Operation::Check { path, version } => {
-                writer.add_check_version(path, version.unwrap_or(-1))
-            }
-            Operation::Create {
-                path,
-                data,
-                mode,
-                acl,
-            } => {
-                self.check_acl(acl)?;
-                let acl = client_acl(acl);
-                let options = client_mode(*mode).with_acls(acl.as_slice().into());
-                writer.add_create(path, data, &options)
-            }
-            Operation::SetData {
-                path,
-                data,
-                version,
-            } => writer.add_set_data(path, data, *version),
-            Operation::Delete { path, version } => writer.add_delete(path, *version),
-        };
-        added.map_err(classify)
-    }
-}
-
-/// What one operation of a transaction did.
-fn outcome(result: client::MultiWriteResult) -> Result<Outcome, TransactionError> {
-    match result {
-        client::MultiWriteResult::Check => Ok(Outcome::Checked),
-        client::MultiWriteResult::Delete => Ok(Outcome::Deleted),
-        client::MultiWriteResult::Create { path, stat } => Ok(Outcome::Created(Created {
-            path,
-            stat: stat_of(stat),
-        })),
-        client::MultiWriteResult::SetData { stat } => Ok(Outcome::DataSet(stat_of(stat))),
-        other => Err(TransactionError {
-            operation: None,
-            error: ServerError::outcome_unknown(format!(
-                "unexpected result in the reply: {other:?}"
-            )),
-        }),
-    }
 }
 
 impl fmt::Debug for ClientSession {
@@ -138,7 +94,7 @@ impl fmt::Debug for ClientSession {
 
 impl ServerSession for ClientSession {
     fn id(&self) -> SessionId {
-        SessionId(self.client.session_id().0)
+        self.fence.session()
     }
 
     fn timeout(&self) -> Duration {
@@ -146,42 +102,24 @@ impl ServerSession for ClientSession {
     }
 
     fn state(&self) -> ConnectionState {
-        connection_state(self.client.state())
+        self.fence.state()
     }
 
     fn states(&self) -> BoxStream<'static, ConnectionState> {
-        let mut watcher = self.client.state_watcher();
-        let first = connection_state(watcher.state());
-        stream::unfold(Some((Some(first), watcher)), |rest| async move {
-            let (next, mut watcher) = rest?;
-            let state = match next {
-                Some(state) => state,
-                None => connection_state(watcher.changed().await),
-            };
-            // After the end of the session, the watcher would wait for ever.
-            let ended = matches!(state, ConnectionState::Ended(_));
-            Some((state, (!ended).then_some((None, watcher))))
-        })
-        .boxed()
+        self.fence.states()
     }
 
     fn disconnected(&self) -> BoxFuture<'static, ()> {
-        let mut watcher = self.client.state_watcher();
-        let state = connection_state(watcher.state());
-        async move {
-            if state == ConnectionState::Connected {
-                watcher.changed().await;
-            }
-        }
-        .boxed()
+        self.fence.disconnected()
     }
 
     fn orders_events(&self) -> bool {
         !self.watched.was_full()
     }
 
+    /// None: if the server refused an identity, it would end the user's session.
     fn own_identity(&self) -> Option<AuthId> {
-        self.own_identity.clone()
+        None
     }
 
     fn create<'a>(
@@ -191,32 +129,41 @@ impl ServerSession for ClientSession {
         mode: CreateMode,
         acl: &[Acl],
     ) -> Reply<'a, Created> {
-        if let Err(error) = self.check_acl(acl) {
-            return std::future::ready(Err(error)).boxed();
-        }
-        let acl = client_acl(acl);
-        let options = client_mode(mode).with_acls(acl.as_slice().into());
-        let reply = self.client.create(path, data, &options);
-        async move {
-            let (stat, sequence) = understood(reply).await.map_err(classify)?;
-            let path = match sequence.into_i64() {
-                number if number < 0 && !mode.is_sequential() => path.to_owned(),
-                _ => format!("{path}{sequence}"),
-            };
-            Ok(Created {
-                path,
-                stat: stat_of(stat),
-            })
-        }
-        .boxed()
+        let (data, acl) = (data.to_owned(), client_acl(acl));
+        self.passing(Err, move |_| {
+            let options = client_mode(mode).with_acls(acl.as_slice().into());
+            let reply = self.client.create(path, &data, &options);
+            async move {
+                let (stat, sequence) = understood(reply).await.map_err(classify)?;
+                let path = match sequence.into_i64() {
+                    number if number < 0 && !mode.is_sequential() => path.to_owned(),
+                    _ => format!("{path}{sequence}"),
+                };
+                let stat = stat_of(stat);
+                if matches!(
+                    mode,
+                    CreateMode::Ephemeral | CreateMode::EphemeralSequential
+                ) {
+                    let owner = SessionId(stat.ephemeral_owner);
+                    self.fence.check_owner(&path, owner)?;
+                }
+                Ok(Created { path, stat })
+            }
+        })
     }
 
     fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
-        answer(self.client.delete(path, None))
+        let delete = Operation::Delete {
+            path: path.to_owned(),
+            version: None,
+        };
+        self.transact(&[delete])
+            .map(|done| done.map(drop).map_err(|refused| refused.error))
+            .boxed()
     }
 
     fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
-        answer(self.client.list_children(path))
+        self.passing(Err, move |_| answer(self.client.list_children(path)))
     }
 
     fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
@@ -224,21 +171,20 @@ impl ServerSession for ClientSession {
             let names = self.list(path);
             return async move { Ok((names.await?, self.pause())) }.boxed();
         };
-        let reply = self.client.list_and_watch_children(path);
-        async move {
-            let (children, watcher) = understood(reply).await.map_err(classify)?;
-            Ok((children, keeping(place, watch(watcher))))
-        }
-        .boxed()
+        self.passing(Err, move |_| {
+            let reply = self.client.list_and_watch_children(path);
+            async move {
+                let (children, watcher) = understood(reply).await.map_err(classify)?;
+                Ok((children, keeping(place, watch(watcher))))
+            }
+        })
     }
 
     fn get<'a>(&'a self, path: &'a str) -> Reply<'a, Node> {
-        let reply = self.client.get_data(path);
-        async move {
-            let (data, stat) = understood(reply).await.map_err(classify)?;
-            Ok((data, stat_of(stat)))
-        }
-        .boxed()
+        self.passing(Err, move |_| {
+            let reply = answer(self.client.get_data(path));
+            reply.map(|read| read.map(|(data, stat)| (data, stat_of(stat))))
+        })
     }
 
     fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
@@ -250,85 +196,81 @@ impl ServerSession for ClientSession {
             }
             .boxed();
         };
-        let reply = self.client.get_and_watch_data(path);
-        async move {
-            let (data, stat, watcher) = understood(reply).await.map_err(classify)?;
-            let watch = keeping(place, watch(watcher));
-            Ok((data, stat_of(stat), watch))
-        }
-        .boxed()
+        self.passing(Err, move |_| {
+            let reply = self.client.get_and_watch_data(path);
+            async move {
+                let (data, stat, watcher) = understood(reply).await.map_err(classify)?;
+                let watch = keeping(place, watch(watcher));
+                Ok((data, stat_of(stat), watch))
+            }
+        })
     }
 
     fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
         let Some(place) = self.place(Kind::Existence, path) else {
-            let stat = answer(self.client.check_stat(path));
-            return async move { Ok((stat.await?.map(stat_of), self.pause())) }.boxed();
+            return self.passing(Err, move |_| {
+                let stat = answer(self.client.check_stat(path));
+                async move { Ok((stat.await?.map(stat_of), self.pause())) }
+            });
         };
-        let reply = self.client.check_and_watch_stat(path);
-        async move {
-            let (stat, watcher) = understood(reply).await.map_err(classify)?;
-            Ok((stat.map(stat_of), keeping(place, watch(watcher))))
-        }
-        .boxed()
+        self.passing(Err, move |_| {
+            let reply = self.client.check_and_watch_stat(path);
+            async move {
+                let (stat, watcher) = understood(reply).await.map_err(classify)?;
+                Ok((stat.map(stat_of), keeping(place, watch(watcher))))
+            }
+        })
     }
 
     fn transact<'a>(
         &'a self,
         operations: &[Operation],
     ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
-        let mut writer = self.client.new_multi_writer();
-        for (index, operation) in operations.iter().enumerate() {
-            if let Err(error) = self.add(&mut writer, operation) {
-                let operation = Some(index);
-                return std::future::ready(Err(TransactionError { operation, error })).boxed();
-            }
-        }
-        let reply = writer.commit();
-        async move {
-            let results = understood(reply).await.map_err(|error| match error {
-                client::MultiWriteError::RequestFailed { source } => TransactionError {
-                    operation: None,
-                    error: classify(source),
-                },
-                client::MultiWriteError::OperationFailed { index, source } => TransactionError {
-                    operation: Some(index),
-                    error: classify(source),
-                },
-            })?;
-            results.into_iter().map(outcome).collect()
-        }
-        .boxed()
+        let operations = operations.to_vec();
+        let over = |error| {
+            let operation = None;
+            Err(TransactionError { operation, error })
+        };
+        self.passing(over, move |guard| {
+            transact(&self.client, &self.fence, &guard, &operations)
+        })
     }
 
     fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
-        let mut reader = self.client.new_multi_reader();
-        for path in paths {
-            if let Err(error) = reader.add_get_data(path) {
-                return std::future::ready(Err(classify(error))).boxed();
-            }
-        }
-        let reply = reader.commit();
-        async move {
-            let results = understood(reply).await.map_err(classify)?;
-            let nodes = results.into_iter().map(|result| match result {
-                client::MultiReadResult::Data { data, stat } => Ok(Some((data, stat_of(stat)))),
-                client::MultiReadResult::Error {
-                    err: client::Error::NoNode,
-                } => Ok(None),
-                client::MultiReadResult::Error { err } => Err(classify(err)),
-                other => {
-                    let heard = format!("unexpected result in the reply: {other:?}");
-                    Err(ServerError::outcome_unknown(heard))
-                }
-            });
-            nodes.collect()
-        }
-        .boxed()
+        let paths = paths.to_vec();
+        self.passing(Err, move |_| get_each(&self.client, &paths))
     }
 
     fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
-        answer(self.client.sync(path))
+        self.passing(Err, move |_| answer(self.client.sync(path)))
     }
+}
+
+/// Reads several znodes in one request.
+fn get_each<'a>(client: &'a client::Client, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
+    let mut reader = client.new_multi_reader();
+    for path in paths {
+        if let Err(error) = reader.add_get_data(path) {
+            return ready(Err(classify(error))).boxed();
+        }
+    }
+    let reply = reader.commit();
+    async move {
+        let results = understood(reply).await.map_err(classify)?;
+        let nodes = results.into_iter().map(|result| match result {
+            client::MultiReadResult::Data { data, stat } => Ok(Some((data, stat_of(stat)))),
+            client::MultiReadResult::Error {
+                err: client::Error::NoNode,
+            } => Ok(None),
+            client::MultiReadResult::Error { err } => Err(classify(err)),
+            other => {
+                let heard = format!("unexpected result in the reply: {other:?}");
+                Err(ServerError::outcome_unknown(heard))
+            }
+        });
+        nodes.collect()
+    }
+    .boxed()
 }
 
 /// A watch that gives its place back when it has resolved or is dropped.
@@ -347,17 +289,4 @@ fn answer<'a, T: 'a>(
     understood(reply)
         .map(|result| result.map_err(classify))
         .boxed()
-}
-
-/// Turns a panic of the client library into an error with an unknown outcome.
-///
-/// The client library panics if a reply is too short.
-async fn understood<T, E: From<client::Error>>(
-    reply: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
-    let reply = AssertUnwindSafe(reply).catch_unwind().await;
-    reply.unwrap_or_else(|_| {
-        let problem = "a reply that cannot be decoded".to_owned();
-        Err(client::Error::UnexpectedError(problem).into())
-    })
 }

@@ -122,3 +122,16 @@ pub(crate) fn classify(error: client::Error) -> ServerError {
     };
     ServerError::Refused(refusal)
 }
+
+/// Turns a panic of the client library into an error with an unknown outcome.
+///
+/// The client library panics if a reply is too short.
+pub(crate) async fn understood<T, E: From<client::Error>>(
+    reply: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let reply = AssertUnwindSafe(reply).catch_unwind().await;
+    reply.unwrap_or_else(|_| {
+        let problem = "a reply that cannot be decoded".to_owned();
+        Err(client::Error::UnexpectedError(problem).into())
+    })
+}

@@ -6,7 +6,6 @@ pub(crate) mod fate;
 pub(crate) mod find_own;
 pub(crate) mod grant;
 pub(crate) mod granted;
-pub(crate) mod guard;
 pub(crate) mod loss_watch;
 pub(crate) mod marked_release;
 pub(crate) mod own_znode;

@@ -15,9 +15,8 @@ use zookeeper_recipes_core::{
 ///
 /// # Znodes
 ///
-/// The znode at the path, while the lock is held. Each session has one guard znode more,
-/// `_c_<uuid>-session-lock-2147483647`, until the session ends: at the root, or beside the lock if
-/// the session may not create it at the root. Missing directories are created as container znodes.
+/// The znode at the path, while the lock is held. Missing directories are created as container
+/// znodes.
 ///
 /// # Example
 ///

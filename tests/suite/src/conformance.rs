@@ -14,6 +14,16 @@ pub async fn conforms(recipe: TestedRecipe, weight: u64) {
 
 /// Holds the contenders of this weight to all that every recipe promises, on this server.
 pub async fn conforms_on(server: &dyn CheckedServer, recipe: TestedRecipe, weight: u64) {
+    let checked = conformance(server, recipe, weight).check().await;
+    checked.expect("it conforms");
+}
+
+/// All that every recipe promises, for the contenders of this weight, on this server.
+pub fn conformance(
+    server: &dyn CheckedServer,
+    recipe: TestedRecipe,
+    weight: u64,
+) -> Conformance<'_> {
     let kind = Kind::new(recipe.name, recipe, weight);
     let made = move |session: &Session, path: &str| -> Box<dyn Recipe> { kind.at(session, path) };
     let mut conformance = Conformance::new(server, made);
@@ -25,5 +35,5 @@ pub async fn conforms_on(server: &dyn CheckedServer, recipe: TestedRecipe, weigh
     if !recipe.queues {
         conformance = conformance.unordered();
     }
-    conformance.check().await.expect("it conforms");
+    conformance
 }

@@ -19,7 +19,7 @@ mod test_server;
 pub mod tls;
 mod waiting;
 
-pub use conformance::{conforms, conforms_on};
+pub use conformance::{conformance, conforms, conforms_on};
 pub use judge::Judge;
 pub use kind::{KINDS, Kind, POLL};
 pub use options::RecipeOptions;

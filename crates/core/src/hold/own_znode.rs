@@ -11,14 +11,13 @@ use crate::backoff::Backoff;
 use crate::contender::Identity;
 use crate::hold::deletions;
 use crate::hold::find_own::own_paths;
-use crate::hold::guard::{Deletion, Guard};
 use crate::hold::marked_release;
 use crate::hold::under_way::UnderWay;
 use crate::path::NodePath;
 use crate::server::ensemble::{Operation, ServerSession, Stat};
 use crate::server::error::{Refusal, ServerError};
 use crate::session::live::LiveSession;
-use crate::session::own_znodes::{self, Listed};
+use crate::session::own_znodes::Listed;
 
 /// A znode that this process created in a session.
 #[derive(Clone, Debug)]
@@ -55,7 +54,6 @@ impl fmt::Debug for WhenGone {
 #[derive(Clone, Debug)]
 struct SharedName {
     identity: Arc<[u8]>,
-    guard: Guard,
     /// The transaction that created the znode, once it is known.
     czxid: Option<i64>,
     /// True if the znode may be absent: the create's reply is outstanding, or a delete was sent.
@@ -120,27 +118,17 @@ impl OwnNode {
     /// A znode that may have been created, with a name that other clients use.
     ///
     /// Its data begins with `identity`, which tells it from the other znodes.
-    pub(crate) fn doubtful(
-        live: &Arc<LiveSession>,
-        path: &str,
-        identity: &[u8],
-        guard: Guard,
-    ) -> OwnNode {
+    pub(crate) fn doubtful(live: &Arc<LiveSession>, path: &str, identity: &[u8]) -> OwnNode {
         let identity: Arc<[u8]> = identity.into();
-        let shared = own_znodes::Shared {
-            identity: identity.clone(),
-            guard: guard.path(),
-        };
         let shared_name = SharedName {
-            identity,
-            guard,
+            identity: identity.clone(),
             czxid: None,
             doubtful: Arc::new(AtomicBool::new(true)),
             deleting: Arc::default(),
         };
         let path: Arc<str> = path.into();
         OwnNode {
-            _listed: Arc::new(live.own_znodes().list(path.clone(), Some(shared))),
+            _listed: Arc::new(live.own_znodes().list(path.clone(), Some(identity))),
             path,
             sought: None,
             shared_name: Some(Box::new(shared_name)),
@@ -192,14 +180,12 @@ impl OwnNode {
         self.shared_name.is_some()
     }
 
-    /// The conditions of a transaction of the znode's holder.
-    pub(crate) fn checks(&self) -> Vec<Operation> {
-        let stands = Operation::Check {
+    /// The condition of a transaction of the znode's holder.
+    pub(crate) fn check(&self) -> Operation {
+        Operation::Check {
             path: self.path.to_string(),
             version: None,
-        };
-        let guard = self.shared_name.as_ref().map(|name| name.guard.check());
-        std::iter::once(stands).chain(guard).collect()
+        }
     }
 
     /// Deletes the znode, and repeats the deletion until the server answers or the session ends.
@@ -272,17 +258,13 @@ impl OwnNode {
         if doubtful && !self.stands(server).await? {
             return Ok(());
         }
-        match name.guard.delete(server, &self.path).await? {
-            Deletion::Done => Ok(()),
-            Deletion::Unguarded if self.stands(server).await? => server.delete(&self.path).await,
-            Deletion::Unguarded => Ok(()),
-        }
+        server.delete(&self.path).await
     }
 
     /// True if the znode found by the shared name is this one.
     ///
-    /// The session has been proven by a write that the server has applied. So the server has also
-    /// applied every request that the session sent on an old connection.
+    /// The server has applied the write that proved the connection. So it has also applied every
+    /// request that the session sent over an earlier connection, or never will.
     async fn stands(&self, server: &dyn ServerSession) -> Result<bool, ServerError> {
         let (data, _) = server.get(&self.path).await?;
         Ok(self.is(&data))

@@ -33,8 +33,7 @@ use crate::session::writes::AboutToSend;
 #[must_use = "nothing is sent before it is committed"]
 pub struct GuardedTransaction {
     hold: HoldView,
-    /// The number of operations that check the holder's znode and its guard.
-    checks: usize,
+    /// The check of the holder's znode, and the operations of the caller.
     operations: Vec<Operation>,
 }
 
@@ -51,12 +50,8 @@ impl HoldView {
 
 impl GuardedTransaction {
     fn new(hold: HoldView) -> GuardedTransaction {
-        let operations = hold.node().checks();
-        GuardedTransaction {
-            hold,
-            checks: operations.len(),
-            operations,
-        }
+        let operations = vec![hold.node().check()];
+        GuardedTransaction { hold, operations }
     }
 
     /// Creates a znode that everyone may read, write and delete.
@@ -150,7 +145,7 @@ impl GuardedTransaction {
     /// Once the future is polled, the transaction is sent. If the future is dropped then, the
     /// outcome is unknown.
     pub async fn commit(self) -> Result<Vec<Outcome>, Error> {
-        let guard = self.hold.node_path();
+        let path = self.hold.node_path();
         let id = self.hold.session_id();
         self.check_own_path()?;
         let about_to_send = self.about_to_send();
@@ -158,7 +153,7 @@ impl GuardedTransaction {
             return Err(self.hold.lost_by(reason));
         }
         let live = &self.hold.standing().live;
-        let server = live.server().map_err(|error| Error::at(guard, id, error))?;
+        let server = live.server().map_err(|error| Error::at(path, id, error))?;
         let unanswered = self.hold.unanswered();
         if !unanswered.begin() {
             return Err(self.hold.lost_by(LossReason::Released));
@@ -172,20 +167,20 @@ impl GuardedTransaction {
             }
             let mut outcomes =
                 done.map_err(|failure| match (failure.operation, failure.error) {
-                    (Some(index), ServerError::Refused(Refusal::NoNode)) if index < self.checks => {
+                    (Some(0), ServerError::Refused(Refusal::NoNode)) => {
                         self.hold.lost_by(LossReason::Deleted)
                     }
                     (operation, error) => {
                         let path = operation
                             .and_then(|index| self.operations.get(index))
-                            .map_or(guard, operation_path);
+                            .map_or(path, operation_path);
                         Error::at(path, id, error)
                     }
                 })?;
-            outcomes.drain(..self.checks.min(outcomes.len()));
+            outcomes.drain(..outcomes.len().min(1));
             Ok(outcomes)
         };
-        live.during(guard, pin!(commit)).await
+        live.during(path, pin!(commit)).await
     }
 
     /// Keeps the session from deleting a znode of a shared name before the transaction is sent.
@@ -250,7 +245,6 @@ mod tests {
 
     use super::*;
     use crate::hold::fate::FateTeller;
-    use crate::hold::guard::Guards;
     use crate::hold::own_znode::OwnNode;
     use crate::hold::standing::Standing;
     use crate::hold_state::FencingToken;
@@ -259,14 +253,8 @@ mod tests {
     use crate::session::scripted::Scripted;
 
     /// A znode of a shared name, the view of its hold, and the sender of the hold's end.
-    async fn hold(
-        live: &Arc<LiveSession>,
-        script: &Scripted,
-    ) -> (OwnNode, HoldView, watch::Sender<Option<LossReason>>) {
-        let guards = live.attached::<Guards>();
-        let guard = guards.of(live, script, "/lock").await;
-        let guard = guard.expect("it is created");
-        let node = OwnNode::doubtful(live, "/lock", b"", guard).certain(1);
+    fn hold(live: &Arc<LiveSession>) -> (OwnNode, HoldView, watch::Sender<Option<LossReason>>) {
+        let node = OwnNode::doubtful(live, "/lock", b"").certain(1);
         let (_, fate) = FateTeller::new();
         let standing = Standing {
             live: live.clone(),
@@ -283,7 +271,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn release_does_not_overtake_a_write_that_is_about_to_be_sent() {
         let (live, script) = Scripted::open(Duration::ZERO);
-        let (node, view, ended) = hold(&live, &script).await;
+        let (node, view, ended) = hold(&live);
         let late = (node.clone(), live.clone());
         script.at_transaction(move || {
             ended.send_replace(Some(LossReason::Released));
@@ -292,16 +280,16 @@ mod tests {
         });
         let write = view.transaction().set_data("/data", b"late").commit();
         write.await.expect("it was held at the look");
-        assert_eq!(script.transactions(), 1);
+        assert_eq!(script.deletions(), [""; 0]);
         node.remove(&live).await.expect("the write is sent");
-        assert_eq!(script.transactions(), 2);
+        assert_eq!(script.deletions(), ["/lock"]);
     }
 
     /// The same, while the session is closed.
     #[tokio::test(start_paused = true)]
     async fn close_does_not_overtake_a_write_that_is_about_to_be_sent() {
         let (live, script) = Scripted::open(Duration::ZERO);
-        let (_node, view, _ended) = hold(&live, &script).await;
+        let (_node, view, _ended) = hold(&live);
         script.show(1, 1);
         let (late, server) = (live.clone(), script.clone());
         script.at_transaction(move || {
@@ -314,6 +302,6 @@ mod tests {
         write.await.expect("it was held at the look");
         let own = live.own_znodes();
         delete_all(own.writes(), &*script, &own.all()).await;
-        assert_eq!(script.transactions(), 3);
+        assert_eq!(script.deletions(), ["/lock"]);
     }
 }

@@ -20,7 +20,7 @@ use crate::queue::look::check_label;
 use crate::queue::place::Place;
 use crate::queue::session_queue::{Listing, SessionQueue};
 use crate::server::ensemble::{Acl, CreateMode, Created, Reply};
-use crate::server::error::{Refusal, ServerError, SessionEnd};
+use crate::server::error::Refusal;
 
 /// The kind of a contender's znode.
 const MODE: CreateMode = CreateMode::EphemeralSequential;
@@ -54,8 +54,7 @@ pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), 
         let mut known_alone = false;
         let (created, after) = match outcome {
             Ok(created) => {
-                let proof = queue.live.created(sent, created.stat.ephemeral_owner);
-                proof.map_err(|error| queue.failed(error))?;
+                queue.live.committed(sent);
                 known_alone = last.is_some_and(|last| proves_alone(queue, &last, &created));
                 match expects_alone && !known_alone {
                     true => (created, queue.ask_for_queue()),
@@ -147,13 +146,6 @@ async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Optio
     let mut own = own_nodes(queue.live, queue.directory(), identity)
         .await
         .map_err(|error| queue.failed(error))?;
-    if own
-        .iter()
-        .any(|node| node.stat.ephemeral_owner != queue.live.id().0)
-    {
-        // The server has put the client into another session.
-        return Err(queue.failed(ServerError::SessionOver(SessionEnd::Expired)));
-    }
     own.sort_unstable_by_key(|node| node.stat.czxid);
     let mut own = own.into_iter();
     let created = own.next();

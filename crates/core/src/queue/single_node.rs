@@ -14,7 +14,6 @@ use crate::events::Source;
 use crate::events::attempt::Attempt;
 use crate::hold::Hold;
 use crate::hold::grant::Grant;
-use crate::hold::guard::{Guard, Guards};
 use crate::hold::own_znode::OwnNode;
 use crate::hold::owned::Owned;
 use crate::hold_state::FencingToken;
@@ -41,10 +40,9 @@ use crate::session::live::LiveSession;
 /// The znode's data begins with its owner's identity. If the reply to a create is lost, the owner
 /// recognises its znode by this identity.
 ///
-/// The znodes of all holders have the same name, so the server cannot tell them apart by it. Each
-/// session has one more znode, its *guard*. It is at the root, or in the directory if the session
-/// may not create it at the root. Each release and each guarded write demands that the guard
-/// stands.
+/// The znodes of all holders have the same name, so the server cannot tell them apart by it. The
+/// session deletes a znode only if no earlier request of it can still delete the znode of the next
+/// holder.
 ///
 /// Does not protect a holder whose znode somebody deletes by hand. Until the holder notices, the
 /// server accepts its guarded writes, and its release may delete the next holder's znode. The
@@ -53,7 +51,7 @@ use crate::session::live::LiveSession;
 ///
 /// [`acquire`](Self::acquire), [`try_acquire`](Self::try_acquire) and
 /// [`contenders`](Self::contenders) list their costs. [`Hold::release`] lists the costs of a
-/// release: here it is a transaction of a check and a delete.
+/// release.
 #[derive(Clone)]
 pub struct SingleNode {
     session: Session,
@@ -167,26 +165,6 @@ impl SingleNode {
         live.until_lease(path, Lease::may_grant_if_proven).await
     }
 
-    /// The guard of the znode. Asks again if no answer comes.
-    async fn guard(&self, live: &LiveSession, server: &dyn ServerSession) -> Result<Guard, Error> {
-        let path = self.path.as_str();
-        let mut missing_again = Backoff::after(1, Duration::from_secs(1));
-        let mut unknown = UnknownCreates::default();
-        let guards = live.attached::<Guards>();
-        loop {
-            let sent = live.now();
-            match guards.of(live, server, path).await {
-                Ok(guard) => return Ok(guard),
-                Err(error) if error.is(Refusal::NoNode) => {
-                    self.create_parent(live, server).await?;
-                    missing_again.wait().await;
-                }
-                Err(ServerError::OutcomeUnknown(_)) => unknown.another(live, path, sent).await?,
-                Err(error) => return Err(Error::at(path, live.id(), error)),
-            }
-        }
-    }
-
     /// Grants once the session is proven, if the connection broke meanwhile.
     async fn grant(
         &self,
@@ -220,8 +198,7 @@ impl SingleNode {
             live.heard_of_create(&outcome);
             match outcome {
                 Ok(created) => {
-                    let owner = created.stat.ephemeral_owner;
-                    live.created(sent, owner).map_err(failed)?;
+                    live.committed(sent);
                     return Ok(Created::Own(created.stat));
                 }
                 Err(error) if error.is(Refusal::NodeExists) => {
@@ -235,8 +212,6 @@ impl SingleNode {
                     // Read before another create, because that one would find this znode there.
                     match self.look(server, CaughtUp::First).await.map_err(failed)? {
                         Some((data, stat)) if claim.owned.node.is(&data) => {
-                            // The first create may have reached the server in another session.
-                            live.is_owner(stat.ephemeral_owner).map_err(failed)?;
                             live.heard_of_create(&Ok(()));
                             return Ok(Created::Own(stat));
                         }
@@ -305,8 +280,7 @@ impl SingleNode {
         let (mut gone_again, mut backoff) = (may_happen(), Backoff::up_to(most));
         loop {
             self.may_create(live).await.map_err(failed)?;
-            let guard = self.guard(live, &*server).await?;
-            let claim = Claim::new(&self.session, live, &self.path, guard);
+            let claim = Claim::new(&self.session, live, &self.path);
             match self.create(live, &*server, &claim).await? {
                 Created::Own(stat) => match self.grant(live, claim, &stat).await? {
                     Some(grant) => return Ok(grant),
@@ -346,8 +320,7 @@ impl SingleNode {
             return Ok(None);
         }
         self.may_create(live).await.map_err(failed)?;
-        let guard = self.guard(live, &*server).await?;
-        let claim = Claim::new(&self.session, live, &self.path, guard);
+        let claim = Claim::new(&self.session, live, &self.path);
         match self.create(live, &*server, &claim).await? {
             Created::Own(stat) => self.grant(live, claim, &stat).await,
             Created::Taken => {
@@ -379,9 +352,9 @@ struct Claim {
 }
 
 impl Claim {
-    fn new(session: &Session, live: &Arc<LiveSession>, path: &NodePath, guard: Guard) -> Claim {
+    fn new(session: &Session, live: &Arc<LiveSession>, path: &NodePath) -> Claim {
         let identity = session.ensemble().identity();
-        let node = OwnNode::doubtful(live, path.as_str(), identity.prefix().as_bytes(), guard);
+        let node = OwnNode::doubtful(live, path.as_str(), identity.prefix().as_bytes());
         Claim {
             owned: Owned::new(session, live, node),
             identity,
@@ -421,7 +394,6 @@ impl SingleNode {
     /// |---|---|---|---|
     /// | the znode is free: a create | 1 | 1 | 0 |
     /// | the znode is taken: a read, and another create once the znode is gone | 2 more each time | 2 more each time | 1 |
-    /// | first acquisition of a session: a create of its guard | 1 more | 1 more | 0 |
     ///
     /// # Errors, cancel safety, session loss
     ///

@@ -172,7 +172,7 @@ mod tests {
             ..Watches::default()
         };
         assert_eq!(watches.look_at_own(), Standing::Certain);
-        server.reconnect(1);
+        server.reconnect();
         assert_eq!(watches.look_at_own(), Standing::Doubtful);
     }
 }

@@ -11,7 +11,7 @@ use crate::events::session as events;
 use crate::server::ensemble::{ConnectionState, ServerSession};
 use crate::server::error::ServerError;
 use crate::session::live::{Contact, LiveSession};
-use crate::session::proof::prove;
+use crate::session::proof::commit_nothing;
 
 /// The largest number of probes without an answer.
 const MOST_PROBES: usize = 4;
@@ -94,7 +94,11 @@ impl Keeper {
             biased;
             proved = proved => {
                 self.proof = None;
-                self.is_proved(proved);
+                match proved {
+                    Ok(()) => self.is_in_contact(),
+                    // The next probe starts another proof.
+                    Err(error) => tracing::debug!(%error, "the reconnect is not proven yet"),
+                }
             }
             answer = answer => {
                 if let (Some(probe), Ok(())) = (self.probes.pop_front(), answer) {
@@ -127,7 +131,14 @@ impl Keeper {
         };
         self.live.look_at_connection(&*server);
         if self.proof.is_none() && self.live.must_be_proven() {
-            self.proof = Some(prove(self.live.clone(), server.clone()).boxed());
+            let (live, server) = (self.live.clone(), server.clone());
+            let proof = async move {
+                let sent = live.sends();
+                commit_nothing(&*server).await?;
+                live.committed(sent);
+                Ok(())
+            };
+            self.proof = Some(proof.boxed());
         }
         if self.probes.len() < MOST_PROBES {
             let sent = self.live.now();
@@ -136,19 +147,6 @@ impl Keeper {
             let at_once = (&mut answer).now_or_never();
             let answer = at_once.map_or(answer, |answer| ready(answer).boxed());
             self.probes.push_back(Probe { sent, answer });
-        }
-    }
-
-    fn is_proved(&mut self, proved: Result<(), ServerError>) {
-        match proved {
-            Ok(()) => self.is_in_contact(),
-            Err(ServerError::SessionOver(end)) => {
-                let session = self.live.id();
-                tracing::warn!(%session, "the server has moved the client to another session");
-                self.live.end(end);
-            }
-            // The next probe starts another proof.
-            Err(error) => tracing::debug!(%error, "the session is not proven yet"),
         }
     }
 
@@ -240,15 +238,14 @@ mod tests {
         let server: Arc<dyn ServerSession> = script.clone();
         let mut keeper = Keeper::new(&live, &server);
         let _own = live.own_znodes().list("/locks/a".into(), None);
-        live.heard_of_create(&Ok(()));
-        live.created(live.sends(), 1).expect("the session's own");
+        live.committed(live.sends());
         keeper.connection_is(ConnectionState::Disconnected);
-        script.reconnect(1);
+        script.reconnect();
         live.look_at_connection(&*server);
         live.answered(live.now());
         keeper.is_in_contact();
         assert_eq!(live.condition().contact, Contact::Suspended);
-        live.created(live.sends(), 1).expect("the session's own");
+        live.committed(live.sends());
         keeper.is_in_contact();
         assert_eq!(live.condition().contact, Contact::Connected);
     }

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::{join, join_all};
 
-use crate::server::ensemble::{Operation, ServerSession};
+use crate::server::ensemble::ServerSession;
 use crate::server::error::{Refusal, ServerError};
+use crate::session::proof::commit_nothing;
 use crate::session::writes::Writes;
 use crate::sync::lock;
 
@@ -23,17 +24,8 @@ pub(crate) struct OwnZnodes {
 pub(crate) struct OwnZnode {
     /// The path of the znode. If it ends with `-`, the server appends a number to it.
     pub(crate) path: Arc<str>,
-    /// Set if other clients create znodes of the same name.
-    pub(crate) shared: Option<Shared>,
-}
-
-/// What tells a znode of the session from the znodes of other clients with the same name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Shared {
-    /// The data of the znode begins with it.
-    pub(crate) identity: Arc<[u8]>,
-    /// The path of a znode that stands as long as the session.
-    pub(crate) guard: Arc<str>,
+    /// What the data of the znode begins with. Set if other clients create znodes of the same name.
+    pub(crate) identity: Option<Arc<[u8]>>,
 }
 
 /// An entry in the list. A drop removes the entry.
@@ -45,8 +37,8 @@ pub(crate) struct Listed {
 
 impl OwnZnodes {
     /// Lists a znode until the entry is dropped.
-    pub(crate) fn list(self: &Arc<Self>, path: Arc<str>, shared: Option<Shared>) -> Listed {
-        let znode = OwnZnode { path, shared };
+    pub(crate) fn list(self: &Arc<Self>, path: Arc<str>, identity: Option<Arc<[u8]>>) -> Listed {
+        let znode = OwnZnode { path, identity };
         *lock(&self.listed).entry(znode.clone()).or_default() += 1;
         let znodes = self.clone();
         Listed { znodes, znode }
@@ -117,7 +109,7 @@ pub(crate) async fn delete_all(
 ///
 /// The others have to be looked for, or may belong to another client by now.
 pub(crate) fn delete_unheard(server: &dyn ServerSession, znodes: Vec<OwnZnode>) -> Vec<OwnZnode> {
-    let is_known = |znode: &OwnZnode| znode.shared.is_none() && !znode.path.ends_with('-');
+    let is_known = |znode: &OwnZnode| znode.identity.is_none() && !znode.path.ends_with('-');
     let (known, others): (Vec<_>, Vec<_>) = znodes.into_iter().partition(is_known);
     for znode in known {
         // The request is sent by the call.
@@ -132,9 +124,9 @@ async fn delete(
     znode: &OwnZnode,
 ) -> Result<(), ServerError> {
     let path = &*znode.path;
-    if let Some(shared) = &znode.shared {
+    if let Some(identity) = &znode.identity {
         writes.until_sent(path).await;
-        return delete_shared(server, path, shared).await;
+        return delete_shared(server, path, identity).await;
     }
     server.delete(path).await
 }
@@ -167,26 +159,16 @@ async fn delete_sought(
 async fn delete_shared(
     server: &dyn ServerSession,
     path: &str,
-    shared: &Shared,
+    identity: &[u8],
 ) -> Result<(), ServerError> {
-    let stands = Operation::Check {
-        path: shared.guard.to_string(),
-        version: None,
-    };
-    // Once this transaction is answered, the server has applied every earlier deletion, so the read
-    // does not show a znode that has gone.
-    let applied = server.transact(std::slice::from_ref(&stands)).await;
-    applied.map_err(|refused| refused.error)?;
+    // The server has then applied every earlier deletion, so the read does not show a znode that
+    // has gone.
+    commit_nothing(server).await?;
     let (data, _) = server.get(path).await?;
-    if !data.starts_with(&shared.identity) {
-        return Ok(());
+    match data.starts_with(identity) {
+        true => server.delete(path).await,
+        false => Ok(()),
     }
-    let delete = Operation::Delete {
-        path: path.to_owned(),
-        version: None,
-    };
-    let done = server.transact(&[delete, stands]).await;
-    done.map(drop).map_err(|refused| refused.error)
 }
 
 #[cfg(test)]
@@ -199,16 +181,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn unheard_deletions_are_of_znodes_that_nobody_else_can_own() {
         let (live, script) = Scripted::open(Duration::from_millis(1));
-        let znode = |path: &str, shared: Option<Shared>| OwnZnode {
+        let znode = |path: &str, identity: Option<Arc<[u8]>>| OwnZnode {
             path: path.into(),
-            shared,
-        };
-        let shared = Shared {
-            identity: Arc::from(*b"me"),
-            guard: "/guard".into(),
+            identity,
         };
         let known = znode("/lock/me-0000000001", None);
-        let (doubtful, shared) = (znode("/lock/me-", None), znode("/one", Some(shared)));
+        let (doubtful, shared) = (
+            znode("/lock/me-", None),
+            znode("/one", Some(Arc::from(*b"me"))),
+        );
         let all = vec![known, doubtful.clone(), shared.clone()];
         let left = delete_unheard(&*live.server().expect("it is open"), all);
         assert_eq!(left, [doubtful, shared]);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::{pending, ready};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -33,8 +33,6 @@ pub(crate) struct Scripted {
     began: Instant,
     /// The time between a request and its answer.
     answers_after: Duration,
-    /// The session that the connection serves.
-    serves: AtomicI64,
     /// Counts the connections.
     connection: watch::Sender<u64>,
     /// When each sync was sent.
@@ -68,7 +66,6 @@ impl Scripted {
         let scripted = Arc::new(Scripted {
             began: Instant::now(),
             answers_after,
-            serves: AtomicI64::new(1),
             connection: watch::Sender::new(0),
             syncs: Mutex::default(),
             is_disconnected: AtomicBool::new(false),
@@ -92,9 +89,8 @@ impl Scripted {
         (Arc::new(live), scripted)
     }
 
-    /// Puts the client on another connection, which serves the session of this id.
-    pub(crate) fn reconnect(&self, session: i64) {
-        self.serves.store(session, Ordering::Relaxed);
+    /// Puts the client on another connection.
+    pub(crate) fn reconnect(&self) {
         self.connection.send_modify(|number| *number += 1);
     }
 
@@ -169,7 +165,7 @@ impl Scripted {
             version: 0,
             cversion: 0,
             aversion: 0,
-            ephemeral_owner: self.serves.load(Ordering::Relaxed),
+            ephemeral_owner: 1,
             data_length: 0,
             num_children: 0,
         }

@@ -488,21 +488,24 @@ async fn hold_survives_a_reconnect_within_its_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn proof_of_a_session_goes_though_its_deletion_was_lost() {
+async fn reconnect_is_proven_by_one_transaction_that_changes_nothing() {
     let simulation = simulation(1);
     let session = open(&simulation, "one").await;
     let held = hold(&queue(&session)).await;
-    let lost = Fault::new(FaultKind::RequestLost).on(RequestKind::Delete);
-    simulation.faults().inject(lost);
+    let standing = simulation.administrator().tree();
+    let before = simulation.counters();
     simulation.process("one").disconnect();
     sleep(TIMEOUT / 2).await;
-    assert_eq!(simulation.faults().waiting(), 0, "it was proved");
-    let standing = simulation.administrator().tree();
-    let ephemeral = standing
-        .iter()
-        .filter(|znode| znode.stat.ephemeral_owner != 0);
-    let paths: Vec<&str> = ephemeral.map(|znode| znode.path.as_str()).collect();
-    assert_eq!(paths, [held.node_path()]);
+    assert!(held.is_held(), "{held:?}");
+    assert_eq!(simulation.administrator().tree(), standing);
+    let counters = simulation.counters();
+    let kinds = [
+        RequestKind::Create,
+        RequestKind::Delete,
+        RequestKind::Transact,
+    ];
+    let sent = kinds.map(|kind| counters.requests(kind) - before.requests(kind));
+    assert_eq!(sent, [0, 0, 1]);
 }
 
 #[tokio::test(start_paused = true)]

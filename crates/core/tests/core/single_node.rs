@@ -106,15 +106,18 @@ async fn a_znode_of_ones_own_is_known_however_many_answers_are_lost() {
 #[tokio::test(start_paused = true)]
 async fn server_that_refuses_a_create_is_one_that_knows_creates() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let one = lock(&simulation, "one").await;
+    let (one, other) = two_locks(&simulation).await;
+    let hold = other.acquire().await.expect("free");
+    let waiter = tokio::spawn(async move { one.acquire_timeout(TIMEOUT * 6).await });
+    // Its first create is refused.
+    sleep(Duration::from_secs(1)).await;
     let faults = simulation.faults();
-    // The guard is created, and nothing that is asked of it afterwards is answered.
-    let guard = |kind, request| Fault::new(kind).on(request).under("/_c_");
-    faults.inject(guard(FaultKind::ReplyLost, RequestKind::Create));
     for nth in 1..=10 {
-        faults.inject(guard(FaultKind::RequestLost, RequestKind::Get).nth(nth));
+        let lost = Fault::new(FaultKind::RequestLost).on(RequestKind::Create);
+        faults.inject(lost.nth(nth));
     }
-    let hold = one.acquire_timeout(Duration::from_secs(60)).await;
+    hold.release().await.expect("it is held");
+    let hold = waiter.await.expect("no panic");
     assert_eq!(faults.waiting(), 0, "all that was to be lost is");
     assert!(hold.expect("it knows creates").is_held());
 }
@@ -253,7 +256,7 @@ async fn release_whose_answer_was_lost_spares_the_next_holders_znode_at_a_server
         let first = other.acquire().await.expect("free");
         first.release().await.expect("it is held");
         let hold = one.acquire().await.expect("free again");
-        let lost = Fault::new(FaultKind::ReplyLost).on(RequestKind::Transact);
+        let lost = Fault::new(FaultKind::ReplyLost).on(RequestKind::Delete);
         let lost = lost.reconnecting_to(1 + seed as usize % 2);
         simulation.faults().inject(lost);
         drop(hold);

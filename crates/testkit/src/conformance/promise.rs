@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-/// The end of the name of a session's own znode, which is no contender.
-pub(super) const OF_THE_SESSION: &str = "-session-lock-2147483647";
+/// The path of a session's own znode begins with it. The znode is no contender.
+pub(super) const OF_THE_SESSION: &str = "/zookeeper-recipes-session-";
 
 /// How long a step may take that does not depend on the server's clock.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);

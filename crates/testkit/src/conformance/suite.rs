@@ -3,16 +3,19 @@
 use std::fmt;
 use std::time::Duration;
 
+use futures_util::future::{BoxFuture, FutureExt};
 use tokio::time::Instant;
 use zookeeper_client::{Client, Stat};
 use zookeeper_recipes_core::ensemble::SessionId;
-use zookeeper_recipes_core::{ConnectOptions, Hold, Recipe, Session};
+use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Recipe, Session};
 
 use super::checked_server::CheckedServer;
 use super::promise::{BrokenPromise, Kept, OF_THE_SESSION, PATIENCE, SESSION_TIMEOUT, text};
 use crate::four_letter::{self, FourLetterWord, Monitor};
 use crate::handshake;
 
+type Open<'a> =
+    dyn Fn(String, ConnectOptions) -> BoxFuture<'a, Result<Session, Error>> + Send + Sync + 'a;
 pub(super) type Make<'a> = dyn Fn(&Session, &str) -> Box<dyn Recipe> + Send + Sync + 'a;
 
 /// The promises of one recipe, checked on a [server](CheckedServer).
@@ -25,6 +28,7 @@ pub struct Conformance<'a> {
     pub(super) block: Option<Box<Make<'a>>>,
     pub(super) holders: Option<usize>,
     pub(super) ordered: bool,
+    open: Option<Box<Open<'a>>>,
 }
 
 impl<'a> Conformance<'a> {
@@ -42,7 +46,25 @@ impl<'a> Conformance<'a> {
             block: None,
             holders: Some(1),
             ordered: true,
+            open: None,
         }
+    }
+
+    /// Opens each session by a call of `open` with the server's address.
+    ///
+    /// By default this is [`Session::connect_with`].
+    #[must_use]
+    pub fn sessions<F>(
+        mut self,
+        open: impl Fn(String, ConnectOptions) -> F + Send + Sync + 'a,
+    ) -> Conformance<'a>
+    where
+        F: Future<Output = Result<Session, Error>> + Send + 'a,
+    {
+        self.open = Some(Box::new(move |address, options| {
+            open(address, options).boxed()
+        }));
+        self
     }
 
     /// How many contenders may hold together. By default one.
@@ -93,7 +115,7 @@ impl<'a> Conformance<'a> {
     ///
     /// The first broken promise.
     pub async fn check(self) -> Result<(), BrokenPromise> {
-        type Check<'c, 'a> = futures_util::future::BoxFuture<'c, Kept>;
+        type Check<'c, 'a> = BoxFuture<'c, Kept>;
         let promises: [(&'static str, Check<'_, 'a>); 11] = [
             (
                 "never more hold than may, and all get through",
@@ -141,9 +163,12 @@ impl<'a> Conformance<'a> {
 
     pub(super) async fn session(&self) -> Kept<Session> {
         let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
-        Session::connect_with(&self.server.connect_string(), options)
-            .await
-            .map_err(text)
+        let address = self.server.connect_string();
+        match &self.open {
+            Some(open) => open(address, options).await,
+            None => Session::connect_with(&address, options).await,
+        }
+        .map_err(text)
     }
 
     pub(super) async fn administrator(&self) -> Kept<Client> {
@@ -209,8 +234,8 @@ impl<'a> Conformance<'a> {
             let watches = Monitor::read(&address).await.map_err(text)?.watches;
             let dump = four_letter::ask(&address, FourLetterWord::Dump).await;
             let ephemerals = four_letter::parse_ephemerals(&dump.map_err(text)?);
-            // A session may keep a znode of its own as long as it lives.
-            let is_left = |path: &&String| !path.ends_with(OF_THE_SESSION);
+            // A session over `zookeeper-client` keeps a znode of its own as long as it lives.
+            let is_left = |path: &&String| !path.starts_with(OF_THE_SESSION);
             let ephemerals: Vec<_> = ephemerals.values().flatten().filter(is_left).collect();
             if names.is_empty() && watches == 0 && ephemerals.is_empty() {
                 return Ok(());

@@ -334,10 +334,6 @@ async fn parents_are_made_and_the_recipe_held_whichever_create_is_lost(server: T
         } = place;
         for applied in [false, true] {
             // The contender's znode, its missing parents, and the contender's znode again.
-            let scenario = place.scenario("parents".to_owned()).await;
-            // A session's first acquisition of a single znode creates its guard.
-            let first = scenario.victim.acquire().await.expect("it is free");
-            first.release().await.expect("it is released");
             let before = proxy.counters();
             let undisturbed = kind.on(&place.victim, &format!("parents-0/{applied}"));
             let hold = undisturbed.acquire().await.expect("it is free");

@@ -5,26 +5,35 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::timeout;
-use zookeeper_client::Client;
+use zookeeper_client::{Acls, Client};
 use zookeeper_recipes_adapter::ClientEnsemble;
-use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_core::{ConnectOptions, Ensemble, Error, ServerError, Session};
 use zookeeper_recipes_suite::{
-    Address, KINDS, Kind, LONG, TICK, TestServer, in_time, on_both_servers, session,
+    Address, KINDS, Kind, LONG, TICK, TestServer, administrator, children, create, eventually,
+    exists, in_time, on_both_servers, proxy, session,
 };
+use zookeeper_recipes_testkit::proxy::{Fault, Operation};
 
-use crate::support::{acquire, in_own_runtime, queue_length};
+use crate::support::{acquire, held_and_awaited, in_own_runtime, queue_length};
 
 on_both_servers!(
+    holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_next_one_holds,
+    holds_outlive_a_reconnect_of_the_client,
+    nothing_is_deleted_or_written_without_the_guard,
+    guard_that_is_refused_is_an_error_that_says_what_to_do,
     closed_session_of_a_client_that_lives_on_bars_nobody,
     holds_whose_runtime_has_gone_bar_nobody_while_the_client_lives,
 );
+
+/// The name of a guard begins with it.
+const GUARD: &str = "zookeeper-recipes-session-";
 
 /// The servers grant half of it: longer than [`SOON`].
 const CLIENT: Duration = Duration::from_secs(20);
 /// So long that the end of the client's session has deleted nothing.
 const SOON: Duration = Duration::from_secs(4);
 
-async fn client(server: &TestServer) -> Client {
+async fn client(server: &impl Address) -> Client {
     let connector = Client::connector().with_session_timeout(CLIENT);
     connector
         .connect(&server.address())
@@ -104,4 +113,122 @@ async fn holds_whose_runtime_has_gone_bar_nobody_while_the_client_lives(server: 
         next.release().await.expect("it is held");
     }
     drop(client);
+}
+
+/// The client adopts the new session in silence.
+async fn holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_next_one_holds(
+    server: TestServer,
+) {
+    let proxy = proxy(&server).await;
+    let each = Fault::on(Operation::Connect).repeatedly();
+    proxy.fault(each.session_forgotten());
+    let client = client(&proxy).await;
+    let rival = session(&server, LONG).await;
+    let victim = session_over(client.clone()).await;
+    let successions = held_and_awaited(&victim, &rival, "forgotten").await;
+    proxy.cut();
+    for (_, succession) in successions {
+        let succeeded = succession.in_order().await;
+        succeeded.next.release().await.expect("it is released");
+    }
+    let over = KINDS[0].on(&victim, "later").acquire().await;
+    assert!(matches!(over, Err(Error::NoSession { .. })), "{over:?}");
+    // The znode that showed the new session is deleted.
+    no_guard_left(&server).await;
+    drop(client);
+}
+
+async fn holds_outlive_a_reconnect_of_the_client(server: TestServer) {
+    let proxy = proxy(&server).await;
+    let client = client(&proxy).await;
+    let session = session_over(client.clone()).await;
+    let mut holds = Vec::new();
+    for kind in KINDS {
+        holds.push(
+            kind.on(&session, "kept")
+                .acquire()
+                .await
+                .expect("it is free"),
+        );
+    }
+    for _ in 0..5 {
+        let before = proxy.counters();
+        proxy.cut();
+        eventually("the holds are held again", || async {
+            let connected = proxy
+                .counters()
+                .since(&before)
+                .of(Operation::Connect)
+                .replies
+                > 0;
+            connected && holds.iter().all(|hold| hold.is_held())
+        })
+        .await;
+    }
+    let administrator = administrator(&server).await;
+    eventually("one guard stands", || async {
+        guards(&administrator).await == 1
+    })
+    .await;
+    for hold in holds {
+        hold.release().await.expect("it is held");
+    }
+    session.close().await;
+    no_guard_left(&server).await;
+    drop(client);
+}
+
+async fn no_guard_left(server: &TestServer) {
+    let administrator = administrator(server).await;
+    eventually("the guard is gone", || async {
+        guards(&administrator).await == 0
+    })
+    .await;
+}
+
+async fn guards(administrator: &Client) -> usize {
+    let names = children(administrator, "/").await;
+    names.iter().filter(|name| name.starts_with(GUARD)).count()
+}
+
+/// Somebody deletes the guard. It ends by itself when the session does.
+async fn nothing_is_deleted_or_written_without_the_guard(server: TestServer) {
+    let client = client(&server).await;
+    let ensemble = ClientEnsemble::new(client.clone());
+    let session = ensemble.connect().await.expect("it is open");
+    let administrator = administrator(&server).await;
+    create(&administrator, "/kept").await;
+    let names = children(&administrator, "/").await;
+    let guard = names.iter().find(|name| name.starts_with(GUARD));
+    let guard = format!("/{}", guard.expect("it stands"));
+    administrator.delete(&guard, None).await.expect("it stands");
+    let deleted = session.delete("/kept").await;
+    assert!(
+        matches!(deleted, Err(ServerError::OutcomeUnknown(_))),
+        "{deleted:?}"
+    );
+    assert!(exists(&administrator, "/kept").await);
+    // The session is alive, and gets another guard.
+    in_time("the deletion", session.delete("/kept"))
+        .await
+        .expect("the guard stands");
+    assert!(!exists(&administrator, "/kept").await);
+}
+
+async fn guard_that_is_refused_is_an_error_that_says_what_to_do(server: TestServer) {
+    let administrator = administrator(&server).await;
+    create(&administrator, "/guards").await;
+    let sealed = administrator.set_acl("/", &Acls::anyone_read(), None).await;
+    sealed.expect("anyone may do it");
+    let open = async |ensemble: ClientEnsemble| {
+        Session::open(Arc::new(ensemble), ConnectOptions::new()).await
+    };
+    let refused = open(ClientEnsemble::new(client(&server).await)).await;
+    let refused = refused.expect_err("the root is sealed");
+    assert!(format!("{refused:?}").contains("guard_in"), "{refused:?}");
+    let elsewhere = ClientEnsemble::new(client(&server).await).guard_in("/guards");
+    let session = open(elsewhere.expect("a good path"))
+        .await
+        .expect("it is open");
+    session.close().await;
 }

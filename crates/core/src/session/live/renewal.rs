@@ -8,7 +8,7 @@ use super::{Contact, Kept, LiveSession};
 use crate::backoff::Backoff;
 use crate::hold_state::{HoldState, LossReason};
 use crate::server::ensemble::ServerSession;
-use crate::server::error::{ServerError, SessionEnd};
+use crate::server::error::ServerError;
 use crate::session::lease::Lease;
 use crate::sync::lock;
 
@@ -45,31 +45,11 @@ impl LiveSession {
         self.was_answered(kept);
     }
 
-    /// Checks that the owner of a znode that this client has created is this session.
+    /// Notes that a write was committed. It proves the connection that it was sent over.
     ///
-    /// # Errors
-    ///
-    /// [`ServerError::SessionOver`] if another session owns the znode: the server has replaced
-    /// this session.
-    pub(crate) fn is_owner(&self, owner: i64) -> Result<(), ServerError> {
-        match owner == self.id.0 {
-            true => Ok(()),
-            false => Err(ServerError::SessionOver(SessionEnd::Expired)),
-        }
-    }
-
-    /// Notes the owner of an ephemeral znode whose create has been answered.
-    ///
-    /// The connection of the create serves the session that owns the znode. So the create proves
-    /// that connection if the owner is this session. Nobody may have looked at the answer for a
-    /// while, so another connection may be known now. The create says nothing about that one.
-    ///
-    /// # Errors
-    ///
-    /// [`ServerError::SessionOver`] if another session owns the znode: the server has replaced
-    /// this session.
-    pub(crate) fn created(&self, sent: Sent, owner: i64) -> Result<(), ServerError> {
-        self.is_owner(owner)?;
+    /// Nobody may have looked at the answer for a while, so another connection may be known now.
+    /// The write says nothing about that one.
+    pub(crate) fn committed(&self, sent: Sent) {
         let mut kept = lock(&self.kept);
         if kept.is_connected() && sent.connections_before == kept.connections_before {
             let now = self.now();
@@ -77,7 +57,6 @@ impl LiveSession {
             kept.lease.answered(now, sent.at);
         }
         self.was_answered(kept);
-        Ok(())
     }
 
     fn was_answered(&self, mut kept: MutexGuard<'_, Kept>) {
@@ -102,14 +81,10 @@ impl LiveSession {
     /// Only a session that owns znodes needs a proof.
     pub(crate) fn must_be_proven(&self) -> bool {
         let mut kept = lock(&self.kept);
-        // A server that has never answered a create may break the connection at the proof.
-        let can_be = self.creates() && kept.is_connected();
-        !kept.lease.is_proven() && can_be && !self.own_znodes.is_empty()
+        !kept.lease.is_proven() && kept.is_connected() && !self.own_znodes.is_empty()
     }
 
-    /// Waits until the connection is proven to serve this session, for at most two timeouts.
-    ///
-    /// If the connection serves another session, this session must have expired by then.
+    /// Waits until the connection is proven, for at most two timeouts.
     pub(crate) async fn until_proven(&self) {
         let is_proven = || {
             let mut kept = lock(&self.kept);
@@ -229,12 +204,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn create_counts_from_its_sending() {
+    async fn write_counts_from_its_sending() {
         let (live, _) = Scripted::open(SECOND);
         sleep(SECOND).await;
         let sent = live.sends();
         sleep(2 * SECOND).await;
-        live.created(sent, 1).expect("the session's own");
+        live.committed(sent);
         sleep(3 * SECOND).await;
         live.answered(live.now());
         assert_eq!(valid_until(&live), SECOND + LEASE);
@@ -243,7 +218,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn answer_over_a_connection_that_nobody_has_looked_at_counts_for_nothing() {
         let (live, script) = Scripted::open(SECOND);
-        script.reconnect(2);
+        script.reconnect();
         renew(&live).await;
         assert_eq!(valid_until(&live), LEASE);
         live.look_at_connection(&*script);
@@ -251,23 +226,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn create_proves_no_connection_but_its_own() {
+    async fn write_proves_no_connection_but_its_own() {
         let (live, script) = Scripted::open(SECOND);
-        script.reconnect(1);
+        script.reconnect();
         live.look_at_connection(&*script);
-        script.reconnect(2);
-        live.created(live.sends(), 1).expect("the session's own");
+        script.reconnect();
+        live.committed(live.sends());
         assert_eq!(live.may_grant(), None);
     }
 
     /// Nobody has looked at its answer before the session has seen the next connection.
     #[tokio::test(start_paused = true)]
-    async fn create_over_an_earlier_connection_proves_no_later_one() {
+    async fn write_over_an_earlier_connection_proves_no_later_one() {
         let (live, script) = Scripted::open(SECOND);
         let sent = live.sends();
-        script.reconnect(2);
+        script.reconnect();
         live.look_at_connection(&*script);
-        live.created(sent, 1).expect("the session's own");
+        live.committed(sent);
         assert_eq!(live.may_grant(), None);
     }
 
@@ -275,10 +250,10 @@ mod tests {
     async fn nothing_is_granted_over_a_connection_that_is_not_proven() {
         let (live, script) = Scripted::open(SECOND);
         assert_eq!(live.may_grant(), Some(0));
-        script.reconnect(1);
+        script.reconnect();
         live.look_at_connection(&*script);
         assert_eq!(live.may_grant(), None);
-        live.created(live.sends(), 1).expect("the session's own");
+        live.committed(live.sends());
         assert_eq!(live.may_grant(), Some(0));
     }
 
@@ -320,7 +295,7 @@ mod tests {
     async fn connection_that_has_broken_is_not_proven() {
         let (live, script) = Scripted::open(SECOND);
         assert!(live.until_proven().now_or_never().is_some());
-        script.reconnect(1);
+        script.reconnect();
         assert!(live.until_proven().now_or_never().is_none());
     }
 }

@@ -1,0 +1,82 @@
+//! The recipes over the client of the crate `zookeeper-client` keep their promises.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use zookeeper_client::Client;
+use zookeeper_recipes_adapter::ClientEnsemble;
+use zookeeper_recipes_core::ensemble::ServerSession;
+use zookeeper_recipes_core::{ConnectOptions, Ensemble, Error, ServerError, Session};
+use zookeeper_recipes_suite::{
+    ELECTION, LOCK, LOCK_OF_ONE_ZNODE, RWLOCK, SEMAPHORE, TestedRecipe, WRITER, conformance, server,
+};
+
+/// As long as that of the other sessions of the suite.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
+
+async fn conforms(recipe: TestedRecipe, weight: u64) {
+    let server = server().await;
+    let checked = conformance(&server, recipe, weight).sessions(session);
+    checked.check().await.expect("it conforms");
+}
+
+async fn session(address: String, options: ConnectOptions) -> Result<Session, Error> {
+    Session::open(Arc::new(NewClients { address }), options).await
+}
+
+/// Connects a client for each session.
+#[derive(Debug)]
+struct NewClients {
+    address: String,
+}
+
+impl Ensemble for NewClients {
+    fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+        async move {
+            let connector = Client::connector().with_session_timeout(SESSION_TIMEOUT);
+            let client = connector.connect(&self.address).await;
+            let client = client.map_err(ServerError::outcome_unknown)?;
+            ClientEnsemble::new(client).connect().await
+        }
+        .boxed()
+    }
+
+    fn now(&self) -> Duration {
+        zookeeper_recipes_core::ensemble::now()
+    }
+
+    fn address(&self) -> String {
+        self.address.clone()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_exclusive_lock_conforms() {
+    conforms(LOCK, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_single_node_lock_conforms() {
+    conforms(LOCK_OF_ONE_ZNODE, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_write_lock_conforms() {
+    conforms(RWLOCK, WRITER).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_read_lock_conforms() {
+    conforms(RWLOCK, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_semaphore_conforms() {
+    conforms(SEMAPHORE, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_election_conforms() {
+    conforms(ELECTION, 1).await;
+}
