@@ -11,6 +11,7 @@ mod hostile_peers;
 mod isolated_leader;
 mod lost_replies;
 mod many_watches;
+mod moves;
 mod other_servers;
 mod refusals;
 mod secrets;
