@@ -223,12 +223,10 @@ impl Place {
                 .await;
             }
         }
-        // One for each session; that of the holder ends with its holds.
-        let guards = SESSIONS as u64 + u64::from(!self.holds.is_empty());
         eventually("no znode and no watch is left but the holders'", || async {
             let monitor = self.server.monitor().await.expect("the server answers");
             let holders = self.holds.len() as u64;
-            monitor.ephemerals == holders + guards && monitor.watches == holders
+            monitor.ephemerals == holders && monitor.watches == holders
         })
         .await;
     }

@@ -333,6 +333,10 @@ async fn parents_are_made_and_the_recipe_held_whichever_create_is_lost(server: T
             ..
         } = place;
         for applied in [false, true] {
+            // The directory of the kind exists from then on.
+            let scenario = place.scenario("parents".to_owned()).await;
+            let first = scenario.victim.acquire().await.expect("it is free");
+            first.release().await.expect("it is released");
             // The contender's znode, its missing parents, and the contender's znode again.
             let before = proxy.counters();
             let undisturbed = kind.on(&place.victim, &format!("parents-0/{applied}"));
