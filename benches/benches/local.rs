@@ -16,7 +16,7 @@ const HANDOVERS: [u32; 3] = [0, 10, 100];
 
 fn local(criterion: &mut Criterion) {
     let testbed = Testbed::start();
-    let session = testbed.session_over(&testbed.client());
+    let session = testbed.session();
     let mut group = criterion.benchmark_group("100 tasks on one lock, local handovers in a row");
     group.throughput(Throughput::Elements(1)).sample_size(20);
     for handovers in HANDOVERS {

@@ -23,7 +23,7 @@ const WEIGHTS: [(&str, &[u32]); 3] = [
 
 fn uncontended(criterion: &mut Criterion) {
     let testbed = Testbed::start();
-    let session = testbed.session_over(&testbed.client());
+    let session = testbed.session();
     let mut group = criterion.benchmark_group("semaphore, uncontended");
     for weight in [1, PERMITS] {
         let semaphore = Semaphore::new(&session, testbed.directory(), PERMITS);

@@ -4,13 +4,14 @@
 //! |---|---|
 //! | `cargo xtask bench herd`, `queue`, `peers`, `embedded` | measures, and writes a report |
 //! | `cargo xtask demo` | shows a contest for a lock, by each way to wait |
-//! | `cargo bench -p zookeeper-recipes-benches` | runs the benches with criterion, and `overhead` |
+//! | `cargo bench -p zookeeper-recipes-benches` | runs the benches with criterion, and `overhead` and `processor` |
 //! | `cargo test -p zookeeper-recipes-benches --benches` | runs each of those once, and measures nothing |
 //!
 //! Each bench starts one ZooKeeper server ([`Testbed::start`]) and measures over loopback. No
 //! request waits for a disk or a network, so that the cost of the client itself shows. Client and
 //! server share the machine's processors: read the figures of one run as ratios to each other.
 
+mod bare;
 mod contention;
 pub mod crowd;
 pub mod measure;
@@ -24,16 +25,19 @@ mod raw;
 pub mod report;
 mod spread;
 mod testbed;
+mod threads;
 pub mod turns;
 mod uncontended;
 pub mod way;
 pub mod wire;
 mod work;
 
+pub use bare::BareSocket;
 pub use contention::Contention;
 pub use overhead::Overhead;
 pub use spread::Spread;
 pub use testbed::{SESSION_TIMEOUT, Testbed};
+pub use threads::Threads;
 pub use uncontended::Comparison;
 pub use work::Work;
 

@@ -9,7 +9,7 @@ use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Permission};
 
 /// A name as long as a contender's.
-const CONTENDER: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-lock-";
+pub(crate) const CONTENDER: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-lock-";
 
 /// Data as long as the identity that the owner of a single node writes.
 const IDENTITY: &[u8] = b"_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-";

@@ -1,13 +1,12 @@
 //! A server of the bench's own, and sessions with it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::raw::RawClient;
 use futures_util::future::join_all;
 use tokio::runtime::Runtime;
 use zookeeper_client::Client;
-use zookeeper_recipes_adapter::ClientEnsemble;
 use zookeeper_recipes_core::{ConnectOptions, Session};
 use zookeeper_recipes_testkit::{Compiler, Server, ServerOptions};
 
@@ -70,16 +69,21 @@ impl Testbed {
         self.runtime.block_on(self.connect())
     }
 
-    /// A session over this connection, which it shares with the client.
-    pub fn session_over(&self, client: &Client) -> Session {
-        self.runtime.block_on(session_over(client.clone()))
+    /// A new session.
+    pub fn session(&self) -> Session {
+        self.runtime.block_on(open(&self.server))
+    }
+
+    /// Creates a persistent directory.
+    pub fn make(&self, directory: &str) {
+        let client = RawClient::new(&self.client());
+        self.runtime.block_on(client.make(directory, b""));
     }
 
     /// Opens `number` sessions, each with a connection of its own.
     pub fn sessions(&self, number: usize) -> Vec<Session> {
-        let connect = || async { session_over(self.connect().await).await };
-        self.runtime
-            .block_on(join_all((0..number).map(|_| connect())))
+        let sessions = (0..number).map(|_| open(&self.server));
+        self.runtime.block_on(join_all(sessions))
     }
 
     /// A path that no other measurement has used. All paths have the same length.
@@ -113,8 +117,8 @@ impl Testbed {
     }
 }
 
-async fn session_over(client: Client) -> Session {
-    Session::open(Arc::new(ClientEnsemble::new(client)), ConnectOptions::new())
-        .await
-        .expect("it has just been connected")
+async fn open(server: &Server) -> Session {
+    let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
+    let session = Session::connect_with(&server.connect_string(), options).await;
+    session.expect("the server serves")
 }

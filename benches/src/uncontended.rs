@@ -14,7 +14,7 @@ use crate::work::{Work, turn};
 
 const GOOD_PATH: &str = "a path of our own making";
 
-/// The recipes that send the same requests, and these requests alone; all over one connection.
+/// The recipes that send the same requests, and these requests alone.
 #[derive(Debug)]
 pub struct Comparison {
     /// The requests, sent by `zookeeper-client` itself.
@@ -45,7 +45,7 @@ impl Comparison {
     }
 }
 
-/// One connection, and the three that send over it: the client, the interface and the recipes.
+/// The three that send: the client, the interface of a session, and the recipes over it.
 struct Ground<'t> {
     testbed: &'t Testbed,
     client: RawClient,
@@ -56,7 +56,7 @@ struct Ground<'t> {
 impl Ground<'_> {
     fn new(testbed: &Testbed) -> Ground<'_> {
         let client = testbed.client();
-        let session = testbed.session_over(&client);
+        let session = testbed.session();
         let path = NodePath::new(&testbed.directory()).expect(GOOD_PATH);
         let server = testbed.runtime().block_on(session.server(&path));
         Ground {

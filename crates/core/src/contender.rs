@@ -253,6 +253,14 @@ impl Identity {
         Identity(uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid())
     }
 
+    /// The identity that comes so many after this one. A session draws the first, and counts on.
+    pub(crate) fn after(self, count: u64) -> Identity {
+        const COUNTED: u128 = (1 << 48) - 1;
+        let bits = self.0.as_u128();
+        let counted = bits.wrapping_add(count.into()) & COUNTED;
+        Identity(Uuid::from_u128(bits & !COUNTED | counted))
+    }
+
     /// The same identity, in a name that [marks releases](Contender::marks_release).
     pub(crate) fn marking(self) -> Identity {
         let mut bytes = self.0.into_bytes();

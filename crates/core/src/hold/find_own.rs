@@ -18,7 +18,8 @@ use crate::server::error::{Refusal, ServerError};
 use crate::session::live::{Attachment, LiveSession};
 use crate::sync::lock;
 
-/// The znodes of this identity, read after the server has caught up with its leader.
+/// The znodes of this identity that the session owns, read after the server has caught up with its
+/// leader.
 ///
 /// Sends what [`own_paths`] sends, and a read if there is such a znode.
 pub(crate) async fn own_nodes(
@@ -36,7 +37,10 @@ pub(crate) async fn own_nodes(
         match server.get_each(&paths).await {
             Ok(nodes) => {
                 let created = |(path, node): (String, Option<Node>)| {
-                    node.map(|(_, stat)| Created { path, stat })
+                    let (_, stat) = node?;
+                    // Two copies of one virtual machine may draw the same identities.
+                    let is_own = stat.ephemeral_owner == live.id().0;
+                    is_own.then_some(Created { path, stat })
                 };
                 return Ok(paths.into_iter().zip(nodes).filter_map(created).collect());
             }

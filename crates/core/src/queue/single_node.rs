@@ -353,7 +353,7 @@ struct Claim {
 
 impl Claim {
     fn new(session: &Session, live: &Arc<LiveSession>, path: &NodePath) -> Claim {
-        let identity = session.ensemble().identity();
+        let identity = live.identity();
         let node = OwnNode::doubtful(live, path.as_str(), identity.prefix().as_bytes());
         Claim {
             owned: Owned::new(session, live, node),

@@ -88,9 +88,9 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
         None
     }
 
-    /// A new and unique identity for a contender.
+    /// A new and unique identity, from which a session counts the identities of its contenders.
     ///
-    /// This is the only random value in a recipe. An ensemble that replays a seed draws the
+    /// This is the only random value of a session. An ensemble that replays a seed draws the
     /// identity from that seed.
     #[doc(hidden)]
     fn identity(&self) -> Identity {

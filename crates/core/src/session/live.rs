@@ -7,7 +7,7 @@ use std::any::Any;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -39,6 +39,9 @@ pub(crate) struct LiveSession {
     kept: Mutex<Kept>,
     condition: watch::Sender<Condition>,
     own_znodes: Arc<OwnZnodes>,
+    /// Drawn once: a random number from the system costs a system call.
+    first_identity: Identity,
+    identities: AtomicU64,
     unsupported: Unsupported,
     attachments: Mutex<Vec<Attached>>,
 }
@@ -121,6 +124,7 @@ impl LiveSession {
             reconnects: 0,
             lapses: 0,
         };
+        let first_identity = ensemble.identity();
         LiveSession {
             id: server.id(),
             timeout: server.timeout(),
@@ -131,6 +135,8 @@ impl LiveSession {
             kept: Mutex::new(kept),
             condition: watch::Sender::new(condition),
             own_znodes: Arc::default(),
+            first_identity,
+            identities: AtomicU64::new(0),
             unsupported,
             attachments: Mutex::default(),
         }
@@ -236,7 +242,8 @@ impl LiveSession {
 
     /// An identity for a znode that is about to be created.
     pub(crate) fn identity(&self) -> Identity {
-        self.ensemble.identity()
+        let count = self.identities.fetch_add(1, Ordering::Relaxed);
+        self.first_identity.after(count)
     }
 
     pub(crate) fn subscribe(&self) -> watch::Receiver<Condition> {

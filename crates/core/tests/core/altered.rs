@@ -51,8 +51,9 @@ pub(crate) struct Alterations {
     pub(crate) has_no_order: bool,
     /// The client is on another connection after each read that sets a watch.
     pub(crate) reconnects_at_reads: bool,
-    /// Each create is sent twice, and its outcome is unknown.
-    pub(crate) doubles_creates: bool,
+    /// Before each create, the server creates a znode of the same name and of this kind. The
+    /// outcome of both is unknown.
+    pub(crate) doubles_creates: Option<CreateMode>,
 }
 
 /// An ensemble with altered sessions.
@@ -145,14 +146,14 @@ impl ServerSession for AlteredSession {
         mode: CreateMode,
         acl: &[Acl],
     ) -> Reply<'a, Created> {
+        let Some(before) = self.alterations.doubles_creates else {
+            return self.server.create(path, data, mode, acl);
+        };
+        let before = self.server.create(path, data, before, acl);
         let create = self.server.create(path, data, mode, acl);
-        if !self.alterations.doubles_creates {
-            return create;
-        }
-        let again = self.server.create(path, data, mode, acl);
         async move {
+            before.await?;
             create.await?;
-            again.await?;
             Err(ServerError::outcome_unknown("a test has the answer"))
         }
         .boxed()

@@ -1,45 +1,73 @@
-//! Creates that the server applies twice.
+//! Creates that the server applies twice, and znodes that look like a contender's own.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout;
-use zookeeper_recipes_core::{ConnectOptions, Queue, Session};
+use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::{ConnectOptions, CreateMode, Queue, Session};
 use zookeeper_recipes_simulation::{Change, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
 use crate::altered::{Alterations, Altered};
 use crate::support::First;
 
-/// The contender takes the first of its two znodes, and leaves neither behind.
-#[tokio::test(start_paused = true)]
-async fn contender_whose_create_is_applied_twice_keeps_nobody_waiting() {
-    const TIME: Duration = Duration::from_secs(60);
-    let simulation = Simulation::new(SimulationOptions::default());
+const TIME: Duration = Duration::from_secs(60);
+
+/// A queue whose creates come second, after one of this kind.
+async fn queue_behind(simulation: &Simulation, before: CreateMode) -> Queue {
     let ensemble = Altered {
         ensemble: simulation.ensemble("one"),
         alterations: Alterations {
-            doubles_creates: true,
+            doubles_creates: Some(before),
             ..Alterations::default()
         },
     };
     let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
-    let session = session.expect("a session opens");
-    let other = simulated_session(&simulation, "other").await;
-    let queue = |session| Queue::new(session, "/lock", First).expect("a good path");
-    let hold = timeout(TIME, queue(&session).acquire()).await;
+    Queue::new(&session.expect("a session opens"), "/lock", First).expect("a good path")
+}
+
+/// The paths of the contenders that were created.
+fn created(simulation: &Simulation) -> Vec<String> {
+    let history = simulation.history().into_iter();
+    let created = history.filter_map(|commit| match commit.change {
+        Change::Created { path, .. } => path.starts_with("/lock/").then_some(path),
+        _ => None,
+    });
+    created.collect()
+}
+
+/// The contender takes the first of its two znodes, and leaves neither behind.
+#[tokio::test(start_paused = true)]
+async fn contender_whose_create_is_applied_twice_keeps_nobody_waiting() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let queue = queue_behind(&simulation, CreateMode::EphemeralSequential).await;
+    let hold = timeout(TIME, queue.acquire()).await;
     let hold = hold.expect("in time").expect("it is free");
-    let mut created = simulation
-        .history()
-        .into_iter()
-        .filter_map(|commit| match commit.change {
-            Change::Created { path, .. } => path.starts_with("/lock/").then_some(path),
-            _ => None,
-        });
-    assert_eq!(Some(hold.node_path()), created.next().as_deref());
-    assert!(created.next().is_some(), "it is applied twice");
+    let created = created(&simulation);
+    assert_eq!(created.len(), 2, "it is applied twice");
+    assert_eq!(hold.node_path(), created[0]);
     hold.release().await.expect("it is held");
-    let next = timeout(TIME, queue(&other).acquire()).await;
+    let other = simulated_session(&simulation, "other").await;
+    let other = Queue::new(&other, "/lock", First).expect("a good path");
+    let next = timeout(TIME, other.acquire()).await;
     let next = next.expect("nobody is before it").expect("it is free");
     next.release().await.expect("it is held");
+}
+
+/// As in two copies of a virtual machine, whose processes draw the same identities.
+#[tokio::test(start_paused = true)]
+async fn znode_of_the_same_identity_that_another_owns_is_not_taken_for_ones_own() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let queue = queue_behind(&simulation, CreateMode::PersistentSequential).await;
+    let waiting = tokio::spawn(async move { queue.acquire().await });
+    sleep(TIME).await;
+    assert!(!waiting.is_finished(), "another is before it");
+    let created = created(&simulation);
+    simulation
+        .administrator()
+        .delete(&created[0])
+        .expect("it stands");
+    let hold = timeout(TIME, waiting).await.expect("in time");
+    let hold = hold.expect("no panic").expect("its turn");
+    assert_eq!(hold.node_path(), created[1]);
 }

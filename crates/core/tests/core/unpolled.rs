@@ -131,7 +131,7 @@ async fn release_that_nobody_polls_keeps_no_lost_single_znode() {
     let hold = mine.acquire().await.expect("free again");
     sleep(TIMEOUT).await;
     let lapses = hold.remaining() + Duration::from_millis(10);
-    let lost = Fault::new(FaultKind::RequestLost).on(RequestKind::Transact);
+    let lost = Fault::new(FaultKind::RequestLost).on(RequestKind::Delete);
     simulation.faults().inject(lost.of_process("closing"));
     let view = hold.view();
     let mut release = hold.release().boxed();

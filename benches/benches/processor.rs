@@ -1,0 +1,122 @@
+//! What an uncontended acquire and release costs the process of the client.
+//!
+//! A bare socket sends the same requests in turns with the lock, so that other load on the machine
+//! hits all alike.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Runtime};
+use zookeeper_recipes_benches::{BareSocket, SESSION_TIMEOUT, Spread, Testbed, Threads, measures};
+use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_lock::ExclusiveLock;
+
+const ROUNDS: usize = 40;
+const TIMES: u32 = 250;
+
+/// Acquires and releases so many times.
+type Turns<'a> = Box<dyn FnMut(u32) + 'a>;
+
+fn main() {
+    let (warm_up, rounds, times) = match measures() {
+        true => (20 * TIMES, ROUNDS, TIMES),
+        false => (1, 1, 1),
+    };
+    let testbed = Testbed::start();
+    let address = testbed.server().connect_string();
+    let (mut socket, directory) = (BareSocket::open(&address), testbed.directory());
+    testbed.make(&directory);
+    let mut current = Builder::new_current_thread();
+    let current = current.enable_all().build().expect("a runtime");
+    let workers = Runtime::new().expect("a runtime");
+    let locks = [&current, &workers].map(|runtime| lock(runtime, &address, testbed.directory()));
+    let [on_current, on_workers] = locks;
+    let mut works: Vec<(&str, Turns<'_>)> = vec![
+        (
+            "a bare socket, the same requests",
+            Box::new(move |times| {
+                (0..times).for_each(|_| socket.turn(&directory));
+            }),
+        ),
+        (
+            "exclusive lock, a runtime of one thread",
+            Box::new(|times| {
+                current.block_on(turns(on_current.clone(), times));
+            }),
+        ),
+        (
+            "exclusive lock, a runtime of workers",
+            Box::new(|times| {
+                let task = workers.spawn(turns(on_workers.clone(), times));
+                workers.block_on(task).expect("no panic");
+            }),
+        ),
+    ];
+    for (_, turns) in &mut works {
+        turns(warm_up);
+    }
+    let mut costs = vec![Vec::new(); works.len()];
+    for round in 0..rounds {
+        for place in 0..works.len() {
+            let which = (round + place) % works.len();
+            let (began, before) = (Instant::now(), Threads::now());
+            works[which].1(times);
+            let (took, spent) = (began.elapsed(), Threads::now() - before);
+            costs[which].push([
+                took / times,
+                spent.processor / times,
+                Duration::from_secs(spent.switches) / times,
+            ]);
+        }
+    }
+    if measures() {
+        print(works.iter().map(|(name, _)| *name), &costs);
+    }
+}
+
+fn lock(runtime: &Runtime, address: &str, path: String) -> Arc<ExclusiveLock> {
+    let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
+    let session = runtime.block_on(Session::connect_with(address, options));
+    let lock = ExclusiveLock::new(&session.expect("the server serves"), path);
+    Arc::new(lock.expect("a good path"))
+}
+
+async fn turns(lock: Arc<ExclusiveLock>, times: u32) {
+    for _ in 0..times {
+        let hold = lock.acquire().await.expect("no other contender wants it");
+        hold.release().await.expect("it has been held until now");
+    }
+}
+
+/// The medians of all rounds, and the ratios to the bare socket within a round.
+fn print<'a>(names: impl Iterator<Item = &'a str>, costs: &[Vec<[Duration; 3]>]) {
+    let column = |which: usize, of: usize| -> Vec<f64> {
+        costs[which]
+            .iter()
+            .map(|cost| cost[of].as_secs_f64())
+            .collect()
+    };
+    let median = |values: Vec<f64>| Spread::of(values).expect("there is a round").median;
+    println!();
+    println!(
+        "{:>10} {:>10} {:>8} {:>10} {:>9}",
+        "time", "processor", "ratio", "ratio time", "switches"
+    );
+    for (which, name) in names.enumerate() {
+        let ratio = |of| {
+            let ratios = column(which, of)
+                .into_iter()
+                .zip(column(0, of))
+                .map(|(a, b)| a / b);
+            median(ratios.collect())
+        };
+        println!(
+            "{:>10} {:>10} {:>8.2} {:>10.2} {:>9.2}  {name}",
+            format!("{:.1?}", Duration::from_secs_f64(median(column(which, 0)))),
+            format!("{:.1?}", Duration::from_secs_f64(median(column(which, 1)))),
+            ratio(1),
+            ratio(0),
+            median(column(which, 2)),
+        );
+    }
+}
