@@ -19,6 +19,9 @@ pub mod failures {}
 #[doc = include_str!("docs/handoff.md")]
 pub mod handoff {}
 
+#[doc = include_str!("docs/connection.md")]
+pub mod connection {}
+
 #[doc = include_str!("docs/links.md")]
 #[doc = include_str!("docs/lease.md")]
 pub mod lease {}
