@@ -45,7 +45,7 @@ impl BareSocket {
             read_only: Some(false),
         }
         .encode_frame(&mut bytes);
-        let opened = socket.exchange(&bytes, |frame| ConnectResponse::decode(frame));
+        let opened = socket.exchange(&bytes, ConnectResponse::decode);
         assert_ne!(opened.expect(ANSWERED).session_id, 0, "a session is open");
         socket
     }

@@ -216,6 +216,8 @@ impl Fence {
 
 impl Drop for Fence {
     fn drop(&mut self) {
+        // The task that keeps the fence ends.
+        self.missing.notify_one();
         for guard in self.guards.paths().iter() {
             // The request is sent by the call.
             drop(self.client.delete(guard, None));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 use zookeeper_client::{Acls, Client};
 use zookeeper_recipes_adapter::ClientEnsemble;
@@ -213,6 +214,14 @@ async fn nothing_is_deleted_or_written_without_the_guard(server: TestServer) {
         .await
         .expect("the guard stands");
     assert!(!exists(&administrator, "/kept").await);
+    // The task that keeps the fence ends with the session, though the client lives on.
+    let tasks = Handle::current().metrics().num_alive_tasks();
+    drop(session);
+    eventually("a task ends", || async {
+        Handle::current().metrics().num_alive_tasks() < tasks
+    })
+    .await;
+    drop(client);
 }
 
 async fn guard_that_is_refused_is_an_error_that_says_what_to_do(server: TestServer) {
