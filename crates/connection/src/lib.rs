@@ -87,5 +87,4 @@ pub use driver::watch::Watch;
 pub use error::{Break, End, RequestError};
 pub use session::avoided::Avoided;
 pub use session::machine::{Answer, Config, Machine, Output, Resumable, State, WatchedRead};
-pub use session::requests::RequestId;
 pub use session::watches::WatchId;

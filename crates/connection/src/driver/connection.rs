@@ -58,7 +58,7 @@ impl Connection {
     pub fn watch(&self, read: WatchedRead, path: &str) -> PendingWatch {
         let (to, reply) = oneshot::channel();
         let (fired, event) = oneshot::channel();
-        let (_, id) = self
+        let id = self
             .shared
             .input(|machine, now| machine.watch(now, read, path, to, fired));
         PendingWatch {

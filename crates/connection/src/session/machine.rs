@@ -11,7 +11,7 @@ use zookeeper_recipes_protocol::{
 use crate::error::{Break, End, RequestError};
 use crate::session::avoided::Avoided;
 use crate::session::hosts::Hosts;
-use crate::session::requests::{RequestId, Requests};
+use crate::session::requests::Requests;
 use crate::session::timing::Timing;
 use crate::session::watches::{Table, WatchId, Watches};
 
@@ -262,8 +262,8 @@ impl<R, W> Machine<R, W> {
     ///
     /// Pings, credentials, the setting and removal of watches and the end of the session are the
     /// machine's own: such a request is refused with [`RequestError::Reserved`].
-    pub fn request(&mut self, now: Duration, body: RequestBody, caller: R) -> RequestId {
-        self.ask(now, body, To::Caller(caller))
+    pub fn request(&mut self, now: Duration, body: RequestBody, caller: R) {
+        self.ask(now, body, To::Caller(caller));
     }
 
     /// Sends a read that sets a watch.
@@ -276,7 +276,7 @@ impl<R, W> Machine<R, W> {
         path: &str,
         caller: R,
         watch: W,
-    ) -> (RequestId, WatchId) {
+    ) -> WatchId {
         let request = ReadRequest {
             path: path.to_owned(),
             watch: true,
@@ -293,27 +293,14 @@ impl<R, W> Machine<R, W> {
             id,
             watch,
         };
-        (self.ask(now, body, to), id)
+        self.ask(now, body, to);
+        id
     }
 
     /// Forgets a watch. If no other one needs it, the server forgets it, too.
     pub fn unwatch(&mut self, now: Duration, path: &str, id: WatchId) {
         if let Some(table) = self.watches.forget(path, id) {
             self.remove_watch(now, path, table);
-        }
-    }
-
-    /// Takes a request back if it was not sent. Returns its caller then.
-    pub fn withdraw(&mut self, id: RequestId) -> Option<R> {
-        match self.requests.withdraw(id)?.to {
-            To::Caller(caller) => Some(caller),
-            To::Watcher {
-                caller, path, id, ..
-            } => {
-                self.watches.answered(&path, id, None);
-                Some(caller)
-            }
-            To::Nobody | To::Closing => None,
         }
     }
 
@@ -404,7 +391,7 @@ impl<R, W> Machine<R, W> {
         self.outputs.push_back(output);
     }
 
-    fn ask(&mut self, now: Duration, body: RequestBody, to: To<R, W>) -> RequestId {
+    fn ask(&mut self, now: Duration, body: RequestBody, to: To<R, W>) {
         let refusal = match self.link {
             Link::Ended(end) => Some(RequestError::Ended(end)),
             _ if self.closing_until.is_some() => Some(RequestError::Ended(End::Closed)),
@@ -412,10 +399,7 @@ impl<R, W> Machine<R, W> {
         };
         match refusal {
             None => self.requests.ask(now, body, to),
-            Some(error) => {
-                self.unanswered(to, error);
-                self.requests.refused()
-            }
+            Some(error) => self.unanswered(to, error),
         }
     }
 

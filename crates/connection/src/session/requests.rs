@@ -7,16 +7,11 @@ use std::collections::VecDeque;
 use std::mem;
 use std::time::Duration;
 
-use zookeeper_recipes_protocol::{FRAME_HEADER, OpCode, Request, RequestBody};
-
-/// The number of a request within its session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RequestId(pub(crate) u64);
+use zookeeper_recipes_protocol::{OpCode, Request, RequestBody};
 
 /// A request without a reply.
 #[derive(Debug)]
 pub(crate) struct Asked<R> {
-    id: RequestId,
     pub(crate) xid: i32,
     pub(crate) opcode: OpCode,
     /// Where the reply goes.
@@ -35,7 +30,6 @@ pub(crate) struct Requests<R> {
     sent: usize,
     /// The frames of the requests that are not sent.
     frames: Vec<u8>,
-    last_id: u64,
     last_xid: i32,
 }
 
@@ -45,17 +39,14 @@ impl<R> Requests<R> {
             asked: VecDeque::new(),
             sent: 0,
             frames: Vec::new(),
-            last_id: 0,
             last_xid: 0,
         }
     }
 
     /// Adds a request behind all others.
-    pub(crate) fn ask(&mut self, now: Duration, body: RequestBody, to: R) -> RequestId {
-        self.last_id += 1;
+    pub(crate) fn ask(&mut self, now: Duration, body: RequestBody, to: R) {
         let xid = self.next_xid();
         let asked = Asked {
-            id: RequestId(self.last_id),
             xid,
             opcode: body.opcode(),
             to,
@@ -64,13 +55,6 @@ impl<R> Requests<R> {
         };
         Request { xid, body }.encode_frame(&mut self.frames);
         self.asked.push_back(asked);
-        RequestId(self.last_id)
-    }
-
-    /// The id of a request that is refused before it is added.
-    pub(crate) fn refused(&mut self) -> RequestId {
-        self.last_id += 1;
-        RequestId(self.last_id)
     }
 
     /// The numbers of requests are positive. They begin anew after the largest.
@@ -119,26 +103,6 @@ impl<R> Requests<R> {
         self.frames = Vec::new();
         mem::take(&mut self.asked).into_iter()
     }
-
-    /// Takes a request back that was never sent. `None` if it was sent.
-    pub(crate) fn withdraw(&mut self, id: RequestId) -> Option<Asked<R>> {
-        let place = self
-            .asked
-            .binary_search_by_key(&id, |asked| asked.id)
-            .ok()?;
-        let before = place.checked_sub(self.sent)?;
-        let start = (0..before).try_fold(0, |start, _| self.frame_end(start))?;
-        let end = self.frame_end(start)?;
-        self.frames.drain(start..end);
-        self.asked.remove(place)
-    }
-
-    /// Where the frame ends that begins at `start`.
-    fn frame_end(&self, start: usize) -> Option<usize> {
-        let header = self.frames.get(start..)?.first_chunk::<FRAME_HEADER>()?;
-        let length = usize::try_from(i32::from_be_bytes(*header)).ok()?;
-        Some(start + FRAME_HEADER + length)
-    }
 }
 
 #[cfg(test)]
@@ -163,18 +127,6 @@ mod tests {
             paths.push(request.body.path().unwrap_or_default().to_owned());
         }
         paths
-    }
-
-    #[test]
-    fn request_that_was_not_sent_is_taken_back_and_the_others_are_sent() {
-        let mut requests = Requests::new();
-        requests.ask(Duration::ZERO, delete("/before"), "before");
-        assert_eq!(sent(&mut requests), ["/before"]);
-        let ids = ["/a", "/bb", "/ccc"].map(|path| requests.ask(Duration::ZERO, delete(path), "x"));
-        assert!(requests.withdraw(ids[1]).is_some());
-        assert!(requests.withdraw(ids[1]).is_none());
-        assert_eq!(sent(&mut requests), ["/a", "/ccc"]);
-        assert!(requests.withdraw(ids[0]).is_none(), "it was sent");
     }
 
     #[test]

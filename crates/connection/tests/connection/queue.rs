@@ -1,13 +1,11 @@
 //! Requests that wait for a connection.
 
-use std::time::Duration;
-
 use zookeeper_recipes_connection::{Break, RequestError};
 use zookeeper_recipes_protocol::{
     AddWatchMode, AddWatchRequest, OpCode, RequestBody, WatcherType, WatchesRequest,
 };
 
-use crate::world::{T, Way, World, create};
+use crate::world::{T, Way, World};
 
 #[test]
 fn ten_thousand_requests_of_a_disconnection_are_answered_in_order_over_the_next_connection() {
@@ -74,20 +72,6 @@ fn request_at_which_the_server_closes_the_connection_is_named() {
         ),
         "{outcome:?}"
     );
-}
-
-#[test]
-fn request_that_was_taken_back_is_not_sent() {
-    let mut world = World::connected();
-    world.close_connection();
-    world.settle();
-    let (first, _) = world.request_with_id(create("/first"));
-    let (taken, id) = world.request_with_id(create("/taken"));
-    let (last, _) = world.request_with_id(create("/last"));
-    assert_eq!(world.machine.withdraw(id), Some(taken));
-    world.pass(Duration::from_secs(1));
-    assert!(world.outcome(first).is_ok() && world.outcome(last).is_ok());
-    assert!(!world.is_answered(taken) && !world.ensemble.created.contains_key("/taken"));
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! Steps of callers, of other clients, of servers and of the network, read from bytes.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use zookeeper_recipes_connection::{End, RequestId, WatchedRead};
+use zookeeper_recipes_connection::{End, WatchedRead};
 use zookeeper_recipes_protocol::{EventType, PathRequest, RequestBody};
 
-use crate::world::{Cut, Seen, T, Way, World, create};
+use crate::world::{Cut, Seen, T, Way, World};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -14,7 +13,6 @@ pub(crate) enum Step {
     Sync,
     Watch(u8, u8),
     Unwatch(u8),
-    Withdraw(u8),
     Change(u8, u8),
     CloseConnection,
     Silence,
@@ -35,8 +33,7 @@ impl Step {
             0..4 => Step::Create,
             4..6 => Step::Sync,
             6..12 => Step::Watch(one, other),
-            12..14 => Step::Unwatch(one),
-            14 => Step::Withdraw(one),
+            12..15 => Step::Unwatch(one),
             15..21 => Step::Change(one, other),
             21 => Step::CloseConnection,
             22 => Step::Silence,
@@ -56,8 +53,6 @@ const PATHS: [&str; 3] = ["/x", "/y", "/x/z"];
 /// What the test knows beside the world.
 #[derive(Default)]
 struct Known {
-    withdrawn: BTreeMap<usize, RequestId>,
-    asked: Vec<(usize, RequestId)>,
     watched: Vec<usize>,
     number: usize,
 }
@@ -66,15 +61,13 @@ fn apply(world: &mut World, known: &mut Known, step: Step) {
     match step {
         Step::Create => {
             known.number += 1;
-            known
-                .asked
-                .push(world.request_with_id(create(&format!("/r{}", known.number))));
+            world.create(&format!("/r{}", known.number));
         }
         Step::Sync => {
             known.number += 1;
             let path = format!("/s{}", known.number);
             let sync = RequestBody::Sync(PathRequest { path });
-            known.asked.push(world.request_with_id(sync));
+            world.request(sync);
         }
         Step::Watch(read, path) => {
             let read = [
@@ -88,13 +81,6 @@ fn apply(world: &mut World, known: &mut Known, step: Step) {
         Step::Unwatch(place) if !known.watched.is_empty() => {
             let place = usize::from(place) % known.watched.len();
             world.unwatch(known.watched.swap_remove(place));
-        }
-        Step::Withdraw(place) if !known.asked.is_empty() => {
-            let (caller, id) = known.asked[usize::from(place) % known.asked.len()];
-            if world.machine.withdraw(id).is_some() {
-                assert!(!world.is_answered(caller));
-                known.withdrawn.insert(caller, id);
-            }
         }
         Step::Change(path, how) => change(world, PATHS[usize::from(path) % 3], how),
         Step::CloseConnection => world.close_connection(),
@@ -119,7 +105,7 @@ fn apply(world: &mut World, known: &mut Known, step: Step) {
             let ways = [Way::Member, Way::Refused, Way::Lost, Way::Mute];
             world.ways[usize::from(host) % 3] = ways[usize::from(way) % 4];
         }
-        Step::Unwatch(_) | Step::Withdraw(_) => {}
+        Step::Unwatch(_) => {}
     }
 }
 
@@ -171,7 +157,7 @@ pub(crate) fn keep_their_promises(steps: impl IntoIterator<Item = Step>) {
         apply(&mut world, &mut known, step);
     }
     heal(&mut world);
-    assert_answered(&world, &known);
+    assert_answered(&world);
     for (path, created) in &world.ensemble.created {
         assert!(
             *created == 1 || PATHS.contains(&path.as_str()),
@@ -208,17 +194,16 @@ pub(crate) fn end_with_the_session(before: Vec<Step>, after: Vec<Step>) {
     world.close_connection();
     world.until(|world| world.end().is_some());
     assert_eq!(world.end(), Some(End::Expired));
-    assert_answered(&world, &known);
+    assert_answered(&world);
     for watch in known.watched {
         assert_eq!(world.seen.contains_key(&watch), world.was_set(watch));
     }
 }
 
-/// Each request is answered, unless it was withdrawn.
-fn assert_answered(world: &World, known: &Known) {
+/// Each request is answered.
+fn assert_answered(world: &World) {
     for caller in world.paths.keys() {
-        let withdrawn = known.withdrawn.contains_key(caller);
-        assert_eq!(world.is_answered(*caller), !withdrawn);
+        assert!(world.is_answered(*caller), "{caller}");
     }
     world.check();
 }

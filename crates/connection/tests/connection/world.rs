@@ -5,8 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{
-    Answer, Avoided, Break, Config, End, Machine, Output, RequestError, RequestId, State, WatchId,
-    WatchedRead,
+    Answer, Avoided, Break, Config, End, Machine, Output, RequestError, State, WatchId, WatchedRead,
 };
 use zookeeper_recipes_protocol::{
     CreateMode, CreateRequest, ErrorCode, EventType, FrameDecoder, ReplyBody, Request, RequestBody,
@@ -138,15 +137,12 @@ impl World {
     // What callers do.
 
     pub(crate) fn request(&mut self, body: RequestBody) -> usize {
-        self.request_with_id(body).0
-    }
-
-    pub(crate) fn request_with_id(&mut self, body: RequestBody) -> (usize, RequestId) {
         let caller = self.asked;
         self.asked += 1;
         let path = body.path().unwrap_or_default().to_owned();
         self.paths.insert(caller, path);
-        (caller, self.machine.request(self.now, body, caller))
+        self.machine.request(self.now, body, caller);
+        caller
     }
 
     pub(crate) fn create(&mut self, path: &str) -> usize {
@@ -157,7 +153,7 @@ impl World {
         let caller = self.asked;
         self.asked += 1;
         self.paths.insert(caller, path.to_owned());
-        let (_, id) = self.machine.watch(self.now, read, path, caller, caller);
+        let id = self.machine.watch(self.now, read, path, caller, caller);
         self.watches.insert(caller, (read, path.to_owned(), id));
         caller
     }
