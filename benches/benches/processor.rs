@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
-use zookeeper_recipes_benches::{BareSocket, SESSION_TIMEOUT, Spread, Testbed, Threads, measures};
-use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_benches::{BareSocket, Spread, Testbed, Threads, measures, turn};
 use zookeeper_recipes_lock::ExclusiveLock;
 
 const ROUNDS: usize = 40;
@@ -29,8 +28,7 @@ fn main() {
     let mut current = Builder::new_current_thread();
     let current = current.enable_all().build().expect("a runtime");
     let workers = Runtime::new().expect("a runtime");
-    let locks = [&current, &workers].map(|runtime| lock(runtime, &address, testbed.directory()));
-    let [on_current, on_workers] = locks;
+    let [on_current, on_workers] = [&current, &workers].map(|runtime| lock(&testbed, runtime));
     let mut works: Vec<(&str, Turns<'_>)> = vec![
         (
             "a bare socket, the same requests",
@@ -74,17 +72,14 @@ fn main() {
     }
 }
 
-fn lock(runtime: &Runtime, address: &str, path: String) -> Arc<ExclusiveLock> {
-    let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
-    let session = runtime.block_on(Session::connect_with(address, options));
-    let lock = ExclusiveLock::new(&session.expect("the server serves"), path);
+fn lock(testbed: &Testbed, runtime: &Runtime) -> Arc<ExclusiveLock> {
+    let lock = ExclusiveLock::new(&testbed.session_in(runtime), testbed.directory());
     Arc::new(lock.expect("a good path"))
 }
 
 async fn turns(lock: Arc<ExclusiveLock>, times: u32) {
     for _ in 0..times {
-        let hold = lock.acquire().await.expect("no other contender wants it");
-        hold.release().await.expect("it has been held until now");
+        turn(&*lock).await;
     }
 }
 

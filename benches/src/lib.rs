@@ -39,7 +39,7 @@ pub use spread::Spread;
 pub use testbed::{SESSION_TIMEOUT, Testbed};
 pub use threads::Threads;
 pub use uncontended::Comparison;
-pub use work::Work;
+pub use work::{Work, turn};
 
 /// Whether this is a bench that measures, and not a test of one.
 pub fn measures() -> bool {

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::raw::RawClient;
 use futures_util::future::join_all;
 use tokio::runtime::Runtime;
 use zookeeper_client::Client;
 use zookeeper_recipes_core::{ConnectOptions, Session};
 use zookeeper_recipes_testkit::{Compiler, Server, ServerOptions};
+
+use crate::raw::RawClient;
 
 /// The session timeout of all clients. Long, so that hardly a ping or a probe falls into a
 /// measurement.
@@ -71,7 +72,12 @@ impl Testbed {
 
     /// A new session.
     pub fn session(&self) -> Session {
-        self.runtime.block_on(open(&self.server))
+        self.session_in(&self.runtime)
+    }
+
+    /// A new session, whose tasks run in this runtime.
+    pub fn session_in(&self, runtime: &Runtime) -> Session {
+        runtime.block_on(open(&self.server))
     }
 
     /// Creates a persistent directory.

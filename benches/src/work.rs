@@ -61,7 +61,7 @@ impl fmt::Debug for Work {
 }
 
 /// One acquisition and its release.
-pub(crate) async fn turn(recipe: &impl Recipe) {
+pub async fn turn(recipe: &impl Recipe) {
     let hold = recipe.acquire().await.expect("no other contender wants it");
     hold.release().await.expect("it has been held until now");
 }

@@ -36,7 +36,7 @@ pub(crate) struct Fence {
     session: SessionId,
     guards: Guards,
     gate: watch::Sender<Gate>,
-    /// Notified if the guard does not stand.
+    /// Notified if the guard does not stand, and when the fence is dropped.
     missing: Arc<Notify>,
 }
 
@@ -66,8 +66,8 @@ impl Gate {
 impl Fence {
     /// Creates the guard in a directory, which is empty for the root.
     ///
-    /// The session is the one that owns the guard. A task of the current runtime keeps the fence
-    /// until the session is over or the fence is dropped.
+    /// The owner of the guard is the session of the fence. A task of the current runtime creates the
+    /// guard anew when needed, and ends with the session or with the fence.
     pub(crate) async fn raise(client: Client, directory: &str) -> Result<Arc<Fence>, ServerError> {
         let guards = Guards::new(&client, directory);
         let (states, guard, session) = loop {

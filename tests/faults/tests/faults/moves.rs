@@ -127,8 +127,8 @@ struct Read {
 
 /// Reads a znode and watches it.
 ///
-/// After a move the member may lag behind an event that the member before has told, so it catches
-/// up first.
+/// After a move, the new member may lag behind an event that the former member has sent. So the new
+/// member catches up first.
 async fn read(session: &dyn ServerSession, kind: Watched, path: &str) -> Result<Read, ServerError> {
     session.sync(path).await?;
     let (before, watch) = match kind {
@@ -196,8 +196,8 @@ async fn watch_one(
 
 /// Moves the session so many times, while the writer changes what the session watches.
 ///
-/// Each change is told: in the end each watcher has read the last one, though it reads only after
-/// an event. No event is told twice: each finds a change.
+/// No event is lost: in the end each watcher has read the last change, though it reads only after
+/// an event. No event arrives twice: after each event the watcher finds a change.
 async fn watches_hold(
     session: Arc<dyn ServerSession>,
     writer: Arc<dyn ServerSession>,
