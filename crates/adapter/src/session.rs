@@ -10,7 +10,7 @@ use zookeeper_client as client;
 
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Event, Node, Operation, Outcome, Reply,
-    ServerSession, SessionId, Stat, TransactionError, Watch,
+    Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use zookeeper_recipes_core::{Refusal, ServerError};
 
@@ -119,6 +119,11 @@ impl ServerSession for ClientSession {
 
     /// None: if the server refused an identity, it would end the user's session.
     fn own_identity(&self) -> Option<AuthId> {
+        None
+    }
+
+    /// None: the user's client closes the session when it is dropped.
+    fn detach(&self) -> Option<Resumable> {
         None
     }
 

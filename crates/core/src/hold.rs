@@ -2,15 +2,19 @@
 
 pub(crate) mod abandoned;
 pub(crate) mod deletions;
+mod detach;
 pub(crate) mod fate;
 pub(crate) mod find_own;
 pub(crate) mod grant;
 pub(crate) mod granted;
+pub(crate) mod handover;
+pub(crate) mod inherited;
 pub(crate) mod loss_watch;
 pub(crate) mod marked_release;
 pub(crate) mod own_znode;
 pub(crate) mod owned;
 mod replace;
+mod resume;
 pub(crate) mod standing;
 mod transaction;
 pub(crate) mod turn;

@@ -2,6 +2,7 @@
 
 pub(crate) mod acl;
 pub(crate) mod checks;
+pub(crate) mod claim;
 pub(crate) mod connect_string;
 pub(crate) mod connected;
 pub mod ensemble;

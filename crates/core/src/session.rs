@@ -5,6 +5,7 @@ pub(crate) mod handle;
 pub(crate) mod health;
 pub(crate) mod keeper;
 pub(crate) mod lease;
+pub(crate) mod leave;
 pub(crate) mod live;
 pub(crate) mod opening;
 pub(crate) mod own_znodes;

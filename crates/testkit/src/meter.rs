@@ -34,7 +34,7 @@ use futures_util::stream::BoxStream;
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Event, Operation, Outcome, Reply,
-    ServerSession, SessionId, Stat, TransactionError, Watch,
+    Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use zookeeper_recipes_core::{Identity, ServerError};
 
@@ -279,6 +279,10 @@ impl ServerSession for MeteredSession {
 
     fn own_identity(&self) -> Option<AuthId> {
         self.server.own_identity()
+    }
+
+    fn detach(&self) -> Option<Resumable> {
+        self.server.detach()
     }
 
     fn create<'a>(

@@ -13,7 +13,7 @@ use zookeeper_recipes_core::{
 };
 use zookeeper_recipes_suite::{RecipeOptions, TestedRecipe, downgrade};
 
-use crate::holding::Holding;
+use crate::holding::{AtTheEnd, Holding};
 use crate::invariants::errors::Asked;
 use crate::ledger::Ledger;
 use crate::neglect::Neglected;
@@ -55,6 +55,7 @@ pub(crate) struct Contender<'a> {
     pub(crate) setting: &'a Setting,
     pub(crate) session: &'a Session,
     pub(crate) shared: &'a Shared,
+    pub(crate) at_the_end: &'a AtTheEnd,
     pub(crate) rng: Rng,
     /// Writes that were made up under a hold that has gone since.
     pub(crate) leftover: Vec<(GuardedTransaction, u64)>,
@@ -189,8 +190,11 @@ impl<'a> Contender<'a> {
                     shared.has_agreed.set(true);
                 }
                 let setting = self.setting;
+                if setting.handovers.is_none() && hold.fencing_token().turn() > 0 {
+                    setting.ledger.count(|figures| figures.inherited += 1);
+                }
                 let holding = Holding::new(&setting.ledger, &self.who, choice.weight, hold);
-                self.hold(holding).await;
+                self.hold(holding.kept_in(self.at_the_end)).await;
             }
             Ok(None) => {}
             Err(error) => self.setting.ledger.failed(&self.who, Some(&asked), &error),

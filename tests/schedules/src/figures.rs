@@ -27,6 +27,12 @@ pub struct Figures {
     pub together: u64,
     /// How often it was changed how much can be held.
     pub resized: u64,
+    /// Sessions that were left to the next process.
+    pub left: u64,
+    /// Sessions that the next process has resumed.
+    pub resumed: u64,
+    /// Holds that the next process has taken over.
+    pub inherited: u64,
     /// Terms that leaders have worked for.
     pub terms: u64,
     /// What observers were told of who leads.
@@ -46,6 +52,9 @@ impl std::ops::AddAssign for Figures {
         self.expired += other.expired;
         self.together += other.together;
         self.resized += other.resized;
+        self.left += other.left;
+        self.resumed += other.resumed;
+        self.inherited += other.inherited;
         self.terms += other.terms;
         self.news += other.news;
     }
@@ -57,7 +66,7 @@ impl fmt::Display for Figures {
             formatter,
             "{} grants, {} lost; {} attempts failed, {} dropped; {} guarded writes, {} refused; \
              {} stale tokens refused; {} sessions expired, {} znodes deleted by hand; {} held \
-             together; {} resized; {} terms, {} news of leaders",
+             together; {} resized; {} sessions left, {} resumed, {} holds inherited; {} terms, {} news of leaders",
             self.grants,
             self.losses,
             self.errors,
@@ -69,6 +78,9 @@ impl fmt::Display for Figures {
             self.deleted_by_hand,
             self.together,
             self.resized,
+            self.left,
+            self.resumed,
+            self.inherited,
             self.terms,
             self.news,
         )

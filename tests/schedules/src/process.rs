@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use futures_util::future::join_all;
-use tokio::time::Instant;
-use zookeeper_recipes_core::{ConnectOptions, Ensemble, Session};
+use futures_util::future::{join, join_all};
+use tokio::time::{Instant, sleep};
+use zookeeper_recipes_core::{ConnectOptions, Ensemble, Error, Handover, Hold, Session};
 
 use crate::contender::{Contender, Shared, SharedRecipe};
 use crate::crowd;
+use crate::holding::AtTheEnd;
 use crate::schedule::Crowd;
 use crate::setting::Setting;
 
@@ -21,11 +22,14 @@ pub(crate) async fn run(
     contenders: usize,
     mut rng: Rng,
 ) -> Session {
+    let mut handover = None;
     loop {
-        let session = open(setting, name, &ensemble).await;
-        let lasts = Duration::from_millis(rng.u64(500..=15_000));
+        let (session, twin) = begin(setting, name, &ensemble, handover.take(), &mut rng).await;
+        let at_the_end = AtTheEnd::default();
+        let longest = if setting.leaves { 4_000 } else { 15_000 };
+        let lasts = Duration::from_millis(rng.u64(500..=longest));
         let until = Instant::now() + lasts;
-        let is_last = until >= setting.quiet_from || rng.bool();
+        let is_last = until >= setting.quiet_from || (rng.bool() && !setting.leaves);
         {
             let weights = setting.recipe.weights;
             let shared: Shared = weights
@@ -35,12 +39,18 @@ pub(crate) async fn run(
                     (*weight, shared)
                 })
                 .collect();
-            let contenders = join_all((0..contenders).map(|contender| {
+            let nothing_shared = Shared::new();
+            let own = (0..contenders).map(|number| (format!("{number}"), &session, &shared));
+            let of_twin = twin
+                .iter()
+                .map(|twin| ("twin".to_owned(), twin, &nothing_shared));
+            let contenders = join_all(own.chain(of_twin).map(|(number, session, shared)| {
                 let contender = Contender {
-                    who: format!("{name}.{contender}"),
+                    who: format!("{name}.{number}"),
                     setting,
-                    session: &session,
-                    shared: &shared,
+                    session,
+                    shared,
+                    at_the_end: &at_the_end,
                     rng: rng.fork(),
                     leftover: Vec::new(),
                 };
@@ -64,12 +74,86 @@ pub(crate) async fn run(
         if is_last {
             return session;
         }
+        if setting.leaves && rng.u8(..4) > 0 {
+            handover = leave(setting, name, session, at_the_end.into_inner()).await;
+            let pause = rng.u64(0..=setting.longest_stay.as_millis() as u64 / 4);
+            sleep(Duration::from_millis(pause)).await;
+            continue;
+        }
+        drop(at_the_end);
         if rng.bool() {
             setting.ledger.remark(format!("{name} closes its session"));
             session.close().await;
         } else {
             setting.ledger.remark(format!("{name} drops its session"));
             drop(session);
+        }
+    }
+}
+
+/// Leaves the session with what is held in it to the next process.
+async fn leave(
+    setting: &Setting,
+    name: &str,
+    session: Session,
+    mut holds: Vec<Hold>,
+) -> Option<Handover> {
+    let id = session.id();
+    holds.retain(|hold| hold.is_held() && Some(hold.session_id()) == id);
+    if holds.is_empty() {
+        session.close().await;
+        return None;
+    }
+    setting.ledger.remark(format!("{name} leaves its session"));
+    match session.detach(holds).await {
+        Ok(handover) => {
+            setting.ledger.count(|figures| figures.left += 1);
+            Some(handover)
+        }
+        // No server has answered for long.
+        Err(Error::OutcomeUnknown { .. }) => None,
+        Err(error) => {
+            setting.ledger.failed(name, None, &error);
+            None
+        }
+    }
+}
+
+/// Opens a session, or resumes the one that was left, now and then twice at once.
+async fn begin(
+    setting: &Setting,
+    name: &str,
+    ensemble: &Arc<dyn Ensemble>,
+    handover: Option<Handover>,
+    rng: &mut Rng,
+) -> (Session, Option<Session>) {
+    match handover {
+        None => (open(setting, name, ensemble).await, None),
+        Some(handover) if rng.bool() => {
+            let resume = || resume(setting, name, ensemble, &handover);
+            let (session, twin) = join(resume(), resume()).await;
+            (session, Some(twin))
+        }
+        Some(handover) => (resume(setting, name, ensemble, &handover).await, None),
+    }
+}
+
+async fn resume(
+    setting: &Setting,
+    name: &str,
+    ensemble: &Arc<dyn Ensemble>,
+    handover: &Handover,
+) -> Session {
+    loop {
+        let options = connect_options(setting);
+        match Session::resume_in(ensemble.clone(), options, handover).await {
+            Ok(session) => {
+                if session.id() == Some(handover.session_id()) {
+                    setting.ledger.count(|figures| figures.resumed += 1);
+                }
+                return session;
+            }
+            Err(error) => setting.ledger.failed(name, None, &error),
         }
     }
 }

@@ -131,6 +131,7 @@ fn setting(recipe: TestedRecipe, schedule: &Schedule, ledgers: &[Arc<Ledger>]) -
         beside: ledgers[1].clone(),
         quiet_from: Instant::now() + schedule.troubled,
         handovers: schedule.handovers,
+        leaves: schedule.leaves,
         resizes: schedule.resizes,
         sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),
         longest_stay: schedule.options.session_timeout * 2,

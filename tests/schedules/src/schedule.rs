@@ -25,6 +25,8 @@ pub(crate) struct Schedule {
     pub(crate) stays_long: bool,
     /// How long a caller does not poll what it awaits, at most.
     pub(crate) neglects: Option<Duration>,
+    /// Whether processes leave their sessions to the next ones.
+    pub(crate) leaves: bool,
     /// How often in a row a lock is handed on within a process.
     pub(crate) handovers: Option<u32>,
     /// Whether it is changed how much can be held.

@@ -111,8 +111,10 @@ impl Connection {
 
     /// Ends this side of the session, and leaves it open at the server for another process.
     ///
+    /// Requests without an answer end with [`End::Detached`]. The servers may still apply them.
+    ///
     /// `None` if no server has opened the session yet, if it is being closed, or if it is over.
-    pub fn detach(self) -> Option<Resumable> {
+    pub fn detach(&self) -> Option<Resumable> {
         self.shared.input(Machine::detach)
     }
 }

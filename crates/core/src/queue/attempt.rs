@@ -5,7 +5,7 @@ use crate::events::attempt::Attempt;
 use crate::hold::abandoned::until_answered;
 use crate::hold::grant::Grant;
 use crate::hold::loss_watch::LossWatch;
-use crate::queue::enter::enter;
+use crate::queue::enter::{enter, inherits};
 use crate::queue::look::{Look, could_win, look};
 use crate::queue::place::Place;
 use crate::queue::session_queue::{Listing, SessionQueue};
@@ -71,9 +71,11 @@ async fn hold(
 
 /// Enters the queue if the rule says "hold", and holds if it says so again.
 pub(crate) async fn try_acquire(queue: &SessionQueue<'_>) -> Result<Option<Grant>, Error> {
-    until_answered(queue.live).await;
-    if !could_win(queue).await? {
-        return Ok(None);
+    if !inherits(queue) {
+        until_answered(queue.live).await;
+        if !could_win(queue).await? {
+            return Ok(None);
+        }
     }
     let (mut place, mut listing) = enter(queue).await?;
     let mut watches = Watches::default();

@@ -10,6 +10,7 @@ use crate::contender::Identity;
 use crate::error::Error;
 use crate::hold::abandoned::{may_exist, until_answered};
 use crate::hold::find_own::own_nodes;
+use crate::hold::inherited::Inherited;
 use crate::hold::marked_release::{sole_writer, written_by_owner_alone};
 use crate::hold::own_znode::OwnNode;
 use crate::hold::owned::Owned;
@@ -32,6 +33,9 @@ pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), 
     let shared = queue.shared;
     let label = shared.rule.label();
     check_label(&*shared.rule, &label)?;
+    if let Some(place) = inherit(queue, &label).await? {
+        return Ok((place, queue.list().await?));
+    }
     until_answered(queue.live).await;
     let mut entrant = Entrant::new(&shared.session, queue.live, &shared.directory);
     let last = shared.last_alone.get();
@@ -82,6 +86,32 @@ pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), 
         place.known_alone = known_alone;
         let listing = queue.answered(after, place.name()).await?;
         return Ok((place, listing));
+    }
+}
+
+/// True if an earlier process has left a hold for the next attempt.
+pub(crate) fn inherits(queue: &SessionQueue<'_>) -> bool {
+    let inherited = queue.live.attached::<Inherited>();
+    inherited.has(&queue.shared.directory, &queue.shared.rule.label())
+}
+
+/// The place of a hold that an earlier process has left to this one.
+async fn inherit(queue: &SessionQueue<'_>, label: &str) -> Result<Option<Place>, Error> {
+    let inherited = queue.live.attached::<Inherited>();
+    let Some(hold) = inherited.take(&queue.shared.directory, label) else {
+        return Ok(None);
+    };
+    let path = hold.node.path().to_owned();
+    let owned = Owned::new(&queue.shared.session, queue.live, hold.node);
+    match queue.read(&path).await? {
+        Some((_, stat)) if stat.ephemeral_owner == queue.live.id().0 => {
+            let node = Created { path, stat };
+            Ok(Some(Place::inherited(owned, node, hold.token)))
+        }
+        _ => Err(Error::ContenderDeleted {
+            path,
+            session: queue.live.id(),
+        }),
     }
 }
 

@@ -205,7 +205,7 @@ impl hold::turn::Turn for LocalTurn {
             return Some((grant, self));
         }
         self.handovers += 1;
-        grant.token = grant.token.of_turn(self.handovers);
+        grant.token = grant.token.next_turn();
         let mut turn = *self;
         loop {
             let next = {

@@ -23,6 +23,7 @@ pub(crate) struct Place {
     owned: Option<Owned>,
     live: Arc<LiveSession>,
     pub(crate) node: Created,
+    token: FencingToken,
     /// True if only the session can write to the znode. The znode's name says so.
     pub(crate) marks: bool,
     /// True if the znode's number proves that nobody else was in the queue.
@@ -39,10 +40,20 @@ impl Place {
         Place {
             owned: Some(owned),
             live,
+            token: FencingToken::from(node.stat.czxid),
             node,
             marks,
             known_alone: false,
             alone: None,
+        }
+    }
+
+    /// The place of a hold that was left to this process, and gets this token.
+    pub(crate) fn inherited(owned: Owned, node: Created, token: FencingToken) -> Place {
+        // Only the process that created the znode can mark its release.
+        Place {
+            token,
+            ..Place::new(owned, node, false)
         }
     }
 
@@ -76,7 +87,6 @@ impl Place {
         last_alone: &LastAlone,
         loss_watch: Option<LossWatch>,
     ) -> Option<Grant> {
-        let token = FencingToken::from(self.node.stat.czxid);
         let lapses = self.live.may_grant()?;
         let mut owned = self.owned.take()?;
         if self.marks {
@@ -91,7 +101,7 @@ impl Place {
             let node = owned.node.clone();
             owned.node = node.when_gone(move || last_alone.has_gone(alone));
         }
-        Some(Grant::new(owned, lapses, token, loss_watch).by(rule.clone()))
+        Some(Grant::new(owned, lapses, self.token, loss_watch).by(rule.clone()))
     }
 
     /// Leaves the queue: deletes the znode, and waits for the answer.

@@ -149,10 +149,16 @@ impl<'a> SessionQueue<'a> {
 
     /// Reads the directory's data. `None` if there is no directory.
     pub(crate) async fn read_directory(&self) -> Result<Option<Vec<u8>>, Error> {
+        let read = self.read(self.directory()).await?;
+        Ok(read.map(|(data, _)| data))
+    }
+
+    /// Reads a znode. `None` if it does not exist.
+    pub(crate) async fn read(&self, path: &str) -> Result<Option<Node>, Error> {
         let mut backoff = Backoff::up_to(Duration::from_secs(1));
         loop {
-            match self.server.get(self.directory()).await {
-                Ok((data, _)) => return Ok(Some(data)),
+            match self.server.get(path).await {
+                Ok(node) => return Ok(Some(node)),
                 Err(error) if error.is(Refusal::NoNode) => return Ok(None),
                 Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
                 Err(error) => return Err(self.failed(error)),

@@ -14,8 +14,8 @@ use zookeeper_recipes_protocol::{
 
 use crate::server::acl::{Acl, AuthId};
 use crate::server::ensemble::{
-    ConnectionState, CreateMode, Created, Node, Operation, Outcome, Reply, ServerSession,
-    SessionId, TransactionError, Watch,
+    ConnectionState, CreateMode, Created, Node, Operation, Outcome, Reply, Resumable,
+    ServerSession, SessionId, TransactionError, Watch,
 };
 use crate::server::error::{Refusal, ServerError};
 use crate::server::scope::Scope;
@@ -236,6 +236,10 @@ impl ServerSession for ConnectedSession {
 
     fn own_identity(&self) -> Option<AuthId> {
         self.own_identity.clone()
+    }
+
+    fn detach(&self) -> Option<Resumable> {
+        self.connection.detach()
     }
 
     fn create<'a>(

@@ -23,17 +23,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt, ready};
 use futures_util::stream::BoxStream;
 
 pub use crate::server::acl::{Acl, AuthId, Permission};
 
 use crate::contender::Identity;
-use crate::server::error::ServerError;
 pub use crate::server::error::SessionEnd;
+use crate::server::error::{Refusal, ServerError};
 pub use crate::server::scope::Scope;
 pub use crate::server::stat::Stat;
-pub use zookeeper_recipes_connection::now;
+pub use zookeeper_recipes_connection::{Resumable, now};
 
 /// The answer to a request that has already been sent.
 pub type Reply<'a, T> = BoxFuture<'a, Result<T, ServerError>>;
@@ -49,6 +49,18 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
     ///
     /// If the future is dropped while the server opens a session, that session ends by its timeout.
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>>;
+
+    /// Takes over a session that another process has [left open](ServerSession::detach).
+    ///
+    /// Resolves once a server has confirmed the session, and this process has claimed it. If it is
+    /// dropped before, the session stays open. By default the session is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::SessionOver`] if the session has expired, or another process has claimed it.
+    fn resume(&self, _: LeftOpen) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+        ready(Err(ServerError::Refused(Refusal::Unimplemented))).boxed()
+    }
 
     /// True if [`connect`](Self::connect) opens a new session, as it does by default.
     ///
@@ -146,6 +158,12 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// `None` if the session has no such identity. Its releases are then not marked.
     fn own_identity(&self) -> Option<AuthId>;
 
+    /// Ends this side of the session, and leaves it open at the server until its timeout.
+    ///
+    /// No later request is sent, and a drop does not close the session. `None` if the session is
+    /// over, or cannot be resumed by another process.
+    fn detach(&self) -> Option<Resumable>;
+
     /// Creates a znode. If the mode is sequential, the server appends ten digits to `path`.
     fn create<'a>(
         &'a self,
@@ -192,6 +210,17 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     ///
     /// The answer proves that the server had its leader after this call.
     fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, ()>;
+}
+
+/// A session that a process has left open for another process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOpen {
+    /// What the servers ask for.
+    pub session: Resumable,
+    /// The path of an ephemeral znode of the session, whose data has the version 0.
+    ///
+    /// One process sets the data at this version, and has claimed the session.
+    pub ticket: String,
 }
 
 /// The id of a ZooKeeper session. It prints as in ZooKeeper's own tools.

@@ -18,6 +18,9 @@ pub enum SessionEnd {
     TimeoutShortened,
     /// This process has closed the session, or the runtime of the session has shut down.
     Closed,
+    /// This process has left the session to another process, or the other way round: see
+    /// [`Session::detach`](crate::Session::detach).
+    Detached,
     /// An option does not fit the servers, so no session was ever opened. A warning says which.
     InvalidOptions,
 }
@@ -29,6 +32,7 @@ impl fmt::Display for SessionEnd {
             SessionEnd::AuthenticationFailed => "refused by the server: authentication failed",
             SessionEnd::TimeoutShortened => "closed, because a server has shortened its timeout",
             SessionEnd::Closed => "closed",
+            SessionEnd::Detached => "left to another process",
             SessionEnd::InvalidOptions => "an option does not fit the servers",
         })
     }

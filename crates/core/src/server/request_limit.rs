@@ -12,8 +12,8 @@ use futures_util::stream::BoxStream;
 use crate::invalid_input::InvalidInput;
 use crate::server::acl::{Acl, AuthId};
 use crate::server::ensemble::{
-    ConnectionState, CreateMode, Created, Ensemble, Node, Operation, Outcome, Reply, ServerSession,
-    SessionId, Stat, TransactionError, Watch,
+    ConnectionState, CreateMode, Created, Ensemble, Node, Operation, Outcome, Reply, Resumable,
+    ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use crate::server::error::{Refusal, ServerError};
 
@@ -253,6 +253,10 @@ impl ServerSession for LimitedSession {
 
     fn own_identity(&self) -> Option<AuthId> {
         self.server.own_identity()
+    }
+
+    fn detach(&self) -> Option<Resumable> {
+        self.server.detach()
     }
 
     fn create<'a>(

@@ -66,7 +66,8 @@ pub(crate) fn event_of(event: WatchEvent, end: Option<End>) -> Event {
 pub(crate) fn session_end(end: End) -> SessionEnd {
     match end {
         End::AuthenticationFailed => SessionEnd::AuthenticationFailed,
-        End::Closed | End::Detached => SessionEnd::Closed,
+        End::Closed => SessionEnd::Closed,
+        End::Detached => SessionEnd::Detached,
         _ => SessionEnd::Expired,
     }
 }

@@ -10,9 +10,10 @@ use zookeeper_recipes_connection::{Avoided, Break, Config, Connection, End, Host
 
 use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
+use crate::server::claim::{Unclaimed, claim};
 use crate::server::connect_string::ConnectString;
 use crate::server::connected::ConnectedSession;
-use crate::server::ensemble::{Ensemble, ServerSession, SessionId};
+use crate::server::ensemble::{Ensemble, LeftOpen, Resumable, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError};
 use crate::server::options::ConnectOptions;
 use crate::server::own_identity::{self, OwnIdentity};
@@ -97,13 +98,18 @@ impl ZookeeperEnsemble {
         }
     }
 
-    /// Opens a session, with the library's own identity if the servers accept that.
-    async fn open_as_possible(&self) -> Result<ConnectedSession, ServerError> {
+    /// Opens or resumes a session, with the library's own identity if the servers accept that.
+    async fn open_as_possible(
+        &self,
+        resume: Option<&Resumable>,
+    ) -> Result<ConnectedSession, ServerError> {
+        *lock(&self.obstacle) = None;
         let identified = !self.identity_refused.load(Ordering::Relaxed);
-        match self.open(identified).await {
+        match self.open(resume, identified).await {
             // A server may be configured not to know the scheme, and recipes work without it.
             Err(NotOpened::Ended(End::AuthenticationFailed)) if identified => {
-                let session = self.open(false).await.map_err(NotOpened::error)?;
+                let session = self.open(resume, false).await;
+                let session = session.map_err(NotOpened::error)?;
                 self.identity_refused.store(true, Ordering::Relaxed);
                 Ok(session)
             }
@@ -111,8 +117,12 @@ impl ZookeeperEnsemble {
         }
     }
 
-    /// Opens a session, with or without the library's own identity.
-    async fn open(&self, identified: bool) -> Result<ConnectedSession, NotOpened> {
+    /// Opens or resumes a session, with or without the library's own identity.
+    async fn open(
+        &self,
+        resume: Option<&Resumable>,
+        identified: bool,
+    ) -> Result<ConnectedSession, NotOpened> {
         let mut auth = self.options.credentials().to_vec();
         if identified {
             let credentials = self.own_identity.credentials().as_bytes().to_vec();
@@ -124,13 +134,14 @@ impl ZookeeperEnsemble {
             auth,
             reply_limit: LONGEST_REPLY,
             seed: (self.surroundings.random() >> 64) as u64,
-            resume: None,
+            resume: resume.cloned(),
             removals: self.removals.clone(),
         };
         let (connection, driver) = Connection::new(self.network.clone(), config);
         tokio::spawn(self.surroundings.task(driver.boxed()));
         let mut opening = Opening {
             ensemble: self,
+            resumes: resume.is_some(),
             connection: Some(connection),
         };
         let (session_id, timeout) = opening.session().await?;
@@ -155,6 +166,8 @@ impl ZookeeperEnsemble {
 /// A connection whose session is not open yet. If dropped, the obstacles are noted.
 struct Opening<'a> {
     ensemble: &'a ZookeeperEnsemble,
+    /// True if the session is another process's, and stays open.
+    resumes: bool,
     connection: Option<Connection>,
 }
 
@@ -193,6 +206,9 @@ impl Drop for Opening<'_> {
         if let Some(connection) = &self.connection {
             let unreachable = self.ensemble.unreachable(connection.obstacles());
             *lock(&self.ensemble.obstacle) = Some(unreachable);
+            if self.resumes {
+                connection.detach();
+            }
         }
     }
 }
@@ -275,9 +291,15 @@ impl fmt::Debug for ZookeeperEnsemble {
 
 impl Ensemble for ZookeeperEnsemble {
     fn connect(&self) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
+        async move { Ok(Arc::new(self.open_as_possible(None).await?) as _) }.boxed()
+    }
+
+    fn resume(&self, left: LeftOpen) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         async move {
-            *lock(&self.obstacle) = None;
-            Ok(Arc::new(self.open_as_possible().await?) as _)
+            let session = self.open_as_possible(Some(&left.session)).await?;
+            let unclaimed = Unclaimed::new(Arc::new(session));
+            let claimant = format!("{:032x}", self.surroundings.random());
+            claim(unclaimed, &left.ticket, &claimant).await
         }
         .boxed()
     }

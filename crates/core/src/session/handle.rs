@@ -81,8 +81,9 @@ struct Shared {
     owner: Arc<str>,
     current: watch::Receiver<Current>,
     state: watch::Receiver<SessionState>,
-    /// Dropped with the last handle. The supervisor then closes the session.
-    close: watch::Sender<bool>,
+    /// The end that the user has asked for. Dropped with the last handle. The supervisor then
+    /// closes the session.
+    end: watch::Sender<Option<SessionEnd>>,
 }
 
 impl Session {
@@ -196,7 +197,7 @@ impl Session {
     ) -> Result<Session, Error> {
         options.check()?;
         let unsupported = Unsupported::default();
-        let live = open(&ensemble, &options, &unsupported)
+        let live = open(&ensemble, &options, &unsupported, None)
             .await
             .map_err(|not_opened| not_opened.error)?;
         check_chroot(&*ensemble, &live).await?;
@@ -204,7 +205,7 @@ impl Session {
     }
 
     /// Starts the task that keeps the session.
-    fn start(
+    pub(crate) fn start(
         ensemble: Arc<dyn Ensemble>,
         options: ConnectOptions,
         unsupported: Unsupported,
@@ -219,7 +220,7 @@ impl Session {
         };
         let (current_sender, current) = watch::channel(present);
         let (state_sender, state) = watch::channel(now);
-        let (close, closing) = watch::channel(false);
+        let (end, asked_to_end) = watch::channel(None);
         let owner = owner::of_this_process(options.owner.as_deref());
         let limit = RequestLimit::new(&*ensemble, options.jute_maxbuffer);
         let supervisor = Supervisor {
@@ -228,7 +229,7 @@ impl Session {
             unsupported,
             current: current_sender,
             state: state_sender,
-            closing,
+            asked_to_end,
         };
         tokio::spawn(ensemble.task(supervisor.run(live).boxed()));
         Session {
@@ -238,7 +239,7 @@ impl Session {
                 owner,
                 current,
                 state,
-                close,
+                end,
             }),
         }
     }
@@ -327,11 +328,16 @@ impl Session {
     ///
     /// If the future is dropped after its first poll, the session is closed all the same.
     pub async fn close(self) {
-        // An error means that the supervisor has ended already.
-        let _ = self.shared.close.send(true);
+        self.ask_to_end(SessionEnd::Closed);
         let mut state = self.shared.state.clone();
         // An error means that the supervisor has ended, and the loop waits for this.
         while state.changed().await.is_ok() {}
+    }
+
+    /// Ends the current ZooKeeper session on this side in this way. No further one is opened.
+    pub(crate) fn ask_to_end(&self, end: SessionEnd) {
+        // An error means that the supervisor has ended already.
+        let _ = self.shared.end.send(Some(end));
     }
 
     /// The text that says which process this is: `service@host:pid`.

@@ -70,6 +70,18 @@ impl Terms {
     }
 }
 
+/// How a session began for this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    /// The session was opened, by a request that was sent at this time or later.
+    Opened(Duration),
+    /// The session was taken over from another process, by a request that was sent at this time or
+    /// later.
+    Resumed(Duration),
+    /// The session was opened at an unknown time.
+    Earlier,
+}
+
 /// A request that was answered through the leader.
 #[derive(Clone, Copy, Debug)]
 struct Contact {
@@ -100,22 +112,25 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// The lease of a session that was requested at `asked_at`.
+    /// The lease of a session that began in this way.
     ///
-    /// If that time is unknown, the lease begins lapsed, and its connection is not proven.
-    pub(crate) fn new(asked_at: Option<Duration>, terms: Terms) -> Lease {
-        let valid_until = asked_at.map(|asked_at| asked_at + terms.timeout - terms.margin);
-        let proven = valid_until.is_some();
-        let valid_until = valid_until.unwrap_or_default();
+    /// Only the lease of an opened session begins to run at once, over a proven connection.
+    pub(crate) fn new(beginning: Beginning, terms: Terms) -> Lease {
+        let until = |asked_at| asked_at + terms.timeout - terms.margin;
+        let (valid_until, if_proven) = match beginning {
+            Beginning::Opened(asked_at) => (until(asked_at), until(asked_at)),
+            Beginning::Resumed(asked_at) => (Duration::ZERO, until(asked_at)),
+            Beginning::Earlier => (Duration::ZERO, Duration::ZERO),
+        };
         Lease {
             terms,
             valid_until,
             lapsed: false,
             lapses: 0,
             untold: VecDeque::new(),
-            proven,
-            if_proven: valid_until,
-            carried_over: valid_until,
+            proven: matches!(beginning, Beginning::Opened(_)),
+            if_proven,
+            carried_over: if_proven,
         }
     }
 
@@ -215,7 +230,10 @@ mod tests {
 
     /// A lease with a timeout of 10 s, a wait of 2.25 s and a margin of 1.25 s.
     fn lease() -> Lease {
-        Lease::new(Some(Duration::ZERO), Terms::told(10 * SECOND, 2 * SECOND))
+        Lease::new(
+            Beginning::Opened(Duration::ZERO),
+            Terms::told(10 * SECOND, 2 * SECOND),
+        )
     }
 
     fn seconds(seconds: f64) -> Duration {
@@ -231,8 +249,20 @@ mod tests {
     }
 
     #[test]
+    fn lease_of_a_resumed_session_counts_from_the_request_once_the_connection_is_proven() {
+        let terms = Terms::told(10 * SECOND, 2 * SECOND);
+        let mut lease = Lease::new(Beginning::Resumed(SECOND), terms);
+        assert_eq!(lease.look(2 * SECOND), (1, true));
+        assert!(!lease.may_grant(2 * SECOND), "it is not proven");
+        lease.connected_anew();
+        lease.proved(3 * SECOND);
+        assert_eq!(lease.look(3 * SECOND), (1, false));
+        assert_eq!(lease.valid_until(), seconds(9.75));
+    }
+
+    #[test]
     fn lease_of_a_session_of_unknown_age_begins_with_what_the_leader_is_told() {
-        let mut lease = Lease::new(None, Terms::told(10 * SECOND, 2 * SECOND));
+        let mut lease = Lease::new(Beginning::Earlier, Terms::told(10 * SECOND, 2 * SECOND));
         lease.answered(SECOND, SECOND);
         lease.answered(4 * SECOND, 4 * SECOND);
         assert_eq!(lease.look(4 * SECOND), (1, true));
@@ -350,7 +380,8 @@ mod tests {
         lease.proved(3 * SECOND);
         // The lease can be renewed at 3 + 2.25 + 1 seconds.
         assert!(lease.may_grant(8 * SECOND));
-        let mut later = Lease::new(Some(Duration::ZERO), Terms::told(10 * SECOND, 2 * SECOND));
+        let terms = Terms::told(10 * SECOND, 2 * SECOND);
+        let mut later = Lease::new(Beginning::Opened(Duration::ZERO), terms);
         later.connected_anew();
         later.answered(seconds(5.6), seconds(5.6));
         later.proved(seconds(5.6));

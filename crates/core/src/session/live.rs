@@ -20,7 +20,7 @@ use crate::contender::Identity;
 use crate::error::Error;
 use crate::server::ensemble::{ConnectionState, Ensemble, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
-use crate::session::lease::{Lease, Terms};
+use crate::session::lease::{Beginning, Lease, Terms};
 use crate::session::live::connection::Connection;
 use crate::session::own_znodes::OwnZnodes;
 use crate::session::unsupported::Unsupported;
@@ -100,21 +100,20 @@ pub(crate) enum Contact {
 }
 
 impl LiveSession {
-    /// A session that was just opened.
+    /// A session that has just begun, by the ensemble's clock.
     ///
-    /// `asked_at` is the time of the request for the session by the ensemble's clock, if the time
-    /// is known. `unsupported` holds what earlier sessions have learned. `runtime` runs the tasks
-    /// of the session.
+    /// `unsupported` holds what earlier sessions have learned. `runtime` runs the tasks of the
+    /// session.
     pub(crate) fn new(
         ensemble: Arc<dyn Ensemble>,
         server: Arc<dyn ServerSession>,
         terms: Terms,
-        asked_at: Option<Duration>,
+        beginning: Beginning,
         unsupported: Unsupported,
         runtime: Handle,
     ) -> LiveSession {
         let kept = Kept {
-            lease: Lease::new(asked_at, terms),
+            lease: Lease::new(beginning, terms),
             connection: Connection::of(&*server),
             connections_before: 0,
             answered_at: None,

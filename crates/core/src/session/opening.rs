@@ -9,11 +9,11 @@ use tokio::time::{Instant, timeout};
 use crate::backoff::Backoff;
 use crate::error::Error;
 use crate::invalid_input::InvalidInput;
-use crate::server::ensemble::{Ensemble, ServerSession};
+use crate::server::ensemble::{Ensemble, LeftOpen, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::{ConnectOptions, SHORTEST_TIMEOUT};
 use crate::server::request_limit::{LimitedSession, RequestLimit};
-use crate::session::lease::Terms;
+use crate::session::lease::{Beginning, Terms};
 use crate::session::live::LiveSession;
 use crate::session::unsupported::Unsupported;
 
@@ -33,11 +33,12 @@ impl From<InvalidInput> for NotOpened {
     }
 }
 
-/// Opens a ZooKeeper session within the connection timeout.
+/// Opens a ZooKeeper session within the connection timeout, or resumes one that was left open.
 pub(crate) async fn open(
     ensemble: &Arc<dyn Ensemble>,
     options: &ConnectOptions,
     unsupported: &Unsupported,
+    left: Option<&LeftOpen>,
 ) -> Result<Arc<LiveSession>, NotOpened> {
     let began = Instant::now();
     let failed = |seen: ServerError, last| NotOpened {
@@ -53,8 +54,8 @@ pub(crate) async fn open(
         last,
     };
     let mut seen = ServerError::outcome_unknown("no server answered");
-    let connecting = connect(ensemble, &mut seen);
-    let (asked_at, server) = match timeout(options.connection_timeout, connecting).await {
+    let connecting = connect(ensemble, left, &mut seen);
+    let (beginning, server) = match timeout(options.connection_timeout, connecting).await {
         Ok(Ok(connected)) => connected,
         Ok(Err(ServerError::Refused(Refusal::BadArguments(problem)))) => {
             let problem = format!("cannot be used: {problem}");
@@ -62,7 +63,8 @@ pub(crate) async fn open(
             return Err(error.into());
         }
         Ok(Err(ServerError::SessionOver(end))) => {
-            let last = (end != SessionEnd::Expired).then_some(end);
+            let is_final = end != SessionEnd::Expired || left.is_some();
+            let last = is_final.then_some(end);
             return Err(failed(ServerError::SessionOver(end), last));
         }
         Ok(Err(error)) => return Err(failed(error, None)),
@@ -82,25 +84,28 @@ pub(crate) async fn open(
         ensemble.clone(),
         Arc::new(LimitedSession::new(server, limit)),
         terms,
-        asked_at,
+        beginning,
         unsupported.clone(),
         Handle::current(),
     )))
 }
 
-/// Requests a session until a definite answer comes.
-///
-/// Returns the session and the time of its request. The time is `None` if the session was opened
-/// earlier. Notes the last failure in `seen`.
+/// Requests a session until a definite answer comes. Notes the last failure in `seen`.
 async fn connect(
     ensemble: &Arc<dyn Ensemble>,
+    left: Option<&LeftOpen>,
     seen: &mut ServerError,
-) -> Result<(Option<Duration>, Arc<dyn ServerSession>), ServerError> {
+) -> Result<(Beginning, Arc<dyn ServerSession>), ServerError> {
     let mut backoff = Backoff::up_to(Duration::from_secs(1));
     loop {
-        let asked_at = ensemble.opens_sessions().then(|| ensemble.now());
-        match ensemble.connect().await {
-            Ok(server) => return Ok((asked_at, server)),
+        let asked_at = ensemble.now();
+        let (beginning, connecting) = match left {
+            Some(left) => (Beginning::Resumed(asked_at), ensemble.resume(left.clone())),
+            None if ensemble.opens_sessions() => (Beginning::Opened(asked_at), ensemble.connect()),
+            None => (Beginning::Earlier, ensemble.connect()),
+        };
+        match connecting.await {
+            Ok(server) => return Ok((beginning, server)),
             Err(unknown @ ServerError::OutcomeUnknown(_)) => *seen = unknown,
             Err(error) => return Err(error),
         }

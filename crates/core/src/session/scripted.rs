@@ -14,10 +14,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::server::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Node, Operation, Outcome, Reply,
-    ServerSession, SessionId, Stat, TransactionError, Watch,
+    Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use crate::server::error::{Refusal, ServerError};
-use crate::session::lease::Terms;
+use crate::session::lease::{Beginning, Terms};
 use crate::session::live::LiveSession;
 use crate::session::unsupported::Unsupported;
 use crate::sync::lock;
@@ -82,7 +82,7 @@ impl Scripted {
             ensemble,
             scripted.clone(),
             Terms::told(TIMEOUT, TICK),
-            Some(Duration::ZERO),
+            Beginning::Opened(Duration::ZERO),
             Unsupported::default(),
             Handle::current(),
         );
@@ -232,6 +232,10 @@ impl ServerSession for Scripted {
     }
 
     fn own_identity(&self) -> Option<AuthId> {
+        None
+    }
+
+    fn detach(&self) -> Option<Resumable> {
         None
     }
 

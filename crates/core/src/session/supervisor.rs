@@ -14,9 +14,10 @@ use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
 use crate::session::current::Current;
 use crate::session::keeper::Keeper;
+use crate::session::leave::{delete_all, delete_unheard, leave, report};
 use crate::session::live::{Contact, LiveSession};
 use crate::session::opening::{NotOpened, open};
-use crate::session::own_znodes::{OwnZnode, delete_all, delete_unheard};
+use crate::session::own_znodes::OwnZnode;
 use crate::session::state::SessionState;
 use crate::session::unsupported::Unsupported;
 
@@ -29,7 +30,8 @@ pub(crate) struct Supervisor {
     pub(crate) unsupported: Unsupported,
     pub(crate) current: watch::Sender<Current>,
     pub(crate) state: watch::Sender<SessionState>,
-    pub(crate) closing: watch::Receiver<bool>,
+    /// The end that the user has asked for.
+    pub(crate) asked_to_end: watch::Receiver<Option<SessionEnd>>,
 }
 
 impl Supervisor {
@@ -58,7 +60,7 @@ impl Supervisor {
             let end = self.keep(&live).await;
             events::over(live.id(), end);
             // Servers that now refuse the session's own identity may accept a session without it.
-            if end == SessionEnd::Closed {
+            if matches!(end, SessionEnd::Closed | SessionEnd::Detached) {
                 return end;
             }
             self.current.send_replace(Current::Opening);
@@ -83,7 +85,7 @@ impl Supervisor {
         let mut backoff = Backoff::up_to(Duration::from_secs(5));
         loop {
             let attempt = async {
-                let opened = open(&self.ensemble, &self.options, &self.unsupported).await;
+                let opened = open(&self.ensemble, &self.options, &self.unsupported, None).await;
                 if opened.is_err() {
                     backoff.wait().await;
                 }
@@ -91,7 +93,7 @@ impl Supervisor {
             };
             let opened = tokio::select! {
                 biased;
-                () = closed(&mut self.closing) => return Err(SessionEnd::Closed),
+                end = asked(&mut self.asked_to_end) => return Err(end),
                 opened = attempt => opened,
             };
             match opened {
@@ -141,7 +143,7 @@ impl Supervisor {
         let end = loop {
             tokio::select! {
                 biased;
-                () = closed(&mut self.closing) => break SessionEnd::Closed,
+                end = asked(&mut self.asked_to_end) => break end,
                 end = live.ended() => break end,
                 state = states.next() => match state {
                     Some(ConnectionState::Ended(end)) => break end,
@@ -169,7 +171,9 @@ impl Supervisor {
         let stays_open = self.stays_open(live);
         live.end(end);
         match stays_open {
-            Some(server) if end == SessionEnd::Closed => leave(live, &*server, &own).await,
+            Some(server) if end == SessionEnd::Closed => {
+                report(live, &leave(live, &*server, &own, live.timeout()).await);
+            }
             None if end == SessionEnd::Closed => close(live, server, &mut states, own).await,
             _ => {}
         }
@@ -196,32 +200,6 @@ impl Drop for Supervisor {
             }
         }
         self.over(SessionEnd::Closed);
-    }
-}
-
-/// Deletes the znodes of a session that the user's client keeps open, for at most the session
-/// timeout.
-async fn leave(live: &Arc<LiveSession>, server: &dyn ServerSession, own: &[OwnZnode]) {
-    let mut left = own.to_vec();
-    let deleted = async {
-        let mut backoff = Backoff::up_to(Duration::from_secs(1));
-        loop {
-            left = delete_all(live.own_znodes().writes(), server, &left).await;
-            if left.is_empty() {
-                return;
-            }
-            backoff.wait().await;
-        }
-    };
-    if timeout(live.timeout(), deleted).await.is_err() {
-        report(live, &left);
-    }
-}
-
-fn report(live: &LiveSession, left: &[OwnZnode]) {
-    let paths: Vec<&str> = left.iter().map(|znode| &*znode.path).collect();
-    if !paths.is_empty() {
-        events::left(live.id(), &paths);
     }
 }
 
@@ -280,8 +258,11 @@ async fn lapse(live: &LiveSession) {
     }
 }
 
-/// Resolves on a request to close, or after the last handle is dropped.
-async fn closed(closing: &mut watch::Receiver<bool>) {
+/// Resolves if the user asks for the end of the session, or drops the last handle.
+async fn asked(to_end: &mut watch::Receiver<Option<SessionEnd>>) -> SessionEnd {
+    let asked = to_end.wait_for(Option::is_some).await;
     // An error means that the last handle was dropped.
-    let _ = closing.wait_for(|close| *close).await;
+    asked
+        .map_or(None, |asked| *asked)
+        .unwrap_or(SessionEnd::Closed)
 }

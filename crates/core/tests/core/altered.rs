@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use zookeeper_recipes_core::ServerError;
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Node, Operation, Outcome, Reply,
-    ServerSession, SessionId, Stat, TransactionError, Watch,
+    Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 
 type Function = Box<dyn FnOnce() + Send>;
@@ -137,6 +137,10 @@ impl ServerSession for AlteredSession {
 
     fn own_identity(&self) -> Option<AuthId> {
         self.server.own_identity()
+    }
+
+    fn detach(&self) -> Option<Resumable> {
+        self.server.detach()
     }
 
     fn create<'a>(

@@ -1,0 +1,193 @@
+//! Leaves a session and its holds to another process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::backoff::Backoff;
+use crate::error::Error;
+use crate::events::session as events;
+use crate::hold::Hold;
+use crate::hold::handover::{Handover, LeftHold};
+use crate::hold_state::LossReason;
+use crate::invalid_input::InvalidInput;
+use crate::server::ensemble::{Acl, AuthId, CreateMode, LeftOpen, Permission, ServerSession};
+use crate::server::error::{Refusal, ServerError, SessionEnd};
+use crate::session::handle::Session;
+use crate::session::leave::leave;
+use crate::session::live::LiveSession;
+use crate::session::own_znodes::OwnZnode;
+
+/// The name of a ticket begins with it. The token of the first hold follows.
+const TICKET: &str = "zookeeper-recipes-handover-";
+
+impl Session {
+    /// Ends this session here, and leaves it and these holds to another process.
+    ///
+    /// For a planned restart: the next process [resumes](Self::resume) the session, and its recipes
+    /// take the holds over. No other contender holds in between. If no process resumes the session
+    /// within its timeout, the session expires, and the holds end with it.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the znodes of the session that nobody takes over | 1 for each | 1 | 0 |
+    /// | the *ticket*: an ephemeral znode beside the first holder's | 1 | 1 | 0 |
+    ///
+    /// The holds are over in this process, with all their views, before anything is sent. The other
+    /// holds of the session are lost with [`SessionEnd::Detached`], and its attempts fail. No further
+    /// session is opened.
+    ///
+    /// A hold is released, and not left to the next process, in each of these cases. A warning
+    /// names it.
+    ///
+    /// * It is lost.
+    /// * The server has not answered one of its [guarded writes](crate::HoldView::transaction). A
+    ///   late write must not land under the next hold.
+    ///
+    /// # Errors
+    ///
+    /// * [`Error::InvalidInput`] at once in each of these cases: there is no hold; a hold is of another
+    ///   session; a hold is that of a lock of a single znode, where other clients create a znode of
+    ///   the same name; the user has connected the client of the session, which closes it.
+    /// * [`Error::Lost`] if no hold can be left to the next process.
+    /// * [`Error::SessionOver`] if the session ends before it is left.
+    /// * [`Error::Refused`] if the server does not create the ticket.
+    /// * [`Error::OutcomeUnknown`] if no server has answered for the session timeout.
+    ///
+    /// After an error the holds are released. Except after [`Error::InvalidInput`], the session is
+    /// closed.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped after its first poll, the session is closed.
+    pub async fn detach(self, holds: impl IntoIterator<Item = Hold>) -> Result<Handover, Error> {
+        let holds: Vec<Hold> = holds.into_iter().collect();
+        let (live, path) = self.check_left(&holds)?;
+        // From here on, nothing is forgotten that may be created.
+        live.own_znodes().keep();
+        let server = live.server();
+        let holds: Vec<LeftHold> = holds.into_iter().filter_map(left).collect();
+        self.ask_to_end(SessionEnd::Detached);
+        let ended = live.ended().await;
+        let failed = |error| Error::at(path.as_str(), live.id(), error);
+        let over = |reason| failed(ServerError::SessionOver(reason));
+        let server = server.map_err(failed)?;
+        if ended != SessionEnd::Detached {
+            return Err(over(ended));
+        }
+        let Some(first) = holds.first() else {
+            return Err(Error::Lost {
+                path: path.clone(),
+                session: live.id(),
+                reason: LossReason::Released,
+            });
+        };
+        let (directory, _) = first.path.rsplit_once('/').unwrap_or_default();
+        let (number, turn) = (first.token.get(), first.token.turn());
+        let ticket = format!("{directory}/{TICKET}{number}-{turn}");
+        let standing = delete_others(&live, &*server, &holds).await;
+        issue(&live, &*server, &ticket).await.map_err(failed)?;
+        let session = server.detach().ok_or_else(|| over(SessionEnd::Closed))?;
+        let left = LeftOpen { session, ticket };
+        let mut leftovers = others(&live, &holds);
+        leftovers.retain(|znode| standing.contains(znode) || may_be_created_late(znode));
+        Ok(Handover {
+            left,
+            holds,
+            leftovers,
+        })
+    }
+
+    /// The session that the holds belong to, and the path of the first one.
+    fn check_left(&self, holds: &[Hold]) -> Result<(Arc<LiveSession>, String), Error> {
+        let refuse = |value: &str, problem| Err(InvalidInput::new("hold", value, problem).into());
+        let Some(first) = holds.first() else {
+            return refuse("none", "can be left to another process");
+        };
+        if !self.ensemble().opens_sessions() {
+            return refuse(
+                first.node_path(),
+                "is of a session that a client keeps open",
+            );
+        }
+        let Some(live) = self.present() else {
+            return refuse(first.node_path(), "is lost: no ZooKeeper session is open");
+        };
+        for hold in holds {
+            if hold.session_id() != live.id() {
+                return refuse(hold.node_path(), "is of another ZooKeeper session");
+            }
+            let held = hold.held.as_ref();
+            if held.is_some_and(|held| held.grant.owned.node.shares_its_name()) {
+                return refuse(hold.node_path(), "is that of a lock of a single znode");
+            }
+        }
+        Ok((live, first.node_path().to_owned()))
+    }
+}
+
+/// Ends a hold here, and leaves its znode. `None` if the hold is released instead.
+fn left(mut hold: Hold) -> Option<LeftHold> {
+    let mut held = hold.end()?;
+    let path = hold.node_path().to_owned();
+    // Nothing that was written under the hold here lands under the next hold, and nothing is
+    // written under it here from now on.
+    let is_closed = hold.unanswered().close();
+    if !is_closed || !held.grant.is_held() {
+        events::not_left(hold.session_id(), &path);
+        return None;
+    }
+    held.grant.owned.settle();
+    let token = held.grant.token.next_turn();
+    Some(LeftHold { path, token })
+}
+
+/// The znodes that the session may own, without those of the holds that it leaves.
+fn others(live: &LiveSession, holds: &[LeftHold]) -> Vec<OwnZnode> {
+    let mut znodes = live.own_znodes().all();
+    znodes.retain(|znode| holds.iter().all(|hold| *hold.path != *znode.path));
+    znodes
+}
+
+/// Deletes the znodes of waiters and of other holds. Returns those that may be left.
+async fn delete_others(
+    live: &LiveSession,
+    server: &dyn ServerSession,
+    holds: &[LeftHold],
+) -> Vec<OwnZnode> {
+    leave(live, server, &others(live, holds), live.timeout() / 4).await
+}
+
+/// True if a request for the znode may be sent after its deletion, by a thread that stands still.
+fn may_be_created_late(znode: &OwnZnode) -> bool {
+    znode.path.ends_with('-') || znode.identity.is_some()
+}
+
+/// Creates the ticket, for at most the session timeout.
+async fn issue(
+    live: &LiveSession,
+    server: &dyn ServerSession,
+    ticket: &str,
+) -> Result<(), ServerError> {
+    let acl = [Acl::new(Permission::ALL, AuthId::anyone())];
+    let created = async {
+        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        loop {
+            match server
+                .create(ticket, b"", CreateMode::Ephemeral, &acl)
+                .await
+            {
+                Ok(_) => return Ok(()),
+                // Nobody else creates a znode of this name.
+                Err(error) if error.is(Refusal::NodeExists) => return Ok(()),
+                Err(ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled)) => {
+                    backoff.wait().await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    };
+    let created = timeout(live.timeout(), created).await;
+    created.unwrap_or_else(|_| Err(ServerError::outcome_unknown("no server has answered")))
+}

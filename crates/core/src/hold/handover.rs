@@ -1,0 +1,225 @@
+//! What one process leaves to another: a session, and the holds in it.
+
+use std::fmt::{self, Write};
+
+use crate::hold_state::FencingToken;
+use crate::invalid_input::InvalidInput;
+use crate::path::NodePath;
+use crate::server::ensemble::{LeftOpen, Resumable, SessionId};
+use crate::session::own_znodes::OwnZnode;
+
+/// The first line of the text. The number changes with the form.
+const FORM: &str = "zookeeper-recipes handover 1";
+/// The last line. A hold that a cut text lacks would bar its queue as long as the session lives.
+const END: &str = "\nend\n";
+
+/// A session and its holds, which one process leaves to another.
+///
+/// Made by [`Session::detach`](crate::Session::detach), for
+/// [`Session::resume`](crate::Session::resume). It is worth nothing once the session has expired.
+///
+/// It contains the password of the session, so it is a secret: who has it can take the holds.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Handover {
+    pub(crate) left: LeftOpen,
+    pub(crate) holds: Vec<LeftHold>,
+    /// Znodes that may stand, and that nobody needs.
+    pub(crate) leftovers: Vec<OwnZnode>,
+}
+
+/// A hold that one process leaves to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LeftHold {
+    pub(crate) path: String,
+    /// The token of the next holder.
+    pub(crate) token: FencingToken,
+}
+
+impl Handover {
+    /// The id of the session.
+    pub fn session_id(&self) -> SessionId {
+        SessionId(self.left.session.session_id)
+    }
+
+    /// The paths of the holders' znodes.
+    pub fn holds(&self) -> impl Iterator<Item = &str> {
+        self.holds.iter().map(|hold| &*hold.path)
+    }
+
+    /// The whole as a text, with the password of the session. [`from_secret`](Self::from_secret)
+    /// reads it.
+    pub fn to_secret(&self) -> String {
+        let session = &self.left.session;
+        let mut text = format!(
+            "{FORM}\nsession {:x} {:x} ",
+            session.session_id, session.last_zxid
+        );
+        push_hex(&mut text, &session.password);
+        push_line(&mut text, format_args!("ticket {}", self.left.ticket));
+        for LeftHold { path, token } in &self.holds {
+            let (number, turn) = (token.get(), token.turn());
+            push_line(&mut text, format_args!("hold {number:x} {turn:x} {path}"));
+        }
+        for OwnZnode { path, identity } in &self.leftovers {
+            text.push_str("\nleftover ");
+            match identity {
+                Some(identity) => push_hex(&mut text, identity),
+                None => text.push('-'),
+            }
+            text.push(' ');
+            text.push_str(path);
+        }
+        text.push_str(END);
+        text
+    }
+
+    /// Reads the text of [`to_secret`](Self::to_secret).
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if the text is not whole, or of another version of the library. It does not
+    /// quote the text.
+    pub fn from_secret(text: &str) -> Result<Handover, InvalidInput> {
+        let refused = |problem| InvalidInput::new("handover", "...", problem);
+        match text.strip_suffix(END) {
+            Some(lines) if lines.starts_with(FORM) => {
+                read(lines).ok_or_else(|| refused("is not well formed"))
+            }
+            _ => Err(refused("is not whole, or of another version")),
+        }
+    }
+}
+
+fn push_line(text: &mut String, line: fmt::Arguments<'_>) {
+    // A string takes any text.
+    let _ = write!(text, "\n{line}");
+}
+
+fn push_hex(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        // A string takes any text.
+        let _ = write!(text, "{byte:02x}");
+    }
+}
+
+fn read(text: &str) -> Option<Handover> {
+    let mut lines = text.lines();
+    (lines.next()? == FORM).then_some(())?;
+    let mut session = lines.next()?.strip_prefix("session ")?.splitn(3, ' ');
+    let session = Resumable {
+        session_id: number(session.next()?)?,
+        last_zxid: number(session.next()?)?,
+        password: bytes(session.next()?)?,
+    };
+    let ticket = path(lines.next()?.strip_prefix("ticket ")?)?.to_owned();
+    let (mut holds, mut leftovers) = (Vec::new(), Vec::new());
+    for line in lines {
+        let (kind, rest) = line.split_once(' ')?;
+        let (first, rest) = rest.split_once(' ')?;
+        match kind {
+            "hold" => {
+                let (turn, held) = rest.split_once(' ')?;
+                let turn = u32::from_str_radix(turn, 16).ok()?;
+                let token = FencingToken::from(number(first)?).of_turn(turn);
+                let path = path(held)?.to_owned();
+                holds.push(LeftHold { path, token });
+            }
+            "leftover" => {
+                let identity = match first {
+                    "-" => None,
+                    identity => Some(bytes(identity)?.into()),
+                };
+                let path = path(rest)?.into();
+                leftovers.push(OwnZnode { path, identity });
+            }
+            _ => return None,
+        }
+    }
+    let left = LeftOpen { session, ticket };
+    Some(Handover {
+        left,
+        holds,
+        leftovers,
+    })
+}
+
+fn number(text: &str) -> Option<i64> {
+    let bits = u64::from_str_radix(text, 16).ok()?;
+    Some(bits as i64)
+}
+
+fn bytes(text: &str) -> Option<Vec<u8>> {
+    let pairs = text.as_bytes().chunks(2);
+    let bytes = pairs.map(|pair| match pair {
+        [_, _] => u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok(),
+        _ => None,
+    });
+    bytes.collect()
+}
+
+fn path(text: &str) -> Option<&str> {
+    NodePath::new(text).ok().map(|_| text)
+}
+
+/// Leaves the password out.
+impl fmt::Debug for Handover {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Handover")
+            .field("session_id", &self.session_id())
+            .field("holds", &self.holds)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handover() -> Handover {
+        let session = Resumable {
+            session_id: -7,
+            password: vec![0, 255, 16],
+            last_zxid: 1 << 40,
+        };
+        let ticket = "/locks/a ticket".to_owned();
+        let held = |path: &str, number| LeftHold {
+            path: path.to_owned(),
+            token: FencingToken::from(number).of_turn(3),
+        };
+        let leftover = |path: &str, identity: Option<&[u8]>| OwnZnode {
+            path: path.into(),
+            identity: identity.map(Into::into),
+        };
+        Handover {
+            left: LeftOpen { session, ticket },
+            holds: vec![held("/locks/x 1", 77), held("/locks/y", i64::MAX)],
+            leftovers: vec![leftover("/locks/z-", None), leftover("/one", Some(b"me"))],
+        }
+    }
+
+    #[test]
+    fn text_says_all_of_it() {
+        let handover = handover();
+        let read = Handover::from_secret(&handover.to_secret());
+        assert_eq!(read.expect("it is well formed"), handover);
+    }
+
+    #[test]
+    fn part_of_the_text_is_refused() {
+        let text = handover().to_secret();
+        for end in 0..text.len() {
+            let part = &text[..end];
+            assert!(Handover::from_secret(part).is_err(), "{part}");
+        }
+    }
+
+    #[test]
+    fn neither_its_debug_form_nor_an_error_shows_the_password() {
+        let handover = handover();
+        assert!(!format!("{handover:?}").contains("00ff10"));
+        let other = handover.to_secret().replace("hold ", "held ");
+        let error = Handover::from_secret(&other).expect_err("it is not well formed");
+        assert!(!error.to_string().contains("00ff10"), "{error}");
+    }
+}

@@ -1,0 +1,112 @@
+//! Takes over a session and its holds from another process.
+
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::events::session as events;
+use crate::hold::handover::Handover;
+use crate::hold::inherited::Inherited;
+use crate::server::ensemble::Ensemble;
+use crate::server::error::SessionEnd;
+use crate::server::options::ConnectOptions;
+use crate::server::zookeeper::ZookeeperEnsemble;
+use crate::session::handle::Session;
+use crate::session::leave::{leave, report};
+use crate::session::opening::{NotOpened, open};
+use crate::session::own_znodes::OwnZnode;
+use crate::session::unsupported::Unsupported;
+
+impl Session {
+    /// Resumes a session that another process has [left](Self::detach) to this one.
+    ///
+    /// A recipe of the same path and kind takes a hold over when it acquires: its attempt goes on
+    /// with the znode of the earlier holder, at its place in the queue. The
+    /// [fencing token](crate::FencingToken) has the same number and a larger turn. The data of the
+    /// znode still names the process that created it.
+    ///
+    /// If no recipe takes a hold for a session timeout, the hold is released, and a warning names
+    /// it. If the session has expired, or another process has resumed it, this opens a new session,
+    /// and a warning says so: compare [`Session::id`] with [`Handover::session_id`].
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the claim: a transaction that sets the data of the ticket | 1 | 1 | 0 |
+    /// | the ticket, and each znode that the earlier process has not deleted | 1 for each, or 2 if its name is not known | 1, or 2 | 0 |
+    /// | a proof, as after a reconnect | 1 | 1 | 0 |
+    /// | a recipe that takes a hold: a read of the znode, and a list | 2 | 2 | 0 |
+    ///
+    /// ```
+    /// # use zookeeper_recipes_core::{ConnectOptions, Error, Handover, Recipe, Session};
+    /// # async fn example(session: Session, recipe: &dyn Recipe) -> Result<(), Box<dyn std::error::Error>> {
+    /// // The process that ends:
+    /// let hold = recipe.acquire().await?;
+    /// let handover = session.detach([hold]).await?;
+    /// std::fs::write("/run/my-service/handover", handover.to_secret())?;
+    ///
+    /// // The process that begins, before it makes its recipes:
+    /// let handover = std::fs::read_to_string("/run/my-service/handover")?;
+    /// let handover = Handover::from_secret(&handover)?;
+    /// let session = Session::resume("zk1:2181,zk2:2181", ConnectOptions::new(), &handover).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors, panics
+    ///
+    /// Those of [`connect_with`](Self::connect_with). After [`Error::Connect`], this may be called
+    /// again.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the session stays open until its timeout, or is closed.
+    pub async fn resume(
+        connect_string: &str,
+        options: ConnectOptions,
+        handover: &Handover,
+    ) -> Result<Session, Error> {
+        let ensemble = ZookeeperEnsemble::new(connect_string, options.clone())?;
+        Session::resume_in(Arc::new(ensemble), options, handover).await
+    }
+
+    /// As [`resume`](Self::resume), with any [`Ensemble`], such as a simulated one.
+    ///
+    /// # Errors, panics, cancel safety
+    ///
+    /// Those of [`resume`](Self::resume), and [`Error::Connect`] if the ensemble cannot resume a
+    /// session.
+    pub async fn resume_in(
+        ensemble: Arc<dyn Ensemble>,
+        options: ConnectOptions,
+        handover: &Handover,
+    ) -> Result<Session, Error> {
+        options.check()?;
+        let unsupported = Unsupported::default();
+        let live = match open(&ensemble, &options, &unsupported, Some(&handover.left)).await {
+            Ok(live) => live,
+            Err(NotOpened {
+                last: Some(end @ (SessionEnd::Expired | SessionEnd::Detached)),
+                ..
+            }) => {
+                events::not_resumed(handover.session_id(), end);
+                return Session::open(ensemble, options).await;
+            }
+            Err(not_opened) => return Err(not_opened.error),
+        };
+        Inherited::give(&live, &handover.holds);
+        let session = Session::start(ensemble, options, unsupported, Some(live.clone()));
+        if let Ok(server) = live.server() {
+            let ticket = OwnZnode {
+                path: handover.left.ticket.as_str().into(),
+                identity: None,
+            };
+            let mut leftovers = handover.leftovers.clone();
+            leftovers.push(ticket);
+            // Before any recipe can create a znode of the same name.
+            report(
+                &live,
+                &leave(&live, &*server, &leftovers, live.timeout() / 4).await,
+            );
+        }
+        Ok(session)
+    }
+}

@@ -1,0 +1,81 @@
+//! The claim of a session that another process has left open.
+//!
+//! Two processes may resume one session, for example from two copies of a file. Each of them would
+//! take the holds for its own. So the process that leaves the session creates a *ticket*, an
+//! ephemeral znode, after its holds are lost. A process that resumes the session sets the data of
+//! the ticket, on the condition that nobody has set it before. The servers commit one such write.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::backoff::Backoff;
+use crate::server::ensemble::{Operation, ServerSession};
+use crate::server::error::{Refusal, ServerError, SessionEnd};
+
+/// A session that is not claimed yet. If it is dropped, the session stays open.
+pub(crate) struct Unclaimed {
+    server: Option<Arc<dyn ServerSession>>,
+}
+
+impl Unclaimed {
+    pub(crate) fn new(server: Arc<dyn ServerSession>) -> Unclaimed {
+        let server = Some(server);
+        Unclaimed { server }
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.detach();
+        }
+    }
+}
+
+/// Claims the session by the ticket at this path. No other claimant has this name.
+///
+/// # Errors
+///
+/// [`SessionEnd::Detached`] if another process has claimed the session.
+pub(crate) async fn claim(
+    mut unclaimed: Unclaimed,
+    ticket: &str,
+    claimant: &str,
+) -> Result<Arc<dyn ServerSession>, ServerError> {
+    let claimed_before = ServerError::SessionOver(SessionEnd::Detached);
+    let mut backoff = Backoff::up_to(Duration::from_secs(1));
+    loop {
+        let Some(server) = &unclaimed.server else {
+            return Err(claimed_before);
+        };
+        let is_claimed = match set(&**server, ticket, claimant).await {
+            // An earlier write without an answer may be this process's own.
+            Err(error) if error.is(Refusal::BadVersion) => {
+                let read = server.get(ticket).await;
+                read.map(|(data, _)| data == claimant.as_bytes())
+            }
+            set => set.map(|()| true),
+        };
+        match is_claimed {
+            Ok(true) => return unclaimed.server.take().ok_or(claimed_before),
+            Ok(false) => return Err(claimed_before),
+            // The process that has claimed the session has deleted the ticket.
+            Err(error) if error.is(Refusal::NoNode) => return Err(claimed_before),
+            Err(ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled)) => {
+                backoff.wait().await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Sets the data of the ticket if nobody has set it before.
+async fn set(server: &dyn ServerSession, ticket: &str, claimant: &str) -> Result<(), ServerError> {
+    let set = Operation::SetData {
+        path: ticket.to_owned(),
+        data: claimant.as_bytes().to_vec(),
+        version: Some(0),
+    };
+    let done = server.transact(&[set]).await;
+    done.map(drop).map_err(|refused| refused.error)
+}
