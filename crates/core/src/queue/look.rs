@@ -40,6 +40,11 @@ impl WaitOn {
 /// A contender that a waiter waits on.
 pub(crate) struct Awaited {
     pub(crate) name: String,
+    /// The transaction that created its znode, if the order depends on it.
+    ///
+    /// Znodes at the end of the count have the same number. If a contender has gone, a later znode
+    /// can get its name.
+    pub(crate) czxid: Option<i64>,
     /// True if the waiter holds once this contender marks its release.
     pub(crate) hands_over: bool,
     /// True if any deletion of this contender grants the lock to the waiter.
@@ -83,6 +88,7 @@ pub(crate) async fn look(
         Verdict::Wait { on } if !on.is_empty() && on.iter().all(|&place| place < me) => {
             let awaited = |place: usize| Awaited {
                 name: contenders[place].name().to_owned(),
+                czxid: contenders[place].czxid(),
                 hands_over: hands_over(rule, &contenders[place..=me], data.as_deref()),
                 stands_alone: stands_alone(rule, &contenders[..=me], place),
             };

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::hold::loss_watch::{LossWatch, Watched};
 use crate::hold::own_znode::OwnNode;
-use crate::queue::look::WaitOn;
+use crate::queue::look::{Awaited, WaitOn};
 use crate::queue::place::Place;
 use crate::queue::session_queue::SessionQueue;
 use crate::queue::watches::Watches;
@@ -24,8 +24,8 @@ pub(crate) enum Set {
 struct Missing<'p> {
     own: Option<&'p str>,
     directory: Option<&'p str>,
-    /// The names and paths of the contenders.
-    contenders: Vec<(&'p str, String)>,
+    /// The contenders and their paths.
+    contenders: Vec<(&'p Awaited, String)>,
 }
 
 type Read<'q> = Reply<'q, (Vec<u8>, Stat, Watch)>;
@@ -38,13 +38,13 @@ pub(crate) async fn set_watches<'q>(
     on: &WaitOn,
 ) -> Result<Set, Error> {
     let server = &queue.server;
-    let names = on.contenders.iter().map(|awaited| awaited.name.as_str());
+    let awaited = on.contenders.iter();
     let missing = Missing {
         own: watches.own.is_none().then(|| place.path()),
         directory: wants_directory(watches, queue, place).then(|| queue.directory()),
-        contenders: names
-            .filter(|name| !watches.contenders.contains_key(*name))
-            .map(|name| (name, queue.child(name)))
+        contenders: awaited
+            .filter(|awaited| !watches.contenders.contains_key(&awaited.name))
+            .map(|awaited| (awaited, queue.child(&awaited.name)))
             .collect(),
     };
     if missing.own.is_some() || !missing.contenders.is_empty() {
@@ -67,12 +67,15 @@ pub(crate) async fn set_watches<'q>(
         }
     }
     let mut gone = None;
-    for ((name, _), contender) in missing.contenders.iter().zip(contenders) {
+    for ((awaited, _), contender) in missing.contenders.iter().zip(contenders) {
         match contender.await {
-            Ok((_, _, watch)) => {
-                watches.contenders.insert((*name).to_owned(), watch);
+            Ok((_, stat, _)) if awaited.czxid.is_some_and(|czxid| czxid != stat.czxid) => {
+                set = Set::LookAgain;
             }
-            Err(error) if error.is(Refusal::NoNode) => gone = Some((*name).to_owned()),
+            Ok((_, _, watch)) => {
+                watches.contenders.insert(awaited.name.clone(), watch);
+            }
+            Err(error) if error.is(Refusal::NoNode) => gone = Some(awaited.name.clone()),
             Err(ServerError::OutcomeUnknown(_)) => set = Set::LookAgain,
             Err(error) => return Err(queue.failed(error)),
         }

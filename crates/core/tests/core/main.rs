@@ -22,6 +22,7 @@ mod paths;
 mod refused;
 mod replaces;
 mod rules;
+mod same_names;
 mod session_states;
 mod sessions;
 mod single_node;

@@ -1,0 +1,49 @@
+//! Znodes that get the name of a znode that has gone: at the end of the count they do.
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::{CreateMode, Queue};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
+
+use crate::support::First;
+
+const PATH: &str = "/queue";
+
+async fn queue(simulation: &Simulation, process: &str) -> Queue {
+    let session = simulated_session(simulation, process).await;
+    Queue::new(&session, PATH, First).expect("a good path")
+}
+
+/// A create whose outcome is unknown is repeated with the same identity. So the znode of a
+/// contender that somebody has deleted can come again, behind those that waited for it.
+#[tokio::test(start_paused = true)]
+async fn waiter_waits_for_no_later_znode_of_the_same_name() {
+    for reconnects in [true, false] {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let administrator = simulation.administrator();
+        let made = administrator.create(PATH, b"", CreateMode::Persistent);
+        made.expect("an empty tree takes it");
+        let counted = administrator.set_create_counter(PATH, i32::MAX);
+        counted.expect("it is there");
+        let hold = queue(&simulation, "holder").await.acquire().await;
+        let hold = hold.expect("it is free");
+        let waiter = queue(&simulation, "waiter").await;
+        let waiting = tokio::spawn(async move { waiter.acquire().await });
+        let process = simulation.process("waiter");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(administrator.children(PATH).len(), 2);
+        if reconnects {
+            process.partition(Duration::from_secs(1));
+            process.disconnect();
+        }
+        let path = hold.node_path().to_owned();
+        administrator.delete(&path).expect("it stands");
+        let again = administrator.create(&path, b"", CreateMode::Persistent);
+        again.expect("the name is free");
+        let granted = timeout(Duration::from_secs(60), waiting).await;
+        let next = granted.expect("it is first now").expect("no panic");
+        assert!(next.expect("it is acquired").is_held(), "{reconnects}");
+    }
+}
