@@ -156,7 +156,10 @@ async fn delete_others(
     server: &dyn ServerSession,
     holds: &[LeftHold],
 ) -> Vec<OwnZnode> {
-    leave(live, server, &others(live, holds), live.timeout() / 4).await
+    let mut others = others(live, holds);
+    // The next process deletes those that are left.
+    let _ = timeout(live.timeout() / 4, leave(live, server, &mut others)).await;
+    others
 }
 
 /// True if a request for the znode may be sent after its deletion, by a thread that stands still.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::time::timeout;
+
 use crate::error::Error;
 use crate::events::session as events;
 use crate::hold::handover::Handover;
@@ -12,6 +14,7 @@ use crate::server::options::ConnectOptions;
 use crate::server::zookeeper::ZookeeperEnsemble;
 use crate::session::handle::Session;
 use crate::session::leave::{leave, report};
+use crate::session::live::LiveSession;
 use crate::session::opening::{NotOpened, open};
 use crate::session::own_znodes::OwnZnode;
 use crate::session::unsupported::Unsupported;
@@ -94,19 +97,24 @@ impl Session {
         };
         Inherited::give(&live, &handover.holds);
         let session = Session::start(ensemble, options, unsupported, Some(live.clone()));
-        if let Ok(server) = live.server() {
-            let ticket = OwnZnode {
-                path: handover.left.ticket.as_str().into(),
-                identity: None,
-            };
-            let mut leftovers = handover.leftovers.clone();
-            leftovers.push(ticket);
-            // Before any recipe can create a znode of the same name.
-            report(
-                &live,
-                &leave(&live, &*server, &leftovers, live.timeout() / 4).await,
-            );
-        }
+        delete_leftovers(&live, handover).await;
         Ok(session)
     }
+}
+
+/// Deletes what the earlier process has left, in the background as far as possible.
+async fn delete_leftovers(live: &Arc<LiveSession>, handover: &Handover) {
+    let Ok(server) = live.server() else { return };
+    let leftovers = handover.leftovers.iter().cloned();
+    let (mut shared, mut unique): (Vec<_>, Vec<_>) =
+        leftovers.partition(|znode| znode.identity.is_some());
+    unique.push(OwnZnode {
+        path: handover.left.ticket.as_str().into(),
+        identity: None,
+    });
+    let (own_live, own_server) = (live.clone(), server.clone());
+    live.in_background(async move { leave(&own_live, &*own_server, &mut unique).await });
+    // No recipe may create a znode of such a name meanwhile. Without an answer the session expires.
+    let _ = timeout(live.timeout(), leave(live, &*server, &mut shared)).await;
+    report(live, &shared);
 }

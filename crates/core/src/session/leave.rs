@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
-use tokio::time::timeout;
 
 use crate::backoff::Backoff;
 use crate::events::session as events;
@@ -15,29 +14,21 @@ use crate::session::own_znodes::OwnZnode;
 use crate::session::proof::commit_nothing;
 use crate::session::writes::Writes;
 
-/// Deletes znodes of a session that stays open at the server, for at most `most`.
+/// Deletes these znodes of a session that stays open at the server, until none may be left.
 ///
-/// Returns those that may be left.
+/// If the future is dropped, those that may be left are still listed.
 pub(crate) async fn leave(
     live: &LiveSession,
     server: &dyn ServerSession,
-    own: &[OwnZnode],
-    most: Duration,
-) -> Vec<OwnZnode> {
-    let mut left = own.to_vec();
-    let deleted = async {
-        let mut backoff = Backoff::up_to(Duration::from_secs(1));
-        loop {
-            left = delete_all(live.own_znodes().writes(), server, &left).await;
-            if left.is_empty() {
-                return;
-            }
-            backoff.wait().await;
+    left: &mut Vec<OwnZnode>,
+) {
+    let mut backoff = Backoff::up_to(Duration::from_secs(1));
+    loop {
+        *left = delete_all(live.own_znodes().writes(), server, left).await;
+        if left.is_empty() {
+            return;
         }
-    };
-    match timeout(most, deleted).await {
-        Ok(()) => Vec::new(),
-        Err(_) => left,
+        backoff.wait().await;
     }
 }
 

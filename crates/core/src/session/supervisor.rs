@@ -172,7 +172,10 @@ impl Supervisor {
         live.end(end);
         match stays_open {
             Some(server) if end == SessionEnd::Closed => {
-                report(live, &leave(live, &*server, &own, live.timeout()).await);
+                let mut left = own;
+                // Then the session is over, or these may stay.
+                let _ = timeout(live.timeout(), leave(live, &*server, &mut left)).await;
+                report(live, &left);
             }
             None if end == SessionEnd::Closed => close(live, server, &mut states, own).await,
             _ => {}
