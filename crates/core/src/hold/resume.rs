@@ -36,7 +36,7 @@ impl Session {
     /// | the claim: a transaction that sets the data of the ticket | 1 | 1 | 0 |
     /// | the ticket, and each znode that the earlier process has not deleted | 1 for each, or 2 if its name is not known | 1, or 2 | 0 |
     /// | a proof, as after a reconnect | 1 | 1 | 0 |
-    /// | a recipe that takes a hold: a read of the znode, and a list | 2 | 2 | 0 |
+    /// | a recipe that takes a hold: a sync, a read of the znode, and a list | 3 | 3 | 0 |
     ///
     /// ```
     /// # use zookeeper_recipes_core::{ConnectOptions, Error, Handover, Recipe, Session};

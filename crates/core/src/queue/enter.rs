@@ -103,6 +103,8 @@ async fn inherit(queue: &SessionQueue<'_>, label: &str) -> Result<Option<Place>,
     };
     let path = hold.node.path().to_owned();
     let owned = Owned::new(&queue.shared.session, queue.live, hold.node);
+    // A list after a create shows what was there at the create. Here nothing is created.
+    queue.catch_up().await?;
     match queue.read(&path).await? {
         Some((_, stat)) if stat.ephemeral_owner == queue.live.id().0 => {
             let node = Created { path, stat };

@@ -153,6 +153,17 @@ impl<'a> SessionQueue<'a> {
         Ok(read.map(|(data, _)| data))
     }
 
+    /// Waits until the server has caught up with its leader.
+    pub(crate) async fn catch_up(&self) -> Result<(), Error> {
+        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        loop {
+            match self.server.sync(self.directory()).await {
+                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
+                caught_up => return caught_up.map_err(|error| self.failed(error)),
+            }
+        }
+    }
+
     /// Reads a znode. `None` if it does not exist.
     pub(crate) async fn read(&self, path: &str) -> Result<Option<Node>, Error> {
         let mut backoff = Backoff::up_to(Duration::from_secs(1));

@@ -54,6 +54,8 @@ pub(crate) struct Alterations {
     /// Before each create, the server creates a znode of the same name and of this kind. The
     /// outcome of both is unknown.
     pub(crate) doubles_creates: Option<CreateMode>,
+    /// How long the thread that sends the create of a contender below this path stands still before.
+    pub(crate) creates_late: Option<(&'static str, Duration)>,
 }
 
 /// An ensemble with altered sessions.
@@ -150,6 +152,16 @@ impl ServerSession for AlteredSession {
         mode: CreateMode,
         acl: &[Acl],
     ) -> Reply<'a, Created> {
+        let late = self.alterations.creates_late;
+        if let Some((_, late)) = late.filter(|(below, _)| path.starts_with(below)) {
+            let (server, path) = (self.server.clone(), path.to_owned());
+            let (data, acl) = (data.to_owned(), acl.to_owned());
+            let sent = tokio::spawn(async move {
+                tokio::time::sleep(late).await;
+                server.create(&path, &data, mode, &acl).await
+            });
+            return async move { sent.await.expect("no panic") }.boxed();
+        }
         let Some(before) = self.alterations.doubles_creates else {
             return self.server.create(path, data, mode, acl);
         };

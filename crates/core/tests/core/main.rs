@@ -10,6 +10,7 @@ mod deletions;
 mod directory_data;
 mod handed_on;
 mod handoff;
+mod handovers;
 mod in_background;
 mod leases;
 mod long_queues;

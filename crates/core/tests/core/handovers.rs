@@ -1,0 +1,138 @@
+//! Sessions that one process leaves to another while something goes wrong.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use zookeeper_recipes_core::{
+    ConnectOptions, CreateMode, Error, Handover, Hold, HoldState, Queue, Session,
+};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+
+use crate::altered::{Alterations, Altered};
+use crate::support::First;
+
+const PATH: &str = "/locks/left";
+const DELAY: Duration = Duration::from_millis(100);
+const TICK: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+fn simulation() -> Simulation {
+    Simulation::new(SimulationOptions {
+        network_delay: DELAY..=DELAY,
+        session_timeout: TIMEOUT,
+        tick: TICK,
+        ..SimulationOptions::default()
+    })
+}
+
+fn options() -> ConnectOptions {
+    ConnectOptions::new().tick(TICK)
+}
+
+fn queue(session: &Session, path: &str) -> Queue {
+    Queue::new(session, path, First).expect("a good path")
+}
+
+async fn held(simulation: &Simulation) -> (Session, Hold) {
+    let session = Session::open(simulation.ensemble("first"), options()).await;
+    let session = session.expect("a session opens");
+    let hold = queue(&session, PATH).acquire().await.expect("it is free");
+    (session, hold)
+}
+
+async fn resume(simulation: &Simulation, handover: &Handover) -> Result<Session, Error> {
+    Session::resume_in(simulation.ensemble("second"), options(), handover).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn lease_of_a_resumed_session_counts_from_when_it_was_asked_for() {
+    let simulation = simulation();
+    let (session, hold) = held(&simulation).await;
+    let handover = session.detach([hold]).await.expect("it is held");
+    let asked = Instant::now();
+    let session = resume(&simulation, &handover).await.expect("an answer");
+    let hold = queue(&session, PATH).acquire().await.expect("it is left");
+    assert!(asked.elapsed() >= 3 * DELAY);
+    // The margin is half a tick and a fortieth of the session timeout.
+    let lease = TIMEOUT - TICK / 2 - TIMEOUT / 40;
+    assert_eq!(asked.elapsed() + hold.remaining(), lease);
+}
+
+/// It has not claimed the session, and cannot know that another process has.
+#[tokio::test(start_paused = true)]
+async fn process_that_reaches_no_server_in_time_closes_nothing() {
+    let simulation = simulation();
+    let (session, hold) = held(&simulation).await;
+    let handover = session.detach([hold]).await.expect("it is held");
+    let second = resume(&simulation, &handover).await.expect("an answer");
+    let hold = queue(&second, PATH).acquire().await.expect("it is left");
+    let third = simulation.process("third");
+    // The servers hear of it, and it hears nothing of them in time.
+    let briefly = options().connection_timeout(DELAY * 3 / 2);
+    let resumed = Session::resume_in(third.ensemble(), briefly, &handover).await;
+    assert!(matches!(resumed, Err(Error::Connect { .. })), "{resumed:?}");
+    sleep(TIMEOUT).await;
+    assert_eq!(hold.state(), HoldState::Held);
+}
+
+/// The thread of an attempt stands still between its look at the session and its create.
+#[tokio::test(start_paused = true)]
+async fn znode_that_is_created_while_a_session_is_left_goes() {
+    const OTHER: &str = "/locks/other";
+    let mut created_late = 0;
+    for late in 0..20 {
+        let simulation = simulation();
+        let administrator = simulation.administrator();
+        for path in ["/locks", OTHER] {
+            let made = administrator.create(path, b"", CreateMode::Persistent);
+            made.expect("nothing is there");
+        }
+        let ensemble = Altered {
+            ensemble: simulation.ensemble("altered"),
+            alterations: Alterations {
+                creates_late: Some((OTHER, DELAY * late / 4)),
+                ..Alterations::default()
+            },
+        };
+        let session = Session::open(Arc::new(ensemble), options()).await;
+        let session = session.expect("a session opens");
+        let hold = queue(&session, PATH).acquire().await.expect("it is free");
+        let waiter = queue(&session, OTHER);
+        let attempt = tokio::spawn(async move { waiter.acquire().await });
+        sleep(Duration::from_millis(1)).await;
+        let handover = session.detach([hold]).await.expect("it is held");
+        assert!(attempt.await.expect("no panic").is_err());
+        created_late += administrator.children(OTHER).len();
+        let _session = resume(&simulation, &handover).await.expect("an answer");
+        sleep(DELAY * 10).await;
+        assert_eq!(administrator.children(OTHER), [""; 0], "{late}");
+    }
+    assert!(created_late > 0, "none was created late");
+}
+
+/// The servers answer the deletion of a waiter's znode neither to the process that leaves nor, for
+/// long, to the next one.
+#[tokio::test(start_paused = true)]
+async fn znode_of_a_waiter_goes_however_long_it_takes() {
+    let simulation = simulation();
+    let (session, hold) = held(&simulation).await;
+    let waiter = queue(&session, PATH);
+    let waiting = tokio::spawn(async move { waiter.acquire().await });
+    let administrator = simulation.administrator();
+    while administrator.children(PATH).len() < 2 {
+        sleep(DELAY).await;
+    }
+    let never = || Fault::new(FaultKind::RequestLate(TIMEOUT)).on(RequestKind::Delete);
+    simulation.faults().inject(never().of_process("first"));
+    simulation.faults().inject(never().of_process("first"));
+    let handover = session.detach([hold]).await.expect("it is held");
+    assert!(waiting.await.expect("no panic").is_err());
+    let late = Fault::new(FaultKind::RequestLate(TIMEOUT / 2)).on(RequestKind::Delete);
+    simulation.faults().inject(late.of_process("second"));
+    let session = resume(&simulation, &handover).await.expect("an answer");
+    let hold = queue(&session, PATH).acquire().await.expect("it is left");
+    sleep(TIMEOUT * 2).await;
+    assert_eq!(administrator.children(PATH).len(), 1);
+    assert_eq!(hold.state(), HoldState::Held);
+}
