@@ -136,3 +136,35 @@ async fn znode_of_a_waiter_goes_however_long_it_takes() {
     assert_eq!(administrator.children(PATH).len(), 1);
     assert_eq!(hold.state(), HoldState::Held);
 }
+
+/// Somebody deletes the znode, and the server of the next process hears of it late.
+#[tokio::test(start_paused = true)]
+async fn hold_that_is_taken_over_stands_at_the_leader() {
+    let mut on_followers = 0;
+    for seed in 0..10 {
+        let simulation = Simulation::new(SimulationOptions {
+            seed,
+            servers: 3,
+            session_timeout: TIMEOUT,
+            tick: TICK,
+            ..SimulationOptions::default()
+        });
+        let administrator = simulation.administrator();
+        let (session, hold) = held(&simulation).await;
+        let path = hold.node_path().to_owned();
+        let handover = session.detach([hold]).await.expect("it is held");
+        let session = resume(&simulation, &handover).await.expect("an answer");
+        let server = administrator.server_of(handover.session_id());
+        let follower = server.filter(|server| *server != administrator.leader());
+        let Some(follower) = follower else { continue };
+        on_followers += 1;
+        simulation.faults().lag(follower, TICK);
+        administrator.delete(&path).expect("it stands");
+        let taken = queue(&session, PATH).acquire().await;
+        assert!(
+            matches!(taken, Err(Error::ContenderDeleted { .. })),
+            "{taken:?}"
+        );
+    }
+    assert!(on_followers > 0, "none was at a follower");
+}
