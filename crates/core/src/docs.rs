@@ -23,5 +23,9 @@ pub mod handoff {}
 pub mod connection {}
 
 #[doc = include_str!("docs/links.md")]
+#[doc = include_str!("docs/restarts.md")]
+pub mod restarts {}
+
+#[doc = include_str!("docs/links.md")]
 #[doc = include_str!("docs/lease.md")]
 pub mod lease {}

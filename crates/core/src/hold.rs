@@ -3,11 +3,11 @@
 pub(crate) mod abandoned;
 pub(crate) mod deletions;
 mod detach;
+pub(crate) mod detached_session;
 pub(crate) mod fate;
 pub(crate) mod find_own;
 pub(crate) mod grant;
 pub(crate) mod granted;
-pub(crate) mod handover;
 pub(crate) mod inherited;
 pub(crate) mod loss_watch;
 pub(crate) mod marked_release;

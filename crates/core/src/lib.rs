@@ -84,7 +84,7 @@ pub use error::{Error, ErrorKind};
 pub use events::meter::describe_metrics;
 #[doc(no_inline)]
 pub use futures_util::future::BoxFuture;
-pub use hold::handover::Handover;
+pub use hold::detached_session::DetachedSession;
 pub use hold::{GuardedTransaction, Hold, HoldView};
 pub use hold_state::{FencingToken, HoldState, LossReason};
 pub use invalid_input::InvalidInput;

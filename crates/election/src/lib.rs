@@ -131,8 +131,8 @@ pub use rule::FirstInQueue;
 pub use run::RunError;
 pub use stop_work::StopWork;
 pub use zookeeper_recipes_core::{
-    self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, Directories, Error, ErrorKind,
-    FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath, Permission,
-    QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionHealth, SessionId, SessionState,
-    WaitStrategy,
+    self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, DetachedSession, Directories,
+    Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,
+    Permission, QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionHealth, SessionId,
+    SessionState, WaitStrategy,
 };

@@ -76,8 +76,8 @@ pub use recipe::ExclusiveLock;
 pub use rule::FirstInQueue;
 pub use single_node::SingleNodeLock;
 pub use zookeeper_recipes_core::{
-    self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, Directories, Error, ErrorKind,
-    FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath, Permission,
-    QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionHealth, SessionId, SessionState,
-    SingleNodeOptions, WaitStrategy,
+    self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, DetachedSession, Directories,
+    Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,
+    Permission, QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionHealth, SessionId,
+    SessionState, SingleNodeOptions, WaitStrategy,
 };

@@ -87,7 +87,6 @@
 //! | `lock`, `rwlock`, `semaphore`, `election` | one recipe each |
 //! | `full` (default) | all recipes |
 //! | `tls` | [encrypted connections](ConnectOptions) |
-//! | `sasl` | [SASL authentication](ConnectOptions) |
 //! | `metrics` | [counters, gauges and histograms](common::docs::events) of what happens |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -96,10 +95,10 @@
 pub use zookeeper_recipes_core as common;
 #[doc(inline)]
 pub use zookeeper_recipes_core::{
-    Acl, AfterSessionLoss, AllHold, AllOf, AuthId, ConnectOptions, Directories, Error, ErrorKind,
-    FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath, Permission,
-    QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionHealth, SessionId, SessionState,
-    WaitStrategy,
+    Acl, AfterSessionLoss, AllHold, AllOf, AuthId, ConnectOptions, DetachedSession, Directories,
+    Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,
+    Permission, QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionHealth, SessionId,
+    SessionState, WaitStrategy,
 };
 #[cfg(feature = "election")]
 #[doc(inline)]

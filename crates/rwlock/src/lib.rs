@@ -84,8 +84,8 @@ pub use options::RwLockOptions;
 pub use recipe::{ReadLock, RwLock, WriteLock};
 pub use rule::{NoWriterBefore, NobodyBefore};
 pub use zookeeper_recipes_core::{
-    self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, Directories, Error, ErrorKind,
-    FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath, Permission,
-    QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionHealth, SessionId, SessionState,
-    WaitStrategy,
+    self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, DetachedSession, Directories,
+    Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,
+    Permission, QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionHealth, SessionId,
+    SessionState, WaitStrategy,
 };

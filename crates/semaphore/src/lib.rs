@@ -67,8 +67,8 @@ pub use options::SemaphoreOptions;
 pub use recipe::{Permits, Semaphore};
 pub use rule::WithinPermits;
 pub use zookeeper_recipes_core::{
-    self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, Directories, Error, ErrorKind,
-    FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath, Permission,
-    QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionHealth, SessionId, SessionState,
-    WaitStrategy,
+    self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, DetachedSession, Directories,
+    Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,
+    Permission, QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionHealth, SessionId,
+    SessionState, WaitStrategy,
 };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use futures_util::future::{join, join_all};
 use tokio::time::{Instant, sleep};
-use zookeeper_recipes_core::{ConnectOptions, Ensemble, Error, Handover, Hold, Session};
+use zookeeper_recipes_core::{ConnectOptions, DetachedSession, Ensemble, Error, Hold, Session};
 
 use crate::contender::{Contender, Shared, SharedRecipe};
 use crate::crowd;
@@ -22,9 +22,9 @@ pub(crate) async fn run(
     contenders: usize,
     mut rng: Rng,
 ) -> Session {
-    let mut handover = None;
+    let mut detached = None;
     loop {
-        let (session, twin) = begin(setting, name, &ensemble, handover.take(), &mut rng).await;
+        let (session, twin) = begin(setting, name, &ensemble, detached.take(), &mut rng).await;
         let at_the_end = AtTheEnd::default();
         let longest = if setting.leaves { 4_000 } else { 15_000 };
         let lasts = Duration::from_millis(rng.u64(500..=longest));
@@ -75,7 +75,7 @@ pub(crate) async fn run(
             return session;
         }
         if setting.leaves && rng.u8(..4) > 0 {
-            handover = leave(setting, name, session, at_the_end.into_inner()).await;
+            detached = leave(setting, name, session, at_the_end.into_inner()).await;
             let pause = rng.u64(0..=setting.longest_stay.as_millis() as u64 / 4);
             sleep(Duration::from_millis(pause)).await;
             continue;
@@ -97,7 +97,7 @@ async fn leave(
     name: &str,
     session: Session,
     mut holds: Vec<Hold>,
-) -> Option<Handover> {
+) -> Option<DetachedSession> {
     let id = session.id();
     holds.retain(|hold| hold.is_held() && Some(hold.session_id()) == id);
     if holds.is_empty() {
@@ -106,9 +106,9 @@ async fn leave(
     }
     setting.ledger.remark(format!("{name} leaves its session"));
     match session.detach(holds).await {
-        Ok(handover) => {
+        Ok(detached) => {
             setting.ledger.count(|figures| figures.left += 1);
-            Some(handover)
+            Some(detached)
         }
         // No server has answered for long.
         Err(Error::OutcomeUnknown { .. }) => None,
@@ -124,17 +124,17 @@ async fn begin(
     setting: &Setting,
     name: &str,
     ensemble: &Arc<dyn Ensemble>,
-    handover: Option<Handover>,
+    detached: Option<DetachedSession>,
     rng: &mut Rng,
 ) -> (Session, Option<Session>) {
-    match handover {
+    match detached {
         None => (open(setting, name, ensemble).await, None),
-        Some(handover) if rng.bool() => {
-            let resume = || resume(setting, name, ensemble, &handover);
+        Some(detached) if rng.bool() => {
+            let resume = || resume(setting, name, ensemble, &detached);
             let (session, twin) = join(resume(), resume()).await;
             (session, Some(twin))
         }
-        Some(handover) => (resume(setting, name, ensemble, &handover).await, None),
+        Some(detached) => (resume(setting, name, ensemble, &detached).await, None),
     }
 }
 
@@ -142,13 +142,13 @@ async fn resume(
     setting: &Setting,
     name: &str,
     ensemble: &Arc<dyn Ensemble>,
-    handover: &Handover,
+    detached: &DetachedSession,
 ) -> Session {
     loop {
         let options = connect_options(setting);
-        match Session::resume_in(ensemble.clone(), options, handover).await {
+        match Session::resume_in(ensemble.clone(), options, detached).await {
             Ok(session) => {
-                if session.id() == Some(handover.session_id()) {
+                if session.id() == Some(detached.session_id()) {
                     setting.ledger.count(|figures| figures.resumed += 1);
                 }
                 return session;

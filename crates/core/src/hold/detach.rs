@@ -9,7 +9,7 @@ use crate::backoff::Backoff;
 use crate::error::Error;
 use crate::events::session as events;
 use crate::hold::Hold;
-use crate::hold::handover::{Handover, LeftHold};
+use crate::hold::detached_session::{DetachedSession, LeftHold};
 use crate::hold_state::LossReason;
 use crate::invalid_input::InvalidInput;
 use crate::server::ensemble::{Acl, AuthId, CreateMode, LeftOpen, Permission, ServerSession};
@@ -19,20 +19,22 @@ use crate::session::leave::leave;
 use crate::session::live::LiveSession;
 use crate::session::own_znodes::OwnZnode;
 
-/// The name of a ticket begins with it. The token of the first hold follows.
-const TICKET: &str = "zookeeper-recipes-handover-";
+/// The name of a ticket begins with it. The token of the next holder of the first hold follows.
+const TICKET: &str = "zookeeper-recipes-detached-";
 
 impl Session {
     /// Ends this session here, and leaves it and these holds to another process.
     ///
-    /// For a planned restart: the next process [resumes](Self::resume) the session, and its recipes
+    /// For a planned restart, which [`docs::restarts`](crate::docs::restarts) describes. The next
+    /// process [resumes](Self::resume) the session, and its recipes
     /// take the holds over. No other contender holds in between. If no process resumes the session
     /// within its timeout, the session expires, and the holds end with it.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
     /// | the znodes of the session that nobody takes over | 1 for each | 1 | 0 |
-    /// | the *ticket*: an ephemeral znode beside the first holder's | 1 | 1 | 0 |
+    /// | the *ticket*: an ephemeral znode at the root | 1 | 1 | 0 |
+    /// | the same, for each directory that refuses the ticket, on the way to the first hold | 1 more | 1 more | 0 |
     ///
     /// The holds are over in this process, with all their views, before anything is sent. The other
     /// holds of the session are lost with [`SessionEnd::Detached`], and its attempts fail. No further
@@ -61,7 +63,10 @@ impl Session {
     /// # Cancel safety
     ///
     /// If the future is dropped after its first poll, the session is closed.
-    pub async fn detach(self, holds: impl IntoIterator<Item = Hold>) -> Result<Handover, Error> {
+    pub async fn detach(
+        self,
+        holds: impl IntoIterator<Item = Hold>,
+    ) -> Result<DetachedSession, Error> {
         let holds: Vec<Hold> = holds.into_iter().collect();
         let (live, path) = self.check_left(&holds)?;
         // From here on, nothing is forgotten that may be created.
@@ -83,16 +88,15 @@ impl Session {
                 reason: LossReason::Released,
             });
         };
-        let (directory, _) = first.path.rsplit_once('/').unwrap_or_default();
-        let (number, turn) = (first.token.get(), first.token.turn());
-        let ticket = format!("{directory}/{TICKET}{number}-{turn}");
         let standing = delete_others(&live, &*server, &holds).await;
-        issue(&live, &*server, &ticket).await.map_err(failed)?;
+        let issued = timeout(live.timeout(), issue(&*server, first)).await;
+        let unknown = |_| Err(ServerError::outcome_unknown("no server has answered"));
+        let ticket = issued.unwrap_or_else(unknown).map_err(failed)?;
         let session = server.detach().ok_or_else(|| over(SessionEnd::Closed))?;
         let left = LeftOpen { session, ticket };
         let mut leftovers = others(&live, &holds);
         leftovers.retain(|znode| standing.contains(znode) || may_be_created_late(znode));
-        Ok(Handover {
+        Ok(DetachedSession {
             left,
             holds,
             leftovers,
@@ -167,30 +171,29 @@ fn may_be_created_late(znode: &OwnZnode) -> bool {
     znode.path.ends_with('-') || znode.identity.is_some()
 }
 
-/// Creates the ticket, for at most the session timeout.
-async fn issue(
-    live: &LiveSession,
-    server: &dyn ServerSession,
-    ticket: &str,
-) -> Result<(), ServerError> {
+/// Creates the ticket, and returns its path.
+///
+/// The directory of the hold comes last: other libraries take each of its children for a contender.
+async fn issue(server: &dyn ServerSession, first: &LeftHold) -> Result<String, ServerError> {
     let acl = [Acl::new(Permission::ALL, AuthId::anyone())];
-    let created = async {
-        let mut backoff = Backoff::up_to(Duration::from_secs(1));
-        loop {
-            match server
-                .create(ticket, b"", CreateMode::Ephemeral, &acl)
-                .await
-            {
-                Ok(_) => return Ok(()),
-                // Nobody else creates a znode of this name.
-                Err(error) if error.is(Refusal::NodeExists) => return Ok(()),
-                Err(ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled)) => {
-                    backoff.wait().await;
-                }
-                Err(error) => return Err(error),
+    let name = format!("{TICKET}{}-{}", first.token.get(), first.token.turn());
+    let mut ends = first.path.match_indices('/').map(|(end, _)| end);
+    let mut backoff = Backoff::up_to(Duration::from_secs(1));
+    let mut end = ends.next().unwrap_or_default();
+    loop {
+        let ticket = format!("{}/{name}", &first.path[..end]);
+        match server
+            .create(&ticket, b"", CreateMode::Ephemeral, &acl)
+            .await
+        {
+            Ok(_) => return Ok(ticket),
+            // Nobody else creates a znode of this name.
+            Err(error) if error.is(Refusal::NodeExists) => return Ok(ticket),
+            Err(error) if error.is(Refusal::NoAuth) => end = ends.next().ok_or(error)?,
+            Err(ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled)) => {
+                backoff.wait().await;
             }
+            Err(error) => return Err(error),
         }
-    };
-    let created = timeout(live.timeout(), created).await;
-    created.unwrap_or_else(|_| Err(ServerError::outcome_unknown("no server has answered")))
+    }
 }

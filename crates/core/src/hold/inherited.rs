@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::contender::Contender;
 use crate::events::session as events;
-use crate::hold::handover::LeftHold;
+use crate::hold::detached_session::LeftHold;
 use crate::hold::own_znode::{OwnNode, until_gone};
 use crate::hold_state::FencingToken;
 use crate::path::NodePath;

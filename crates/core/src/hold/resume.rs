@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use crate::error::Error;
 use crate::events::session as events;
-use crate::hold::handover::Handover;
+use crate::hold::detached_session::DetachedSession;
 use crate::hold::inherited::Inherited;
 use crate::server::ensemble::Ensemble;
 use crate::server::error::SessionEnd;
@@ -29,7 +29,7 @@ impl Session {
     ///
     /// If no recipe takes a hold for a session timeout, the hold is released, and a warning names
     /// it. If the session has expired, or another process has resumed it, this opens a new session,
-    /// and a warning says so: compare [`Session::id`] with [`Handover::session_id`].
+    /// and a warning says so: compare [`Session::id`] with [`DetachedSession::session_id`].
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -39,17 +39,17 @@ impl Session {
     /// | a recipe that takes a hold: a sync, a read of the znode, and a list | 3 | 3 | 0 |
     ///
     /// ```
-    /// # use zookeeper_recipes_core::{ConnectOptions, Error, Handover, Recipe, Session};
+    /// # use zookeeper_recipes_core::{ConnectOptions, Error, DetachedSession, Recipe, Session};
     /// # async fn example(session: Session, recipe: &dyn Recipe) -> Result<(), Box<dyn std::error::Error>> {
     /// // The process that ends:
     /// let hold = recipe.acquire().await?;
-    /// let handover = session.detach([hold]).await?;
-    /// std::fs::write("/run/my-service/handover", handover.to_secret())?;
+    /// let detached = session.detach([hold]).await?;
+    /// std::fs::write("/run/my-service/detached", detached.to_secret())?;
     ///
     /// // The process that begins, before it makes its recipes:
-    /// let handover = std::fs::read_to_string("/run/my-service/handover")?;
-    /// let handover = Handover::from_secret(&handover)?;
-    /// let session = Session::resume("zk1:2181,zk2:2181", ConnectOptions::new(), &handover).await?;
+    /// let detached = std::fs::read_to_string("/run/my-service/detached")?;
+    /// let detached = DetachedSession::from_secret(&detached)?;
+    /// let session = Session::resume("zk1:2181,zk2:2181", ConnectOptions::new(), &detached).await?;
     /// # Ok(())
     /// # }
     /// ```
@@ -65,10 +65,10 @@ impl Session {
     pub async fn resume(
         connect_string: &str,
         options: ConnectOptions,
-        handover: &Handover,
+        detached: &DetachedSession,
     ) -> Result<Session, Error> {
         let ensemble = ZookeeperEnsemble::new(connect_string, options.clone())?;
-        Session::resume_in(Arc::new(ensemble), options, handover).await
+        Session::resume_in(Arc::new(ensemble), options, detached).await
     }
 
     /// As [`resume`](Self::resume), with any [`Ensemble`], such as a simulated one.
@@ -80,36 +80,36 @@ impl Session {
     pub async fn resume_in(
         ensemble: Arc<dyn Ensemble>,
         options: ConnectOptions,
-        handover: &Handover,
+        detached: &DetachedSession,
     ) -> Result<Session, Error> {
         options.check()?;
         let unsupported = Unsupported::default();
-        let live = match open(&ensemble, &options, &unsupported, Some(&handover.left)).await {
+        let live = match open(&ensemble, &options, &unsupported, Some(&detached.left)).await {
             Ok(live) => live,
             Err(NotOpened {
                 last: Some(end @ (SessionEnd::Expired | SessionEnd::Detached)),
                 ..
             }) => {
-                events::not_resumed(handover.session_id(), end);
+                events::not_resumed(detached.session_id(), end);
                 return Session::open(ensemble, options).await;
             }
             Err(not_opened) => return Err(not_opened.error),
         };
-        Inherited::give(&live, &handover.holds);
+        Inherited::give(&live, &detached.holds);
         let session = Session::start(ensemble, options, unsupported, Some(live.clone()));
-        delete_leftovers(&live, handover).await;
+        delete_leftovers(&live, detached).await;
         Ok(session)
     }
 }
 
 /// Deletes what the earlier process has left, in the background as far as possible.
-async fn delete_leftovers(live: &Arc<LiveSession>, handover: &Handover) {
+async fn delete_leftovers(live: &Arc<LiveSession>, detached: &DetachedSession) {
     let Ok(server) = live.server() else { return };
-    let leftovers = handover.leftovers.iter().cloned();
+    let leftovers = detached.leftovers.iter().cloned();
     let (mut shared, mut unique): (Vec<_>, Vec<_>) =
         leftovers.partition(|znode| znode.identity.is_some());
     unique.push(OwnZnode {
-        path: handover.left.ticket.as_str().into(),
+        path: detached.left.ticket.as_str().into(),
         identity: None,
     });
     let (own_live, own_server) = (live.clone(), server.clone());

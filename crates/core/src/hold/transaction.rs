@@ -249,7 +249,7 @@ mod tests {
     use crate::hold::standing::Standing;
     use crate::hold_state::FencingToken;
     use crate::session::live::LiveSession;
-    use crate::session::own_znodes::delete_all;
+    use crate::session::leave::delete_all;
     use crate::session::scripted::Scripted;
 
     /// A znode of a shared name, the view of its hold, and the sender of the hold's end.

@@ -9,7 +9,7 @@ use crate::server::ensemble::{LeftOpen, Resumable, SessionId};
 use crate::session::own_znodes::OwnZnode;
 
 /// The first line of the text. The number changes with the form.
-const FORM: &str = "zookeeper-recipes handover 1";
+const FORM: &str = "zookeeper-recipes detached session 1";
 /// The last line. A hold that a cut text lacks would bar its queue as long as the session lives.
 const END: &str = "\nend\n";
 
@@ -20,7 +20,7 @@ const END: &str = "\nend\n";
 ///
 /// It contains the password of the session, so it is a secret: who has it can take the holds.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Handover {
+pub struct DetachedSession {
     pub(crate) left: LeftOpen,
     pub(crate) holds: Vec<LeftHold>,
     /// Znodes that may stand, and that nobody needs.
@@ -35,7 +35,7 @@ pub(crate) struct LeftHold {
     pub(crate) token: FencingToken,
 }
 
-impl Handover {
+impl DetachedSession {
     /// The id of the session.
     pub fn session_id(&self) -> SessionId {
         SessionId(self.left.session.session_id)
@@ -79,8 +79,8 @@ impl Handover {
     ///
     /// [`InvalidInput`] if the text is not whole, or of another version of the library. It does not
     /// quote the text.
-    pub fn from_secret(text: &str) -> Result<Handover, InvalidInput> {
-        let refused = |problem| InvalidInput::new("handover", "...", problem);
+    pub fn from_secret(text: &str) -> Result<DetachedSession, InvalidInput> {
+        let refused = |problem| InvalidInput::new("detached session", "...", problem);
         match text.strip_suffix(END) {
             Some(lines) if lines.starts_with(FORM) => {
                 read(lines).ok_or_else(|| refused("is not well formed"))
@@ -102,7 +102,7 @@ fn push_hex(text: &mut String, bytes: &[u8]) {
     }
 }
 
-fn read(text: &str) -> Option<Handover> {
+fn read(text: &str) -> Option<DetachedSession> {
     let mut lines = text.lines();
     (lines.next()? == FORM).then_some(())?;
     let mut session = lines.next()?.strip_prefix("session ")?.splitn(3, ' ');
@@ -136,7 +136,7 @@ fn read(text: &str) -> Option<Handover> {
         }
     }
     let left = LeftOpen { session, ticket };
-    Some(Handover {
+    Some(DetachedSession {
         left,
         holds,
         leftovers,
@@ -162,10 +162,10 @@ fn path(text: &str) -> Option<&str> {
 }
 
 /// Leaves the password out.
-impl fmt::Debug for Handover {
+impl fmt::Debug for DetachedSession {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Handover")
+            .debug_struct("DetachedSession")
             .field("session_id", &self.session_id())
             .field("holds", &self.holds)
             .finish_non_exhaustive()
@@ -176,7 +176,7 @@ impl fmt::Debug for Handover {
 mod tests {
     use super::*;
 
-    fn handover() -> Handover {
+    fn detached() -> DetachedSession {
         let session = Resumable {
             session_id: -7,
             password: vec![0, 255, 16],
@@ -191,7 +191,7 @@ mod tests {
             path: path.into(),
             identity: identity.map(Into::into),
         };
-        Handover {
+        DetachedSession {
             left: LeftOpen { session, ticket },
             holds: vec![held("/locks/x 1", 77), held("/locks/y", i64::MAX)],
             leftovers: vec![leftover("/locks/z-", None), leftover("/one", Some(b"me"))],
@@ -200,26 +200,26 @@ mod tests {
 
     #[test]
     fn text_says_all_of_it() {
-        let handover = handover();
-        let read = Handover::from_secret(&handover.to_secret());
-        assert_eq!(read.expect("it is well formed"), handover);
+        let detached = detached();
+        let read = DetachedSession::from_secret(&detached.to_secret());
+        assert_eq!(read.expect("it is well formed"), detached);
     }
 
     #[test]
     fn part_of_the_text_is_refused() {
-        let text = handover().to_secret();
+        let text = detached().to_secret();
         for end in 0..text.len() {
             let part = &text[..end];
-            assert!(Handover::from_secret(part).is_err(), "{part}");
+            assert!(DetachedSession::from_secret(part).is_err(), "{part}");
         }
     }
 
     #[test]
     fn neither_its_debug_form_nor_an_error_shows_the_password() {
-        let handover = handover();
-        assert!(!format!("{handover:?}").contains("00ff10"));
-        let other = handover.to_secret().replace("hold ", "held ");
-        let error = Handover::from_secret(&other).expect_err("it is not well formed");
+        let detached = detached();
+        assert!(!format!("{detached:?}").contains("00ff10"));
+        let other = detached.to_secret().replace("hold ", "held ");
+        let error = DetachedSession::from_secret(&other).expect_err("it is not well formed");
         assert!(!error.to_string().contains("00ff10"), "{error}");
     }
 }

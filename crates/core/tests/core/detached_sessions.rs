@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Error, Handover, Hold, HoldState, Queue, Session,
+    ConnectOptions, CreateMode, DetachedSession, Error, Hold, HoldState, Queue, Session,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
@@ -41,17 +41,17 @@ async fn held(simulation: &Simulation) -> (Session, Hold) {
     (session, hold)
 }
 
-async fn resume(simulation: &Simulation, handover: &Handover) -> Result<Session, Error> {
-    Session::resume_in(simulation.ensemble("second"), options(), handover).await
+async fn resume(simulation: &Simulation, detached: &DetachedSession) -> Result<Session, Error> {
+    Session::resume_in(simulation.ensemble("second"), options(), detached).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn lease_of_a_resumed_session_counts_from_when_it_was_asked_for() {
     let simulation = simulation();
     let (session, hold) = held(&simulation).await;
-    let handover = session.detach([hold]).await.expect("it is held");
+    let detached = session.detach([hold]).await.expect("it is held");
     let asked = Instant::now();
-    let session = resume(&simulation, &handover).await.expect("an answer");
+    let session = resume(&simulation, &detached).await.expect("an answer");
     let hold = queue(&session, PATH).acquire().await.expect("it is left");
     assert!(asked.elapsed() >= 3 * DELAY);
     // The margin is half a tick and a fortieth of the session timeout.
@@ -64,13 +64,13 @@ async fn lease_of_a_resumed_session_counts_from_when_it_was_asked_for() {
 async fn process_that_reaches_no_server_in_time_closes_nothing() {
     let simulation = simulation();
     let (session, hold) = held(&simulation).await;
-    let handover = session.detach([hold]).await.expect("it is held");
-    let second = resume(&simulation, &handover).await.expect("an answer");
+    let detached = session.detach([hold]).await.expect("it is held");
+    let second = resume(&simulation, &detached).await.expect("an answer");
     let hold = queue(&second, PATH).acquire().await.expect("it is left");
     let third = simulation.process("third");
     // The servers hear of it, and it hears nothing of them in time.
     let briefly = options().connection_timeout(DELAY * 3 / 2);
-    let resumed = Session::resume_in(third.ensemble(), briefly, &handover).await;
+    let resumed = Session::resume_in(third.ensemble(), briefly, &detached).await;
     assert!(matches!(resumed, Err(Error::Connect { .. })), "{resumed:?}");
     sleep(TIMEOUT).await;
     assert_eq!(hold.state(), HoldState::Held);
@@ -101,10 +101,10 @@ async fn znode_that_is_created_while_a_session_is_left_goes() {
         let waiter = queue(&session, OTHER);
         let attempt = tokio::spawn(async move { waiter.acquire().await });
         sleep(Duration::from_millis(1)).await;
-        let handover = session.detach([hold]).await.expect("it is held");
+        let detached = session.detach([hold]).await.expect("it is held");
         assert!(attempt.await.expect("no panic").is_err());
         created_late += administrator.children(OTHER).len();
-        let _session = resume(&simulation, &handover).await.expect("an answer");
+        let _session = resume(&simulation, &detached).await.expect("an answer");
         sleep(DELAY * 10).await;
         assert_eq!(administrator.children(OTHER), [""; 0], "{late}");
     }
@@ -126,11 +126,11 @@ async fn znode_of_a_waiter_goes_however_long_it_takes() {
     let never = || Fault::new(FaultKind::RequestLate(TIMEOUT)).on(RequestKind::Delete);
     simulation.faults().inject(never().of_process("first"));
     simulation.faults().inject(never().of_process("first"));
-    let handover = session.detach([hold]).await.expect("it is held");
+    let detached = session.detach([hold]).await.expect("it is held");
     assert!(waiting.await.expect("no panic").is_err());
     let late = Fault::new(FaultKind::RequestLate(TIMEOUT / 2)).on(RequestKind::Delete);
     simulation.faults().inject(late.of_process("second"));
-    let session = resume(&simulation, &handover).await.expect("an answer");
+    let session = resume(&simulation, &detached).await.expect("an answer");
     let hold = queue(&session, PATH).acquire().await.expect("it is left");
     sleep(TIMEOUT * 2).await;
     assert_eq!(administrator.children(PATH).len(), 1);
@@ -152,9 +152,9 @@ async fn hold_that_is_taken_over_stands_at_the_leader() {
         let administrator = simulation.administrator();
         let (session, hold) = held(&simulation).await;
         let path = hold.node_path().to_owned();
-        let handover = session.detach([hold]).await.expect("it is held");
-        let session = resume(&simulation, &handover).await.expect("an answer");
-        let server = administrator.server_of(handover.session_id());
+        let detached = session.detach([hold]).await.expect("it is held");
+        let session = resume(&simulation, &detached).await.expect("an answer");
+        let server = administrator.server_of(detached.session_id());
         let follower = server.filter(|server| *server != administrator.leader());
         let Some(follower) = follower else { continue };
         on_followers += 1;

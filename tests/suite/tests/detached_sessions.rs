@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use zookeeper_client::{Acl, AuthId, Permission};
 use zookeeper_recipes_core::{
-    ConnectOptions, Error, Handover, Hold, HoldState, LossReason, Recipe, Session, SessionEnd,
-    SessionState,
+    ConnectOptions, DetachedSession, Error, Hold, HoldState, LossReason, Recipe, Session,
+    SessionEnd, SessionState,
 };
 use zookeeper_recipes_suite::{
     Address, KINDS, Kind, LOCK, LONG, SEMAPHORE, SHORT, TICK, TestServer, administrator,
@@ -17,13 +18,14 @@ on_both_servers!(
     hold_of_each_kind_goes_to_the_next_process_and_to_nobody_in_between,
     holds_of_one_kind_all_go_to_the_next_process,
     waiters_and_other_holds_of_the_first_process_go,
-    handover_is_good_for_one_process,
+    detached_session_is_good_for_one_process,
     hold_that_nobody_takes_is_released,
     expired_session_is_replaced_by_a_new_one,
     hold_under_a_write_without_an_answer_is_not_left,
     session_can_be_left_more_than_once,
     znode_that_was_deleted_meanwhile_is_no_hold,
     what_cannot_be_left_is_refused_and_released,
+    session_is_left_where_the_root_refuses_the_ticket,
 );
 
 const PATH: &str = "/left/lock";
@@ -32,11 +34,15 @@ fn options(timeout: Duration) -> ConnectOptions {
     ConnectOptions::new().session_timeout(timeout).tick(TICK)
 }
 
-/// The next process, which gets the handover as a text.
-async fn next(at: &(impl Address + ?Sized), timeout: Duration, handover: &Handover) -> Session {
-    let handover = Handover::from_secret(&handover.to_secret()).expect("it is well formed");
+/// The next process, which gets the detached as a text.
+async fn next(
+    at: &(impl Address + ?Sized),
+    timeout: Duration,
+    detached: &DetachedSession,
+) -> Session {
+    let detached = DetachedSession::from_secret(&detached.to_secret()).expect("it is well formed");
     let address = at.address();
-    let resuming = Session::resume(&address, options(timeout), &handover);
+    let resuming = Session::resume(&address, options(timeout), &detached);
     in_time("the session is resumed", resuming)
         .await
         .expect("the server answers")
@@ -66,8 +72,8 @@ async fn hold_of_each_kind_goes_to_the_next_process_and_to_nobody_in_between(ser
     }
     let (before, id) = (first.clone(), first.id());
     let views: Vec<_> = left.iter().map(|hold| hold.view()).collect();
-    let handover = first.detach(left).await.expect("they are held");
-    assert_eq!(Some(handover.session_id()), id);
+    let detached = first.detach(left).await.expect("they are held");
+    assert_eq!(Some(detached.session_id()), id);
     for view in &views {
         assert_eq!(view.state(), HoldState::Lost(LossReason::Released));
     }
@@ -75,7 +81,7 @@ async fn hold_of_each_kind_goes_to_the_next_process_and_to_nobody_in_between(ser
         before.state() == SessionState::Over(SessionEnd::Detached)
     })
     .await;
-    let second = next(&server, LONG, &handover).await;
+    let second = next(&server, LONG, &detached).await;
     assert_eq!(second.id(), id);
     let mut holds = Vec::new();
     for (kind, view) in kinds().zip(&views) {
@@ -113,9 +119,9 @@ async fn holds_of_one_kind_all_go_to_the_next_process(server: TestServer) {
         acquired(&*permits(&first)).await,
     ];
     let paths = holds.each_ref().map(|hold| hold.node_path().to_owned());
-    let handover = first.detach(holds).await.expect("they are held");
-    assert!(handover.holds().eq(&paths));
-    let second = next(&server, LONG, &handover).await;
+    let detached = first.detach(holds).await.expect("they are held");
+    assert!(detached.holds().eq(&paths));
+    let second = next(&server, LONG, &detached).await;
     for path in paths {
         let hold = acquired(&*permits(&second)).await;
         assert_eq!(hold.node_path(), path);
@@ -135,9 +141,9 @@ async fn waiters_and_other_holds_of_the_first_process_go(server: TestServer) {
     let waiter = LOCK.at(&first, PATH, 1);
     let waiting = tokio::spawn(async move { waiter.acquire().await });
     queue_length(&*LOCK.at(&first, PATH, 1), 2).await;
-    let handover = first.detach([hold]).await.expect("it is held");
-    let detached = LossReason::Session(SessionEnd::Detached);
-    assert_eq!(other.state(), HoldState::Lost(detached));
+    let detached = first.detach([hold]).await.expect("it is held");
+    let reason = LossReason::Session(SessionEnd::Detached);
+    assert_eq!(other.state(), HoldState::Lost(reason));
     let waited = in_time("the waiter is told", waiting).await;
     let error = waited.expect("no panic").expect_err("its session is over");
     assert!(matches!(
@@ -149,20 +155,23 @@ async fn waiters_and_other_holds_of_the_first_process_go(server: TestServer) {
     ));
     let client = administrator(&server).await;
     assert_directory_empty(&client, OTHER).await;
-    // The hold and the ticket.
-    assert_eq!(children(&client, PATH).await.len(), 2);
-    let second = next(&server, LONG, &handover).await;
     assert_eq!(children(&client, PATH).await.len(), 1);
+    let second = next(&server, LONG, &detached).await;
+    eventually("the ticket is deleted", async || {
+        let at_the_root = children(&client, "/").await;
+        at_the_root.iter().all(|name| !name.contains("detached"))
+    })
+    .await;
     second.close().await;
 }
 
-async fn handover_is_good_for_one_process(server: TestServer) {
+async fn detached_session_is_good_for_one_process(server: TestServer) {
     let first = session(&server, LONG).await;
     let hold = acquired(&*LOCK.at(&first, PATH, 1)).await;
-    let handover = first.detach([hold]).await.expect("it is held");
-    let second = next(&server, LONG, &handover).await;
+    let detached = first.detach([hold]).await.expect("it is held");
+    let second = next(&server, LONG, &detached).await;
     let hold = acquired(&*LOCK.at(&second, PATH, 1)).await;
-    let third = next(&server, LONG, &handover).await;
+    let third = next(&server, LONG, &detached).await;
     assert_ne!(third.id(), second.id(), "it has a session of its own");
     let lock = LOCK.at(&third, PATH, 1);
     assert!(lock.try_acquire().await.expect("an answer").is_none());
@@ -171,7 +180,7 @@ async fn handover_is_good_for_one_process(server: TestServer) {
         hold.state() == HoldState::Held
     })
     .await;
-    assert_eq!(second.id(), Some(handover.session_id()));
+    assert_eq!(second.id(), Some(detached.session_id()));
     hold.release().await.expect("it is released");
     acquired(&*lock).await.release().await.expect("it is free");
 }
@@ -183,15 +192,15 @@ async fn hold_that_nobody_takes_is_released(server: TestServer) {
     let lock = LOCK.at(&rival, PATH, 1);
     let waiting = tokio::spawn(async move { lock.acquire().await });
     queue_length(&*LOCK.at(&rival, PATH, 1), 2).await;
-    let handover = first.detach([hold]).await.expect("it is held");
-    let second = next(&server, SHORT, &handover).await;
+    let detached = first.detach([hold]).await.expect("it is held");
+    let second = next(&server, SHORT, &detached).await;
     let began = Instant::now();
     let granted = in_time("the rival holds", waiting).await.expect("no panic");
     let _rival = granted.expect("it is acquired");
     assert!(began.elapsed() >= SHORT - TICK, "{:?}", began.elapsed());
     assert_eq!(
         second.id(),
-        Some(handover.session_id()),
+        Some(detached.session_id()),
         "the session goes on"
     );
 }
@@ -200,14 +209,14 @@ async fn expired_session_is_replaced_by_a_new_one(server: TestServer) {
     let first = session(&server, SHORT).await;
     let hold = acquired(&*LOCK.at(&first, PATH, 1)).await;
     let path = hold.node_path().to_owned();
-    let handover = first.detach([hold]).await.expect("it is held");
+    let detached = first.detach([hold]).await.expect("it is held");
     let client = administrator(&server).await;
     eventually("the session expires", async || {
         !exists(&client, &path).await
     })
     .await;
-    let second = next(&server, SHORT, &handover).await;
-    assert_ne!(second.id(), Some(handover.session_id()));
+    let second = next(&server, SHORT, &detached).await;
+    assert_ne!(second.id(), Some(detached.session_id()));
     let hold = acquired(&*LOCK.at(&second, PATH, 1)).await;
     assert_ne!(hold.node_path(), path);
 }
@@ -226,10 +235,10 @@ async fn hold_under_a_write_without_an_answer_is_not_left(server: TestServer) {
     assert!(none.is_err(), "the answer has come at once");
     let left = [kept, written];
     let path = left[0].node_path().to_owned();
-    let handover = first.detach(left).await.expect("one is left");
-    assert!(handover.holds().eq([&path]));
+    let detached = first.detach(left).await.expect("one is left");
+    assert!(detached.holds().eq([&path]));
     assert_directory_empty(&client, "/left/written").await;
-    let second = next(&server, LONG, &handover).await;
+    let second = next(&server, LONG, &detached).await;
     assert_eq!(
         acquired(&*LOCK.at(&second, PATH, 1)).await.node_path(),
         path
@@ -241,8 +250,8 @@ async fn session_can_be_left_more_than_once(server: TestServer) {
     let mut hold = acquired(&*LOCK.at(&session, PATH, 1)).await;
     let mut token = hold.fencing_token();
     for turn in 1..4 {
-        let handover = session.detach([hold]).await.expect("it is held");
-        session = next(&server, LONG, &handover).await;
+        let detached = session.detach([hold]).await.expect("it is held");
+        session = next(&server, LONG, &detached).await;
         hold = acquired(&*LOCK.at(&session, PATH, 1)).await;
         assert!(hold.fencing_token() > token);
         token = hold.fencing_token();
@@ -257,10 +266,10 @@ async fn znode_that_was_deleted_meanwhile_is_no_hold(server: TestServer) {
     let first = session(&server, LONG).await;
     let hold = acquired(&*LOCK.at(&first, PATH, 1)).await;
     let path = hold.node_path().to_owned();
-    let handover = first.detach([hold]).await.expect("it is held");
+    let detached = first.detach([hold]).await.expect("it is held");
     let client = administrator(&server).await;
     client.delete(&path, None).await.expect("it stands");
-    let second = next(&server, LONG, &handover).await;
+    let second = next(&server, LONG, &detached).await;
     let lock = LOCK.at(&second, PATH, 1);
     let error = lock.acquire().await.expect_err("it was deleted");
     assert!(matches!(error, Error::ContenderDeleted { .. }), "{error}");
@@ -300,4 +309,23 @@ async fn what_cannot_be_left_is_refused_and_released(server: TestServer) {
     eventually("the loss is noticed", async || !hold.is_held()).await;
     let error = first.detach([hold]).await.expect_err("it is lost");
     assert!(matches!(error, Error::Lost { .. }), "{error}");
+}
+
+async fn session_is_left_where_the_root_refuses_the_ticket(server: TestServer) {
+    let first = session(&server, LONG).await;
+    let hold = acquired(&*LOCK.at(&first, PATH, 1)).await;
+    let path = hold.node_path().to_owned();
+    let client = administrator(&server).await;
+    let nothing = [Acl::new(Permission::READ, AuthId::anyone())];
+    let set = client.set_acl("/", &nothing, None).await;
+    set.expect("anyone may");
+    let detached = first.detach([hold]).await.expect("it is held");
+    let second = next(&server, LONG, &detached).await;
+    let hold = acquired(&*LOCK.at(&second, PATH, 1)).await;
+    assert_eq!(hold.node_path(), path);
+    hold.release().await.expect("it is released");
+    eventually("the ticket is deleted", async || {
+        children(&client, "/left").await == ["lock"]
+    })
+    .await;
 }
