@@ -248,8 +248,8 @@ mod tests {
     use crate::hold::own_znode::OwnNode;
     use crate::hold::standing::Standing;
     use crate::hold_state::FencingToken;
-    use crate::session::live::LiveSession;
     use crate::session::leave::delete_all;
+    use crate::session::live::LiveSession;
     use crate::session::scripted::Scripted;
 
     /// A znode of a shared name, the view of its hold, and the sender of the hold's end.

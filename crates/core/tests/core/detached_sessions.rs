@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join;
 use tokio::time::{Instant, sleep};
 use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, DetachedSession, Error, Hold, HoldState, Queue, Session,
@@ -167,4 +168,25 @@ async fn hold_that_is_taken_over_stands_at_the_leader() {
         );
     }
     assert!(on_followers > 0, "none was at a follower");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_two_processes_that_resume_a_session_at_once_has_it() {
+    let simulation = simulation();
+    let (session, hold) = held(&simulation).await;
+    let detached = session.detach([hold]).await.expect("it is held");
+    let resume = async |process: &str| {
+        let ensemble = simulation.ensemble(process);
+        let session = Session::resume_in(ensemble, options(), &detached).await;
+        session.expect("an answer")
+    };
+    let sessions = join(resume("second"), resume("third")).await;
+    let sessions = [sessions.0, sessions.1];
+    let id = Some(detached.session_id());
+    assert_eq!(sessions.iter().filter(|it| it.id() == id).count(), 1);
+    for session in &sessions {
+        let taken = queue(session, PATH).try_acquire().await;
+        let is_held = taken.expect("an answer").is_some();
+        assert_eq!(is_held, session.id() == id);
+    }
 }
