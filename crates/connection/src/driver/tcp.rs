@@ -1,8 +1,10 @@
 //! Connections over TCP.
 
 use std::fmt;
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,10 +37,15 @@ impl fmt::Display for Host {
     }
 }
 
+/// The addresses of a host.
+type Addresses = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
+
 /// Connections over TCP, on the clock of the machine.
 #[derive(Debug)]
 pub struct Tcp {
     hosts: Vec<Host>,
+    /// Looks a host's name up.
+    look_up: fn(&Host) -> Addresses,
     #[cfg(feature = "tls")]
     tls: Option<TlsOptions>,
 }
@@ -48,6 +55,10 @@ impl Tcp {
     pub fn new(hosts: Vec<Host>) -> Tcp {
         Tcp {
             hosts,
+            look_up: |host| {
+                let (name, port) = (host.name.clone(), host.port);
+                Box::pin(async move { Ok(lookup_host((name, port)).await?.collect()) })
+            },
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -74,10 +85,12 @@ impl Tcp {
 impl Network for Tcp {
     fn connect(&self, host: usize, within: Duration) -> Connecting {
         let host = self.hosts.get(host).cloned();
+        let look_up = self.look_up;
         #[cfg(feature = "tls")]
         let tls = self.tls.clone();
         Box::pin(async move {
             let host = host.ok_or(io::Error::from(io::ErrorKind::AddrNotAvailable))?;
+            let addresses = look_up(&host);
             #[cfg(feature = "tls")]
             if let Some(tls) = tls {
                 let handshake = Handshake::new(tls, &host.name).await?;
@@ -87,9 +100,9 @@ impl Network for Tcp {
                     let handshake = handshake.clone();
                     async move { handshake.shake(open(address, until).await?, until).await }
                 };
-                return connect(&host, within, encrypted).await;
+                return connect(addresses, within, encrypted).await;
             }
-            connect(&host, within, open).await
+            connect(addresses, within, open).await
         })
     }
 
@@ -98,7 +111,7 @@ impl Network for Tcp {
     }
 }
 
-/// Connects to the first address of `host` that accepts.
+/// Connects to the first address that accepts.
 ///
 /// Each address gets an equal share of the time that the lookup of the name and the addresses
 /// before it have left, so that one that does not answer keeps none of the others from being tried.
@@ -107,14 +120,13 @@ impl Network for Tcp {
 ///
 /// The error of the last address, or [`Break::NoAddress`] if the name has none.
 async fn connect<S: Stream + 'static, O: Future<Output = Result<S, Break>>>(
-    host: &Host,
+    addresses: Addresses,
     within: Duration,
     open: impl Fn(SocketAddr, Instant) -> O,
 ) -> Result<Box<dyn Stream>, Break> {
     let no_address = |error| Break::NoAddress(Arc::new(error));
     let end = Instant::now() + within;
-    let addresses = lookup_host((host.name.as_str(), host.port)).await;
-    let addresses: Vec<_> = addresses.map_err(no_address)?.collect();
+    let addresses = addresses.await.map_err(no_address)?;
     let mut last = no_address(io::ErrorKind::AddrNotAvailable.into());
     for (address, untried) in addresses.iter().zip((1..=addresses.len()).rev()) {
         let now = Instant::now();
@@ -134,4 +146,43 @@ async fn open(address: SocketAddr, until: Instant) -> Result<TcpStream, Break> {
     // Two small requests must not wait for the acknowledgement of the first.
     stream.set_nodelay(true)?;
     Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+    use std::sync::Mutex;
+
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// The address that the name has now.
+    static ADDRESS: Mutex<Option<SocketAddr>> = Mutex::new(None);
+
+    /// In Kubernetes, a member that is started again has another address.
+    #[tokio::test]
+    async fn name_is_looked_up_at_each_try() {
+        let host = Host {
+            name: "zk-0.zk".to_owned(),
+            port: 2181,
+        };
+        let tcp = Tcp {
+            look_up: |_| {
+                let address = *ADDRESS.lock().expect("no panic");
+                Box::pin(ready(Ok(address.into_iter().collect())))
+            },
+            ..Tcp::new(vec![host])
+        };
+        for _ in 0..3 {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            *ADDRESS.lock().expect("no panic") = listener.local_addr().ok();
+            let connected = tcp.connect(0, Duration::from_secs(10)).await;
+            connected.map(drop).expect("it accepts");
+            listener.accept().await.expect("the connection");
+        }
+        *ADDRESS.lock().expect("no panic") = None;
+        let connected = tcp.connect(0, Duration::from_secs(10)).await;
+        assert!(matches!(connected.map(drop), Err(Break::NoAddress(_))));
+    }
 }
