@@ -42,3 +42,7 @@ pub use program::{Program, ProgramError};
 pub use referee::{Conversation, Referee};
 pub use suite::can_run;
 pub use task::Task;
+
+/// The variable of the environment that puts our contenders over the client of the crate
+/// `zookeeper-client`. Their names begin with `adapter-`.
+pub const OVER_THE_ADAPTER: &str = "CONTENDERS_OVER_THE_ADAPTER";

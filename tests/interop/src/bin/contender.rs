@@ -2,13 +2,16 @@
 
 use std::io;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use tokio::task::JoinSet;
+use zookeeper_client::Client;
+use zookeeper_recipes_adapter::ClientEnsemble;
 use zookeeper_recipes_core::{ConnectOptions, Hold, Recipe, Session};
 use zookeeper_recipes_election::LeaderElection;
-use zookeeper_recipes_interop::Conversation;
+use zookeeper_recipes_interop::{Conversation, OVER_THE_ADAPTER};
 use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
 use zookeeper_recipes_rwlock::{RwLock, RwLockOptions};
 
@@ -71,10 +74,17 @@ async fn main() -> anyhow::Result<ExitCode> {
 }
 
 async fn contend(arguments: Arguments, mode: String, number: usize) -> anyhow::Result<()> {
-    let name = format!("ours-{mode}-{number}");
+    let over_the_adapter = std::env::var_os(OVER_THE_ADAPTER).is_some();
+    let whose = if over_the_adapter { "adapter" } else { "ours" };
+    let name = format!("{whose}-{mode}-{number}");
     let mut referee = Conversation::connect(&arguments.referee).await?;
-    let options = ConnectOptions::new().session_timeout(arguments.session_timeout);
-    let session = Session::connect_with(&arguments.connect_string, options).await?;
+    let session = match over_the_adapter {
+        true => over_a_client(&arguments).await?,
+        false => {
+            let options = ConnectOptions::new().session_timeout(arguments.session_timeout);
+            Session::connect_with(&arguments.connect_string, options).await?
+        }
+    };
     let Contended {
         recipe,
         downgrading,
@@ -119,6 +129,14 @@ async fn contend(arguments: Arguments, mode: String, number: usize) -> anyhow::R
     }
     session.close().await;
     Ok(())
+}
+
+/// A session over a client of the crate `zookeeper-client`.
+async fn over_a_client(arguments: &Arguments) -> anyhow::Result<Session> {
+    let connector = Client::connector().with_session_timeout(arguments.session_timeout);
+    let client = connector.connect(&arguments.connect_string).await?;
+    let ensemble = Arc::new(ClientEnsemble::new(client));
+    Ok(Session::open(ensemble, ConnectOptions::new()).await?)
 }
 
 /// What a contender of a mode contends for.

@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use zookeeper_recipes_interop::{Report, Task};
+use zookeeper_recipes_interop::{OVER_THE_ADAPTER, Report, Task};
 
 use crate::peers::Peer;
 
@@ -20,6 +20,8 @@ const LOOK: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
     Ours,
+    /// Ours, over the client of the crate `zookeeper-client`.
+    Adapter,
     Curator,
     Kazoo,
 }
@@ -29,6 +31,7 @@ impl Language {
     pub(crate) fn prefix(self) -> &'static str {
         match self {
             Language::Ours => "ours-",
+            Language::Adapter => "adapter-",
             Language::Curator => "curator-",
             Language::Kazoo => "kazoo-",
         }
@@ -37,6 +40,11 @@ impl Language {
     fn command(self) -> Command {
         match self {
             Language::Ours => Command::new(env!("CARGO_BIN_EXE_contender")),
+            Language::Adapter => {
+                let mut command = Language::Ours.command();
+                command.env(OVER_THE_ADAPTER, "1");
+                command
+            }
             Language::Curator => Peer::Curator.run(),
             Language::Kazoo => Peer::Kazoo.run(),
         }
