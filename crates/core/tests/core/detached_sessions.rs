@@ -69,6 +69,8 @@ async fn process_that_reaches_no_server_in_time_closes_nothing() {
     let second = resume(&simulation, &detached).await.expect("an answer");
     let hold = queue(&second, PATH).acquire().await.expect("it is left");
     let third = simulation.process("third");
+    // Otherwise the second process takes its session back before the third one could close it.
+    simulation.process("second").partition(DELAY * 20);
     // The servers hear of it, and it hears nothing of them in time.
     let briefly = options().connection_timeout(DELAY * 3 / 2);
     let resumed = Session::resume_in(third.ensemble(), briefly, &detached).await;
