@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::events::session as events;
 use crate::hold::Hold;
 use crate::hold::detached_session::{DetachedSession, LeftHold};
-use crate::hold_state::LossReason;
+use crate::hold_state::{HoldState, LossReason};
 use crate::invalid_input::InvalidInput;
 use crate::server::ensemble::{Acl, AuthId, CreateMode, LeftOpen, Permission, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
@@ -52,7 +52,8 @@ impl Session {
     /// * [`Error::InvalidInput`] at once in each of these cases: there is no hold; a hold is of another
     ///   session; a hold is that of a lock of a single znode, where other clients create a znode of
     ///   the same name; the user has connected the client of the session, which closes it.
-    /// * [`Error::Lost`] if no hold can be left to the next process.
+    /// * [`Error::Lost`] if no hold can be left to the next process, or the directory of the first one
+    ///   does not exist any more.
     /// * [`Error::SessionOver`] if the session ends before it is left.
     /// * [`Error::Refused`] if the server does not create the ticket.
     /// * [`Error::OutcomeUnknown`] if no server has answered for the session timeout.
@@ -72,26 +73,32 @@ impl Session {
         // From here on, nothing is forgotten that may be created.
         live.own_znodes().keep();
         let server = live.server();
-        let holds: Vec<LeftHold> = holds.into_iter().filter_map(left).collect();
+        let (holds, lost_first) = left_of(holds);
         self.ask_to_end(SessionEnd::Detached);
         let ended = live.ended().await;
         let failed = |error| Error::at(path.as_str(), live.id(), error);
         let over = |reason| failed(ServerError::SessionOver(reason));
+        let lost = |reason| Error::Lost {
+            path: path.clone(),
+            session: live.id(),
+            reason,
+        };
         let server = server.map_err(failed)?;
         if ended != SessionEnd::Detached {
             return Err(over(ended));
         }
-        let Some(first) = holds.first() else {
-            return Err(Error::Lost {
-                path: path.clone(),
-                session: live.id(),
-                reason: LossReason::Released,
-            });
-        };
+        let first = holds.first().ok_or_else(|| lost(lost_first))?;
         let standing = delete_others(&live, &*server, &holds).await;
         let issued = timeout(live.timeout(), issue(&*server, first)).await;
-        let unknown = |_| Err(ServerError::outcome_unknown("no server has answered"));
-        let ticket = issued.unwrap_or_else(unknown).map_err(failed)?;
+        let ticket = match issued {
+            Ok(Err(error)) if error.is(Refusal::NoNode) => return Err(lost(LossReason::Deleted)),
+            Ok(issued) => issued.map_err(failed)?,
+            Err(_) => {
+                return Err(failed(ServerError::outcome_unknown(
+                    "no server has answered",
+                )));
+            }
+        };
         let session = server.detach().ok_or_else(|| over(SessionEnd::Closed))?;
         let left = LeftOpen { session, ticket };
         let mut leftovers = others(&live, &holds);
@@ -131,20 +138,44 @@ impl Session {
     }
 }
 
-/// Ends a hold here, and leaves its znode. `None` if the hold is released instead.
-fn left(mut hold: Hold) -> Option<LeftHold> {
-    let mut held = hold.end()?;
+/// Ends the holds here. Returns those to leave, and why another one is not left.
+fn left_of(holds: Vec<Hold>) -> (Vec<LeftHold>, LossReason) {
+    let mut reason = LossReason::Released;
+    let mut kept = Vec::new();
+    for hold in holds {
+        match left(hold) {
+            Ok(hold) => kept.push(hold),
+            Err(lost) => reason = lost,
+        }
+    }
+    (kept, reason)
+}
+
+/// Ends a hold here, and leaves its znode.
+///
+/// # Errors
+///
+/// The reason of the end if the hold is released instead.
+fn left(mut hold: Hold) -> Result<LeftHold, LossReason> {
+    let held = hold.end();
     let path = hold.node_path().to_owned();
     // Nothing that was written under the hold here lands under the next hold, and nothing is
     // written under it here from now on.
     let is_closed = hold.unanswered().close();
-    if !is_closed || !held.grant.is_held() {
-        events::not_left(hold.session_id(), &path);
-        return None;
+    match held {
+        Some(mut held) if is_closed && held.grant.is_held() => {
+            held.grant.owned.settle();
+            let token = held.grant.token.next_turn();
+            Ok(LeftHold { path, token })
+        }
+        _ => {
+            events::not_left(hold.session_id(), &path);
+            Err(match hold.state() {
+                HoldState::Lost(reason) => reason,
+                HoldState::Held | HoldState::Suspended => LossReason::Released,
+            })
+        }
     }
-    held.grant.owned.settle();
-    let token = held.grant.token.next_turn();
-    Some(LeftHold { path, token })
 }
 
 /// The znodes that the session may own, without those of the holds that it leaves.

@@ -157,8 +157,8 @@ async fn hold_that_is_taken_over_stands_at_the_leader() {
         let path = hold.node_path().to_owned();
         let detached = session.detach([hold]).await.expect("it is held");
         let session = resume(&simulation, &detached).await.expect("an answer");
-        // Until the lease runs, the attempt would send a sync for it.
-        sleep(TICK).await;
+        // Until the lease runs, the attempt would send a sync for it, and so would the next probe.
+        sleep(TICK + TICK / 4).await;
         let server = administrator.server_of(detached.session_id());
         let follower = server.filter(|server| *server != administrator.leader());
         let Some(follower) = follower else { continue };
