@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::{Notify, watch};
 use zookeeper_client::{Acls, Client, CreateMode, Error, StateWatcher};
@@ -44,6 +44,8 @@ pub(crate) struct Fence {
 #[derive(Clone)]
 struct Gate {
     state: ConnectionState,
+    /// Counts the guards.
+    number: u64,
     guard: Arc<str>,
     /// Has a change once the connection has broken over which the guard was created.
     since: StateWatcher,
@@ -81,6 +83,7 @@ impl Fence {
         };
         let gate = Gate {
             state: ConnectionState::Connected,
+            number: 0,
             guard,
             since: states.clone(),
         };
@@ -126,16 +129,10 @@ impl Fence {
         .boxed()
     }
 
-    /// Resolves when the connection has broken. Resolves at once if none serves this session.
-    pub(crate) fn disconnected(&self) -> BoxFuture<'static, ()> {
-        let gate = self.gate.borrow().clone();
-        async move {
-            if matches!(gate.passes(), Some(Ok(_))) {
-                let mut since = gate.since;
-                since.changed().await;
-            }
-        }
-        .boxed()
+    /// The number of the connection. `None` if none is known to serve this session.
+    pub(crate) fn connection(&self) -> Option<u64> {
+        let gate = self.gate.borrow();
+        matches!(gate.passes(), Some(Ok(_))).then_some(gate.number)
     }
 
     /// The guard, if requests reach this session now. `None` if that is not known.
@@ -208,6 +205,7 @@ impl Fence {
     fn open(&self, guard: Arc<str>, since: StateWatcher) {
         self.gate.send_modify(|gate| {
             gate.guard = guard;
+            gate.number += 1;
             gate.state = ConnectionState::Connected;
             gate.since = since;
         });

@@ -9,8 +9,8 @@ use futures_util::stream::BoxStream;
 use zookeeper_client as client;
 
 use zookeeper_recipes_core::ensemble::{
-    Acl, AuthId, ConnectionState, CreateMode, Created, Event, Node, Operation, Outcome, Reply,
-    Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
+    Acl, AuthId, ConnectionState, CreateMode, Created, Event, Exchange, Node, Operation, Outcome,
+    Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch, now,
 };
 use zookeeper_recipes_core::{Refusal, ServerError};
 
@@ -51,6 +51,29 @@ impl ClientSession {
                 }
             }
             .boxed(),
+        }
+    }
+
+    /// Sends a request, and notes when it and its answer pass.
+    fn exchange<F>(
+        &self,
+        send: impl FnOnce() -> F,
+    ) -> impl Future<Output = Result<Exchange, ServerError>>
+    where
+        F: Future<Output = Result<(), ServerError>>,
+    {
+        let (sent, connection) = (now(), self.fence.connection());
+        let reply = send();
+        async move {
+            reply.await?;
+            let answered = now();
+            // The client sends some requests over the next connection.
+            let is_same = self.fence.connection() == connection;
+            Ok(Exchange {
+                sent,
+                answered,
+                connection: connection.filter(|_| is_same),
+            })
         }
     }
 
@@ -109,8 +132,8 @@ impl ServerSession for ClientSession {
         self.fence.states()
     }
 
-    fn disconnected(&self) -> BoxFuture<'static, ()> {
-        self.fence.disconnected()
+    fn connection(&self) -> Option<u64> {
+        self.fence.connection()
     }
 
     fn orders_events(&self) -> bool {
@@ -246,8 +269,20 @@ impl ServerSession for ClientSession {
         self.passing(Err, move |_| get_each(&self.client, &paths))
     }
 
-    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
-        self.passing(Err, move |_| answer(self.client.sync(path)))
+    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, Exchange> {
+        self.passing(Err, move |_| {
+            self.exchange(|| answer(self.client.sync(path)))
+        })
+    }
+
+    /// The transaction that checks the guard is enough.
+    fn prove(&self) -> Reply<'_, Exchange> {
+        self.passing(Err, move |guard| {
+            self.exchange(move || {
+                let checked = transact(&self.client, &self.fence, &guard, &[]);
+                checked.map(|checked| checked.map(drop).map_err(|refused| refused.error))
+            })
+        })
     }
 }
 

@@ -9,7 +9,6 @@ pub(crate) mod leave;
 pub(crate) mod live;
 pub(crate) mod opening;
 pub(crate) mod own_znodes;
-pub(crate) mod proof;
 #[cfg(test)]
 pub(crate) mod scripted;
 pub(crate) mod state;

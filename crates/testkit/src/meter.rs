@@ -33,8 +33,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{
-    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Event, Operation, Outcome, Reply,
-    Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
+    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Event, Exchange, Operation,
+    Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use zookeeper_recipes_core::{Identity, ServerError};
 
@@ -269,8 +269,8 @@ impl ServerSession for MeteredSession {
         self.server.states()
     }
 
-    fn disconnected(&self) -> BoxFuture<'static, ()> {
-        self.server.disconnected()
+    fn connection(&self) -> Option<u64> {
+        self.server.connection()
     }
 
     fn orders_events(&self) -> bool {
@@ -347,12 +347,16 @@ impl ServerSession for MeteredSession {
         self.asked(self.server.get_each(paths))
     }
 
-    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
+    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, Exchange> {
         // A recipe makes the server catch up on a path of its own, never on the root.
         let asked = match path {
             "/" => self.meter.probed(),
             _ => self.meter.asked(),
         };
         until_answered(asked, self.server.sync(path))
+    }
+
+    fn prove(&self) -> Reply<'_, Exchange> {
+        until_answered(self.meter.probed(), self.server.prove())
     }
 }

@@ -302,7 +302,7 @@ fn ask<'a>(session: &'a dyn ServerSession, ask: &'a Ask) -> BoxFuture<'a, Told> 
             });
             (each.collect(), None)
         }),
-        Ask::Sync(path) => told(session.sync(path), describe_failure, |()| {
+        Ask::Sync(path) => told(session.sync(path), describe_failure, |_| {
             (text("synced"), None)
         }),
     }

@@ -46,7 +46,7 @@ pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), 
     loop {
         let acl = access(queue, &mut entrant, &label).await;
         let path = queue.child(&entrant.identity().name(&label));
-        let sent = queue.live.sends();
+        let sent = queue.live.now();
         let reply = create(queue, path.clone(), acl.into_owned());
         // The server answers these reads after the create, so they show the new znode.
         let after = match expects_alone {
@@ -58,7 +58,6 @@ pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), 
         let mut known_alone = false;
         let (created, after) = match outcome {
             Ok(created) => {
-                queue.live.committed(sent);
                 known_alone = last.is_some_and(|last| proves_alone(queue, &last, &created));
                 match expects_alone && !known_alone {
                     true => (created, queue.ask_for_queue()),
@@ -75,7 +74,7 @@ pub(crate) async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), 
                 match find_own(queue, entrant.identity()).await? {
                     Some(created) => (created, queue.ask_for_queue()),
                     None => {
-                        unknown.another(queue.live, &path, sent.at).await?;
+                        unknown.another(queue.live, &path, sent).await?;
                         continue;
                     }
                 }

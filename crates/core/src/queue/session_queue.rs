@@ -159,7 +159,7 @@ impl<'a> SessionQueue<'a> {
         loop {
             match self.server.sync(self.directory()).await {
                 Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
-                caught_up => return caught_up.map_err(|error| self.failed(error)),
+                caught_up => return caught_up.map(drop).map_err(|error| self.failed(error)),
             }
         }
     }

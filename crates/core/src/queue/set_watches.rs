@@ -48,7 +48,7 @@ pub(crate) async fn set_watches<'q>(
             .collect(),
     };
     if missing.own.is_some() || !missing.contenders.is_empty() {
-        watches.disconnected = Some(server.disconnected());
+        watches.connection = server.connection();
     }
     let own = missing.own.map(|path| server.get_and_watch(path));
     let directory = missing.directory.map(|path| server.get_and_watch(path));

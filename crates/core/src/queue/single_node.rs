@@ -191,16 +191,13 @@ impl SingleNode {
         let mut missing_again = Backoff::after(1, Duration::from_secs(1));
         let mut unknown = UnknownCreates::default();
         loop {
-            let sent = live.sends();
+            let sent = live.now();
             let path = self.path.as_str();
             let create = server.create(path, &data, CreateMode::Ephemeral, &self.options.acl);
             let outcome = create.await;
             live.heard_of_create(&outcome);
             match outcome {
-                Ok(created) => {
-                    live.committed(sent);
-                    return Ok(Created::Own(created.stat));
-                }
+                Ok(created) => return Ok(Created::Own(created.stat)),
                 Err(error) if error.is(Refusal::NodeExists) => {
                     return Ok(Created::Taken);
                 }
@@ -216,7 +213,7 @@ impl SingleNode {
                             return Ok(Created::Own(stat));
                         }
                         Some(_) => return Ok(Created::Taken),
-                        None => unknown.another(live, path, sent.at).await?,
+                        None => unknown.another(live, path, sent).await?,
                     }
                 }
                 Err(error) => return Err(failed(error)),

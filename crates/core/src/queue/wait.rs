@@ -73,7 +73,7 @@ async fn has_its_turn(
     place: &Place,
 ) -> Result<Waited, Error> {
     let may_step_back = place.may_step_back(queue, None) && !watches.rule_out_a_step_back();
-    match watches.look_at_own() {
+    match watches.look_at_own(&*queue.server) {
         Standing::Certain if !may_step_back && queue.server.orders_events() => Ok(Waited::Handover),
         Standing::Certain | Standing::Doubtful => Ok(Waited::LookAgain),
         Standing::Gone => Err(deleted(queue, place).await),

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt, select_all};
+use futures_util::future::{FutureExt, select_all};
 
 use crate::backoff::Backoff;
 use crate::hold::loss_watch::{LossWatch, Standing};
-use crate::server::ensemble::{Event, Watch};
+use crate::server::ensemble::{Event, ServerSession, Watch};
 
 /// The watches of one waiter, kept as long as they are useful.
 pub(crate) struct Watches {
@@ -22,10 +22,10 @@ pub(crate) struct Watches {
     pub(crate) parent: Option<Watch>,
     /// On the contenders that the waiter waits on, by name.
     pub(crate) contenders: BTreeMap<String, Watch>,
-    /// Resolves when the connection breaks on which the last watch was set.
+    /// The connection over which the last watch was set.
     ///
-    /// From then on events may come in another order than they happened in.
-    pub(crate) disconnected: Option<BoxFuture<'static, ()>>,
+    /// Over a later one, events may come in another order than they happened in.
+    pub(crate) connection: Option<u64>,
     /// Paces the looks if contenders leave before they are watched.
     pub(crate) look_again: Backoff,
 }
@@ -38,7 +38,7 @@ impl Default for Watches {
             may_step_back: None,
             parent: None,
             contenders: BTreeMap::new(),
-            disconnected: None,
+            connection: None,
             look_again: may_happen(),
         }
     }
@@ -75,11 +75,9 @@ impl Watches {
     ///
     /// If both znodes are watched over one connection, every earlier event of the own znode is
     /// known. After a reconnect an earlier event may come later.
-    pub(crate) fn look_at_own(&mut self) -> Standing {
-        let is_same_connection = match &mut self.disconnected {
-            Some(disconnected) => disconnected.now_or_never().is_none(),
-            None => false,
-        };
+    pub(crate) fn look_at_own(&mut self, server: &dyn ServerSession) -> Standing {
+        let is_same_connection =
+            self.connection.is_some() && self.connection == server.connection();
         match self.own.as_mut().map(LossWatch::look) {
             Some(Standing::Certain) if is_same_connection => Standing::Certain,
             Some(Standing::Gone) => Standing::Gone,
@@ -153,7 +151,6 @@ mod tests {
     use super::*;
     use crate::hold::loss_watch::Watched;
     use crate::hold::own_znode::OwnNode;
-    use crate::server::ensemble::ServerSession;
     use crate::session::scripted::Scripted;
 
     /// After a reconnect the server tells of missed events in any order.
@@ -168,11 +165,11 @@ mod tests {
         let never = std::future::pending().boxed();
         let mut watches = Watches {
             own: Some(LossWatch::armed(watched, never)),
-            disconnected: Some(server.disconnected()),
+            connection: server.connection(),
             ..Watches::default()
         };
-        assert_eq!(watches.look_at_own(), Standing::Certain);
+        assert_eq!(watches.look_at_own(&*server), Standing::Certain);
         server.reconnect();
-        assert_eq!(watches.look_at_own(), Standing::Doubtful);
+        assert_eq!(watches.look_at_own(&*server), Standing::Doubtful);
     }
 }

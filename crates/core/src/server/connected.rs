@@ -14,7 +14,7 @@ use zookeeper_recipes_protocol::{
 
 use crate::server::acl::{Acl, AuthId};
 use crate::server::ensemble::{
-    ConnectionState, CreateMode, Created, Node, Operation, Outcome, Reply, Resumable,
+    ConnectionState, CreateMode, Created, Exchange, Node, Operation, Outcome, Reply, Resumable,
     ServerSession, SessionId, TransactionError, Watch,
 };
 use crate::server::error::{Refusal, ServerError};
@@ -216,18 +216,11 @@ impl ServerSession for ConnectedSession {
         .boxed()
     }
 
-    fn disconnected(&self) -> BoxFuture<'static, ()> {
-        let mut states = self.connection.states();
-        let State::Connected { connection, .. } = *states.borrow_and_update() else {
-            return std::future::ready(()).boxed();
-        };
-        async move {
-            let is_other =
-                |state: &State| !matches!(state, State::Connected { connection: now, .. } if *now == connection);
-            // An error means that the connection has gone with its handle.
-            let _ = states.wait_for(is_other).await;
+    fn connection(&self) -> Option<u64> {
+        match self.connection.state() {
+            State::Connected { connection, .. } => Some(connection),
+            State::Disconnected { .. } | State::Ended(_) => None,
         }
-        .boxed()
     }
 
     fn orders_events(&self) -> bool {
@@ -376,9 +369,46 @@ impl ServerSession for ConnectedSession {
         .boxed()
     }
 
-    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
+    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, Exchange> {
         let pending = self.ask(path, |path| RequestBody::Sync(PathRequest { path }));
-        async move { body(pending).await.map(drop) }.boxed()
+        async move {
+            let answer = pending?.await.map_err(no_reply)?;
+            let exchange = exchange(&answer);
+            accepted(answer).map(|_| exchange)
+        }
+        .boxed()
+    }
+
+    fn prove(&self) -> Reply<'_, Exchange> {
+        let root = self.scope.operation(&Operation::Check {
+            path: "/".to_owned(),
+            version: None,
+        });
+        let pending = root.map_err(ServerError::Refused).map(|root| {
+            let check = RequestBody::Multi(vec![multi_operation(root)]);
+            self.connection.request(check)
+        });
+        async move {
+            let answer = pending?.await.map_err(no_reply)?;
+            let exchange = exchange(&answer);
+            let refused = match accepted(answer) {
+                Ok(ReplyBody::Multi(results)) => refused(&results).map(|refused| refused.error),
+                Ok(other) => Some(unexpected(&other)),
+                Err(error) => Some(error),
+            };
+            let is_refused =
+                |error: &ServerError| !error.is(Refusal::NoNode) && !error.is(Refusal::NoAuth);
+            refused.filter(is_refused).map_or(Ok(exchange), Err)
+        }
+        .boxed()
+    }
+}
+
+fn exchange(answer: &Answer) -> Exchange {
+    Exchange {
+        sent: answer.sent_at,
+        answered: answer.answered_at,
+        connection: Some(answer.connection),
     }
 }
 

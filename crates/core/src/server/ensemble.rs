@@ -16,7 +16,7 @@
 //!   the server. Events over one connection become ready in the order of their transactions. Each
 //!   event is ready before the reply to a read that sees its transaction. A watch survives a
 //!   reconnect. Events from the time between the connections become ready in any order, but not
-//!   before [`disconnected`](ServerSession::disconnected) is ready.
+//!   before the [`connection`](ServerSession::connection) has another number.
 //! * **Never behind.** A session does not read a state that is older than a state it has seen.
 
 use std::fmt;
@@ -140,14 +140,13 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// the session open. The stream ends after [`ConnectionState::Ended`].
     fn states(&self) -> BoxStream<'static, ConnectionState>;
 
-    /// Resolves when the current connection has broken. Resolves at once if no connection stands.
+    /// The number of the current connection. Each connection has a larger one. `None` without one.
     ///
-    /// This is ready before any event or reply that comes over a later connection. Does not keep
-    /// the session open.
-    fn disconnected(&self) -> BoxFuture<'static, ()>;
+    /// This changes before any event or reply that comes over a later connection is ready.
+    fn connection(&self) -> Option<u64>;
 
     /// True if the events of watches become ready in the order of their transactions, as long as
-    /// [`disconnected`](Self::disconnected) is not ready.
+    /// the [`connection`](Self::connection) stays the same.
     ///
     /// False for a session that reads some znodes from time to time, because it cannot watch them.
     /// Each waiter of such a session lists its queue before it holds.
@@ -209,7 +208,31 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// Makes the server of this session catch up with the leader.
     ///
     /// The answer proves that the server had its leader after this call.
-    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, ()>;
+    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, Exchange>;
+
+    /// Commits a transaction that checks the root of the session's paths, and changes nothing.
+    ///
+    /// The answer proves that the leader of a quorum has accepted the connection. A server that has
+    /// lost its leader accepts a reconnect, and its leader does not hear of it. An isolated leader
+    /// accepts one, too. Only the leader of a quorum commits a write. So this leader has touched the
+    /// session, and it refuses requests of the session that are still under way over an earlier
+    /// connection. [`docs::lease`](crate::docs::lease) has the argument.
+    ///
+    /// The leader commits it also if the root does not exist, or if the session may not read it.
+    fn prove(&self) -> Reply<'_, Exchange>;
+}
+
+/// When a request and its answer passed, and over which connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// When the request was sent, or a moment before, by the ensemble's clock.
+    pub sent: Duration,
+    /// When the answer came, or a moment after, by the ensemble's clock.
+    pub answered: Duration,
+    /// The [number](ServerSession::connection) of the connection that carried both.
+    ///
+    /// `None` if another connection may have carried one of them.
+    pub connection: Option<u64>,
 }
 
 /// A session that a process has left open for another process.

@@ -12,8 +12,8 @@ use futures_util::stream::BoxStream;
 use crate::invalid_input::InvalidInput;
 use crate::server::acl::{Acl, AuthId};
 use crate::server::ensemble::{
-    ConnectionState, CreateMode, Created, Ensemble, Node, Operation, Outcome, Reply, Resumable,
-    ServerSession, SessionId, Stat, TransactionError, Watch,
+    ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation, Outcome, Reply,
+    Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use crate::server::error::{Refusal, ServerError};
 
@@ -243,8 +243,8 @@ impl ServerSession for LimitedSession {
         self.server.states()
     }
 
-    fn disconnected(&self) -> BoxFuture<'static, ()> {
-        self.server.disconnected()
+    fn connection(&self) -> Option<u64> {
+        self.server.connection()
     }
 
     fn orders_events(&self) -> bool {
@@ -328,8 +328,12 @@ impl ServerSession for LimitedSession {
         .boxed()
     }
 
-    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
+    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, Exchange> {
         self.at(path, |server, path| server.sync(path))
+    }
+
+    fn prove(&self) -> Reply<'_, Exchange> {
+        self.server.prove()
     }
 }
 

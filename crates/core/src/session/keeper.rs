@@ -8,10 +8,9 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::events::session as events;
-use crate::server::ensemble::{ConnectionState, ServerSession};
+use crate::server::ensemble::{ConnectionState, Exchange, ServerSession};
 use crate::server::error::ServerError;
 use crate::session::live::{Contact, LiveSession};
-use crate::session::proof::commit_nothing;
 
 /// The largest number of probes without an answer.
 const MOST_PROBES: usize = 4;
@@ -23,14 +22,14 @@ pub(crate) struct Keeper {
     ticks: Interval,
     /// The probes without an answer, oldest first.
     probes: VecDeque<Probe>,
-    proof: Option<BoxFuture<'static, Result<(), ServerError>>>,
+    proof: Option<BoxFuture<'static, Result<Exchange, ServerError>>>,
     /// True after the first state. The first state tells of the opening, not of a reconnect.
     opened: bool,
 }
 
 struct Probe {
-    sent: Duration,
-    answer: BoxFuture<'static, Result<(), ServerError>>,
+    asked_at: Duration,
+    answer: BoxFuture<'static, Result<Exchange, ServerError>>,
 }
 
 impl Keeper {
@@ -95,15 +94,19 @@ impl Keeper {
             proved = proved => {
                 self.proof = None;
                 match proved {
-                    Ok(()) => self.is_in_contact(),
+                    Ok(exchange) => {
+                        self.live.committed(exchange);
+                        self.is_in_contact();
+                    }
                     // The next probe starts another proof.
                     Err(error) => tracing::debug!(%error, "the reconnect is not proven yet"),
                 }
             }
             answer = answer => {
-                if let (Some(probe), Ok(())) = (self.probes.pop_front(), answer) {
-                    self.live.answered(probe.sent);
-                    events::answered(self.live.now().saturating_sub(probe.sent));
+                self.probes.pop_front();
+                if let Ok(exchange) = answer {
+                    self.live.answered(exchange);
+                    events::answered(exchange.answered.saturating_sub(exchange.sent));
                     self.is_in_contact();
                 }
             }
@@ -114,7 +117,7 @@ impl Keeper {
     fn tick(&mut self) {
         let patience = self.live.timeout() / 4;
         let now = self.live.now();
-        let is_overdue = |probe: &Probe| probe.sent + patience < now;
+        let is_overdue = |probe: &Probe| probe.asked_at + patience < now;
         if self.probes.front().is_some_and(is_overdue) {
             self.live.set_contact(Contact::Suspended);
         }
@@ -130,32 +133,24 @@ impl Keeper {
             return;
         };
         self.live.look_at_connection(&*server);
-        if self.proof.is_none() && self.live.must_be_proven() {
-            let (live, server) = (self.live.clone(), server.clone());
-            let proof = async move {
-                let sent = live.sends();
-                commit_nothing(&*server).await?;
-                live.committed(sent);
-                Ok(())
-            };
-            self.proof = Some(proof.boxed());
+        if self.proof.is_none() && !self.live.is_proven(&*server) {
+            let server = server.clone();
+            self.proof = Some(async move { server.prove().await }.boxed());
         }
         if self.probes.len() < MOST_PROBES {
-            let sent = self.live.now();
+            let asked_at = self.live.now();
             let mut answer = async move { server.sync("/").await }.boxed();
             // The first poll sends the request, even if earlier probes have no answer yet.
             let at_once = (&mut answer).now_or_never();
             let answer = at_once.map_or(answer, |answer| ready(answer).boxed());
-            self.probes.push_back(Probe { sent, answer });
+            self.probes.push_back(Probe { asked_at, answer });
         }
     }
 
     /// Notes that an answer has come. Holds stay suspended until the session is proven.
     fn is_in_contact(&self) {
         let server = self.server.upgrade();
-        let is_connected =
-            server.is_some_and(|server| server.state() == ConnectionState::Connected);
-        if is_connected && !self.live.must_be_proven() {
+        if server.is_some_and(|server| self.live.is_proven(&*server)) {
             self.live.set_contact(Contact::Connected);
         }
     }
@@ -237,15 +232,14 @@ mod tests {
         let (live, script) = Scripted::open(Duration::from_millis(100));
         let server: Arc<dyn ServerSession> = script.clone();
         let mut keeper = Keeper::new(&live, &server);
-        let _own = live.own_znodes().list("/locks/a".into(), None);
-        live.committed(live.sends());
+        live.committed(script.exchange(live.now()));
         keeper.connection_is(ConnectionState::Disconnected);
         script.reconnect();
         live.look_at_connection(&*server);
-        live.answered(live.now());
+        live.answered(script.exchange(live.now()));
         keeper.is_in_contact();
         assert_eq!(live.condition().contact, Contact::Suspended);
-        live.committed(live.sends());
+        live.committed(script.exchange(live.now()));
         keeper.is_in_contact();
         assert_eq!(live.condition().contact, Contact::Connected);
     }

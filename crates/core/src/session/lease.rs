@@ -6,6 +6,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::server::ensemble::Exchange;
+
 /// The tick that is assumed if the user tells none: ZooKeeper's without a `tickTime` in its
 /// configuration.
 const USUAL_TICK: Duration = Duration::from_secs(3);
@@ -87,7 +89,7 @@ pub(crate) enum Beginning {
 struct Contact {
     /// When the request was sent.
     sent: Duration,
-    /// When the answer was processed.
+    /// When the answer came.
     answered: Duration,
 }
 
@@ -145,11 +147,12 @@ impl Lease {
         (self.lapses, self.lapsed)
     }
 
-    /// Notes that a request sent at `sent` was answered through the leader over this connection.
+    /// Notes that a request was answered through the leader over this connection.
     ///
-    /// The request confirms each contact whose answer was processed at least the wait before
-    /// `sent`. Confirmed contacts renew the lease once the connection is proven.
-    pub(crate) fn answered(&mut self, now: Duration, sent: Duration) {
+    /// The request confirms each contact whose answer came at least the wait before the request was
+    /// sent. Confirmed contacts renew the lease once the connection is proven.
+    pub(crate) fn answered(&mut self, now: Duration, exchange: Exchange) {
+        let Exchange { sent, answered, .. } = exchange;
         while let Some(contact) = self.untold.front() {
             if contact.answered + self.terms.told_after > sent {
                 break;
@@ -161,7 +164,6 @@ impl Lease {
         let grain = self.terms.timeout / 100;
         let is_apart = |last: &Contact| sent >= last.sent + grain;
         if self.untold.back().is_none_or(is_apart) {
-            let answered = now;
             self.untold.push_back(Contact { sent, answered });
         }
         self.renew(now);
@@ -236,6 +238,16 @@ mod tests {
         )
     }
 
+    /// A request that was sent at `sent` is answered now.
+    fn answered(lease: &mut Lease, now: Duration, sent: Duration) {
+        let exchange = Exchange {
+            sent,
+            answered: now,
+            connection: None,
+        };
+        lease.answered(now, exchange);
+    }
+
     fn seconds(seconds: f64) -> Duration {
         Duration::from_secs_f64(seconds)
     }
@@ -263,8 +275,8 @@ mod tests {
     #[test]
     fn lease_of_a_session_of_unknown_age_begins_with_what_the_leader_is_told() {
         let mut lease = Lease::new(Beginning::Earlier, Terms::told(10 * SECOND, 2 * SECOND));
-        lease.answered(SECOND, SECOND);
-        lease.answered(4 * SECOND, 4 * SECOND);
+        answered(&mut lease, SECOND, SECOND);
+        answered(&mut lease, 4 * SECOND, 4 * SECOND);
         assert_eq!(lease.look(4 * SECOND), (1, true));
         lease.proved(4 * SECOND);
         assert_eq!(lease.look(4 * SECOND), (1, false));
@@ -273,26 +285,26 @@ mod tests {
     #[test]
     fn one_answer_renews_nothing() {
         let mut lease = lease();
-        lease.answered(5 * SECOND, 5 * SECOND);
+        answered(&mut lease, 5 * SECOND, 5 * SECOND);
         assert_eq!(lease.valid_until(), seconds(8.75));
     }
 
     #[test]
     fn answer_to_a_later_request_renews_by_the_contact_before_it() {
         let mut lease = lease();
-        lease.answered(seconds(5.2), 5 * SECOND);
+        answered(&mut lease, seconds(5.2), 5 * SECOND);
         // The wait is not over, so the first contact is not confirmed.
-        lease.answered(seconds(7.4), seconds(7.4));
+        answered(&mut lease, seconds(7.4), seconds(7.4));
         assert_eq!(lease.valid_until(), seconds(8.75));
-        lease.answered(seconds(7.6), seconds(7.5));
+        answered(&mut lease, seconds(7.6), seconds(7.5));
         assert_eq!(lease.valid_until(), seconds(13.75));
     }
 
     #[test]
     fn renewed_lease_does_not_hide_the_lapse() {
         let mut lease = lease();
-        lease.answered(8 * SECOND, 7 * SECOND);
-        lease.answered(11 * SECOND, 11 * SECOND);
+        answered(&mut lease, 8 * SECOND, 7 * SECOND);
+        answered(&mut lease, 11 * SECOND, 11 * SECOND);
         assert_eq!(lease.look(11 * SECOND), (1, false));
         assert_eq!(lease.valid_until(), seconds(15.75));
     }
@@ -300,19 +312,19 @@ mod tests {
     #[test]
     fn older_answer_does_not_shorten_the_lease() {
         let mut lease = lease();
-        lease.answered(4 * SECOND, 4 * SECOND);
-        lease.answered(7 * SECOND, 7 * SECOND);
-        lease.answered(7 * SECOND, SECOND);
+        answered(&mut lease, 4 * SECOND, 4 * SECOND);
+        answered(&mut lease, 7 * SECOND, 7 * SECOND);
+        answered(&mut lease, 7 * SECOND, SECOND);
         assert_eq!(lease.valid_until(), seconds(12.75));
     }
 
     #[test]
     fn request_that_waited_for_the_connection_does_not_shorten_the_lease() {
         let mut lease = lease();
-        lease.answered(5 * SECOND, 5 * SECOND);
+        answered(&mut lease, 5 * SECOND, 5 * SECOND);
         lease.connected_anew();
-        lease.answered(6 * SECOND, 3 * SECOND);
-        lease.answered(9 * SECOND, 9 * SECOND);
+        answered(&mut lease, 6 * SECOND, 3 * SECOND);
+        answered(&mut lease, 9 * SECOND, 9 * SECOND);
         lease.proved(9 * SECOND);
         assert_eq!(lease.valid_until(), seconds(13.75));
     }
@@ -322,16 +334,16 @@ mod tests {
         let mut lease = lease();
         assert!(lease.may_grant(5 * SECOND));
         assert!(!lease.may_grant(6 * SECOND));
-        lease.answered(6 * SECOND, 6 * SECOND);
+        answered(&mut lease, 6 * SECOND, 6 * SECOND);
         assert!(!lease.may_grant(7 * SECOND));
-        lease.answered(seconds(8.3), seconds(8.3));
+        answered(&mut lease, seconds(8.3), seconds(8.3));
         assert!(lease.may_grant(seconds(8.3)));
     }
 
     #[test]
     fn reconnect_renews_once_the_session_is_proven() {
         let mut lease = lease();
-        lease.answered(6 * SECOND, 5 * SECOND);
+        answered(&mut lease, 6 * SECOND, 5 * SECOND);
         lease.connected_anew();
         assert!(!lease.is_proven());
         assert_eq!(lease.valid_until(), seconds(8.75));
@@ -343,8 +355,8 @@ mod tests {
     fn answers_over_an_unproven_connection_count_once_it_is_proven() {
         let mut lease = lease();
         lease.connected_anew();
-        lease.answered(4 * SECOND, 4 * SECOND);
-        lease.answered(7 * SECOND, 7 * SECOND);
+        answered(&mut lease, 4 * SECOND, 4 * SECOND);
+        answered(&mut lease, 7 * SECOND, 7 * SECOND);
         assert_eq!(lease.valid_until(), seconds(8.75));
         lease.proved(7 * SECOND);
         assert_eq!(lease.valid_until(), seconds(12.75));
@@ -354,8 +366,8 @@ mod tests {
     fn answers_over_a_connection_that_was_never_proven_count_for_nothing() {
         let mut lease = lease();
         lease.connected_anew();
-        lease.answered(4 * SECOND, 4 * SECOND);
-        lease.answered(7 * SECOND, 7 * SECOND);
+        answered(&mut lease, 4 * SECOND, 4 * SECOND);
+        answered(&mut lease, 7 * SECOND, 7 * SECOND);
         lease.connected_anew();
         lease.proved(7 * SECOND);
         assert_eq!(lease.valid_until(), seconds(8.75));
@@ -365,9 +377,9 @@ mod tests {
     fn contact_over_a_connection_that_was_never_proven_is_not_confirmed_over_the_next() {
         let mut lease = lease();
         lease.connected_anew();
-        lease.answered(4 * SECOND, 4 * SECOND);
+        answered(&mut lease, 4 * SECOND, 4 * SECOND);
         lease.connected_anew();
-        lease.answered(7 * SECOND, 7 * SECOND);
+        answered(&mut lease, 7 * SECOND, 7 * SECOND);
         lease.proved(7 * SECOND);
         assert_eq!(lease.valid_until(), seconds(8.75));
     }
@@ -376,14 +388,14 @@ mod tests {
     fn grant_waits_for_what_the_leader_is_told_after_the_first_answer() {
         let mut lease = lease();
         lease.connected_anew();
-        lease.answered(3 * SECOND, 3 * SECOND);
+        answered(&mut lease, 3 * SECOND, 3 * SECOND);
         lease.proved(3 * SECOND);
         // The lease can be renewed at 3 + 2.25 + 1 seconds.
         assert!(lease.may_grant(8 * SECOND));
         let terms = Terms::told(10 * SECOND, 2 * SECOND);
         let mut later = Lease::new(Beginning::Opened(Duration::ZERO), terms);
         later.connected_anew();
-        later.answered(seconds(5.6), seconds(5.6));
+        answered(&mut later, seconds(5.6), seconds(5.6));
         later.proved(seconds(5.6));
         assert!(!later.may_grant(seconds(5.6)));
     }

@@ -11,7 +11,6 @@ use crate::server::ensemble::ServerSession;
 use crate::server::error::{Refusal, ServerError};
 use crate::session::live::LiveSession;
 use crate::session::own_znodes::OwnZnode;
-use crate::session::proof::commit_nothing;
 use crate::session::writes::Writes;
 
 /// Deletes these znodes of a session that stays open at the server, until none may be left.
@@ -132,7 +131,7 @@ async fn delete_shared(
 ) -> Result<(), ServerError> {
     // The server has then applied every earlier deletion, so the read does not show a znode that
     // has gone.
-    commit_nothing(server).await?;
+    server.prove().await?;
     let (data, _) = server.get(path).await?;
     match data.starts_with(identity) {
         true => server.delete(path).await,

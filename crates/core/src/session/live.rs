@@ -1,6 +1,5 @@
 //! One ZooKeeper session, from its opening to its end.
 
-pub(crate) mod connection;
 pub(crate) mod renewal;
 
 use std::any::Any;
@@ -21,7 +20,6 @@ use crate::error::Error;
 use crate::server::ensemble::{ConnectionState, Ensemble, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::session::lease::{Beginning, Lease, Terms};
-use crate::session::live::connection::Connection;
 use crate::session::own_znodes::OwnZnodes;
 use crate::session::unsupported::Unsupported;
 use crate::sync::lock;
@@ -73,9 +71,8 @@ struct Attached {
 /// The lease, and the connection whose answers renew it.
 struct Kept {
     lease: Lease,
-    connection: Connection,
-    /// The number of connections before this one.
-    connections_before: u64,
+    /// The number of the connection. `None` if the session began without one.
+    connection: Option<u64>,
     /// When a request was last answered through the leader.
     answered_at: Option<Duration>,
 }
@@ -114,8 +111,7 @@ impl LiveSession {
     ) -> LiveSession {
         let kept = Kept {
             lease: Lease::new(beginning, terms),
-            connection: Connection::of(&*server),
-            connections_before: 0,
+            connection: server.connection(),
             answered_at: None,
         };
         let condition = Condition {

@@ -54,10 +54,6 @@ impl OwnZnodes {
         self.is_kept.store(true, Ordering::SeqCst);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        lock(&self.listed).is_empty()
-    }
-
     /// All znodes that are listed now.
     pub(crate) fn all(&self) -> Vec<OwnZnode> {
         lock(&self.listed).keys().cloned().collect()

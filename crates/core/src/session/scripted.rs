@@ -2,19 +2,18 @@
 
 use std::fmt;
 use std::future::{pending, ready};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::server::ensemble::{
-    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Node, Operation, Outcome, Reply,
-    Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
+    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation,
+    Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use crate::server::error::{Refusal, ServerError};
 use crate::session::lease::{Beginning, Terms};
@@ -33,8 +32,8 @@ pub(crate) struct Scripted {
     began: Instant,
     /// The time between a request and its answer.
     answers_after: Duration,
-    /// Counts the connections.
-    connection: watch::Sender<u64>,
+    /// The number of the connection.
+    connection: AtomicU64,
     /// When each sync was sent.
     syncs: Mutex<Vec<Duration>>,
     is_disconnected: AtomicBool,
@@ -66,7 +65,7 @@ impl Scripted {
         let scripted = Arc::new(Scripted {
             began: Instant::now(),
             answers_after,
-            connection: watch::Sender::new(0),
+            connection: AtomicU64::new(0),
             syncs: Mutex::default(),
             is_disconnected: AtomicBool::new(false),
             asleep: Mutex::default(),
@@ -91,7 +90,7 @@ impl Scripted {
 
     /// Puts the client on another connection.
     pub(crate) fn reconnect(&self) {
-        self.connection.send_modify(|number| *number += 1);
+        self.connection.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Breaks the connection.
@@ -142,6 +141,15 @@ impl Scripted {
     /// The number of transactions that were sent.
     pub(crate) fn transactions(&self) -> usize {
         self.transactions.load(Ordering::Relaxed)
+    }
+
+    /// A request that was sent at `sent` is answered now, over the current connection.
+    pub(crate) fn exchange(&self, sent: Duration) -> Exchange {
+        Exchange {
+            sent,
+            answered: self.began.elapsed(),
+            connection: self.connection(),
+        }
     }
 
     fn shown(&self) -> Option<Node> {
@@ -219,12 +227,9 @@ impl ServerSession for Scripted {
         stream::pending().boxed()
     }
 
-    fn disconnected(&self) -> BoxFuture<'static, ()> {
-        let mut connection = self.connection.subscribe();
-        async move {
-            let _ = connection.changed().await;
-        }
-        .boxed()
+    fn connection(&self) -> Option<u64> {
+        let is_connected = !self.is_disconnected.load(Ordering::Relaxed);
+        is_connected.then(|| self.connection.load(Ordering::Relaxed))
     }
 
     fn orders_events(&self) -> bool {
@@ -304,8 +309,18 @@ impl ServerSession for Scripted {
         self.answer(paths.iter().map(|_| self.shown()).collect())
     }
 
-    fn sync<'a>(&'a self, _: &'a str) -> Reply<'a, ()> {
+    fn sync<'a>(&'a self, _: &'a str) -> Reply<'a, Exchange> {
         lock(&self.syncs).push(self.began.elapsed());
-        self.answer(())
+        self.prove()
+    }
+
+    fn prove(&self) -> Reply<'_, Exchange> {
+        let (asked, answer) = (self.exchange(self.began.elapsed()), self.answer(()));
+        async move {
+            answer.await?;
+            let answered = self.began.elapsed();
+            Ok(Exchange { answered, ..asked })
+        }
+        .boxed()
     }
 }

@@ -1,16 +1,16 @@
 //! An ensemble whose sessions do what no real one does at a wish, or call a test at a moment.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::BoxStream;
-use tokio::sync::watch;
 use zookeeper_recipes_core::ServerError;
 use zookeeper_recipes_core::ensemble::{
-    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Node, Operation, Outcome, Reply,
-    Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
+    Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation,
+    Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 
 type Function = Box<dyn FnOnce() + Send>;
@@ -72,7 +72,7 @@ impl Ensemble for Altered {
             Ok(Arc::new(AlteredSession {
                 server,
                 alterations: self.alterations.clone(),
-                connection: watch::Sender::new(0),
+                connection: AtomicU64::new(0),
             }) as Arc<dyn ServerSession>)
         }
         .boxed()
@@ -96,7 +96,7 @@ struct AlteredSession {
     server: Arc<dyn ServerSession>,
     alterations: Alterations,
     /// Counts the connections.
-    connection: watch::Sender<u64>,
+    connection: AtomicU64,
 }
 
 impl Drop for AlteredSession {
@@ -122,15 +122,11 @@ impl ServerSession for AlteredSession {
         self.server.states()
     }
 
-    fn disconnected(&self) -> BoxFuture<'static, ()> {
-        if !self.alterations.reconnects_at_reads {
-            return self.server.disconnected();
+    fn connection(&self) -> Option<u64> {
+        match self.alterations.reconnects_at_reads {
+            true => Some(self.connection.load(Ordering::Relaxed)),
+            false => self.server.connection(),
         }
-        let mut connection = self.connection.subscribe();
-        async move {
-            let _ = connection.changed().await;
-        }
-        .boxed()
     }
 
     fn orders_events(&self) -> bool {
@@ -195,7 +191,7 @@ impl ServerSession for AlteredSession {
         let read = self.server.get_and_watch(path);
         async move {
             let (data, stat, watch) = read.await?;
-            self.connection.send_modify(|connection| *connection += 1);
+            self.connection.fetch_add(1, Ordering::Relaxed);
             match self.alterations.is_blind && stat.ephemeral_owner == self.id().0 {
                 true => Ok((data, stat, std::future::pending().boxed())),
                 false => Ok((data, stat, watch)),
@@ -220,7 +216,11 @@ impl ServerSession for AlteredSession {
         self.server.get_each(paths)
     }
 
-    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
+    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, Exchange> {
         self.server.sync(path)
+    }
+
+    fn prove(&self) -> Reply<'_, Exchange> {
+        self.server.prove()
     }
 }

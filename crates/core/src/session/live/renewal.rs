@@ -3,58 +3,43 @@
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use super::connection::Connection;
 use super::{Contact, Kept, LiveSession};
 use crate::backoff::Backoff;
 use crate::hold_state::{HoldState, LossReason};
-use crate::server::ensemble::ServerSession;
+use crate::server::ensemble::{Exchange, ServerSession};
 use crate::server::error::ServerError;
 use crate::session::lease::Lease;
 use crate::sync::lock;
 
 impl Kept {
-    /// True if the connection has not broken. All answers until now then came over it.
-    fn is_connected(&mut self) -> bool {
-        self.connection.stands()
+    /// True if the lease counts the answers over the current connection.
+    fn is_current(&self, server: &dyn ServerSession) -> bool {
+        self.connection.is_some() && self.connection == server.connection()
     }
-}
 
-/// When a request was sent, and over which connection at the earliest.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
-    pub(crate) at: Duration,
-    connections_before: u64,
+    /// True if the known connection carried the request and the answer.
+    fn carried(&self, exchange: Exchange) -> bool {
+        self.connection.is_some() && self.connection == exchange.connection
+    }
 }
 
 impl LiveSession {
-    /// The time and the connection of a request that is about to be sent.
-    pub(crate) fn sends(&self) -> Sent {
-        Sent {
-            at: self.now(),
-            connections_before: lock(&self.kept).connections_before,
-        }
-    }
-
-    /// Notes that a request sent at `sent` has just been answered through the leader.
-    pub(crate) fn answered(&self, sent: Duration) {
+    /// Notes that a request was answered through the leader.
+    pub(crate) fn answered(&self, exchange: Exchange) {
         let mut kept = lock(&self.kept);
-        // If the connection has broken since, another session may have got the answer.
-        if kept.is_connected() {
-            kept.lease.answered(self.now(), sent);
+        if kept.carried(exchange) {
+            kept.lease.answered(self.now(), exchange);
         }
         self.was_answered(kept);
     }
 
-    /// Notes that a write was committed. It proves the connection that it was sent over.
-    ///
-    /// Nobody may have looked at the answer for a while, so another connection may be known now.
-    /// The write says nothing about that one.
-    pub(crate) fn committed(&self, sent: Sent) {
+    /// Notes that a write was committed. It proves the connection that carried it, and no other.
+    pub(crate) fn committed(&self, exchange: Exchange) {
         let mut kept = lock(&self.kept);
-        if kept.is_connected() && sent.connections_before == kept.connections_before {
+        if kept.carried(exchange) {
             let now = self.now();
             kept.lease.proved(now);
-            kept.lease.answered(now, sent.at);
+            kept.lease.answered(now, exchange);
         }
         self.was_answered(kept);
     }
@@ -64,32 +49,24 @@ impl LiveSession {
         self.publish_lapses(kept);
     }
 
-    /// Switches to the current connection if the known connection has broken.
+    /// Switches to the current connection, if there is one.
     pub(crate) fn look_at_connection(&self, server: &dyn ServerSession) {
         let mut kept = lock(&self.kept);
-        if !kept.is_connected() {
-            kept.connection = Connection::of(server);
-            kept.connections_before += 1;
-            if kept.is_connected() {
-                kept.lease.connected_anew();
-            }
+        if let (current @ Some(_), false) = (server.connection(), kept.is_current(server)) {
+            kept.connection = current;
+            kept.lease.connected_anew();
         }
     }
 
-    /// True if the connection needs a proof and the proof can be sent now.
-    ///
-    /// Only a session that owns znodes needs a proof.
-    pub(crate) fn must_be_proven(&self) -> bool {
-        let mut kept = lock(&self.kept);
-        !kept.lease.is_proven() && kept.is_connected() && !self.own_znodes.is_empty()
+    /// True if the current connection is known, and proven.
+    pub(crate) fn is_proven(&self, server: &dyn ServerSession) -> bool {
+        let kept = lock(&self.kept);
+        kept.is_current(server) && kept.lease.is_proven()
     }
 
     /// Waits until the connection is proven, for at most two timeouts.
     pub(crate) async fn until_proven(&self) {
-        let is_proven = || {
-            let mut kept = lock(&self.kept);
-            kept.is_connected() && kept.lease.is_proven()
-        };
+        let is_proven = || self.server().is_ok_and(|server| self.is_proven(&*server));
         let proven = async {
             while !is_proven() {
                 tokio::time::sleep(self.probe_interval / 4).await;
@@ -124,9 +101,8 @@ impl LiveSession {
         let mut backoff = Backoff::up_to(self.probe_interval);
         while !is_enough(&lock(&self.kept).lease, self.now()) {
             let server = self.server()?;
-            let sent = self.now();
             match server.sync(path).await {
-                Ok(()) => self.answered(sent),
+                Ok(exchange) => self.answered(exchange),
                 Err(ServerError::OutcomeUnknown(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -187,10 +163,10 @@ mod tests {
     }
 
     /// Renews the lease by two requests that are answered at once, the wait apart.
-    async fn renew(live: &LiveSession) {
+    async fn renew(live: &LiveSession, script: &Scripted) {
         for _ in 0..2 {
             sleep(3 * SECOND).await;
-            live.answered(live.now());
+            live.answered(script.exchange(live.now()));
         }
     }
 
@@ -205,13 +181,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn write_counts_from_its_sending() {
-        let (live, _) = Scripted::open(SECOND);
+        let (live, script) = Scripted::open(SECOND);
         sleep(SECOND).await;
-        let sent = live.sends();
+        let sent = live.now();
         sleep(2 * SECOND).await;
-        live.committed(sent);
+        live.committed(script.exchange(sent));
         sleep(3 * SECOND).await;
-        live.answered(live.now());
+        live.answered(script.exchange(live.now()));
         assert_eq!(valid_until(&live), SECOND + LEASE);
     }
 
@@ -219,7 +195,7 @@ mod tests {
     async fn answer_over_a_connection_that_nobody_has_looked_at_counts_for_nothing() {
         let (live, script) = Scripted::open(SECOND);
         script.reconnect();
-        renew(&live).await;
+        renew(&live, &script).await;
         assert_eq!(valid_until(&live), LEASE);
         live.look_at_connection(&*script);
         assert_eq!(valid_until(&live), LEASE);
@@ -231,7 +207,7 @@ mod tests {
         script.reconnect();
         live.look_at_connection(&*script);
         script.reconnect();
-        live.committed(live.sends());
+        live.committed(script.exchange(live.now()));
         assert_eq!(live.may_grant(), None);
     }
 
@@ -239,10 +215,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn write_over_an_earlier_connection_proves_no_later_one() {
         let (live, script) = Scripted::open(SECOND);
-        let sent = live.sends();
+        let earlier = script.exchange(live.now());
         script.reconnect();
         live.look_at_connection(&*script);
-        live.committed(sent);
+        live.committed(earlier);
         assert_eq!(live.may_grant(), None);
     }
 
@@ -253,7 +229,7 @@ mod tests {
         script.reconnect();
         live.look_at_connection(&*script);
         assert_eq!(live.may_grant(), None);
-        live.committed(live.sends());
+        live.committed(script.exchange(live.now()));
         assert_eq!(live.may_grant(), Some(0));
     }
 
@@ -283,9 +259,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn hold_that_a_lapse_has_cost_stays_lost() {
-        let (live, _) = Scripted::open(SECOND);
+        let (live, script) = Scripted::open(SECOND);
         sleep(LEASE).await;
-        renew(&live).await;
+        renew(&live, &script).await;
         assert_eq!(live.may_grant(), Some(1));
         assert_eq!(live.standing(0), HoldState::Lost(LossReason::LeaseElapsed));
         assert_eq!(live.standing(1), HoldState::Held);
