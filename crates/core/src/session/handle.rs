@@ -43,14 +43,12 @@ use crate::session::unsupported::Unsupported;
 /// | | requests | round trips | watches |
 /// |---|---|---|---|
 /// | each tenth of the session timeout, or less if the servers' tick is long | 1 (`sync`) | 1 | 0 |
-/// | a reconnect, if the session owns znodes | 2 (create, delete) | 1 | 0 |
-/// | the same, for each directory that refuses the create | 2 more | 1 more | 0 |
+/// | a reconnect | 1 (a transaction that changes nothing) | 1 | 0 |
 /// | a reconnect, each 128 KiB of watched paths | 1 (`setWatches`) | 1 | 0 |
 ///
 /// The answers to `sync` renew the lease, on which
-/// [`HoldView::is_held`](crate::HoldView::is_held) depends. The create after a reconnect shows
-/// that the server still knows the session. The created znode is ephemeral. The session creates it
-/// at the root, or beside another of its znodes if the root refuses it.
+/// [`HoldView::is_held`](crate::HoldView::is_held) depends. The transaction after a reconnect shows
+/// that the leader of a quorum has accepted the connection: see [`docs::lease`](crate::docs::lease).
 ///
 /// ```
 /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
