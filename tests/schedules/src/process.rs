@@ -31,39 +31,8 @@ pub(crate) async fn run(
         let until = Instant::now() + lasts;
         let is_last = until >= setting.quiet_from || (rng.bool() && !setting.leaves);
         {
-            let weights = setting.recipe.weights;
-            let shared: Shared = weights
-                .iter()
-                .map(|weight| {
-                    let shared = SharedRecipe::new(setting, &session, *weight, &mut rng);
-                    (*weight, shared)
-                })
-                .collect();
-            let nothing_shared = Shared::new();
-            let own = (0..contenders).map(|number| (format!("{number}"), &session, &shared));
-            let of_twin = twin
-                .iter()
-                .map(|twin| ("twin".to_owned(), twin, &nothing_shared));
-            let contenders = join_all(own.chain(of_twin).map(|(number, session, shared)| {
-                let contender = Contender {
-                    who: format!("{name}.{number}"),
-                    setting,
-                    session,
-                    shared,
-                    at_the_end: &at_the_end,
-                    rng: rng.fork(),
-                    leftover: Vec::new(),
-                };
-                contender.run()
-            }));
-            let is_first = name == "p0" && setting.crowd != Crowd::default();
-            let crowd = async {
-                if is_first {
-                    let process = setting.ledger.process(name);
-                    crowd::run(setting, &process, &session, rng.fork()).await;
-                }
-            };
-            let all = async { tokio::join!(biased; contenders, crowd) };
+            let sessions = (&session, twin.as_ref());
+            let all = contend(setting, name, sessions, contenders, &at_the_end, &mut rng);
             if is_last {
                 all.await;
             } else {
@@ -89,6 +58,48 @@ pub(crate) async fn run(
             drop(session);
         }
     }
+}
+
+/// All contenders of a process, and one in the session of its twin.
+async fn contend(
+    setting: &Setting,
+    name: &str,
+    (session, twin): (&Session, Option<&Session>),
+    contenders: usize,
+    at_the_end: &AtTheEnd,
+    rng: &mut Rng,
+) {
+    let weights = setting.recipe.weights;
+    let shared: Shared = weights
+        .iter()
+        .map(|weight| {
+            let shared = SharedRecipe::new(setting, session, *weight, rng);
+            (*weight, shared)
+        })
+        .collect();
+    let nothing_shared = Shared::new();
+    let own = (0..contenders).map(|number| (format!("{number}"), session, &shared));
+    let of_twin = twin.map(|twin| ("twin".to_owned(), twin, &nothing_shared));
+    let contenders = join_all(own.chain(of_twin).map(|(number, session, shared)| {
+        let contender = Contender {
+            who: format!("{name}.{number}"),
+            setting,
+            session,
+            shared,
+            at_the_end,
+            rng: rng.fork(),
+            leftover: Vec::new(),
+        };
+        contender.run()
+    }));
+    let is_first = name == "p0" && setting.crowd != Crowd::default();
+    let crowd = async {
+        if is_first {
+            let process = setting.ledger.process(name);
+            crowd::run(setting, &process, session, rng.fork()).await;
+        }
+    };
+    tokio::join!(biased; contenders, crowd);
 }
 
 /// Leaves the session with what is held in it to the next process.
