@@ -26,9 +26,9 @@ impl Session {
     /// Ends this session here, and leaves it and these holds to another process.
     ///
     /// For a planned restart, which [`docs::restarts`](crate::docs::restarts) describes. The next
-    /// process [resumes](Self::resume) the session, and its recipes
-    /// take the holds over. No other contender holds in between. If no process resumes the session
-    /// within its timeout, the session expires, and the holds end with it.
+    /// process [resumes](Self::resume) the session, and its recipes take the holds over. No other
+    /// contender holds in between. If no process resumes the session within its timeout, the session
+    /// expires, and the holds end with it.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -126,7 +126,7 @@ impl Session {
             return refuse(first.node_path(), "is lost: no ZooKeeper session is open");
         };
         for hold in holds {
-            if hold.session_id() != live.id() {
+            if !Arc::ptr_eq(&hold.standing().live, &live) {
                 return refuse(hold.node_path(), "is of another ZooKeeper session");
             }
             let held = hold.held.as_ref();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, DetachedSession, Error, Hold, HoldState, Queue, Session,
 };
@@ -193,4 +193,17 @@ async fn one_of_two_processes_that_resume_a_session_at_once_has_it() {
         let is_held = taken.expect("an answer").is_some();
         assert_eq!(is_held, session.id() == id);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hold_is_released_if_the_attempt_that_takes_it_is_dropped() {
+    let simulation = simulation();
+    let (session, hold) = held(&simulation).await;
+    let detached = session.detach([hold]).await.expect("it is held");
+    let session = resume(&simulation, &detached).await.expect("an answer");
+    let administrator = simulation.administrator();
+    let taken = timeout(DELAY, queue(&session, PATH).acquire()).await;
+    assert!(taken.is_err(), "no answer can come so soon");
+    sleep(DELAY * 10).await;
+    assert_eq!(administrator.children(PATH), [""; 0]);
 }
