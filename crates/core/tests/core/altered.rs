@@ -105,6 +105,25 @@ impl Drop for AlteredSession {
     }
 }
 
+impl AlteredSession {
+    /// The answer over the connection that this session reports.
+    fn renumbered<'a>(&'a self, reply: Reply<'a, Exchange>) -> Reply<'a, Exchange> {
+        if !self.alterations.reconnects_at_reads {
+            return reply;
+        }
+        let asked_over = self.connection();
+        async move {
+            let exchange = reply.await?;
+            let connection = asked_over.filter(|_| self.connection() == asked_over);
+            Ok(Exchange {
+                connection,
+                ..exchange
+            })
+        }
+        .boxed()
+    }
+}
+
 impl ServerSession for AlteredSession {
     fn id(&self) -> SessionId {
         self.server.id()
@@ -217,10 +236,10 @@ impl ServerSession for AlteredSession {
     }
 
     fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, Exchange> {
-        self.server.sync(path)
+        self.renumbered(self.server.sync(path))
     }
 
     fn prove(&self) -> Reply<'_, Exchange> {
-        self.server.prove()
+        self.renumbered(self.server.prove())
     }
 }

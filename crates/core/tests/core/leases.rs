@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use zookeeper_recipes_core::{ConnectOptions, CreateMode, Hold, Queue, Session};
+use zookeeper_recipes_core::{ConnectOptions, CreateMode, Hold, NodePath, Queue, Session};
 use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
 };
@@ -61,6 +61,36 @@ async fn nothing_is_granted_in_a_session_that_expires_although_its_server_answer
         let seen = *ended.lock().expect("no panic");
         assert_ne!(seen, Some(true), "after {asleep} ms asleep it was held");
         held.lock().expect("no panic").take();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_reports_when_a_request_was_sent_and_answered_and_over_which_connection() {
+    let delay = Duration::from_millis(300);
+    let simulation = Simulation::new(SimulationOptions {
+        network_delay: delay..=delay,
+        ..SimulationOptions::default()
+    });
+    let session = simulated_session(&simulation, "a").await;
+    let path = NodePath::new("/lock").expect("a good path");
+    let server = session.server(&path).await.expect("it is open");
+    let mut earlier = None;
+    for _ in 0..3 {
+        let ensemble = session.ensemble();
+        for exchange in [server.sync("/"), server.prove()] {
+            let sent = ensemble.now();
+            let exchange = exchange.await.expect("an answer");
+            assert!(exchange.sent <= sent);
+            assert!(exchange.answered >= exchange.sent + 2 * delay);
+            assert!(exchange.answered <= ensemble.now());
+            assert_eq!(exchange.connection, server.connection());
+        }
+        assert!(server.connection() > earlier);
+        earlier = server.connection();
+        simulation.process("a").disconnect();
+        while server.connection() == earlier || server.connection().is_none() {
+            tokio::time::sleep(delay).await;
+        }
     }
 }
 
