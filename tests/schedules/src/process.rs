@@ -155,18 +155,12 @@ async fn resume(
     ensemble: &Arc<dyn Ensemble>,
     detached: &DetachedSession,
 ) -> Session {
-    loop {
-        let options = connect_options(setting);
-        match Session::resume_in(ensemble.clone(), options, detached).await {
-            Ok(session) => {
-                if session.id() == Some(detached.session_id()) {
-                    setting.ledger.count(|figures| figures.resumed += 1);
-                }
-                return session;
-            }
-            Err(error) => setting.ledger.failed(name, None, &error),
-        }
+    let resumed = || Session::resume_in(ensemble.clone(), connect_options(setting), detached);
+    let session = until_open(setting, name, resumed).await;
+    if session.id() == Some(detached.session_id()) {
+        setting.ledger.count(|figures| figures.resumed += 1);
     }
+    session
 }
 
 /// How a process connects: it is told the servers' tick.
@@ -178,8 +172,17 @@ fn connect_options(setting: &Setting) -> ConnectOptions {
 
 /// Opens a session, again and again until one opens.
 pub(crate) async fn open(setting: &Setting, name: &str, ensemble: &Arc<dyn Ensemble>) -> Session {
+    let opened = || Session::open(ensemble.clone(), connect_options(setting));
+    until_open(setting, name, opened).await
+}
+
+async fn until_open(
+    setting: &Setting,
+    name: &str,
+    open: impl AsyncFn() -> Result<Session, Error>,
+) -> Session {
     loop {
-        match Session::open(ensemble.clone(), connect_options(setting)).await {
+        match open().await {
             Ok(session) => return session,
             Err(error) => setting.ledger.failed(name, None, &error),
         }

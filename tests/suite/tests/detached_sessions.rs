@@ -34,7 +34,7 @@ fn options(timeout: Duration) -> ConnectOptions {
     ConnectOptions::new().session_timeout(timeout).tick(TICK)
 }
 
-/// The next process, which gets the detached as a text.
+/// The next process, which gets the detached session as a text.
 async fn next(
     at: &(impl Address + ?Sized),
     timeout: Duration,
@@ -51,6 +51,19 @@ async fn next(
 async fn acquired(recipe: &dyn Recipe) -> Hold {
     let acquiring = in_time("it is acquired", recipe.acquire());
     acquiring.await.expect("it is acquired")
+}
+
+/// A hold of the lock in this session.
+async fn locked(session: &Session) -> Hold {
+    acquired(&*LOCK.at(session, PATH, 1)).await
+}
+
+/// The session of a first process that has ended, with its hold, and the path of the holder's znode.
+async fn left(server: &TestServer, timeout: Duration) -> (DetachedSession, String) {
+    let first = session(server, timeout).await;
+    let hold = locked(&first).await;
+    let path = hold.node_path().to_owned();
+    (first.detach([hold]).await.expect("it is held"), path)
 }
 
 fn kinds() -> impl Iterator<Item = Kind> {
@@ -84,10 +97,10 @@ async fn hold_of_each_kind_goes_to_the_next_process_and_to_nobody_in_between(ser
     let second = next(&server, LONG, &detached).await;
     assert_eq!(second.id(), id);
     let mut holds = Vec::new();
-    for (kind, view) in kinds().zip(&views) {
+    for (number, (kind, view)) in kinds().zip(&views).enumerate() {
         let recipe = kind.on(&second, SCENARIO);
         // A try takes it as well as an attempt that waits.
-        let hold = match kind.name.len() % 2 {
+        let hold = match number % 2 {
             0 => recipe.try_acquire().await.expect("the server answers"),
             _ => Some(acquired(&*recipe).await),
         };
@@ -122,21 +135,21 @@ async fn holds_of_one_kind_all_go_to_the_next_process(server: TestServer) {
     let detached = first.detach(holds).await.expect("they are held");
     assert!(detached.holds().eq(&paths));
     let second = next(&server, LONG, &detached).await;
+    let mut held = Vec::new();
     for path in paths {
         let hold = acquired(&*permits(&second)).await;
         assert_eq!(hold.node_path(), path);
-        std::mem::forget(hold);
+        held.push(hold);
     }
     // All five permits but one are held.
     let tried = permits(&second).try_acquire().await;
     assert!(tried.expect("the server answers").is_none());
-    second.close().await;
 }
 
 async fn waiters_and_other_holds_of_the_first_process_go(server: TestServer) {
     const OTHER: &str = "/left/other";
     let first = session(&server, LONG).await;
-    let hold = acquired(&*LOCK.at(&first, PATH, 1)).await;
+    let hold = locked(&first).await;
     let other = acquired(&*LOCK.at(&first, OTHER, 1)).await;
     let waiter = LOCK.at(&first, PATH, 1);
     let waiting = tokio::spawn(async move { waiter.acquire().await });
@@ -166,11 +179,9 @@ async fn waiters_and_other_holds_of_the_first_process_go(server: TestServer) {
 }
 
 async fn detached_session_is_good_for_one_process(server: TestServer) {
-    let first = session(&server, LONG).await;
-    let hold = acquired(&*LOCK.at(&first, PATH, 1)).await;
-    let detached = first.detach([hold]).await.expect("it is held");
+    let (detached, _) = left(&server, LONG).await;
     let second = next(&server, LONG, &detached).await;
-    let hold = acquired(&*LOCK.at(&second, PATH, 1)).await;
+    let hold = locked(&second).await;
     let third = next(&server, LONG, &detached).await;
     assert_ne!(third.id(), second.id(), "it has a session of its own");
     let lock = LOCK.at(&third, PATH, 1);
@@ -188,7 +199,7 @@ async fn detached_session_is_good_for_one_process(server: TestServer) {
 async fn hold_that_nobody_takes_is_released(server: TestServer) {
     let first = session(&server, SHORT).await;
     let rival = session(&server, LONG).await;
-    let hold = acquired(&*LOCK.at(&first, PATH, 1)).await;
+    let hold = locked(&first).await;
     let lock = LOCK.at(&rival, PATH, 1);
     let waiting = tokio::spawn(async move { lock.acquire().await });
     queue_length(&*LOCK.at(&rival, PATH, 1), 2).await;
@@ -206,10 +217,7 @@ async fn hold_that_nobody_takes_is_released(server: TestServer) {
 }
 
 async fn expired_session_is_replaced_by_a_new_one(server: TestServer) {
-    let first = session(&server, SHORT).await;
-    let hold = acquired(&*LOCK.at(&first, PATH, 1)).await;
-    let path = hold.node_path().to_owned();
-    let detached = first.detach([hold]).await.expect("it is held");
+    let (detached, path) = left(&server, SHORT).await;
     let client = administrator(&server).await;
     eventually("the session expires", async || {
         !exists(&client, &path).await
@@ -217,7 +225,7 @@ async fn expired_session_is_replaced_by_a_new_one(server: TestServer) {
     .await;
     let second = next(&server, SHORT, &detached).await;
     assert_ne!(second.id(), Some(detached.session_id()));
-    let hold = acquired(&*LOCK.at(&second, PATH, 1)).await;
+    let hold = locked(&second).await;
     assert_ne!(hold.node_path(), path);
 }
 
@@ -227,7 +235,7 @@ async fn hold_under_a_write_without_an_answer_is_not_left(server: TestServer) {
     zookeeper_recipes_suite::create(&client, DATA).await;
     let proxy = proxy(&server).await;
     let first = session(&proxy, LONG).await;
-    let kept = acquired(&*LOCK.at(&first, PATH, 1)).await;
+    let kept = locked(&first).await;
     let written = acquired(&*LOCK.at(&first, "/left/written", 1)).await;
     // The future is dropped before its answer, and nobody knows whether the write is done.
     let sent = written.transaction().set_data(DATA, b"late").commit();
@@ -239,20 +247,17 @@ async fn hold_under_a_write_without_an_answer_is_not_left(server: TestServer) {
     assert!(detached.holds().eq([&path]));
     assert_directory_empty(&client, "/left/written").await;
     let second = next(&server, LONG, &detached).await;
-    assert_eq!(
-        acquired(&*LOCK.at(&second, PATH, 1)).await.node_path(),
-        path
-    );
+    assert_eq!(locked(&second).await.node_path(), path);
 }
 
 async fn session_can_be_left_more_than_once(server: TestServer) {
     let mut session = session(&server, LONG).await;
-    let mut hold = acquired(&*LOCK.at(&session, PATH, 1)).await;
+    let mut hold = locked(&session).await;
     let mut token = hold.fencing_token();
     for turn in 1..4 {
         let detached = session.detach([hold]).await.expect("it is held");
         session = next(&server, LONG, &detached).await;
-        hold = acquired(&*LOCK.at(&session, PATH, 1)).await;
+        hold = locked(&session).await;
         assert!(hold.fencing_token() > token);
         token = hold.fencing_token();
         assert_eq!(token.turn(), turn);
@@ -263,10 +268,7 @@ async fn session_can_be_left_more_than_once(server: TestServer) {
 }
 
 async fn znode_that_was_deleted_meanwhile_is_no_hold(server: TestServer) {
-    let first = session(&server, LONG).await;
-    let hold = acquired(&*LOCK.at(&first, PATH, 1)).await;
-    let path = hold.node_path().to_owned();
-    let detached = first.detach([hold]).await.expect("it is held");
+    let (detached, path) = left(&server, LONG).await;
     let client = administrator(&server).await;
     client.delete(&path, None).await.expect("it stands");
     let second = next(&server, LONG, &detached).await;
@@ -287,20 +289,16 @@ async fn what_cannot_be_left_is_refused_and_released(server: TestServer) {
     refused(Vec::new()).await;
     let single = Kind::new("single", zookeeper_recipes_suite::LOCK_OF_ONE_ZNODE, 1);
     refused(vec![acquired(&*single.on(&first, "left")).await]).await;
-    let foreign = acquired(&*LOCK.at(&other, PATH, 1)).await;
+    let foreign = locked(&other).await;
     refused(vec![foreign]).await;
     // They are released, and the session goes on.
-    acquired(&*LOCK.at(&first, PATH, 1))
-        .await
-        .release()
-        .await
-        .expect("it is free");
+    locked(&first).await.release().await.expect("it is free");
     acquired(&*single.on(&other, "left"))
         .await
         .release()
         .await
         .expect("it is free");
-    let hold = acquired(&*LOCK.at(&first, PATH, 1)).await;
+    let hold = locked(&first).await;
     let client = administrator(&server).await;
     client
         .delete(hold.node_path(), None)
@@ -313,7 +311,7 @@ async fn what_cannot_be_left_is_refused_and_released(server: TestServer) {
 
 async fn session_is_left_where_the_root_refuses_the_ticket(server: TestServer) {
     let first = session(&server, LONG).await;
-    let hold = acquired(&*LOCK.at(&first, PATH, 1)).await;
+    let hold = locked(&first).await;
     let path = hold.node_path().to_owned();
     let client = administrator(&server).await;
     let nothing = [Acl::new(Permission::READ, AuthId::anyone())];
@@ -321,7 +319,7 @@ async fn session_is_left_where_the_root_refuses_the_ticket(server: TestServer) {
     set.expect("anyone may");
     let detached = first.detach([hold]).await.expect("it is held");
     let second = next(&server, LONG, &detached).await;
-    let hold = acquired(&*LOCK.at(&second, PATH, 1)).await;
+    let hold = locked(&second).await;
     assert_eq!(hold.node_path(), path);
     hold.release().await.expect("it is released");
     eventually("the ticket is deleted", async || {

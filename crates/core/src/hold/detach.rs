@@ -10,9 +10,10 @@ use crate::error::Error;
 use crate::events::session as events;
 use crate::hold::Hold;
 use crate::hold::detached_session::{DetachedSession, LeftHold};
-use crate::hold_state::{HoldState, LossReason};
+use crate::hold_state::LossReason;
 use crate::invalid_input::InvalidInput;
-use crate::server::ensemble::{Acl, AuthId, CreateMode, LeftOpen, Permission, ServerSession};
+use crate::server::acl::open_acl;
+use crate::server::ensemble::{CreateMode, LeftOpen, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::session::handle::Session;
 use crate::session::leave::leave;
@@ -170,10 +171,7 @@ fn left(mut hold: Hold) -> Result<LeftHold, LossReason> {
         }
         _ => {
             events::not_left(hold.session_id(), &path);
-            Err(match hold.state() {
-                HoldState::Lost(reason) => reason,
-                HoldState::Held | HoldState::Suspended => LossReason::Released,
-            })
+            Err(hold.view.end().unwrap_or(LossReason::Released))
         }
     }
 }
@@ -206,7 +204,7 @@ fn may_be_created_late(znode: &OwnZnode) -> bool {
 ///
 /// The directory of the hold comes last: other libraries take each of its children for a contender.
 async fn issue(server: &dyn ServerSession, first: &LeftHold) -> Result<String, ServerError> {
-    let acl = [Acl::new(Permission::ALL, AuthId::anyone())];
+    let acl = open_acl();
     let name = format!("{TICKET}{}-{}", first.token.get(), first.token.turn());
     let mut ends = first.path.match_indices('/').map(|(end, _)| end);
     let mut backoff = Backoff::up_to(Duration::from_secs(1));

@@ -22,8 +22,8 @@ use crate::session::unsupported::Unsupported;
 impl Session {
     /// Resumes a session that another process has [left](Self::detach) to this one.
     ///
-    /// A recipe of the same path and kind takes a hold over when it acquires: its attempt goes on
-    /// with the znode of the earlier holder, at its place in the queue. The
+    /// If a recipe of the same path and kind acquires, it takes a hold over. The attempt continues
+    /// with the znode of the earlier holder, at the place of that znode in the queue. The
     /// [fencing token](crate::FencingToken) has the same number and a larger turn. The data of the
     /// znode still names the process that created it.
     ///

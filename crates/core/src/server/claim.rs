@@ -12,22 +12,16 @@ use crate::backoff::Backoff;
 use crate::server::ensemble::{Operation, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 
-/// A session that is not claimed yet. If it is dropped, the session stays open.
-pub(crate) struct Unclaimed {
-    server: Option<Arc<dyn ServerSession>>,
+/// A session that may not be claimed yet. If it is dropped before, the session stays open.
+struct Claim {
+    server: Arc<dyn ServerSession>,
+    is_done: bool,
 }
 
-impl Unclaimed {
-    pub(crate) fn new(server: Arc<dyn ServerSession>) -> Unclaimed {
-        let server = Some(server);
-        Unclaimed { server }
-    }
-}
-
-impl Drop for Unclaimed {
+impl Drop for Claim {
     fn drop(&mut self) {
-        if let Some(server) = self.server.take() {
-            server.detach();
+        if !self.is_done {
+            self.server.detach();
         }
     }
 }
@@ -38,17 +32,18 @@ impl Drop for Unclaimed {
 ///
 /// [`SessionEnd::Detached`] if another process has claimed the session.
 pub(crate) async fn claim(
-    mut unclaimed: Unclaimed,
+    server: Arc<dyn ServerSession>,
     ticket: &str,
     claimant: &str,
 ) -> Result<Arc<dyn ServerSession>, ServerError> {
+    let mut claim = Claim {
+        server: server.clone(),
+        is_done: false,
+    };
     let claimed_before = ServerError::SessionOver(SessionEnd::Detached);
     let mut backoff = Backoff::up_to(Duration::from_secs(1));
     loop {
-        let Some(server) = &unclaimed.server else {
-            return Err(claimed_before);
-        };
-        let is_claimed = match set(&**server, ticket, claimant).await {
+        let is_claimed = match set(&*server, ticket, claimant).await {
             // An earlier write without an answer may be this process's own.
             Err(error) if error.is(Refusal::BadVersion) => {
                 let read = server.get(ticket).await;
@@ -57,7 +52,10 @@ pub(crate) async fn claim(
             set => set.map(|()| true),
         };
         match is_claimed {
-            Ok(true) => return unclaimed.server.take().ok_or(claimed_before),
+            Ok(true) => {
+                claim.is_done = true;
+                return Ok(server);
+            }
             Ok(false) => return Err(claimed_before),
             // The process that has claimed the session has deleted the ticket.
             Err(error) if error.is(Refusal::NoNode) => return Err(claimed_before),

@@ -52,8 +52,8 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
 
     /// Takes over a session that another process has [left open](ServerSession::detach).
     ///
-    /// Resolves once a server has confirmed the session, and this process has claimed it. If it is
-    /// dropped before, the session stays open. By default the session is refused.
+    /// Resolves once a server has confirmed the session, and this process has claimed it. If the
+    /// future is dropped before, the session stays open. By default, refuses the session.
     ///
     /// # Errors
     ///

@@ -18,8 +18,8 @@ pub enum SessionEnd {
     TimeoutShortened,
     /// This process has closed the session, or the runtime of the session has shut down.
     Closed,
-    /// This process has left the session to another process, or the other way round: see
-    /// [`Session::detach`](crate::Session::detach).
+    /// This process has left the session to another process, or another process has resumed the
+    /// session: see [`Session::detach`](crate::Session::detach).
     Detached,
     /// An option does not fit the servers, so no session was ever opened. A warning says which.
     InvalidOptions,

@@ -10,7 +10,7 @@ use zookeeper_recipes_connection::{Avoided, Break, Config, Connection, End, Host
 
 use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
-use crate::server::claim::{Unclaimed, claim};
+use crate::server::claim::claim;
 use crate::server::connect_string::ConnectString;
 use crate::server::connected::ConnectedSession;
 use crate::server::ensemble::{Ensemble, LeftOpen, Resumable, ServerSession, SessionId};
@@ -297,9 +297,8 @@ impl Ensemble for ZookeeperEnsemble {
     fn resume(&self, left: LeftOpen) -> BoxFuture<'_, Result<Arc<dyn ServerSession>, ServerError>> {
         async move {
             let session = self.open_as_possible(Some(&left.session)).await?;
-            let unclaimed = Unclaimed::new(Arc::new(session));
             let claimant = format!("{:032x}", self.surroundings.random());
-            claim(unclaimed, &left.ticket, &claimant).await
+            claim(Arc::new(session), &left.ticket, &claimant).await
         }
         .boxed()
     }

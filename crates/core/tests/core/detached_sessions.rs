@@ -42,6 +42,12 @@ async fn held(simulation: &Simulation) -> (Session, Hold) {
     (session, hold)
 }
 
+/// The session of a first process that has ended, with its hold.
+async fn left(simulation: &Simulation) -> DetachedSession {
+    let (session, hold) = held(simulation).await;
+    session.detach([hold]).await.expect("it is held")
+}
+
 async fn resume(simulation: &Simulation, detached: &DetachedSession) -> Result<Session, Error> {
     Session::resume_in(simulation.ensemble("second"), options(), detached).await
 }
@@ -49,8 +55,7 @@ async fn resume(simulation: &Simulation, detached: &DetachedSession) -> Result<S
 #[tokio::test(start_paused = true)]
 async fn lease_of_a_resumed_session_counts_from_when_it_was_asked_for() {
     let simulation = simulation();
-    let (session, hold) = held(&simulation).await;
-    let detached = session.detach([hold]).await.expect("it is held");
+    let detached = left(&simulation).await;
     let asked = Instant::now();
     let session = resume(&simulation, &detached).await.expect("an answer");
     let hold = queue(&session, PATH).acquire().await.expect("it is left");
@@ -64,8 +69,7 @@ async fn lease_of_a_resumed_session_counts_from_when_it_was_asked_for() {
 #[tokio::test(start_paused = true)]
 async fn process_that_reaches_no_server_in_time_closes_nothing() {
     let simulation = simulation();
-    let (session, hold) = held(&simulation).await;
-    let detached = session.detach([hold]).await.expect("it is held");
+    let detached = left(&simulation).await;
     let second = resume(&simulation, &detached).await.expect("an answer");
     let hold = queue(&second, PATH).acquire().await.expect("it is left");
     let third = simulation.process("third");
@@ -177,8 +181,7 @@ async fn hold_that_is_taken_over_stands_at_the_leader() {
 #[tokio::test(start_paused = true)]
 async fn one_of_two_processes_that_resume_a_session_at_once_has_it() {
     let simulation = simulation();
-    let (session, hold) = held(&simulation).await;
-    let detached = session.detach([hold]).await.expect("it is held");
+    let detached = left(&simulation).await;
     let resume = async |process: &str| {
         let ensemble = simulation.ensemble(process);
         let session = Session::resume_in(ensemble, options(), &detached).await;
@@ -198,8 +201,7 @@ async fn one_of_two_processes_that_resume_a_session_at_once_has_it() {
 #[tokio::test(start_paused = true)]
 async fn hold_is_released_if_the_attempt_that_takes_it_is_dropped() {
     let simulation = simulation();
-    let (session, hold) = held(&simulation).await;
-    let detached = session.detach([hold]).await.expect("it is held");
+    let detached = left(&simulation).await;
     let session = resume(&simulation, &detached).await.expect("an answer");
     let administrator = simulation.administrator();
     let taken = timeout(DELAY, queue(&session, PATH).acquire()).await;

@@ -12,14 +12,9 @@ use crate::session::lease::Lease;
 use crate::sync::lock;
 
 impl Kept {
-    /// True if the lease counts the answers over the current connection.
-    fn is_current(&self, server: &dyn ServerSession) -> bool {
-        self.connection.is_some() && self.connection == server.connection()
-    }
-
-    /// True if the known connection carried the request and the answer.
-    fn carried(&self, exchange: Exchange) -> bool {
-        self.connection.is_some() && self.connection == exchange.connection
+    /// True if this is the connection whose answers renew the lease.
+    fn knows(&self, connection: Option<u64>) -> bool {
+        connection.is_some() && self.connection == connection
     }
 }
 
@@ -27,7 +22,7 @@ impl LiveSession {
     /// Notes that a request was answered through the leader.
     pub(crate) fn answered(&self, exchange: Exchange) {
         let mut kept = lock(&self.kept);
-        if kept.carried(exchange) {
+        if kept.knows(exchange.connection) {
             kept.lease.answered(self.now(), exchange);
         }
         self.was_answered(kept);
@@ -36,7 +31,7 @@ impl LiveSession {
     /// Notes that a write was committed. It proves the connection that carried it, and no other.
     pub(crate) fn committed(&self, exchange: Exchange) {
         let mut kept = lock(&self.kept);
-        if kept.carried(exchange) {
+        if kept.knows(exchange.connection) {
             let now = self.now();
             kept.lease.proved(now);
             kept.lease.answered(now, exchange);
@@ -52,7 +47,8 @@ impl LiveSession {
     /// Switches to the current connection, if there is one.
     pub(crate) fn look_at_connection(&self, server: &dyn ServerSession) {
         let mut kept = lock(&self.kept);
-        if let (current @ Some(_), false) = (server.connection(), kept.is_current(server)) {
+        let current = server.connection();
+        if current.is_some() && !kept.knows(current) {
             kept.connection = current;
             kept.lease.connected_anew();
         }
@@ -61,7 +57,7 @@ impl LiveSession {
     /// True if the current connection is known, and proven.
     pub(crate) fn is_proven(&self, server: &dyn ServerSession) -> bool {
         let kept = lock(&self.kept);
-        kept.is_current(server) && kept.lease.is_proven()
+        kept.knows(server.connection()) && kept.lease.is_proven()
     }
 
     /// Waits until the connection is proven, for at most two timeouts.
