@@ -204,18 +204,6 @@ fn identity_end(name: &str) -> Option<usize> {
     hex(0..32).then_some(32)
 }
 
-/// The data without the identity that a lock of a single znode puts before it.
-pub(crate) fn after_identity(data: &[u8]) -> &[u8] {
-    let starts_with_one = data.get(..CANONICAL_END).and_then(|start| {
-        let start = std::str::from_utf8(start).ok()?;
-        (start.starts_with("_c_") && identity_end(start) == Some(CANONICAL_END)).then_some(())
-    });
-    match starts_with_one {
-        Some(()) => &data[CANONICAL_END..],
-        None => data,
-    }
-}
-
 /// Reads a number exactly as `%010d` writes it.
 ///
 /// It has ten characters, including a minus sign. It has more only if the number needs them.

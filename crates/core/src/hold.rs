@@ -1,25 +1,20 @@
 //! The hold: what every recipe returns.
 
 pub(crate) mod abandoned;
-pub(crate) mod deletions;
-mod detach;
-pub(crate) mod detached_session;
-pub(crate) mod fate;
-pub(crate) mod find_own;
+mod deletion;
+mod find_own;
 pub(crate) mod grant;
-pub(crate) mod granted;
-pub(crate) mod inherited;
+mod granted;
+mod inherited;
 pub(crate) mod loss_watch;
-pub(crate) mod marked_release;
+pub(crate) mod open_session;
 pub(crate) mod own_znode;
-pub(crate) mod owned;
 mod replace;
-mod resume;
+pub(crate) mod sole_writer;
 pub(crate) mod standing;
 mod transaction;
-pub(crate) mod turn;
 mod unanswered;
-pub(crate) mod under_way;
+mod under_way;
 pub(crate) mod view;
 
 use std::fmt;
@@ -29,9 +24,10 @@ use std::pin::pin;
 use tokio::sync::watch;
 
 use self::grant::Grant;
-use self::owned::KeptUntilGone;
+use self::own_znode::KeptUntilGone;
+pub use self::own_znode::Removal;
+use self::standing::Standing;
 pub use self::transaction::GuardedTransaction;
-use self::turn::Turn;
 pub use self::view::HoldView;
 use crate::error::Error;
 use crate::events::holding::HoldRecord;
@@ -67,15 +63,29 @@ use crate::server::ensemble::Acl;
 pub struct Hold {
     view: HoldView,
     /// `None` once the hold is released or replaced, and while it is dropped.
-    held: Option<Held>,
+    pub(crate) held: Option<Held>,
 }
 
-struct Held {
-    grant: Grant,
+pub(crate) struct Held {
+    pub(crate) grant: Grant,
     turn: Option<Box<dyn Turn>>,
     /// Tells the views how the hold ended.
     ended: watch::Sender<Option<LossReason>>,
     record: HoldRecord,
+}
+
+/// The place of a hold in a queue within its process.
+///
+/// If it is dropped, the turn passes on.
+pub(crate) trait Turn: Send + Sync {
+    /// Tells the queue which hold has the turn.
+    fn held_by(&self, standing: Standing);
+
+    /// Gives the grant to the next waiter of the process.
+    ///
+    /// If the grant goes back to the server instead, returns the grant, and a value to drop once
+    /// the grant's znode is deleted.
+    fn hand_over(self: Box<Self>, grant: Grant) -> Option<(Grant, KeptUntilGone)>;
 }
 
 impl Hold {
@@ -85,9 +95,9 @@ impl Hold {
         }
         grant.fate.records(Some(record.shared()));
         let (ended, end) = watch::channel(None);
-        let node = grant.owned.node.clone();
+        let znode = grant.owned.znode.clone();
         Hold {
-            view: HoldView::new(grant.standing(), node, grant.token, end, record.lost_at()),
+            view: HoldView::new(grant.standing(), znode, grant.token, end, record.lost_at()),
             held: Some(Held {
                 grant,
                 turn,
@@ -231,7 +241,7 @@ impl Hold {
             // The next task of the process has the grant.
             return Ok(());
         };
-        let live = grant.owned.live.clone();
+        let live = grant.owned.znode.live().clone();
         let released = live.in_a_runtime(pin!(grant.release())).await;
         if let Err(error) = &released {
             let reason = how_ended(error);
@@ -242,7 +252,7 @@ impl Hold {
     }
 
     /// Ends the hold for all its views.
-    fn end(&mut self) -> Option<Held> {
+    pub(crate) fn end(&mut self) -> Option<Held> {
         let held = self.held.take()?;
         let reason = match self.view.state() {
             HoldState::Lost(reason) => reason,

@@ -59,7 +59,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod all_of;
-mod backoff;
 mod contender;
 pub mod docs;
 mod error;
@@ -67,10 +66,13 @@ mod events;
 mod hold;
 mod hold_state;
 mod invalid_input;
+mod live;
+mod owned_znode;
 mod owner;
 mod path;
 mod queue;
 mod recipe;
+mod retry;
 mod rule;
 mod server;
 mod session;
@@ -84,15 +86,14 @@ pub use error::{Error, ErrorKind};
 pub use events::meter::describe_metrics;
 #[doc(no_inline)]
 pub use futures_util::future::BoxFuture;
-pub use hold::detached_session::DetachedSession;
-pub use hold::{GuardedTransaction, Hold, HoldView};
+pub use hold::{GuardedTransaction, Hold, HoldView, Removal};
 pub use hold_state::{FencingToken, HoldState, LossReason};
 pub use invalid_input::InvalidInput;
+pub use owned_znode::OwnedZnode;
 pub use path::NodePath;
 pub use queue::Queue;
 pub use queue::directory::Directories;
 pub use queue::options::{AfterSessionLoss, QueueOptions};
-pub use queue::single_node::{SingleNode, SingleNodeOptions};
 pub use recipe::{QueueEntry, Recipe};
 pub use rule::{QueueView, Rule, Verdict, WaitStrategy};
 pub use server::ensemble::{
@@ -103,6 +104,7 @@ pub use server::options::ConnectOptions;
 #[doc(hidden)]
 pub use server::surroundings::Surroundings;
 pub use server::zookeeper::ZookeeperEnsemble;
+pub use session::detached_session::DetachedSession;
 pub use session::handle::Session;
 pub use session::health::SessionHealth;
 pub use session::state::SessionState;

@@ -1,24 +1,18 @@
 //! The queue: the part that all recipes share, from the first request to the hold.
 //!
-//! An acquisition takes these steps: [`Queue`] → `attempt` → `enter` (create and list) → `look`
-//! (order the contenders, ask the rule) → `wait` → a [`Hold`].
+//! An acquisition takes these steps: [`Queue`] → `attempt` (create and list) → `look` (order the
+//! contenders, ask the rule) → `wait` → a [`Hold`].
 
-pub(crate) mod alone;
+mod alone;
 mod attempt;
 pub(crate) mod directory;
-mod enter;
-mod entrant;
 mod entries;
 mod local;
 mod look;
 pub(crate) mod options;
 mod place;
 mod session_queue;
-mod set_watches;
-mod shared;
-pub(crate) mod single_node;
 mod wait;
-mod watches;
 
 use std::fmt;
 use std::pin::pin;
@@ -32,8 +26,7 @@ use self::entries::entries;
 use self::local::{LocalQueue, LocalTurn, Turn};
 use self::look::check_label;
 use self::options::{AfterSessionLoss, QueueOptions};
-use self::session_queue::SessionQueue;
-use self::shared::Shared;
+use self::session_queue::{SessionQueue, SharedQueue};
 use crate::error::Error;
 use crate::events::Source;
 use crate::events::attempt::Attempt;
@@ -57,7 +50,7 @@ use crate::session::handle::Session;
 /// release.
 #[derive(Clone)]
 pub struct Queue {
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueue>,
 }
 
 impl Queue {
@@ -104,7 +97,7 @@ impl Queue {
         if options.strategy == WaitStrategy::Poll(Duration::ZERO) {
             return Err(InvalidInput::new("poll interval", "0", "must not be zero"));
         }
-        let shared = Shared {
+        let shared = SharedQueue {
             session: session.clone(),
             directory,
             rule: Arc::new(rule),
@@ -125,7 +118,7 @@ impl Queue {
     /// ([`QueueOptions::local`]): each kind has its own.
     pub fn by(&self, rule: impl Rule + 'static) -> Queue {
         let source = source(&rule, &self.shared.directory, &self.shared.options);
-        let shared = Shared {
+        let shared = SharedQueue {
             session: self.shared.session.clone(),
             directory: self.shared.directory.clone(),
             rule: Arc::new(rule),
@@ -306,13 +299,13 @@ impl Recipe for Queue {
     }
 }
 
-impl Shared {
+impl SharedQueue {
     async fn acquire(&self, attempt: &Attempt) -> Result<Grant, Error> {
         let path = self.directory.as_str();
         loop {
-            let live = self.session.live(path).await?;
-            let work = async { attempt::acquire(&SessionQueue::new(self, &live)?, attempt).await };
-            match live.during(path, pin!(work)).await {
+            let open = self.session.opened(path).await?;
+            let work = async { attempt::acquire(&SessionQueue::new(self, &open)?, attempt).await };
+            match open.live.during(path, pin!(work)).await {
                 Err(Error::SessionOver {
                     reason: SessionEnd::Expired,
                     ..
@@ -324,15 +317,15 @@ impl Shared {
 
     async fn try_acquire(&self) -> Result<Option<Grant>, Error> {
         let path = self.directory.as_str();
-        let live = self.session.live(path).await?;
-        let attempt = async { attempt::try_acquire(&SessionQueue::new(self, &live)?).await };
-        live.during(path, pin!(attempt)).await
+        let open = self.session.opened(path).await?;
+        let attempt = async { attempt::try_acquire(&SessionQueue::new(self, &open)?).await };
+        open.live.during(path, pin!(attempt)).await
     }
 
     async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         let path = self.directory.as_str();
-        let live = self.session.live(path).await?;
-        let look = async { entries(&SessionQueue::new(self, &live)?).await };
-        live.during(path, pin!(look)).await
+        let open = self.session.opened(path).await?;
+        let look = async { entries(&SessionQueue::new(self, &open)?).await };
+        open.live.during(path, pin!(look)).await
     }
 }

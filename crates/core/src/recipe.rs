@@ -9,8 +9,9 @@ use crate::error::Error;
 use crate::hold::Hold;
 use crate::hold::view::HoldView;
 use crate::hold_state::FencingToken;
+use crate::owner;
 use crate::path::NodePath;
-use crate::server::ensemble::SessionId;
+use crate::server::ensemble::{Node, SessionId};
 use crate::session::handle::Session;
 
 /// A recipe of any kind, for code that works with every recipe.
@@ -174,6 +175,22 @@ pub struct QueueEntry {
     pub session_id: SessionId,
     /// The fencing token of the contender's hold, present or future, of turn 0.
     pub fencing_token: FencingToken,
+}
+
+impl QueueEntry {
+    /// The entry of a contender with a znode of this name, data and metadata.
+    pub fn new(position: usize, name: &str, (data, stat): Node, holds: bool) -> QueueEntry {
+        QueueEntry {
+            position,
+            name: name.to_owned(),
+            owner: owner::in_data(&data),
+            data,
+            created: stat.created(),
+            holds,
+            session_id: SessionId(stat.ephemeral_owner),
+            fencing_token: FencingToken::from(stat.czxid),
+        }
+    }
 }
 
 /// Makes a type a [`Recipe`] by one of its fields, such as a [`Queue`](crate::Queue).

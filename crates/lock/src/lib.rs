@@ -74,10 +74,10 @@ mod single_node;
 pub use options::LockOptions;
 pub use recipe::ExclusiveLock;
 pub use rule::FirstInQueue;
-pub use single_node::SingleNodeLock;
+pub use single_node::{SingleNodeLock, SingleNodeOptions};
 pub use zookeeper_recipes_core::{
     self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, DetachedSession, Directories,
     Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,
     Permission, QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionHealth, SessionId,
-    SessionState, SingleNodeOptions, WaitStrategy,
+    SessionState, WaitStrategy,
 };

@@ -1,17 +1,29 @@
-//! The lock without a queue.
+//! The lock without a queue: one znode that all contenders try to create.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::FutureExt;
+use zookeeper_recipes_core::ensemble::{Node, Reply, ServerSession};
 use zookeeper_recipes_core::{
-    Error, Hold, HoldView, InvalidInput, NodePath, QueueEntry, Recipe, Session, SingleNode,
-    SingleNodeOptions, delegate_recipe,
+    Acl, AuthId, BoxFuture, CreateMode, Directories, Error, Hold, HoldView, InvalidInput, NodePath,
+    OwnedZnode, Permission, QueueEntry, Recipe, Refusal, Removal, ServerError, Session, Stat,
 };
 
 /// A lock without a queue: the creator of one ephemeral znode holds it.
 ///
 /// The simplest lock, for comparison with [`ExclusiveLock`](crate::ExclusiveLock). It has no order:
 /// a newcomer can pass the waiters. A release wakes every waiter, and each of them then writes.
-/// [`SingleNode`](crate::common::SingleNode) says what else it cannot promise.
+///
+/// The znodes of all holders have the same name, and the server cannot tell them apart by it. Each
+/// holder writes an identity into its znode. It recognises its znode by the identity if the reply to
+/// a create is lost, and before it repeats a deletion. What the lock cannot do:
+///
+/// * It does not protect a holder whose znode somebody deletes by hand. Until the holder notices,
+///   its release may delete the next holder's znode. The fencing token tells the two holders apart.
+/// * Its holds have no [guarded writes](HoldView::transaction): [`Error::InvalidInput`].
+/// * Its tasks do not hand the lock on within the process, and its session cannot be [left to another
+///   process](Session::detach).
 ///
 /// # Znodes
 ///
@@ -39,7 +51,130 @@ use zookeeper_recipes_core::{
 /// ```
 #[derive(Clone, Debug)]
 pub struct SingleNodeLock {
-    node: SingleNode,
+    session: Session,
+    path: NodePath,
+    options: SingleNodeOptions,
+}
+
+/// Options of a [`SingleNodeLock`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct SingleNodeOptions {
+    data: Option<Vec<u8>>,
+    acl: Vec<Acl>,
+    directories: Directories,
+    name: Arc<str>,
+}
+
+impl SingleNodeOptions {
+    /// The defaults: the [owner](Session::owner) as data, an open access control list, container
+    /// directories.
+    pub fn new() -> SingleNodeOptions {
+        SingleNodeOptions {
+            data: None,
+            acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
+            directories: Directories::Container,
+            name: Arc::default(),
+        }
+    }
+
+    /// The text in the znode's data that follows its owner's identity.
+    ///
+    /// By default the [owner](Session::owner): `service@host:pid`.
+    pub fn data(mut self, data: impl Into<Vec<u8>>) -> SingleNodeOptions {
+        self.data = Some(data.into());
+        self
+    }
+
+    /// The name of the lock in events, and a label of its metrics.
+    ///
+    /// By default none. See [`docs::events`](crate::common::docs::events).
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> SingleNodeOptions {
+        self.name = name.into();
+        self
+    }
+
+    /// The access control list of the created znodes, directories included.
+    pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> SingleNodeOptions {
+        self.acl = acl.into();
+        self
+    }
+
+    /// The kind of znode that missing directories are created as.
+    pub fn directories(mut self, kind: Directories) -> SingleNodeOptions {
+        self.directories = kind;
+        self
+    }
+}
+
+impl Default for SingleNodeOptions {
+    fn default() -> SingleNodeOptions {
+        SingleNodeOptions::new()
+    }
+}
+
+/// What each identity begins with.
+const IDENTITY: &[u8] = b"_c_";
+
+/// The znode of one attempt, and of its hold.
+#[derive(Debug)]
+struct OneZnode {
+    path: NodePath,
+    /// What the data of the znode begins with.
+    identity: String,
+}
+
+impl OneZnode {
+    fn is(&self, data: &[u8]) -> bool {
+        data.starts_with(self.identity.as_bytes())
+    }
+}
+
+impl Removal for OneZnode {
+    fn path(&self) -> &str {
+        self.path.as_str()
+    }
+
+    fn remove<'a>(&'a self, server: &'a dyn ServerSession, is_held: bool) -> Reply<'a, ()> {
+        let removed = async move {
+            if !is_held {
+                // An earlier deletion may still be under way over an earlier connection. Once a
+                // write is committed over this one, the server has applied it or will refuse it.
+                server.prove().await?;
+                let (data, _) = server.get(self.path.as_str()).await?;
+                if !self.is(&data) {
+                    return Ok(());
+                }
+            }
+            server.delete(self.path.as_str()).await
+        };
+        let removed = removed.map(|removed| match removed {
+            Err(error) if error.is(Refusal::NoNode) => Ok(()),
+            removed => removed,
+        });
+        removed.boxed()
+    }
+}
+
+/// Pauses that double up to a second.
+struct Pause(Duration);
+
+impl Pause {
+    fn new() -> Pause {
+        Pause(Duration::from_millis(20))
+    }
+
+    async fn wait(&mut self) {
+        tokio::time::sleep(self.0).await;
+        self.0 = (self.0 * 2).min(Duration::from_secs(1));
+    }
+}
+
+/// How current the answer to a read must be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CaughtUp {
+    First,
+    OrNot,
 }
 
 impl SingleNodeLock {
@@ -63,8 +198,16 @@ impl SingleNodeLock {
         path: impl AsRef<str>,
         options: SingleNodeOptions,
     ) -> Result<SingleNodeLock, InvalidInput> {
-        let node = SingleNode::with_options(session, path, options)?;
-        Ok(SingleNodeLock { node })
+        let path = NodePath::new(path.as_ref())?;
+        // As long as each identity.
+        let mut data = session.ensemble().identity().prefix().into_bytes();
+        data.extend(text(&options, session));
+        session.check_znode(&path, &data, &options.acl)?;
+        Ok(SingleNodeLock {
+            session: session.clone(),
+            path,
+            options,
+        })
     }
 
     /// Waits until this contender has created the znode.
@@ -75,9 +218,8 @@ impl SingleNodeLock {
     /// |---|---|---|---|
     /// | the lock is free: a create | 1 | 1 | 0 |
     /// | the lock is taken: a refused create and a read, again after each release that another contender wins | 2 more each time | 2 more each time | 1 |
-    /// | first acquisition of a session: a create of the guard | 1 more | 1 more | 0 |
     ///
-    /// The release is one transaction, and wakes all waiters.
+    /// The release is one request, and wakes all waiters.
     ///
     /// # Errors
     ///
@@ -93,7 +235,16 @@ impl SingleNodeLock {
     ///
     /// If the session expires during the wait, the call fails with [`Error::SessionOver`].
     pub async fn acquire(&self) -> Result<Hold, Error> {
-        self.node.acquire().await
+        let mut pause = Pause::new();
+        loop {
+            let (znode, one) = self.begin().await?;
+            let stat = znode.during(self.create_or_wait(&znode, &one)).await?;
+            match self.hold(znode, stat).await? {
+                Some(hold) => return Ok(hold),
+                // The lease has lapsed in this moment, and the znode is deleted.
+                None => pause.wait().await,
+            }
+        }
     }
 
     /// Waits until this contender has created the znode, for at most `timeout`.
@@ -112,7 +263,7 @@ impl SingleNodeLock {
     ///
     /// Those of [`acquire`](Self::acquire).
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
-        self.node.acquire_timeout(timeout).await
+        Recipe::acquire_timeout(self, timeout).await
     }
 
     /// Holds the lock if the znode does not exist; otherwise `None`, with nothing written.
@@ -128,7 +279,17 @@ impl SingleNodeLock {
     ///
     /// Those of [`acquire`](Self::acquire).
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
-        self.node.try_acquire().await
+        let (znode, one) = self.begin().await?;
+        let attempt = async {
+            match self.look(&znode, CaughtUp::OrNot).await? {
+                Some(_) => Ok(None),
+                None => self.create(&znode, &one).await,
+            }
+        };
+        match znode.during(attempt).await? {
+            Some(stat) => self.hold(znode, stat).await,
+            None => Ok(None),
+        }
     }
 
     /// Reads the holder, if there is one. Does not list the waiters: they have no znode.
@@ -149,7 +310,23 @@ impl SingleNodeLock {
     ///
     /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
-        self.node.contenders().await
+        let (znode, one) = self.begin().await?;
+        let look = async {
+            let Some((data, stat)) = self.look(&znode, CaughtUp::OrNot).await? else {
+                znode.refuse_missing_chroot().await?;
+                return Ok(Vec::new());
+            };
+            let text = match data.starts_with(IDENTITY) {
+                // The identity of each holder is as long as this one.
+                true => data.get(one.identity.len()..).unwrap_or_default(),
+                false => &data,
+            };
+            let text = text.to_vec();
+            let mut entry = QueueEntry::new(0, self.path.name(), (text, stat), true);
+            entry.data = data;
+            Ok(vec![entry])
+        };
+        znode.during(look).await
     }
 
     /// Runs the work under the lock, until it is done or the lock is lost.
@@ -183,8 +360,148 @@ impl SingleNodeLock {
 
     /// The path of the holder's znode.
     pub fn path(&self) -> &NodePath {
-        self.node.path()
+        &self.path
     }
 }
 
-delegate_recipe!(SingleNodeLock, node);
+impl SingleNodeLock {
+    /// The znode of an attempt that has created nothing yet.
+    async fn begin(&self) -> Result<(OwnedZnode, Arc<OneZnode>), Error> {
+        let one = Arc::new(OneZnode {
+            path: self.path.clone(),
+            identity: self.session.ensemble().identity().prefix(),
+        });
+        let znode = OwnedZnode::begin(&self.session, one.clone()).await?;
+        Ok((znode, one))
+    }
+
+    /// Creates the znode as soon as no other holder's is there.
+    async fn create_or_wait(&self, znode: &OwnedZnode, one: &OneZnode) -> Result<Stat, Error> {
+        let (mut gone, mut pause) = (0, Pause::new());
+        loop {
+            if let Some(stat) = self.create(znode, one).await? {
+                return Ok(stat);
+            }
+            match znode.server().get_and_watch(self.path.as_str()).await {
+                // After any event of the znode the next step is another create.
+                Ok((_, _, watch)) => {
+                    watch.await;
+                    (gone, pause) = (0, Pause::new());
+                }
+                // Other holders may come and go between the create and the read, a few times in a
+                // row.
+                Err(error) if error.is(Refusal::NoNode) && gone < 4 => gone += 1,
+                Err(error) if error.is(Refusal::NoNode) => pause.wait().await,
+                Err(ServerError::OutcomeUnknown(_)) => pause.wait().await,
+                Err(error) => return Err(znode.failed(error)),
+            }
+        }
+    }
+
+    /// Creates the znode. `None` if another holder's is there. Asks again if no answer comes.
+    async fn create(&self, znode: &OwnedZnode, one: &OneZnode) -> Result<Option<Stat>, Error> {
+        let failed = |error| znode.failed(error);
+        let (server, path) = (znode.server(), self.path.as_str());
+        let mut data = one.identity.clone().into_bytes();
+        data.extend(text(&self.options, &self.session));
+        let mut pause = Pause::new();
+        znode.until_may_hold().await.map_err(failed)?;
+        loop {
+            znode.may_exist(true);
+            let create = server.create(path, &data, CreateMode::Ephemeral, &self.options.acl);
+            match create.await {
+                Ok(created) => return Ok(Some(created.stat)),
+                Err(error) if error.is(Refusal::NoNode) => {
+                    znode.may_exist(false);
+                    self.create_parent(znode).await?;
+                }
+                Err(ServerError::OutcomeUnknown(_)) => {
+                    // Read before another create, because that one would find this znode there.
+                    match self.look(znode, CaughtUp::First).await? {
+                        Some((data, stat)) if one.is(&data) => return Ok(Some(stat)),
+                        Some(_) => break,
+                        None => pause.wait().await,
+                    }
+                }
+                Err(error) if error.is(Refusal::NodeExists) => break,
+                Err(error) => {
+                    znode.may_exist(false);
+                    return Err(failed(error));
+                }
+            }
+        }
+        znode.may_exist(false);
+        Ok(None)
+    }
+
+    async fn create_parent(&self, znode: &OwnedZnode) -> Result<(), Error> {
+        let Some(parent) = self.path.parent() else {
+            return Err(Error::MissingChroot {
+                chroot: self.session.ensemble().chroot().to_owned(),
+            });
+        };
+        let SingleNodeOptions {
+            directories, acl, ..
+        } = &self.options;
+        znode.create_directory(&parent, *directories, acl).await
+    }
+
+    /// Reads the znode at the path, of any owner. Asks again if no answer comes.
+    async fn look(&self, znode: &OwnedZnode, caught_up: CaughtUp) -> Result<Option<Node>, Error> {
+        let (server, path) = (znode.server(), self.path.as_str());
+        let mut pause = Pause::new();
+        loop {
+            let found = async {
+                if caught_up == CaughtUp::First {
+                    server.sync(path).await?;
+                }
+                server.get(path).await
+            };
+            match found.await {
+                Ok(node) => return Ok(Some(node)),
+                Err(error) if error.is(Refusal::NoNode) => return Ok(None),
+                Err(ServerError::OutcomeUnknown(_)) => pause.wait().await,
+                Err(error) => return Err(znode.failed(error)),
+            }
+        }
+    }
+
+    /// Holds by a znode that exists, unless the lease has lapsed meanwhile.
+    async fn hold(&self, znode: OwnedZnode, stat: Stat) -> Result<Option<Hold>, Error> {
+        // The connection may have broken since the create, and is not proven then.
+        let may_hold = async {
+            let may_hold = znode.until_may_hold().await;
+            may_hold.map_err(|error| znode.failed(error))
+        };
+        znode.during(may_hold).await?;
+        Ok(znode.hold("single_node", &self.options.name, &stat)?)
+    }
+}
+
+/// The text that follows the identity in the data of a znode.
+fn text<'a>(options: &'a SingleNodeOptions, session: &'a Session) -> &'a [u8] {
+    let data = options.data.as_deref();
+    data.unwrap_or_else(|| session.owner().as_bytes())
+}
+
+impl Recipe for SingleNodeLock {
+    fn acquire(&self) -> BoxFuture<'_, Result<Hold, Error>> {
+        Box::pin(self.acquire())
+    }
+
+    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<Hold>, Error>> {
+        Box::pin(self.try_acquire())
+    }
+
+    fn contenders(&self) -> BoxFuture<'_, Result<Vec<QueueEntry>, Error>> {
+        Box::pin(self.contenders())
+    }
+
+    fn path(&self) -> &NodePath {
+        self.path()
+    }
+
+    fn session(&self) -> &Session {
+        &self.session
+    }
+}

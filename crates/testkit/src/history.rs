@@ -16,7 +16,8 @@
 //! not know the order unless you tell it of every contender.
 //!
 //! ```
-//! use zookeeper_recipes_core::{ConnectOptions, Recipe, Session, SingleNode};
+//! use zookeeper_recipes_core::{ConnectOptions, Session};
+//! use zookeeper_recipes_lock::ExclusiveLock;
 //! use zookeeper_recipes_testkit::history::History;
 //! use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //!
@@ -24,7 +25,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let simulation = Simulation::new(SimulationOptions::default());
 //! let session = Session::open(simulation.ensemble("node-7"), ConnectOptions::new()).await?;
-//! let lock = SingleNode::new(&session, "/held")?;
+//! let lock = ExclusiveLock::new(&session, "/held")?;
 //! let mut history = History::new(1);
 //!
 //! let hold = lock.acquire().await?;

@@ -7,8 +7,9 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use zookeeper_recipes_core::{
     BoxFuture, Error, Hold, InvalidInput, NodePath, Queue, QueueEntry, QueueView, Recipe, Rule,
-    Session, SingleNode, Verdict,
+    Session, Verdict,
 };
+use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_suite::server;
 use zookeeper_recipes_testkit::conformance::Conformance;
 
@@ -53,7 +54,7 @@ async fn a_rule_that_lets_two_in_is_found() {
 async fn a_recipe_without_the_order_it_claims_is_found() {
     let server = server().await;
     let make = |session: &Session, path: &str| {
-        Box::new(SingleNode::new(session, path).expect("a good path")) as Box<dyn Recipe>
+        Box::new(SingleNodeLock::new(session, path).expect("a good path")) as Box<dyn Recipe>
     };
     let broken = broken_promise(Conformance::new(&server, make)).await;
     assert_eq!(broken, "first come, first served");

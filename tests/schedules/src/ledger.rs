@@ -351,7 +351,7 @@ impl Ledger {
                 }
             }
             Change::DataSet { path, data } if path == state.place.guarded => {
-                findings.extend(guarded::at_commit(&mut state, data, committed.session));
+                findings.extend(guarded::at_commit(&mut state, data));
             }
             Change::DataSet { path, data } => {
                 room::at_data(&mut state, committed.at, path, data);

@@ -32,8 +32,6 @@ pub(crate) struct State {
     /// The znodes that have ever been held.
     pub(crate) granted: BTreeSet<String>,
     pub(crate) standing: BTreeMap<String, Standing>,
-    /// Who has owned the one znode that is the lock, by the transaction that created it.
-    pub(crate) owners: BTreeMap<i64, Option<SessionId>>,
     pub(crate) ended: BTreeMap<SessionId, SessionEnd>,
     pub(crate) last_end: i64,
     pub(crate) last_created: (i64, String),
@@ -60,7 +58,6 @@ impl State {
             capacities: vec![(Duration::ZERO, recipe.capacity)],
             granted: BTreeSet::new(),
             standing: BTreeMap::new(),
-            owners: BTreeMap::new(),
             ended: BTreeMap::new(),
             last_end: 0,
             last_created: (0, String::new()),
@@ -105,9 +102,6 @@ impl State {
     pub(crate) fn created(&mut self, path: &str, owner: Option<SessionId>, place: i64) {
         self.standing
             .insert(path.to_owned(), Standing { owner, place });
-        if path == self.place.path {
-            self.owners.insert(place, owner);
-        }
         if let Some(weight) = self.weight_at(path) {
             self.history.came(FencingToken::from(place), weight);
         }

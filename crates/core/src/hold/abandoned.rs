@@ -12,38 +12,61 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::hold::own_znode::OwnNode;
-use crate::hold::owned::Owned;
+use crate::hold::own_znode::Owned;
+use crate::live::live_session::LiveSession;
 use crate::server::ensemble::{Created, Reply};
 use crate::server::error::{Refusal, ServerError};
-use crate::session::live::{Attachment, LiveSession};
 
-/// Deletes the znode of a create without a reply, in the background.
-///
-/// `in_doubt` is true if the outcome of an earlier create of the same znode is unknown.
-pub(crate) fn delete_once_answered(
-    mut owned: Owned,
-    reply: Reply<'static, Created>,
-    in_doubt: bool,
-) {
-    let live = owned.live.clone();
-    let unanswered = Unanswered::new(&live);
-    let own_live = live.clone();
-    live.in_background(async move {
-        let reply = reply.await;
-        own_live.heard_of_create(&reply);
-        match reply {
-            Ok(created) if !in_doubt => {
-                owned.node = OwnNode::unique(&own_live, &created.path);
+/// Counts the abandoned creates of a session.
+#[derive(Default)]
+pub(crate) struct Abandoned(watch::Sender<Counts>);
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    abandoned: u64,
+    answered: u64,
+}
+
+impl Abandoned {
+    /// Deletes the znode of a create without a reply, in the background.
+    ///
+    /// `in_doubt` is true if the outcome of an earlier create of the same znode is unknown.
+    pub(crate) fn delete_once_answered(
+        self: &Arc<Self>,
+        mut owned: Owned,
+        reply: Reply<'static, Created>,
+        in_doubt: bool,
+    ) {
+        let unanswered = Unanswered::new(self);
+        let live = owned.znode.live().clone();
+        live.clone().in_background(async move {
+            let reply = reply.await;
+            live.heard_of_create(&reply);
+            match reply {
+                Ok(created) if !in_doubt => {
+                    owned.znode = owned.znode.znodes().unique(&created.path);
+                }
+                Err(error) if !in_doubt && !may_exist(&error) => owned.settle(),
+                // The name is not known, so the deletion looks for the znode.
+                _ => {}
             }
-            Err(error) if !in_doubt && !may_exist(&error) => owned.settle(),
-            // The name is not known, so the deletion looks for the znode.
-            _ => {}
-        }
-        // Attempts that wait for the reply list the queue without the znode then.
-        drop(owned);
-        drop(unanswered);
-    });
+            // Attempts that wait for the reply list the queue without the znode then.
+            drop(owned);
+            drop(unanswered);
+        });
+    }
+
+    /// Waits until the creates abandoned by now are answered, and the session has a connection.
+    ///
+    /// Does not wait for creates that are abandoned later. So an attempt waits for at most one round
+    /// trip, though others are dropped all the time.
+    pub(crate) async fn until_answered(&self, live: &LiveSession) {
+        let mut counts = self.0.subscribe();
+        let by_now = counts.borrow().abandoned;
+        // This value keeps the sender, so there is no error.
+        let _ = counts.wait_for(|counts| counts.answered >= by_now).await;
+        live.until_connected().await;
+    }
 }
 
 /// True if the znode may exist after a create with this error.
@@ -54,43 +77,13 @@ pub(crate) fn may_exist(error: &ServerError) -> bool {
     matches!(error, ServerError::OutcomeUnknown(_)) || error.is(Refusal::NodeExists)
 }
 
-/// Waits until the creates abandoned by now are answered, and the session has a connection.
-///
-/// Does not wait for creates that are abandoned later. So an attempt waits for at most one round
-/// trip, though others are dropped all the time.
-pub(crate) async fn until_answered(live: &LiveSession) {
-    let abandoned = live.attached::<Abandoned>();
-    let mut counts = abandoned.0.subscribe();
-    let by_now = counts.borrow().abandoned;
-    // The attachment keeps the sender, so there is no error.
-    let _ = counts.wait_for(|counts| counts.answered >= by_now).await;
-    live.until_connected().await;
-}
-
-/// Counts the abandoned creates of a session.
-#[derive(Default)]
-struct Abandoned(watch::Sender<Counts>);
-
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    abandoned: u64,
-    answered: u64,
-}
-
-impl Attachment for Abandoned {
-    fn attach(_live: &LiveSession) -> Abandoned {
-        Abandoned::default()
-    }
-}
-
 /// An abandoned create without a reply. If it is dropped, no reply is awaited any more.
 struct Unanswered(Arc<Abandoned>);
 
 impl Unanswered {
-    fn new(live: &LiveSession) -> Unanswered {
-        let abandoned = live.attached::<Abandoned>();
+    fn new(abandoned: &Arc<Abandoned>) -> Unanswered {
         abandoned.0.send_modify(|counts| counts.abandoned += 1);
-        Unanswered(abandoned)
+        Unanswered(abandoned.clone())
     }
 }
 
@@ -108,15 +101,16 @@ mod tests {
     use futures_util::future::FutureExt;
 
     use super::*;
-    use crate::session::scripted::Scripted;
+    use crate::live::scripted::Scripted;
 
     #[tokio::test(start_paused = true)]
     async fn attempt_waits_for_no_create_that_is_abandoned_later() {
         let (live, _) = Scripted::open(Duration::ZERO);
-        let first = Unanswered::new(&live);
-        let mut waiting = pin!(until_answered(&live));
+        let abandoned = Arc::default();
+        let first = Unanswered::new(&abandoned);
+        let mut waiting = pin!(abandoned.until_answered(&live));
         assert!(waiting.as_mut().now_or_never().is_none());
-        let _later = Unanswered::new(&live);
+        let _later = Unanswered::new(&abandoned);
         drop(first);
         assert!(waiting.now_or_never().is_some());
     }

@@ -5,81 +5,22 @@
 //! the answers. So the attempts of a session that look in one directory share a look.
 
 use std::collections::BTreeMap;
+use std::iter::zip;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
 
 use futures_util::future::FutureExt;
 
-use crate::backoff::Backoff;
 use crate::contender::Identity;
 use crate::hold::under_way::UnderWay;
+use crate::live::live_session::LiveSession;
+use crate::retry::{Backoff, LONGEST, retry};
 use crate::server::ensemble::{Created, Node};
-use crate::server::error::{Refusal, ServerError};
-use crate::session::live::{Attachment, LiveSession};
+use crate::server::error::{ServerError, if_there};
 use crate::sync::lock;
-
-/// The znodes of this identity that the session owns, read after the server has caught up with its
-/// leader.
-///
-/// Sends what [`own_paths`] sends, and a read if there is such a znode.
-pub(crate) async fn own_nodes(
-    live: &Arc<LiveSession>,
-    directory: &str,
-    identity: &Identity,
-) -> Result<Vec<Created>, ServerError> {
-    let mut backoff = Backoff::up_to(Duration::from_secs(1));
-    loop {
-        let paths = own_paths(live, directory, identity).await?;
-        if paths.is_empty() {
-            return Ok(Vec::new());
-        }
-        let server = live.server()?;
-        match server.get_each(&paths).await {
-            Ok(nodes) => {
-                let created = |(path, node): (String, Option<Node>)| {
-                    let (_, stat) = node?;
-                    // Two copies of one virtual machine may draw the same identities.
-                    let is_own = stat.ephemeral_owner == live.id().0;
-                    is_own.then_some(Created { path, stat })
-                };
-                return Ok(paths.into_iter().zip(nodes).filter_map(created).collect());
-            }
-            Err(error) if may_pass(&error) => backoff.wait().await,
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// The paths of the znodes of this identity, read after the server has caught up with its leader.
-///
-/// The directory is empty for the root. The look is sent after the call. So it shows the znode of
-/// each create whose outcome is unknown at the call, if the server has applied the create.
-///
-/// Sends a sync and a list, or shares those of other callers.
-pub(crate) async fn own_paths(
-    live: &Arc<LiveSession>,
-    directory: &str,
-    identity: &Identity,
-) -> Result<Vec<String>, ServerError> {
-    let looks = live.attached::<Looks>();
-    let (asked, of_directory) = looks.ask(directory);
-    let look = loop {
-        let begin = || look(live.clone(), looks.clone(), directory.to_owned()).boxed();
-        let look = of_directory.join(begin).await?;
-        if look.number > asked {
-            break look;
-        }
-    };
-    let prefix = identity.prefix();
-    let first = look.names.partition_point(|name| *name < prefix);
-    let rest = look.names.iter().skip(first);
-    let own = rest.take_while(|name| name.starts_with(&prefix));
-    Ok(own.map(|name| format!("{directory}/{name}")).collect())
-}
 
 /// The looks of a session that are under way.
 #[derive(Default)]
-struct Looks(Mutex<Numbered>);
+pub(crate) struct Looks(Mutex<Numbered>);
 
 #[derive(Default)]
 struct Numbered {
@@ -98,13 +39,63 @@ struct Look {
     names: Arc<[String]>,
 }
 
-impl Attachment for Looks {
-    fn attach(_live: &LiveSession) -> Looks {
-        Looks::default()
-    }
-}
-
 impl Looks {
+    /// The znodes of this identity that the session owns, read after the server has caught up with
+    /// its leader.
+    ///
+    /// Sends what [`own_paths`](Self::own_paths) sends, and a read if there is such a znode.
+    pub(crate) async fn own_nodes(
+        self: &Arc<Self>,
+        live: &Arc<LiveSession>,
+        directory: &str,
+        identity: &Identity,
+    ) -> Result<Vec<Created>, ServerError> {
+        let found = || async {
+            let paths = self.own_paths(live, directory, identity).await?;
+            let nodes = match paths.is_empty() {
+                true => Vec::new(),
+                false => live.server()?.get_each(&paths).await?,
+            };
+            Ok((paths, nodes))
+        };
+        let (paths, nodes) = retry(ServerError::may_pass, found).await?;
+        let created = |(path, node): (String, Option<Node>)| {
+            let (_, stat) = node?;
+            // Two copies of one virtual machine may draw the same identities.
+            let is_own = stat.ephemeral_owner == live.id().0;
+            is_own.then_some(Created { path, stat })
+        };
+        Ok(zip(paths, nodes).filter_map(created).collect())
+    }
+
+    /// The paths of the znodes of this identity, read after the server has caught up with its
+    /// leader.
+    ///
+    /// The directory is empty for the root. The look is sent after the call. So it shows the znode
+    /// of each create whose outcome is unknown at the call, if the server has applied the create.
+    ///
+    /// Sends a sync and a list, or shares those of other callers.
+    pub(crate) async fn own_paths(
+        self: &Arc<Self>,
+        live: &Arc<LiveSession>,
+        directory: &str,
+        identity: &Identity,
+    ) -> Result<Vec<String>, ServerError> {
+        let (asked, of_directory) = self.ask(directory);
+        let look = loop {
+            let begin = || look(live.clone(), self.clone(), directory.to_owned()).boxed();
+            let look = of_directory.join(begin).await?;
+            if look.number > asked {
+                break look;
+            }
+        };
+        let prefix = identity.prefix();
+        let first = look.names.partition_point(|name| *name < prefix);
+        let rest = look.names.iter().skip(first);
+        let own = rest.take_while(|name| name.starts_with(&prefix));
+        Ok(own.map(|name| format!("{directory}/{name}")).collect())
+    }
+
     fn next(&self) -> u64 {
         let mut looks = lock(&self.0);
         looks.last += 1;
@@ -138,7 +129,7 @@ async fn look(
     } else {
         &directory
     };
-    let mut backoff = Backoff::up_to(Duration::from_secs(1));
+    let mut backoff = Backoff::up_to(LONGEST);
     loop {
         // Until then, all who ask can share the look.
         live.until_connected().await;
@@ -148,54 +139,46 @@ async fn look(
         let list = server.list(listed);
         let names = async {
             sync.await?;
-            list.await
+            if_there(list.await)
         };
-        let names = match names.await {
-            Err(error) if error.is(Refusal::NoNode) => Ok(Vec::new()),
-            names => names,
-        };
-        match names {
-            Ok(mut names) => {
+        match names.await {
+            Ok(names) => {
+                let mut names = names.unwrap_or_default();
                 names.sort_unstable();
                 let names = names.into();
                 return Ok(Look { number, names });
             }
-            Err(error) if may_pass(&error) => backoff.wait().await,
+            Err(error) if error.may_pass() => backoff.wait().await,
             Err(error) => return Err(error),
         }
     }
 }
 
-fn may_pass(error: &ServerError) -> bool {
-    matches!(
-        error,
-        ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled)
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use futures_util::future::join_all;
+    use std::time::Duration;
+
     use tokio::time::sleep;
 
     use super::*;
-    use crate::session::scripted::Scripted;
+    use crate::live::scripted::Scripted;
 
     #[tokio::test(start_paused = true)]
     async fn callers_share_the_next_look_and_none_that_was_sent_before() {
         const SECOND: Duration = Duration::from_secs(1);
         let (live, script) = Scripted::open(SECOND);
+        let looks = Arc::<Looks>::default();
         let began = live.now();
         let of = async |after: Duration| {
             sleep(after).await;
-            let own = own_paths(&live, "/locks/a", &Identity::NONE).await;
+            let own = looks.own_paths(&live, "/locks/a", &Identity::NONE).await;
             assert_eq!(own.expect("an answer"), [""; 0]);
             live.now() - began
         };
         let callers = [Duration::ZERO, SECOND / 2, SECOND / 2].map(of);
         assert_eq!(join_all(callers).await, [SECOND, 2 * SECOND, 2 * SECOND]);
         assert_eq!(script.syncs(), [began, began + SECOND]);
-        let looks = live.attached::<Looks>();
         looks.ask("/locks/b");
         assert_eq!(lock(&looks.0).directories.len(), 1, "the others are done");
     }

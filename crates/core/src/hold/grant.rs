@@ -6,11 +6,10 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::error::Error;
-use crate::hold::fate::{Fate, FateTeller};
 use crate::hold::granted::{Granted, UnsetLossWatch};
 use crate::hold::loss_watch::LossWatch;
-use crate::hold::owned::Owned;
-use crate::hold::standing::Standing;
+use crate::hold::own_znode::Owned;
+use crate::hold::standing::{Fate, FateTeller, Standing};
 use crate::hold_state::{FencingToken, HoldState};
 use crate::rule::Rule;
 
@@ -28,7 +27,7 @@ pub(crate) struct Grant {
     /// While this or a clone exists, the loss watch has a receiver to tell.
     told: watch::Receiver<Fate>,
     /// The session's list of grants. `number` is this grant's number in the list.
-    granted: Arc<Granted>,
+    pub(crate) granted: Arc<Granted>,
     number: u64,
 }
 
@@ -38,18 +37,19 @@ impl Grant {
     /// The lease has lapsed `lapses` times, and [may grant](LiveSession::may_grant).
     pub(crate) fn new(
         owned: Owned,
+        granted: Arc<Granted>,
         lapses: u64,
         token: FencingToken,
         loss_watch: Option<LossWatch>,
     ) -> Grant {
         let (fate, told) = FateTeller::new();
-        let granted = owned.live.attached::<Granted>();
-        let unset = UnsetLossWatch::new(owned.node.clone(), fate.clone());
+        owned.znode.set_held(true);
+        let unset = UnsetLossWatch::new(owned.znode.clone(), fate.clone());
         match loss_watch {
-            Some(loss_watch) => owned.live.in_background(unset.tell(loss_watch)),
+            Some(loss_watch) => owned.znode.live().in_background(unset.tell(loss_watch)),
             None => granted.watch_later(unset),
         }
-        let number = granted.add(lapses, owned.node.clone(), fate.clone());
+        let number = granted.add(lapses, owned.znode.clone(), fate.clone());
         Grant {
             owned,
             granted,
@@ -70,7 +70,7 @@ impl Grant {
 
     pub(crate) fn standing(&self) -> Standing {
         Standing {
-            live: self.owned.live.clone(),
+            live: self.owned.znode.live().clone(),
             lapses: self.lapses,
             fate: self.told.clone(),
         }
@@ -84,8 +84,8 @@ impl Grant {
     ///
     /// If the future is dropped, or after an error, the znode is deleted in the background.
     pub(crate) async fn release(mut self) -> Result<(), Error> {
-        let path = self.owned.node.path().to_owned();
-        let live = self.owned.live.clone();
+        let path = self.owned.znode.path().to_owned();
+        let live = self.owned.znode.live().clone();
         let lost = |reason| Error::Lost {
             path: path.clone(),
             session: live.id(),
@@ -97,7 +97,7 @@ impl Grant {
         }
         let removed = {
             let remove = pin!(async {
-                let removed = self.owned.node.remove(&live).await;
+                let removed = self.owned.znode.remove().await;
                 removed.map_err(|error| Error::at(path.as_str(), live.id(), error))
             });
             tokio::select! {
@@ -117,7 +117,7 @@ impl Drop for Grant {
         if self.fate.fate() == Fate::Deleted {
             self.owned.settle();
         } else if !self.is_held() {
-            self.owned.node.doubt();
+            self.owned.znode.set_held(false);
         }
     }
 }

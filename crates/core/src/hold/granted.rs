@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::hold::fate::{Fate, FateTeller};
 use crate::hold::loss_watch::{Gone, LossWatch, Watched};
-use crate::hold::own_znode::{OwnNode, until_gone};
+use crate::hold::own_znode::OwnZnode;
+use crate::hold::standing::{Fate, FateTeller};
 use crate::hold_state::LossReason;
+use crate::live::live_session::{Condition, Contact, LiveSession};
 use crate::server::ensemble::ServerSession;
 use crate::server::error::SessionEnd;
-use crate::session::live::{Attachment, Contact, LiveSession};
 use crate::sync::lock;
 
 /// The holds granted in a session and not yet released.
@@ -33,7 +33,7 @@ struct Grants {
 struct Grantee {
     /// The number of lapses of the lease at the grant.
     lapses: u64,
-    node: OwnNode,
+    znode: OwnZnode,
     fate: FateTeller,
 }
 
@@ -41,38 +41,32 @@ struct Grantee {
 ///
 /// Most holds are released before a loss watch is worth a request.
 pub(crate) struct UnsetLossWatch {
-    node: OwnNode,
+    znode: OwnZnode,
     fate: FateTeller,
 }
 
-impl Attachment for Granted {
-    fn attach(_live: &LiveSession) -> Granted {
-        Granted::default()
-    }
-
+impl Granted {
     /// Sets a loss watch for each hold granted since the last probe, if it is still held.
-    fn tick(&self, live: &Arc<LiveSession>, server: &Arc<dyn ServerSession>) {
+    pub(crate) fn tick(&self, live: &Arc<LiveSession>, server: &Arc<dyn ServerSession>) {
         let unset = std::mem::take(&mut *lock(&self.unset));
         for unset in unset.into_iter().filter(|unset| !unset.is_done()) {
-            live.in_background(unset.set(live.clone(), server.clone()));
+            live.in_background(unset.set(server.clone()));
         }
     }
 
     /// Deletes the znodes of the holds that were lost by a lapse of the lease.
     ///
     /// A lost hold must not keep other contenders waiting, even if its owner keeps it.
-    fn supervised(&self, live: &Arc<LiveSession>) {
-        self.tell_contact(live.condition().contact);
-        for node in self.take_lost(live.condition().lapses) {
-            node.doubt();
-            let own_live = live.clone();
-            live.in_background(async move {
-                until_gone(&own_live, (), node.path(), || node.remove(&own_live)).await;
-            });
+    pub(crate) fn supervised(&self, now: Condition) {
+        self.tell_contact(now.contact);
+        for znode in self.take_lost(now.lapses) {
+            znode.set_held(false);
+            znode.remove_in_background(());
         }
     }
 
-    fn ended(&self, end: SessionEnd) {
+    /// Reports each hold as lost with its session.
+    pub(crate) fn ended(&self, end: SessionEnd) {
         // Dropped after the locks are free, because each drop wakes the views of a hold.
         let grants = std::mem::take(&mut lock(&self.grants).by_number);
         let unset = std::mem::take(&mut *lock(&self.unset));
@@ -82,15 +76,17 @@ impl Attachment for Granted {
         }
         drop((grants, unset));
     }
-}
 
-impl Granted {
     /// Lists a grant made after this number of lapses, and returns the grant's number.
-    pub(crate) fn add(&self, lapses: u64, node: OwnNode, fate: FateTeller) -> u64 {
+    pub(crate) fn add(&self, lapses: u64, znode: OwnZnode, fate: FateTeller) -> u64 {
         let mut grants = lock(&self.grants);
         grants.next += 1;
         let number = grants.next;
-        let grantee = Grantee { lapses, node, fate };
+        let grantee = Grantee {
+            lapses,
+            znode,
+            fate,
+        };
         grants.by_number.insert(number, grantee);
         number
     }
@@ -98,9 +94,9 @@ impl Granted {
     /// Lists the znode that is to replace the znode of a grant made after this number of lapses.
     ///
     /// If the lease lapses before the replacement is granted, this znode is deleted, too.
-    pub(crate) fn add_successor(self: &Arc<Self>, lapses: u64, node: OwnNode) -> Successor {
+    pub(crate) fn add_successor(self: &Arc<Self>, lapses: u64, znode: OwnZnode) -> Successor {
         let (fate, _) = FateTeller::new();
-        let number = self.add(lapses, node, fate);
+        let number = self.add(lapses, znode, fate);
         let granted = self.clone();
         Successor { granted, number }
     }
@@ -123,19 +119,19 @@ impl Granted {
     }
 
     /// Tells the grants of before the last lapse their fate, and returns their znodes.
-    fn take_lost(&self, lapses: u64) -> Vec<OwnNode> {
+    fn take_lost(&self, lapses: u64) -> Vec<OwnZnode> {
         let mut lost = Vec::new();
         lock(&self.grants).by_number.retain(|_, grantee| {
             // A hold may have been granted after a later lapse meanwhile.
             let is_lost = grantee.lapses < lapses;
             if is_lost {
-                lost.push((grantee.fate.clone(), grantee.node.clone()));
+                lost.push((grantee.fate.clone(), grantee.znode.clone()));
             }
             !is_lost
         });
-        let told = lost.into_iter().map(|(fate, node)| {
+        let told = lost.into_iter().map(|(fate, znode)| {
             fate.tell(Fate::Lapsed);
-            node
+            znode
         });
         told.collect()
     }
@@ -169,8 +165,8 @@ impl Drop for Successor {
 }
 
 impl UnsetLossWatch {
-    pub(crate) fn new(node: OwnNode, fate: FateTeller) -> UnsetLossWatch {
-        UnsetLossWatch { node, fate }
+    pub(crate) fn new(znode: OwnZnode, fate: FateTeller) -> UnsetLossWatch {
+        UnsetLossWatch { znode, fate }
     }
 
     /// True if no grant and no view is left to tell.
@@ -179,14 +175,11 @@ impl UnsetLossWatch {
     }
 
     /// Sets the watch, and tells the fate of the znode.
-    async fn set(self, live: Arc<LiveSession>, server: Arc<dyn ServerSession>) {
-        let loss_watch = LossWatch::unarmed(Watched {
-            live,
-            server,
-            node: self.node.clone(),
-        });
+    async fn set(self, server: Arc<dyn ServerSession>) {
+        let znode = self.znode.clone();
+        let loss_watch = LossWatch::unarmed(Watched { server, znode });
         // Other contenders may have come by now, and may wait.
-        self.node.mark();
+        self.znode.mark();
         self.tell(loss_watch).await;
     }
 
@@ -205,14 +198,16 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::session::scripted::Scripted;
+    use crate::hold::own_znode::OwnZnodes;
+    use crate::live::scripted::Scripted;
 
     #[tokio::test(start_paused = true)]
     async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
         let (live, _script) = Scripted::open(Duration::ZERO);
-        let granted = live.attached::<Granted>();
+        let granted = Granted::default();
+        let znode = OwnZnodes::new(&live).unique("/locks/a");
         let (fate, _told) = FateTeller::new();
-        granted.add(1, OwnNode::unique(&live, "/locks/a"), fate.clone());
+        granted.add(1, znode, fate.clone());
         assert!(granted.take_lost(0).is_empty());
         assert!(granted.take_lost(1).is_empty());
         assert_eq!(granted.take_lost(2).len(), 1);

@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::{BoxFuture, FutureExt};
 
-use crate::backoff::Backoff;
-use crate::hold::own_znode::OwnNode;
+use crate::hold::own_znode::OwnZnode;
+use crate::retry::{Backoff, FIRST};
 use crate::server::ensemble::{Event, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError};
-use crate::session::live::LiveSession;
 
 /// A watch on the owner's znode that is set again after each event.
 ///
@@ -35,7 +34,7 @@ pub(crate) enum Gone {
 
 /// What a loss watch knows of its znode at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Certainty {
     /// The watch is set, and has reported nothing.
     Certain,
     /// The watch is not set, and is about to be set again.
@@ -43,27 +42,26 @@ pub(crate) enum Standing {
     Gone,
 }
 
-/// The znode that a loss watch watches, and the session that owns it.
+/// The znode that a loss watch watches, and the server that tells of it.
 pub(crate) struct Watched {
-    pub(crate) live: Arc<LiveSession>,
     pub(crate) server: Arc<dyn ServerSession>,
-    pub(crate) node: OwnNode,
+    pub(crate) znode: OwnZnode,
 }
 
 impl Watched {
     /// How the owner's znode was lost, by the znode found at its path.
     pub(crate) fn gone(&self, stat: &Stat) -> Option<Gone> {
-        if !self.node.is_still(stat) {
+        if !self.znode.is_still(stat) {
             return Some(Gone::Deleted);
         }
-        let was_written = self.node.is_written_by_owner_alone() && stat.version != 0;
+        let was_written = self.znode.is_written_by_owner_alone() && stat.version != 0;
         was_written.then_some(Gone::Written)
     }
 
     fn gone_by(&self, event: Event) -> Option<Gone> {
         match event {
             Event::Deleted => Some(Gone::Deleted),
-            Event::DataChanged if self.node.is_written_by_owner_alone() => Some(Gone::Written),
+            Event::DataChanged if self.znode.is_written_by_owner_alone() => Some(Gone::Written),
             _ => None,
         }
     }
@@ -104,11 +102,11 @@ impl LossWatch {
     }
 
     /// What the session's events until now say of the znode.
-    pub(crate) fn look(&mut self) -> Standing {
+    pub(crate) fn look(&mut self) -> Certainty {
         match self.gone().now_or_never() {
-            Some(_) => Standing::Gone,
-            None if self.is_armed.load(Ordering::Relaxed) => Standing::Certain,
-            None => Standing::Doubtful,
+            Some(_) => Certainty::Gone,
+            None if self.is_armed.load(Ordering::Relaxed) => Certainty::Certain,
+            None => Certainty::Doubtful,
         }
     }
 }
@@ -118,8 +116,9 @@ async fn keep_watching(
     mut watch: Option<Watch>,
     is_armed: Arc<AtomicBool>,
 ) -> Gone {
-    let Watched { live, server, node } = &watched;
-    let mut backoff = Backoff::up_to(live.timeout());
+    let Watched { server, znode } = &watched;
+    let longest = znode.live().timeout();
+    let mut backoff = Backoff::up_to(longest);
     loop {
         if let Some(watch) = watch.take() {
             let event = watch.await;
@@ -131,23 +130,23 @@ async fn keep_watching(
                 return std::future::pending().await;
             }
         }
-        match server.get_and_watch(node.path()).await {
+        match server.get_and_watch(znode.path()).await {
             Ok((_, stat, set)) => {
                 if let Some(gone) = watched.gone(&stat) {
                     return gone;
                 }
                 is_armed.store(true, Ordering::Relaxed);
                 watch = Some(set);
-                backoff = Backoff::up_to(live.timeout());
+                backoff = Backoff::up_to(longest);
             }
             Err(error) if error.is(Refusal::NoNode) => return Gone::Deleted,
             // The request itself waits for the connection, so this loop does not spin.
-            Err(ServerError::OutcomeUnknown(_)) => tokio::time::sleep(crate::backoff::FIRST).await,
+            Err(ServerError::OutcomeUnknown(_)) => tokio::time::sleep(FIRST).await,
             // The server may accept a later request, and until then only the session tells of a
             // loss.
             Err(ServerError::Refused(refusal)) => {
                 if backoff.is_new() {
-                    tracing::warn!(path = node.path(), %refusal, "the server refuses a loss watch");
+                    tracing::warn!(path = znode.path(), %refusal, "the server refuses a loss watch");
                 }
                 backoff.wait().await;
             }

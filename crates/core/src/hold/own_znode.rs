@@ -1,308 +1,372 @@
-//! A znode of this process, and how to delete it for certain.
+//! A znode of this process: what it is, the list of a session's znodes, and its deletion when its
+//! owner drops it.
 
+use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::FutureExt;
 
-use crate::backoff::Backoff;
 use crate::contender::Identity;
-use crate::hold::deletions;
-use crate::hold::find_own::own_paths;
-use crate::hold::marked_release;
+use crate::hold::deletion::{Deletions, until_gone};
+use crate::hold::find_own::Looks;
 use crate::hold::under_way::UnderWay;
+use crate::live::live_session::{EndRequest, LiveSession};
 use crate::path::NodePath;
-use crate::server::ensemble::{Operation, ServerSession, Stat};
-use crate::server::error::{Refusal, ServerError};
-use crate::session::live::LiveSession;
-use crate::session::own_znodes::Listed;
+use crate::retry::retry;
+use crate::server::ensemble::{Reply, ServerSession, Stat};
+use crate::server::error::ServerError;
+use crate::sync::lock;
 
-/// A znode that this process created in a session.
-#[derive(Clone, Debug)]
-pub(crate) struct OwnNode {
-    path: Arc<str>,
-    /// Lists the znode as one of its session's. The clones share the entry.
-    _listed: Arc<Listed>,
-    /// The directory and the identity, if the znode's name is not known yet.
-    sought: Option<Box<(NodePath, Identity)>>,
-    shared_name: Option<Box<SharedName>>,
-    /// True if the deletion is marked as a release.
-    ///
-    /// `None` if others may write to the znode.
-    ///
-    /// The clones share the flag.
-    marked_release: Option<Arc<AtomicBool>>,
-    /// Called once the znode is deleted for certain.
-    when_gone: Option<WhenGone>,
+/// The znodes that a session owns, as far as this process knows them.
+pub(crate) struct OwnZnodes {
+    pub(crate) live: Arc<LiveSession>,
+    pub(crate) looks: Arc<Looks>,
+    deletions: Arc<Deletions>,
+    list: Mutex<List>,
 }
 
-/// A function to call once a znode is deleted.
+/// The znodes of a session.
+#[derive(Default)]
+struct List {
+    /// The number of entries of each path. If a path ends with `-`, the server appends a number.
+    paths: BTreeMap<Arc<str>, usize>,
+    /// The znodes that recipes delete in their own way, by the numbers of their entries.
+    of_recipes: BTreeMap<u64, Arc<OfRecipe>>,
+    last: u64,
+    /// True if entries stay in the list.
+    is_kept: bool,
+}
+
+/// How the znode of a recipe without a queue is deleted.
 ///
-/// The znode does not know what the function is for.
+/// Other clients create znodes of the same name. So the recipe itself tells its znode from theirs:
+/// see [`OwnedZnode`](crate::OwnedZnode).
+pub trait Removal: fmt::Debug + Send + Sync {
+    /// The path of the znode.
+    fn path(&self) -> &str;
+
+    /// Deletes the znode, unless the znode at the path is another client's.
+    ///
+    /// `is_held` is true if the znode is the holder's, and this is its first deletion.
+    ///
+    /// Core repeats an unknown or throttled removal. It may drop a removal half-way, and begins none
+    /// while another one is under way.
+    fn remove<'a>(&'a self, server: &'a dyn ServerSession, is_held: bool) -> Reply<'a, ()>;
+}
+
+/// A znode that this process has created, or may have created. The clones are one znode.
 #[derive(Clone)]
-struct WhenGone(Arc<dyn Fn() + Send + Sync>);
-
-impl fmt::Debug for WhenGone {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("WhenGone")
-    }
-}
-
-/// What identifies the znode if other clients create znodes of the same name.
-#[derive(Clone, Debug)]
-struct SharedName {
-    identity: Arc<[u8]>,
-    /// The transaction that created the znode, once it is known.
+pub(crate) struct OwnZnode {
+    listed: Arc<Listed>,
+    kind: Kind,
+    /// The transaction that created the znode, if it is known.
     czxid: Option<i64>,
-    /// True if the znode may be absent: the create's reply is outstanding, or a delete was sent.
-    ///
-    /// The clones share the flag.
-    doubtful: Arc<AtomicBool>,
-    /// The one deletion that is under way: a second one could delete the next holder's znode.
-    ///
-    /// The clones share it.
-    deleting: Arc<UnderWay<Result<(), ServerError>>>,
+    /// True if the deletion is marked as a release. `None` if others may write to the znode.
+    marks_release: Option<Arc<AtomicBool>>,
+    when_gone: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
-impl OwnNode {
+#[derive(Clone)]
+enum Kind {
+    /// Nobody else creates a znode of this name.
+    Unique,
+    /// The name is not known yet: the directory and the identity are.
+    Sought(Box<(NodePath, Identity)>),
+    OfRecipe(Arc<OfRecipe>),
+}
+
+/// A znode that a recipe deletes in its own way.
+pub(crate) struct OfRecipe {
+    removal: Arc<dyn Removal>,
+    /// True while the znode is its holder's.
+    is_held: AtomicBool,
+    /// The one removal that is under way: a second one could delete the next holder's znode.
+    removing: UnderWay<Result<(), ServerError>>,
+}
+
+/// An entry in the list. A drop removes the entry.
+struct Listed {
+    znodes: Arc<OwnZnodes>,
+    path: Arc<str>,
+    /// The number of the entry if a recipe deletes the znode in its own way.
+    of_recipe: Option<u64>,
+}
+
+impl OwnZnodes {
+    pub(crate) fn new(live: &Arc<LiveSession>) -> Arc<OwnZnodes> {
+        Arc::new(OwnZnodes {
+            live: live.clone(),
+            looks: Arc::default(),
+            deletions: Arc::default(),
+            list: Mutex::default(),
+        })
+    }
+
     /// A znode whose name nobody else uses.
-    pub(crate) fn unique(live: &Arc<LiveSession>, path: &str) -> OwnNode {
+    pub(crate) fn unique(self: &Arc<Self>, path: &str) -> OwnZnode {
+        self.add(path, Kind::Unique)
+    }
+
+    /// A contender's znode of this identity that may have been created.
+    pub(crate) fn sought(self: &Arc<Self>, directory: &NodePath, identity: Identity) -> OwnZnode {
+        let prefix = format!("{directory}/{}", identity.prefix());
+        self.add(
+            &prefix,
+            Kind::Sought(Box::new((directory.clone(), identity))),
+        )
+    }
+
+    /// A znode of a recipe that deletes it in its own way.
+    pub(crate) fn of_recipe(self: &Arc<Self>, removal: Arc<dyn Removal>) -> OwnZnode {
+        let path = removal.path().to_owned();
+        let of_recipe = OfRecipe {
+            removal,
+            is_held: AtomicBool::new(false),
+            removing: UnderWay::default(),
+        };
+        self.add(&path, Kind::OfRecipe(Arc::new(of_recipe)))
+    }
+
+    fn add(self: &Arc<Self>, path: &str, kind: Kind) -> OwnZnode {
         let path: Arc<str> = path.into();
-        OwnNode {
-            _listed: Arc::new(live.own_znodes().list(path.clone(), None)),
+        let mut list = lock(&self.list);
+        let of_recipe = match &kind {
+            Kind::OfRecipe(of_recipe) => {
+                list.last += 1;
+                let number = list.last;
+                list.of_recipes.insert(number, of_recipe.clone());
+                Some(number)
+            }
+            Kind::Unique | Kind::Sought(_) => {
+                *list.paths.entry(path.clone()).or_default() += 1;
+                None
+            }
+        };
+        drop(list);
+        let listed = Listed {
+            znodes: self.clone(),
             path,
-            sought: None,
-            shared_name: None,
-            marked_release: None,
+            of_recipe,
+        };
+        OwnZnode {
+            listed: Arc::new(listed),
+            kind,
+            czxid: None,
+            marks_release: None,
             when_gone: None,
         }
     }
 
-    /// A contender's znode of this identity that may have been created.
-    pub(crate) fn sought(
-        live: &Arc<LiveSession>,
-        directory: &NodePath,
-        identity: Identity,
-    ) -> OwnNode {
-        let prefix = format!("{directory}/{}", identity.prefix());
-        OwnNode {
-            sought: Some(Box::new((directory.clone(), identity))),
-            ..OwnNode::unique(live, &prefix)
-        }
+    /// Keeps all entries from now on, also of those that are dropped.
+    ///
+    /// Who leaves the session to another process then knows what it may have created.
+    pub(crate) fn keep(&self) {
+        lock(&self.list).is_kept = true;
     }
 
-    /// Notes that only the owner can write to the znode, which allows a mark.
-    ///
-    /// The deletion is marked as a release if `marked` is true, or once [`mark`](Self::mark) is
-    /// called.
-    pub(crate) fn written_by_owner_alone(mut self, marked: bool) -> OwnNode {
-        self.marked_release = Some(Arc::new(AtomicBool::new(marked)));
+    /// The paths of the znodes that are listed now.
+    pub(crate) fn paths(&self) -> Vec<Arc<str>> {
+        lock(&self.list).paths.keys().cloned().collect()
+    }
+
+    /// The znodes that recipes delete in their own way.
+    pub(crate) fn of_recipes(&self) -> Vec<Arc<OfRecipe>> {
+        lock(&self.list).of_recipes.values().cloned().collect()
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        let mut list = lock(&self.znodes.list);
+        if list.is_kept {
+            return;
+        }
+        if let Some(number) = self.of_recipe {
+            let removal = list.of_recipes.remove(&number);
+            drop(list);
+            // Its drop runs code of the recipe.
+            drop(removal);
+            return;
+        }
+        if let Some(number) = list.paths.get_mut(&self.path) {
+            *number -= 1;
+            if *number == 0 {
+                list.paths.remove(&self.path);
+            }
+        }
+    }
+}
+
+impl OfRecipe {
+    pub(crate) fn path(&self) -> &str {
+        self.removal.path()
+    }
+
+    /// Removes the znode, or waits for the removal that is under way. Does not retry.
+    pub(crate) async fn remove(
+        self: &Arc<Self>,
+        server: &Arc<dyn ServerSession>,
+    ) -> Result<(), ServerError> {
+        let begin = || {
+            let (own, server) = (self.clone(), server.clone());
+            let is_held = self.is_held.swap(false, Ordering::Relaxed);
+            async move { own.removal.remove(&*server, is_held).await }.boxed()
+        };
+        self.removing.join(begin).await
+    }
+}
+
+impl OwnZnode {
+    /// Notes the transaction that created the znode.
+    pub(crate) fn created_by(mut self, czxid: i64) -> OwnZnode {
+        self.czxid = Some(czxid);
+        self
+    }
+
+    /// Notes that only the owner can write to the znode, so that its release [can be marked](
+    /// Self::mark).
+    pub(crate) fn written_by_owner_alone(mut self) -> OwnZnode {
+        self.marks_release = Some(Arc::default());
         self
     }
 
     /// Adds a function to call once the znode is deleted for certain.
-    pub(crate) fn when_gone(mut self, call: impl Fn() + Send + Sync + 'static) -> OwnNode {
-        self.when_gone = Some(WhenGone(Arc::new(call)));
+    pub(crate) fn when_gone(mut self, call: impl Fn() + Send + Sync + 'static) -> OwnZnode {
+        self.when_gone = Some(Arc::new(call));
         self
     }
 
-    /// Marks the deletion as a release from now on, if others cannot write.
+    /// Marks the deletion as a release from now on, if only the owner can write to the znode.
     pub(crate) fn mark(&self) {
-        if let Some(marked) = &self.marked_release {
-            marked.store(true, Ordering::Relaxed);
+        if let Some(marks_release) = &self.marks_release {
+            marks_release.store(true, Ordering::Relaxed);
         }
     }
 
-    /// A znode that may have been created, with a name that other clients use.
-    ///
-    /// Its data begins with `identity`, which tells it from the other znodes.
-    pub(crate) fn doubtful(live: &Arc<LiveSession>, path: &str, identity: &[u8]) -> OwnNode {
-        let identity: Arc<[u8]> = identity.into();
-        let shared_name = SharedName {
-            identity: identity.clone(),
-            czxid: None,
-            doubtful: Arc::new(AtomicBool::new(true)),
-            deleting: Arc::default(),
-        };
-        let path: Arc<str> = path.into();
-        OwnNode {
-            _listed: Arc::new(live.own_znodes().list(path.clone(), Some(identity))),
-            path,
-            sought: None,
-            shared_name: Some(Box::new(shared_name)),
-            marked_release: None,
-            when_gone: None,
+    /// Notes whether the znode is its holder's.
+    pub(crate) fn set_held(&self, is_held: bool) {
+        if let Kind::OfRecipe(of_recipe) = &self.kind {
+            of_recipe.is_held.store(is_held, Ordering::Relaxed);
         }
     }
 
-    /// Notes that the znode is there, created by this transaction.
-    pub(crate) fn certain(mut self, czxid: i64) -> OwnNode {
-        if let Some(name) = &mut self.shared_name {
-            name.czxid = Some(czxid);
-            name.doubtful = Arc::new(AtomicBool::new(false));
-        }
-        self
-    }
-
-    /// Notes that the znode may be absent. Its deletion then reads the znode first.
-    pub(crate) fn doubt(&self) {
-        if let Some(name) = &self.shared_name {
-            name.doubtful.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// True if the znode found by this name is this one, in any session.
-    pub(crate) fn is(&self, data: &[u8]) -> bool {
-        let name = self.shared_name.as_ref();
-        name.is_none_or(|name| data.starts_with(&name.identity))
-    }
-
-    /// True if the znode found by this name is this one, with any data.
-    pub(crate) fn is_still(&self, stat: &Stat) -> bool {
-        let is_other = |czxid| czxid != stat.czxid;
-        let name = self.shared_name.as_ref();
-        !name.and_then(|name| name.czxid).is_some_and(is_other)
+    /// True if a recipe deletes the znode in its own way, because others create znodes of its name.
+    pub(crate) fn is_of_recipe(&self) -> bool {
+        matches!(self.kind, Kind::OfRecipe(..))
     }
 
     /// True if nobody but the owner should be able to write to the znode.
     pub(crate) fn is_written_by_owner_alone(&self) -> bool {
-        self.marked_release.is_some()
+        self.marks_release.is_some()
+    }
+
+    /// True if the znode found at the path is this one.
+    pub(crate) fn is_still(&self, stat: &Stat) -> bool {
+        self.czxid.is_none_or(|czxid| czxid == stat.czxid)
     }
 
     pub(crate) fn path(&self) -> &str {
-        &self.path
+        &self.listed.path
     }
 
-    /// True if other clients create znodes of the same name.
-    pub(crate) fn shares_its_name(&self) -> bool {
-        self.shared_name.is_some()
+    pub(crate) fn live(&self) -> &Arc<LiveSession> {
+        &self.znodes().live
     }
 
-    /// The condition of a transaction of the znode's holder.
-    pub(crate) fn check(&self) -> Operation {
-        Operation::Check {
-            path: self.path.to_string(),
-            version: None,
-        }
+    /// The znodes of the session.
+    pub(crate) fn znodes(&self) -> &Arc<OwnZnodes> {
+        &self.listed.znodes
     }
 
     /// Deletes the znode, and repeats the deletion until the server answers or the session ends.
     ///
-    /// Succeeds if the znode is not there. Sends one request, or a share of one if many znodes are
-    /// deleted at once. If other clients use the name, each repetition sends one read more. So does
-    /// a call after a deletion that was dropped half-way.
-    pub(crate) async fn remove(&self, live: &Arc<LiveSession>) -> Result<(), ServerError> {
-        match &self.sought {
-            Some(sought) => return withdraw(live, &sought.0, &sought.1).await,
-            None => match &self.shared_name {
-                Some(name) => {
-                    let (node, live) = (self.clone(), live.clone());
-                    let deletion = || async move { node.delete(&live).await }.boxed();
-                    name.deleting.join(deletion).await?;
+    /// Succeeds if the znode is not there.
+    pub(crate) async fn remove(&self) -> Result<(), ServerError> {
+        let OwnZnodes {
+            live,
+            deletions,
+            looks,
+            ..
+        } = &**self.znodes();
+        match &self.kind {
+            Kind::Unique => {
+                let marks = self.marks_release.as_ref();
+                let marked = marks.is_some_and(|marks| marks.load(Ordering::Relaxed));
+                deletions.delete(live, &self.listed.path, marked).await?;
+            }
+            Kind::Sought(sought) => {
+                // Sent after the create and in the same session, so the list shows the znode if it
+                // was created.
+                for path in looks.own_paths(live, sought.0.as_str(), &sought.1).await? {
+                    deletions.delete(live, &path.into(), false).await?;
                 }
-                None => self.delete(live).await?,
-            },
+            }
+            Kind::OfRecipe(of_recipe) => {
+                let server = live.server()?;
+                retry(ServerError::may_pass, || of_recipe.remove(&server)).await?;
+            }
         }
-        if let Some(WhenGone(call)) = &self.when_gone {
+        if let Some(call) = &self.when_gone {
             call();
         }
         Ok(())
     }
 
-    async fn delete(&self, live: &Arc<LiveSession>) -> Result<(), ServerError> {
-        let server = &*live.server()?;
-        let mut backoff = Backoff::up_to(Duration::from_secs(1));
-        let mut marked = self
-            .marked_release
-            .as_ref()
-            .is_some_and(|marked| marked.load(Ordering::Relaxed));
-        if self.shared_name.is_some() {
-            // Sent later, such a write would be done under the next holder's znode.
-            live.own_znodes().writes().until_sent(&self.path).await;
-        }
-        loop {
-            if self.shared_name.is_some() {
-                // Without this proof a request still under way on the old connection could delete
-                // the next holder's znode.
-                live.until_proven().await;
-            }
-            let result = match &self.shared_name {
-                Some(name) => self.delete_by_shared_name(server, name).await,
-                None if marked => marked_release::release(server, &self.path).await,
-                None => deletions::delete(live, server, &self.path).await,
-            };
-            match result {
-                Ok(()) => return Ok(()),
-                Err(error) if error.is(Refusal::NoNode) => return Ok(()),
-                // A session that may not write to the znode may still delete it.
-                Err(ServerError::Refused(refusal)) if marked && refusal != Refusal::Throttled => {
-                    marked = false;
-                }
-                Err(ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled)) => {
-                    backoff.wait().await;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// Deletes the znode if the znode found by the shared name is this one.
-    async fn delete_by_shared_name(
-        &self,
-        server: &dyn ServerSession,
-        name: &SharedName,
-    ) -> Result<(), ServerError> {
-        let doubtful = name.doubtful.swap(true, Ordering::Relaxed);
-        if doubtful && !self.stands(server).await? {
-            return Ok(());
-        }
-        server.delete(&self.path).await
-    }
-
-    /// True if the znode found by the shared name is this one.
-    ///
-    /// The server has applied the write that proved the connection. So it has also applied every
-    /// request that the session sent over an earlier connection, or never will.
-    async fn stands(&self, server: &dyn ServerSession) -> Result<bool, ServerError> {
-        let (data, _) = server.get(&self.path).await?;
-        Ok(self.is(&data))
+    /// Deletes the znode in the background, and drops `kept_open` once the deletion has succeeded
+    /// or was refused once.
+    pub(crate) fn remove_in_background(self, kept_open: impl Send + 'static) {
+        let live = self.live().clone();
+        live.clone().in_background(async move {
+            until_gone(&live, kept_open, self.path(), || self.remove()).await;
+        });
     }
 }
 
-/// Repeats a deletion, with a growing pause, as long as the server refuses it.
+impl fmt::Debug for OwnZnode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "OwnZnode({})", self.path())
+    }
+}
+
+/// A value of any kind that is dropped once a znode is deleted.
+pub(crate) type KeptUntilGone = Box<dyn Any + Send + Sync>;
+
+/// A znode of this process. If it is dropped, it is deleted in the background.
 ///
-/// The server may accept a later deletion. `kept_open` keeps the session open until the deletion
-/// succeeds or is refused once. After a refusal the session may close, and its end deletes the
-/// znode.
-pub(crate) async fn until_gone<F>(
-    live: &LiveSession,
-    kept_open: impl Send,
-    path: &str,
-    remove: impl Fn() -> F,
-) where
-    F: Future<Output = Result<(), ServerError>>,
-{
-    let mut kept_open = Some(kept_open);
-    let mut backoff = Backoff::up_to(live.timeout());
-    while let Err(ServerError::Refused(refusal)) = remove().await {
-        if kept_open.take().is_some() {
-            tracing::warn!(path, %refusal, "the server refuses a deletion, which is repeated");
+/// The session is kept open until the znode is deleted.
+pub(crate) struct Owned {
+    pub(crate) znode: OwnZnode,
+    /// The session does not close while its user can still ask it to end.
+    pub(crate) kept_open: Arc<EndRequest>,
+    /// Dropped once the znode is deleted.
+    pub(crate) kept_until_gone: Option<KeptUntilGone>,
+    is_settled: bool,
+}
+
+impl Owned {
+    pub(crate) fn new(kept_open: &Arc<EndRequest>, znode: OwnZnode) -> Owned {
+        Owned {
+            znode,
+            kept_open: kept_open.clone(),
+            kept_until_gone: None,
+            is_settled: false,
         }
-        backoff.wait().await;
+    }
+
+    /// Notes that no deletion is needed: the znode is deleted, or was never created.
+    pub(crate) fn settle(&mut self) {
+        self.is_settled = true;
     }
 }
 
-/// Deletes the znode of this identity if it was created.
-async fn withdraw(
-    live: &Arc<LiveSession>,
-    directory: &NodePath,
-    identity: &Identity,
-) -> Result<(), ServerError> {
-    // Sent after the create and in the same session, so the list shows the znode if it was created.
-    for path in own_paths(live, directory.as_str(), identity).await? {
-        OwnNode::unique(live, &path).delete(live).await?;
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            let kept_open = (self.kept_until_gone.take(), self.kept_open.clone());
+            self.znode.clone().remove_in_background(kept_open);
+        }
     }
-    Ok(())
 }

@@ -2,20 +2,17 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::backoff::Backoff;
 use crate::contender::Contender;
 use crate::error::Error;
 use crate::hold::grant::Grant;
-use crate::hold::granted::Granted;
-use crate::hold::own_znode::OwnNode;
-use crate::hold::owned::Owned;
+use crate::hold::own_znode::Owned;
 use crate::hold_state::{HoldState, LossReason};
 use crate::invalid_input::InvalidInput;
+use crate::live::live_session::LiveSession;
+use crate::retry::{Backoff, LONGEST};
 use crate::server::ensemble::{Acl, CreateMode, Operation, TransactionError};
 use crate::server::error::{Refusal, ServerError};
-use crate::session::live::LiveSession;
 
 impl Grant {
     /// Replaces the znode by one with the same number and another label.
@@ -26,18 +23,18 @@ impl Grant {
         data: &[u8],
         acl: &[Acl],
     ) -> Result<Grant, Error> {
-        let live = self.owned.live.clone();
-        let old = self.owned.node.path().to_owned();
+        let znodes = self.owned.znode.znodes().clone();
+        let live = znodes.live.clone();
+        let old = self.owned.znode.path().to_owned();
         let (directory, contender) = self.replaceable(&old, from)?;
         let identity = live.identity();
         let name = format!("{}{}", identity.name(to), contender.sequence());
         let new = format!("{directory}/{name}");
         // If this future is dropped from here on, both znodes must be deleted.
-        let successor = OwnNode::unique(&live, &new);
-        let successor = Owned::new(&self.owned.session, &live, successor);
-        let granted = live.attached::<Granted>();
+        let successor = Owned::new(&self.owned.kept_open, znodes.unique(&new));
+        let granted = self.granted.clone();
         // This future may not be polled when the lease lapses.
-        let listed = granted.add_successor(self.lapses, successor.node.clone());
+        let listed = granted.add_successor(self.lapses, successor.znode.clone());
         let znodes = Znodes {
             live: &live,
             old: &old,
@@ -54,7 +51,7 @@ impl Grant {
             .ok_or_else(|| znodes.lost(LossReason::LeaseElapsed))?;
         // The transaction has deleted the old znode.
         self.owned.settle();
-        let mut grant = Grant::new(successor, lapses, self.token, None);
+        let mut grant = Grant::new(successor, granted, lapses, self.token, None);
         grant.rule = self.rule.clone();
         Ok(grant)
     }
@@ -127,7 +124,7 @@ impl Znodes<'_> {
             },
         ];
         let both = [self.new.to_owned(), self.old.to_owned()];
-        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        let mut backoff = Backoff::up_to(LONGEST);
         loop {
             match server.transact(&operations).await {
                 Ok(_) => return Ok(()),

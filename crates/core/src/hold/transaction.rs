@@ -4,12 +4,11 @@ use std::pin::pin;
 
 use crate::error::Error;
 use crate::hold::view::HoldView;
-use crate::hold_state::{HoldState, LossReason};
+use crate::hold_state::LossReason;
 use crate::invalid_input::InvalidInput;
 use crate::server::acl::open_acl;
 use crate::server::ensemble::{CreateMode, Operation, Outcome, TransactionError};
 use crate::server::error::{Refusal, ServerError};
-use crate::session::writes::AboutToSend;
 
 /// Writes to ZooKeeper that the server applies only if the holder's znode stands.
 ///
@@ -50,7 +49,11 @@ impl HoldView {
 
 impl GuardedTransaction {
     fn new(hold: HoldView) -> GuardedTransaction {
-        let operations = vec![hold.node().check()];
+        let holder = Operation::Check {
+            path: hold.node_path().to_owned(),
+            version: None,
+        };
+        let operations = vec![holder];
         GuardedTransaction { hold, operations }
     }
 
@@ -133,7 +136,8 @@ impl GuardedTransaction {
     ///
     /// * [`Error::InvalidInput`] if the transaction is longer than the servers accept
     ///   ([`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer)), or writes to
-    ///   the holder's own znode. Nothing was sent.
+    ///   the holder's own znode, or the hold is one of an [`OwnedZnode`](crate::OwnedZnode), whose
+    ///   path does not tell its holder from the next. Nothing was sent.
     /// * [`Error::Lost`] if the hold has ended, or its znode is deleted. Nothing was written.
     /// * [`Error::Refused`] if the server refused an operation, with that operation's path. Nothing
     ///   was written.
@@ -147,9 +151,8 @@ impl GuardedTransaction {
     pub async fn commit(self) -> Result<Vec<Outcome>, Error> {
         let path = self.hold.node_path();
         let id = self.hold.session_id();
-        self.check_own_path()?;
-        let about_to_send = self.about_to_send();
-        if let Some(reason) = self.ended() {
+        self.refuse_unsafe()?;
+        if let Some(reason) = self.hold.end() {
             return Err(self.hold.lost_by(reason));
         }
         let live = &self.hold.standing().live;
@@ -159,7 +162,6 @@ impl GuardedTransaction {
             return Err(self.hold.lost_by(LossReason::Released));
         }
         let done = server.transact(&self.operations);
-        drop(about_to_send);
         let commit = async {
             let done = done.await;
             if is_answer(&done) {
@@ -183,36 +185,19 @@ impl GuardedTransaction {
         live.during(path, pin!(commit)).await
     }
 
-    /// Keeps the session from deleting a znode of a shared name before the transaction is sent.
-    fn about_to_send(&self) -> Option<AboutToSend> {
-        let node = self.hold.node();
-        let live = &self.hold.standing().live;
-        let begin = || live.own_znodes().writes().begin(node.path());
-        node.shares_its_name().then(begin)
-    }
-
-    /// The reason not to send the transaction: the znode's name may belong to another holder by now.
-    ///
-    /// If nobody else uses the name, the server refuses the writes of a hold that is lost.
-    fn ended(&self) -> Option<LossReason> {
-        match self.hold.state() {
-            HoldState::Lost(reason) if self.hold.node().shares_its_name() => Some(reason),
-            _ => self.hold.end(),
-        }
-    }
-
-    /// Refuses a write to the holder's own znode: waiters take it for a release.
-    fn check_own_path(&self) -> Result<(), InvalidInput> {
+    /// Refuses a write that the server could not refuse after the hold, and a write to the holder's
+    /// own znode, which waiters take for a release.
+    fn refuse_unsafe(&self) -> Result<(), InvalidInput> {
         let own = self.hold.node_path();
+        let refuse = |problem| Err(InvalidInput::new("guarded write", own, problem));
+        if self.hold.znode().is_of_recipe() {
+            return refuse("is not possible: other holders have a znode of the same name");
+        }
         let writes_own = |operation: &Operation| {
             operation_path(operation) == own && !matches!(operation, Operation::Check { .. })
         };
         match self.operations.iter().any(writes_own) {
-            true => Err(InvalidInput::new(
-                "write",
-                own,
-                "is to the holder's own znode, and would let the next contender hold",
-            )),
+            true => refuse("is to the holder's own znode, and would let the next contender hold"),
             false => Ok(()),
         }
     }
@@ -232,76 +217,5 @@ fn operation_path(operation: &Operation) -> &str {
         | Operation::Create { path, .. }
         | Operation::SetData { path, .. }
         | Operation::Delete { path, .. } => path,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use futures_util::future::FutureExt;
-    use tokio::sync::watch;
-
-    use super::*;
-    use crate::hold::fate::FateTeller;
-    use crate::hold::own_znode::OwnNode;
-    use crate::hold::standing::Standing;
-    use crate::hold_state::FencingToken;
-    use crate::session::leave::delete_all;
-    use crate::session::live::LiveSession;
-    use crate::session::scripted::Scripted;
-
-    /// A znode of a shared name, the view of its hold, and the sender of the hold's end.
-    fn hold(live: &Arc<LiveSession>) -> (OwnNode, HoldView, watch::Sender<Option<LossReason>>) {
-        let node = OwnNode::doubtful(live, "/lock", b"").certain(1);
-        let (_, fate) = FateTeller::new();
-        let standing = Standing {
-            live: live.clone(),
-            lapses: 0,
-            fate,
-        };
-        let (ended, end) = watch::channel(None);
-        let (token, lost_at) = (FencingToken::from(1), Arc::default());
-        let view = HoldView::new(standing, node.clone(), token, end, lost_at);
-        (node, view, ended)
-    }
-
-    /// The thread of the write stands still before the sending, while another thread releases.
-    #[tokio::test(start_paused = true)]
-    async fn release_does_not_overtake_a_write_that_is_about_to_be_sent() {
-        let (live, script) = Scripted::open(Duration::ZERO);
-        let (node, view, ended) = hold(&live);
-        let late = (node.clone(), live.clone());
-        script.at_transaction(move || {
-            ended.send_replace(Some(LossReason::Released));
-            let release = late.0.remove(&late.1).now_or_never();
-            assert!(release.is_none(), "it waits");
-        });
-        let write = view.transaction().set_data("/data", b"late").commit();
-        write.await.expect("it was held at the look");
-        assert_eq!(script.deletions(), [""; 0]);
-        node.remove(&live).await.expect("the write is sent");
-        assert_eq!(script.deletions(), ["/lock"]);
-    }
-
-    /// The same, while the session is closed.
-    #[tokio::test(start_paused = true)]
-    async fn close_does_not_overtake_a_write_that_is_about_to_be_sent() {
-        let (live, script) = Scripted::open(Duration::ZERO);
-        let (_node, view, _ended) = hold(&live);
-        script.show(1, 1);
-        let (late, server) = (live.clone(), script.clone());
-        script.at_transaction(move || {
-            let own = late.own_znodes();
-            let close = delete_all(own.writes(), &*server, &own.all()).now_or_never();
-            assert!(close.is_none(), "it waits");
-            assert_eq!(server.transactions(), 0);
-        });
-        let write = view.transaction().set_data("/data", b"late").commit();
-        write.await.expect("it was held at the look");
-        let own = live.own_znodes();
-        delete_all(own.writes(), &*script, &own.all()).await;
-        assert_eq!(script.deletions(), ["/lock"]);
     }
 }

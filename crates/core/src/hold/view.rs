@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::error::Error;
 use crate::events::holding::LostAt;
-use crate::hold::own_znode::OwnNode;
+use crate::hold::own_znode::OwnZnode;
 use crate::hold::standing::Standing;
 use crate::hold::unanswered::Unanswered;
 use crate::hold_state::{FencingToken, HoldState, LossReason};
@@ -40,7 +40,7 @@ use crate::server::ensemble::SessionId;
 #[derive(Clone)]
 pub struct HoldView {
     standing: Standing,
-    node: Arc<OwnNode>,
+    znode: Arc<OwnZnode>,
     token: FencingToken,
     acquired_at: Instant,
     /// The reason of the end, once the owner has released or dropped the hold.
@@ -52,14 +52,14 @@ pub struct HoldView {
 impl HoldView {
     pub(crate) fn new(
         standing: Standing,
-        node: OwnNode,
+        znode: OwnZnode,
         token: FencingToken,
         end: watch::Receiver<Option<LossReason>>,
         lost_at: LostAt,
     ) -> HoldView {
         HoldView {
             standing,
-            node: Arc::new(node),
+            znode: Arc::new(znode),
             token,
             acquired_at: Instant::now(),
             end,
@@ -70,7 +70,7 @@ impl HoldView {
 
     /// The path of the holder's znode. [`Recipe::path`](crate::Recipe::path) is its directory.
     pub fn node_path(&self) -> &str {
-        self.node.path()
+        self.znode.path()
     }
 
     /// The token by which a store tells this holder from an older one.
@@ -181,8 +181,8 @@ impl HoldView {
         .boxed()
     }
 
-    pub(crate) fn node(&self) -> &OwnNode {
-        &self.node
+    pub(crate) fn znode(&self) -> &OwnZnode {
+        &self.znode
     }
 
     /// The guarded writes of this hold that have no answer.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::backoff::Backoff;
 use crate::error::Error;
+use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
+use crate::retry::{Backoff, LONGEST, retry};
 use crate::server::ensemble::{Acl, CreateMode, Created, ServerSession};
 use crate::server::error::{Refusal, ServerError};
-use crate::session::live::LiveSession;
 
 /// The kind of znode that a missing directory and its missing parents are created as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -47,8 +47,7 @@ impl MissingDirectory<'_> {
         let mut unknown = UnknownCreates::default();
         // Each parent may be missing once, without a pause.
         let parents = self.path.as_str().matches('/').count();
-        let mut missing_again =
-            Backoff::after(u32::try_from(parents).unwrap_or(0), Duration::from_secs(1));
+        let mut missing_again = Backoff::after(u32::try_from(parents).unwrap_or(0), LONGEST);
         let mut missing = vec![self.path.clone()];
         while let Some(path) = missing.last() {
             if live.unsupported().containers.is_avoided(live.now()) {
@@ -123,21 +122,13 @@ pub(crate) async fn refuse_missing_chroot(
     if live.chroot() == "/" {
         return Ok(());
     }
-    let mut backoff = Backoff::up_to(Duration::from_secs(1));
-    loop {
-        match server.get("/").await {
-            Err(error) if error.is(Refusal::NoNode) => {
-                return Err(Error::MissingChroot {
-                    chroot: live.chroot().to_owned(),
-                });
-            }
-            // A server that refuses the read for another reason has found the znode.
-            Ok(_) | Err(ServerError::Refused(_)) => return Ok(()),
-            Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
-            Err(error @ ServerError::SessionOver(_)) => {
-                return Err(Error::at(path, live.id(), error));
-            }
-        }
+    match retry(ServerError::is_unknown, || server.get("/")).await {
+        Err(error) if error.is(Refusal::NoNode) => Err(Error::MissingChroot {
+            chroot: live.chroot().to_owned(),
+        }),
+        Err(error @ ServerError::SessionOver(_)) => Err(Error::at(path, live.id(), error)),
+        // A server that refuses the read for another reason has found the znode.
+        _ => Ok(()),
     }
 }
 
@@ -155,7 +146,7 @@ impl Default for UnknownCreates {
         UnknownCreates {
             number: 0,
             soon: 0,
-            backoff: Backoff::up_to(Duration::from_secs(1)),
+            backoff: Backoff::up_to(LONGEST),
         }
     }
 }

@@ -1,14 +1,11 @@
 //! The contenders of a queue, as [`Recipe::contenders`](crate::Recipe::contenders) lists them.
 
-use crate::contender::{Contender, after_identity};
+use crate::contender::Contender;
 use crate::error::Error;
-use crate::hold_state::FencingToken;
-use crate::owner;
 use crate::queue::directory::refuse_missing_chroot;
 use crate::queue::session_queue::SessionQueue;
 use crate::recipe::QueueEntry;
 use crate::rule::{QueueView, Rule};
-use crate::server::ensemble::{Node, SessionId};
 
 /// Lists the contenders that the rule counts, in the order of the queue.
 pub(crate) async fn entries(queue: &SessionQueue<'_>) -> Result<Vec<QueueEntry>, Error> {
@@ -31,7 +28,7 @@ pub(crate) async fn entries(queue: &SessionQueue<'_>) -> Result<Vec<QueueEntry>,
     let holds = |position| holds(rule, &contenders[..=position], ordered.data.as_deref());
     let each = nodes.into_iter().enumerate().map(|(position, node)| {
         let name = contenders[position].name();
-        entry(position, name, node, holds(position))
+        QueueEntry::new(position, name, node, holds(position))
     });
     Ok(each.collect())
 }
@@ -40,19 +37,4 @@ pub(crate) async fn entries(queue: &SessionQueue<'_>) -> Result<Vec<QueueEntry>,
 fn holds(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool {
     let split = contenders.split_last();
     split.is_some_and(|(me, before)| rule.holds(&QueueView::new(before, me, data)))
-}
-
-/// The entry of a contender with this znode.
-pub(crate) fn entry(position: usize, name: &str, node: Node, holds: bool) -> QueueEntry {
-    let (data, stat) = node;
-    QueueEntry {
-        position,
-        name: name.to_owned(),
-        owner: owner::in_data(after_identity(&data)),
-        data,
-        created: stat.created(),
-        holds,
-        session_id: SessionId(stat.ephemeral_owner),
-        fencing_token: FencingToken::from(stat.czxid),
-    }
 }

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::{oneshot, watch};
 
-use crate::hold;
+use crate::hold::Turn as HoldTurn;
 use crate::hold::grant::Grant;
-use crate::hold::owned::KeptUntilGone;
+use crate::hold::own_znode::KeptUntilGone;
 use crate::hold::standing::Standing;
 use crate::sync::lock;
 
@@ -179,7 +179,7 @@ impl Shared {
     }
 }
 
-impl hold::turn::Turn for LocalTurn {
+impl HoldTurn for LocalTurn {
     fn held_by(&self, standing: Standing) {
         if let Some(queue) = &self.queue {
             let state = lock(&queue.state);
@@ -256,9 +256,8 @@ mod tests {
     use std::task::{Context, Wake, Waker};
 
     use super::*;
-    use crate::hold::fate::Fate;
-    use crate::hold::turn::Turn as _;
-    use crate::session::scripted::Scripted;
+    use crate::hold::standing::Fate;
+    use crate::live::scripted::Scripted;
 
     /// Counts how often a task is woken.
     #[derive(Default)]

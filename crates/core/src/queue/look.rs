@@ -2,13 +2,12 @@
 
 use crate::contender::{Contender, Identity, Sequence, recipe_of};
 use crate::error::Error;
-use crate::events::attempt::Attempt;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 use crate::queue::alone::Alone;
 use crate::queue::place::Place;
 use crate::queue::session_queue::{Listing, Ordered, SessionQueue};
-use crate::queue::watches::Watches;
+use crate::queue::wait::{Awaited, WaitOn, Watches};
 use crate::rule::{QueueView, Rule, Verdict};
 
 /// The outcome of a look.
@@ -17,38 +16,6 @@ pub(crate) enum Look {
     /// The contender leaves the queue, and enters it again.
     StepBack,
     Wait(WaitOn),
-}
-
-/// What a waiter waits on.
-pub(crate) struct WaitOn {
-    pub(crate) contenders: Vec<Awaited>,
-    /// The number of contenders before the waiter.
-    pub(crate) position: usize,
-    /// The directory's data that the verdict is based on.
-    pub(crate) data: Option<Vec<u8>>,
-}
-
-impl WaitOn {
-    /// Tells whom the attempt waits behind: the last of the contenders.
-    pub(crate) fn tell(&self, attempt: &Attempt) {
-        if let Some(last) = self.contenders.last() {
-            attempt.waits(&last.name, self.position);
-        }
-    }
-}
-
-/// A contender that a waiter waits on.
-pub(crate) struct Awaited {
-    pub(crate) name: String,
-    /// The transaction that created its znode, if the order depends on it.
-    ///
-    /// Znodes at the end of the count have the same number. If a contender has gone, a later znode
-    /// can get its name.
-    pub(crate) czxid: Option<i64>,
-    /// True if the waiter holds once this contender marks its release.
-    pub(crate) hands_over: bool,
-    /// True if any deletion of this contender grants the lock to the waiter.
-    pub(crate) stands_alone: bool,
 }
 
 /// Orders the contenders, and asks the rule about this one.

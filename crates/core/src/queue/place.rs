@@ -1,19 +1,102 @@
-//! A place in the queue, from the reply to the create to the grant or the deletion.
+//! A place in the queue, from before the create of its znode to the grant or the deletion.
 
 use std::sync::Arc;
 
+use crate::contender::Identity;
 use crate::error::Error;
+use crate::hold::abandoned::{Abandoned, may_exist};
 use crate::hold::grant::Grant;
 use crate::hold::loss_watch::LossWatch;
-use crate::hold::own_znode::OwnNode;
-use crate::hold::owned::Owned;
+use crate::hold::own_znode::{OwnZnode, Owned};
 use crate::hold_state::FencingToken;
-use crate::queue::alone::{Alone, LastAlone};
+use crate::live::live_session::LiveSession;
+use crate::queue::alone::Alone;
 use crate::queue::session_queue::SessionQueue;
-use crate::rule::Rule;
-use crate::server::ensemble::Created;
+use crate::server::ensemble::{Created, Reply};
 use crate::server::error::ServerError;
-use crate::session::live::LiveSession;
+
+/// A contender that enters the queue.
+///
+/// If it is dropped, its znode is deleted in the background. If no create was sent, nothing is
+/// sent.
+pub(crate) struct Entrant {
+    identity: Identity,
+    abandoned: Arc<Abandoned>,
+    /// The znode, which may not be created yet. `None` once the contender has its place.
+    owned: Option<Owned>,
+    /// The reply to the last create, until it has come.
+    reply: Option<Reply<'static, Created>>,
+    /// True if the znode may exist, by the replies until now.
+    may_exist: bool,
+    /// True if only the session can write to the znode. The znode's name says so.
+    marks: bool,
+}
+
+impl Entrant {
+    /// A contender whose create is not sent yet.
+    pub(crate) fn new(queue: &SessionQueue<'_>) -> Entrant {
+        let identity = queue.live.identity();
+        let znode = queue.open.znodes.sought(&queue.shared.directory, identity);
+        Entrant {
+            identity,
+            abandoned: queue.open.abandoned.clone(),
+            owned: Some(Owned::new(queue.shared.session.kept_open(), znode)),
+            reply: None,
+            may_exist: false,
+            marks: false,
+        }
+    }
+
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Makes the znode's name say that the contender's release is marked.
+    pub(crate) fn mark(&mut self, queue: &SessionQueue<'_>) {
+        self.marks = true;
+        self.identity = self.identity.marking();
+        if let Some(owned) = &mut self.owned {
+            owned.znode = queue
+                .open
+                .znodes
+                .sought(&queue.shared.directory, self.identity);
+        }
+    }
+
+    /// Waits for the reply to a create that was just sent.
+    pub(crate) async fn answered(
+        &mut self,
+        reply: Reply<'static, Created>,
+    ) -> Result<Created, ServerError> {
+        let outcome = self.reply.insert(reply).await;
+        self.reply = None;
+        self.may_exist |= outcome.as_ref().err().is_none_or(may_exist);
+        outcome
+    }
+
+    /// The contender's place in the queue: its znode has been created.
+    pub(crate) fn has_place(mut self, node: Created) -> Place {
+        let owned = self.owned.take().expect("an entrant has no place yet");
+        Place::new(owned, node, self.marks)
+    }
+}
+
+impl Drop for Entrant {
+    fn drop(&mut self) {
+        let Some(mut owned) = self.owned.take() else {
+            return;
+        };
+        match self.reply.take() {
+            Some(reply) => {
+                self.abandoned
+                    .delete_once_answered(owned, reply, self.may_exist);
+            }
+            None if self.may_exist => {}
+            // Each create was refused, or none was sent.
+            None => owned.settle(),
+        }
+    }
+}
 
 /// A place in the queue.
 ///
@@ -21,11 +104,9 @@ use crate::session::live::LiveSession;
 pub(crate) struct Place {
     /// `None` once the place is granted.
     owned: Option<Owned>,
-    live: Arc<LiveSession>,
+    pub(crate) znode: OwnZnode,
     pub(crate) node: Created,
     token: FencingToken,
-    /// True if only the session can write to the znode. The znode's name says so.
-    pub(crate) marks: bool,
     /// True if the znode's number proves that nobody else was in the queue.
     pub(crate) known_alone: bool,
     /// Set if the contender is alone in the queue.
@@ -35,14 +116,17 @@ pub(crate) struct Place {
 impl Place {
     /// The place of a znode that has been created.
     pub(crate) fn new(mut owned: Owned, node: Created, marks: bool) -> Place {
-        let live = owned.live.clone();
-        owned.node = OwnNode::unique(&live, &node.path);
+        let mut znode = owned.znode.znodes().unique(&node.path);
+        znode = znode.created_by(node.stat.czxid);
+        if marks {
+            znode = znode.written_by_owner_alone();
+        }
+        owned.znode = znode.clone();
         Place {
             owned: Some(owned),
-            live,
+            znode,
             token: FencingToken::from(node.stat.czxid),
             node,
-            marks,
             known_alone: false,
             alone: None,
         }
@@ -74,8 +158,12 @@ impl Place {
     pub(crate) fn deleted(&self) -> Error {
         Error::ContenderDeleted {
             path: self.path().to_owned(),
-            session: self.live.id(),
+            session: self.live().id(),
         }
+    }
+
+    fn live(&self) -> &LiveSession {
+        self.znode.live()
     }
 
     /// Grants the place.
@@ -83,25 +171,25 @@ impl Place {
     /// `None` if the session's lease has lapsed, so the session may be over.
     pub(crate) fn grant(
         &mut self,
-        rule: &Arc<dyn Rule>,
-        last_alone: &LastAlone,
+        queue: &SessionQueue<'_>,
         loss_watch: Option<LossWatch>,
     ) -> Option<Grant> {
-        let lapses = self.live.may_grant()?;
+        let lapses = self.live().may_grant()?;
         let mut owned = self.owned.take()?;
-        if self.marks {
+        if loss_watch.is_some() {
             // A contender that did not wait seldom has a waiter, and a plain deletion costs less.
-            owned.node = owned
-                .node
-                .clone()
-                .written_by_owner_alone(loss_watch.is_some());
+            owned.znode.mark();
         }
         if let Some(alone) = self.alone {
-            let last_alone = last_alone.clone();
-            let node = owned.node.clone();
-            owned.node = node.when_gone(move || last_alone.has_gone(alone));
+            let last_alone = queue.shared.last_alone.clone();
+            owned.znode = owned
+                .znode
+                .clone()
+                .when_gone(move || last_alone.has_gone(alone));
         }
-        Some(Grant::new(owned, lapses, self.token, loss_watch).by(rule.clone()))
+        let granted = queue.open.granted.clone();
+        let grant = Grant::new(owned, granted, lapses, self.token, loss_watch);
+        Some(grant.by(queue.shared.rule.clone()))
     }
 
     /// Leaves the queue: deletes the znode, and waits for the answer.
@@ -109,7 +197,7 @@ impl Place {
         let Some(owned) = &mut self.owned else {
             return Ok(());
         };
-        owned.node.remove(&self.live).await?;
+        owned.znode.remove().await?;
         owned.settle();
         Ok(())
     }

@@ -1,19 +1,38 @@
-//! The queue as one ZooKeeper session reads it.
+//! A queue: what its clones share, and the directory as one ZooKeeper session reads it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::backoff::Backoff;
 use crate::contender::{Contender, order, ordered_by_czxid};
 use crate::error::Error;
-use crate::queue::shared::Shared;
+use crate::events::Source;
+use crate::hold::open_session::OpenSession;
+use crate::live::live_session::LiveSession;
+use crate::path::NodePath;
+use crate::queue::alone::LastAlone;
+use crate::queue::local::LocalQueue;
+use crate::queue::options::QueueOptions;
+use crate::retry::{Backoff, LONGEST, retry};
+use crate::rule::Rule;
 use crate::server::ensemble::{Node, Reply, ServerSession};
-use crate::server::error::{Refusal, ServerError};
-use crate::session::live::LiveSession;
+use crate::server::error::{ServerError, if_there};
+use crate::session::handle::Session;
+
+/// What the clones of a queue share.
+pub(crate) struct SharedQueue {
+    pub(crate) session: Session,
+    pub(crate) directory: NodePath,
+    pub(crate) rule: Arc<dyn Rule>,
+    pub(crate) options: QueueOptions,
+    pub(crate) local: Option<LocalQueue>,
+    pub(crate) last_alone: LastAlone,
+    /// What the events of the queue's attempts and holds have in common.
+    pub(crate) source: Arc<Source>,
+}
 
 /// A queue in one ZooKeeper session.
 pub(crate) struct SessionQueue<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) shared: &'a SharedQueue,
+    pub(crate) open: &'a OpenSession,
     pub(crate) live: &'a Arc<LiveSession>,
     pub(crate) server: Arc<dyn ServerSession>,
 }
@@ -57,14 +76,16 @@ pub(crate) struct AskedForQueue<'a> {
 
 impl<'a> SessionQueue<'a> {
     pub(crate) fn new(
-        shared: &'a Shared,
-        live: &'a Arc<LiveSession>,
+        shared: &'a SharedQueue,
+        open: &'a OpenSession,
     ) -> Result<SessionQueue<'a>, Error> {
+        let live = &open.live;
         let server = live
             .server()
             .map_err(|error| Error::at(shared.directory.as_str(), live.id(), error))?;
         Ok(SessionQueue {
             shared,
+            open,
             live,
             server,
         })
@@ -114,7 +135,7 @@ impl<'a> SessionQueue<'a> {
         mut asked: AskedForQueue<'_>,
         only: Option<&str>,
     ) -> Result<Listing, Error> {
-        let mut backoff = Backoff::up_to(Duration::from_secs(1));
+        let mut backoff = Backoff::up_to(LONGEST);
         loop {
             let answers = async {
                 let names = match asked.names {
@@ -131,13 +152,12 @@ impl<'a> SessionQueue<'a> {
                     is_missing: false,
                 })
             };
-            match answers.await {
-                Ok(listing) => return Ok(listing),
-                Err(error) if ServerError::is(&error, Refusal::NoNode) => {
-                    return Ok(Listing::missing());
+            match if_there(answers.await) {
+                Err(error) if error.is_unknown() => backoff.wait().await,
+                listing => {
+                    let listing = listing.map_err(|error| self.failed(error))?;
+                    return Ok(listing.unwrap_or_else(Listing::missing));
                 }
-                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
-                Err(error) => return Err(self.failed(error)),
             }
             asked = self.ask_for_queue();
         }
@@ -155,26 +175,23 @@ impl<'a> SessionQueue<'a> {
 
     /// Waits until the server has caught up with its leader.
     pub(crate) async fn catch_up(&self) -> Result<(), Error> {
-        let mut backoff = Backoff::up_to(Duration::from_secs(1));
-        loop {
-            match self.server.sync(self.directory()).await {
-                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
-                caught_up => return caught_up.map(drop).map_err(|error| self.failed(error)),
-            }
-        }
+        let caught_up = self.ask(|| self.server.sync(self.directory())).await;
+        caught_up.map(drop)
     }
 
     /// Reads a znode. `None` if it does not exist.
     pub(crate) async fn read(&self, path: &str) -> Result<Option<Node>, Error> {
-        let mut backoff = Backoff::up_to(Duration::from_secs(1));
-        loop {
-            match self.server.get(path).await {
-                Ok(node) => return Ok(Some(node)),
-                Err(error) if error.is(Refusal::NoNode) => return Ok(None),
-                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
-                Err(error) => return Err(self.failed(error)),
-            }
-        }
+        self.ask(|| async { if_there(self.server.get(path).await) })
+            .await
+    }
+
+    /// Sends a request until an answer comes.
+    async fn ask<T, F>(&self, request: impl FnMut() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, ServerError>>,
+    {
+        let answer = retry(ServerError::is_unknown, request).await;
+        answer.map_err(|error| self.failed(error))
     }
 
     /// Puts the contenders among these children into the order of the queue.
@@ -231,12 +248,6 @@ impl<'a> SessionQueue<'a> {
             .iter()
             .map(|contender| self.child(contender.name()))
             .collect();
-        let mut backoff = Backoff::up_to(Duration::from_secs(1));
-        loop {
-            match self.server.get_each(&paths).await {
-                Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
-                read => return read.map_err(|error| self.failed(error)),
-            }
-        }
+        self.ask(|| self.server.get_each(&paths)).await
     }
 }

@@ -6,11 +6,10 @@
 //! the ticket, on the condition that nobody has set it before. The servers commit one such write.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::backoff::Backoff;
+use crate::retry::retry;
 use crate::server::ensemble::{Operation, ServerSession};
-use crate::server::error::{Refusal, ServerError, SessionEnd};
+use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
 
 /// A session that may not be claimed yet. If it is dropped before, the session stays open.
 struct Claim {
@@ -40,30 +39,23 @@ pub(crate) async fn claim(
         server: server.clone(),
         is_done: false,
     };
-    let claimed_before = ServerError::SessionOver(SessionEnd::Detached);
-    let mut backoff = Backoff::up_to(Duration::from_secs(1));
-    loop {
-        let is_claimed = match set(&*server, ticket, claimant).await {
+    let is_claimed = || async {
+        match set(&*server, ticket, claimant).await {
             // An earlier write without an answer may be this process's own.
             Err(error) if error.is(Refusal::BadVersion) => {
                 let read = server.get(ticket).await;
                 read.map(|(data, _)| data == claimant.as_bytes())
             }
             set => set.map(|()| true),
-        };
-        match is_claimed {
-            Ok(true) => {
-                claim.is_done = true;
-                return Ok(server);
-            }
-            Ok(false) => return Err(claimed_before),
-            // The process that has claimed the session has deleted the ticket.
-            Err(error) if error.is(Refusal::NoNode) => return Err(claimed_before),
-            Err(ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled)) => {
-                backoff.wait().await;
-            }
-            Err(error) => return Err(error),
         }
+    };
+    // If there is no ticket, the process that has claimed the session has deleted it.
+    match if_there(retry(ServerError::may_pass, is_claimed).await)? {
+        Some(true) => {
+            claim.is_done = true;
+            Ok(server)
+        }
+        Some(false) | None => Err(ServerError::SessionOver(SessionEnd::Detached)),
     }
 }
 

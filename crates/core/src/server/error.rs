@@ -64,6 +64,24 @@ impl ServerError {
     pub fn is(&self, refusal: Refusal) -> bool {
         matches!(self, ServerError::Refused(found) if *found == refusal)
     }
+
+    /// True if the server may or may not have applied the request.
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(self, ServerError::OutcomeUnknown(_))
+    }
+
+    /// True if the same request may succeed a moment later, with nothing else changed.
+    pub(crate) fn may_pass(&self) -> bool {
+        self.is_unknown() || self.is(Refusal::Throttled)
+    }
+}
+
+/// `None` if the server says that there is no such znode.
+pub(crate) fn if_there<T>(answer: Result<T, ServerError>) -> Result<Option<T>, ServerError> {
+    match answer {
+        Err(error) if error.is(Refusal::NoNode) => Ok(None),
+        answer => answer.map(Some),
+    }
 }
 
 /// Why a server refused a request.

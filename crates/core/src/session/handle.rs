@@ -10,7 +10,10 @@ use futures_util::stream::{self, StreamExt};
 use tokio::sync::watch;
 
 use crate::error::Error;
+use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
+use crate::live::live_session::EndRequest;
+use crate::live::unsupported::Unsupported;
 use crate::owner;
 use crate::path::NodePath;
 use crate::server::ensemble::{Ensemble, ServerSession, SessionId};
@@ -18,12 +21,9 @@ use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
 use crate::server::request_limit::RequestLimit;
 use crate::server::zookeeper::ZookeeperEnsemble;
-use crate::session::current::Current;
-use crate::session::live::LiveSession;
 use crate::session::opening::{check_chroot, open};
 use crate::session::state::SessionState;
-use crate::session::supervisor::Supervisor;
-use crate::session::unsupported::Unsupported;
+use crate::session::supervisor::{Current, Supervisor};
 
 /// A lasting connection to a ZooKeeper ensemble, which all recipes of a process share.
 ///
@@ -79,9 +79,9 @@ struct Shared {
     owner: Arc<str>,
     current: watch::Receiver<Current>,
     state: watch::Receiver<SessionState>,
-    /// The end that the user has asked for. Dropped with the last handle. The supervisor then
-    /// closes the session.
-    end: watch::Sender<Option<SessionEnd>>,
+    /// The end that the user has asked for. Dropped with the last handle and the last hold. The
+    /// supervisor then closes the session.
+    end: Arc<EndRequest>,
 }
 
 impl Session {
@@ -195,11 +195,11 @@ impl Session {
     ) -> Result<Session, Error> {
         options.check()?;
         let unsupported = Unsupported::default();
-        let live = open(&ensemble, &options, &unsupported, None)
+        let open = open(&ensemble, &options, &unsupported, None)
             .await
             .map_err(|not_opened| not_opened.error)?;
-        check_chroot(&*ensemble, &live).await?;
-        Ok(Session::start(ensemble, options, unsupported, Some(live)))
+        check_chroot(&*ensemble, &open.live).await?;
+        Ok(Session::start(ensemble, options, unsupported, Some(open)))
     }
 
     /// Starts the task that keeps the session.
@@ -207,12 +207,12 @@ impl Session {
         ensemble: Arc<dyn Ensemble>,
         options: ConnectOptions,
         unsupported: Unsupported,
-        live: Option<Arc<LiveSession>>,
+        opened: Option<Arc<OpenSession>>,
     ) -> Session {
-        let (now, present) = match &live {
-            Some(live) => (
-                SessionState::Connected(live.id()),
-                Current::Live(live.clone()),
+        let (now, present) = match &opened {
+            Some(open) => (
+                SessionState::Connected(open.live.id()),
+                Current::Open(open.clone()),
             ),
             None => (SessionState::Opening, Current::Opening),
         };
@@ -229,7 +229,7 @@ impl Session {
             state: state_sender,
             asked_to_end,
         };
-        tokio::spawn(ensemble.task(supervisor.run(live).boxed()));
+        tokio::spawn(ensemble.task(supervisor.run(opened).boxed()));
         Session {
             shared: Arc::new(Shared {
                 ensemble,
@@ -237,24 +237,25 @@ impl Session {
                 owner,
                 current,
                 state,
-                end,
+                end: Arc::new(end),
             }),
         }
     }
 
     /// The id of the current ZooKeeper session, or `None` if none is open.
     pub fn id(&self) -> Option<SessionId> {
-        self.present().map(|live| live.id())
+        self.present().map(|open| open.live.id())
     }
 
     /// The negotiated timeout of the current ZooKeeper session, or `None` if none is open.
     pub fn timeout(&self) -> Option<Duration> {
-        self.present().map(|live| live.timeout())
+        self.present().map(|open| open.live.timeout())
     }
 
-    pub(crate) fn present(&self) -> Option<Arc<LiveSession>> {
+    /// The current ZooKeeper session, if one is open.
+    pub(crate) fn present(&self) -> Option<Arc<OpenSession>> {
         match &*self.shared.current.borrow() {
-            Current::Live(live) => Some(live.clone()),
+            Current::Open(open) => Some(open.clone()),
             Current::Opening | Current::Over(_) => None,
         }
     }
@@ -338,6 +339,11 @@ impl Session {
         let _ = self.shared.end.send(Some(end));
     }
 
+    /// Keeps the session open, for a znode of the session.
+    pub(crate) fn kept_open(&self) -> &Arc<EndRequest> {
+        &self.shared.end
+    }
+
     /// The text that says which process this is: `service@host:pid`.
     ///
     /// It is the data of each contender's znode, unless the options of a recipe set the data.
@@ -368,20 +374,20 @@ impl Session {
     pub async fn server(&self, path: &NodePath) -> Result<Arc<dyn ServerSession>, Error> {
         loop {
             // If the session has just ended, wait for the next session.
-            if let Ok(server) = self.live(path.as_str()).await?.server() {
+            if let Ok(server) = self.opened(path.as_str()).await?.live.server() {
                 return Ok(server);
             }
         }
     }
 
     /// Waits for a ZooKeeper session that has not ended, and returns it.
-    pub(crate) async fn live(&self, path: &str) -> Result<Arc<LiveSession>, Error> {
+    pub(crate) async fn opened(&self, path: &str) -> Result<Arc<OpenSession>, Error> {
         let mut current = self.shared.current.clone();
         loop {
             match &*current.borrow_and_update() {
                 // The supervisor is about to replace a session that has ended.
-                Current::Live(live) if live.has_ended() => {}
-                Current::Live(live) => return Ok(live.clone()),
+                Current::Open(open) if open.live.has_ended() => {}
+                Current::Open(open) => return Ok(open.clone()),
                 Current::Over(reason) => {
                     return Err(Error::NoSession {
                         path: path.to_owned(),

@@ -47,14 +47,14 @@ impl Session {
     /// ```
     pub fn health(&self) -> SessionHealth {
         let state = self.state();
-        let live = self.present();
+        let open = self.present();
         SessionHealth {
             state,
             is_connected: matches!(state, SessionState::Connected(_)),
-            lease_left: live
+            lease_left: open
                 .as_ref()
-                .map_or(Duration::ZERO, |live| live.remaining()),
-            last_answer: live.and_then(|live| live.last_answer()),
+                .map_or(Duration::ZERO, |open| open.live.remaining()),
+            last_answer: open.and_then(|open| open.live.last_answer()),
         }
     }
 }

@@ -8,15 +8,17 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::events::session as events;
+use crate::hold::open_session::OpenSession;
+use crate::live::live_session::{Contact, LiveSession};
 use crate::server::ensemble::{ConnectionState, Exchange, ServerSession};
 use crate::server::error::ServerError;
-use crate::session::live::{Contact, LiveSession};
 
 /// The largest number of probes without an answer.
 const MOST_PROBES: usize = 4;
 
 /// Keeps one ZooKeeper session. Does not keep its server side open.
 pub(crate) struct Keeper {
+    open: Arc<OpenSession>,
     live: Arc<LiveSession>,
     server: Weak<dyn ServerSession>,
     ticks: Interval,
@@ -33,11 +35,13 @@ struct Probe {
 }
 
 impl Keeper {
-    pub(crate) fn new(live: &Arc<LiveSession>, server: &Arc<dyn ServerSession>) -> Keeper {
+    pub(crate) fn new(open: &Arc<OpenSession>, server: &Arc<dyn ServerSession>) -> Keeper {
+        let live = open.live.clone();
         let mut ticks = tokio::time::interval(live.probe_interval());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Keeper {
-            live: live.clone(),
+            open: open.clone(),
+            live,
             server: Arc::downgrade(server),
             ticks,
             probes: VecDeque::new(),
@@ -123,7 +127,7 @@ impl Keeper {
         }
         self.probe();
         if let Some(server) = self.server.upgrade() {
-            self.live.tick(&server);
+            self.open.tick(&server);
         }
     }
 
@@ -166,7 +170,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::session::scripted::{LEASE, Scripted, TIMEOUT};
+    use crate::live::scripted::{LEASE, Scripted, TIMEOUT};
 
     async fn keep(keeper: &mut Keeper, time: Duration) {
         let works = async {
@@ -182,7 +186,7 @@ mod tests {
     async fn probe_counts_from_its_sending() {
         let (live, script) = Scripted::open(Duration::from_millis(2_400));
         let server: Arc<dyn ServerSession> = script.clone();
-        let mut keeper = Keeper::new(&live, &server);
+        let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
         keep(&mut keeper, TIMEOUT * 2).await;
         // The last answered probe was sent at 17 s. It confirms the probes answered by 14.75 s.
         let valid_until = live.now() + live.remaining();
@@ -195,7 +199,7 @@ mod tests {
         for (queued, contact) in [(2_400, Contact::Connected), (3_600, Contact::Suspended)] {
             let (live, script) = Scripted::open(Duration::from_millis(queued));
             let server: Arc<dyn ServerSession> = script.clone();
-            let mut keeper = Keeper::new(&live, &server);
+            let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
             keep(&mut keeper, TIMEOUT / 4 - Duration::from_millis(200)).await;
             assert_eq!(live.condition().contact, Contact::Connected);
             keep(&mut keeper, 2 * live.probe_interval()).await;
@@ -207,7 +211,7 @@ mod tests {
     async fn reconnect_is_probed_at_once_however_long_the_silence_was() {
         let (live, script) = Scripted::open(TIMEOUT);
         let server: Arc<dyn ServerSession> = script.clone();
-        let mut keeper = Keeper::new(&live, &server);
+        let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
         keeper.connection_is(ConnectionState::Connected);
         // No answer comes meanwhile, and as many probes are sent as may be.
         keep(&mut keeper, live.probe_interval() * 11 / 2).await;
@@ -220,7 +224,7 @@ mod tests {
     async fn reconnect_is_counted_and_the_first_state_is_none() {
         let (live, script) = Scripted::open(Duration::ZERO);
         let server: Arc<dyn ServerSession> = script.clone();
-        let mut keeper = Keeper::new(&live, &server);
+        let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
         for reconnects in 0..3 {
             keeper.connection_is(ConnectionState::Connected);
             assert_eq!(live.condition().reconnects, reconnects);
@@ -231,7 +235,7 @@ mod tests {
     async fn hold_is_in_doubt_until_the_session_is_proven() {
         let (live, script) = Scripted::open(Duration::from_millis(100));
         let server: Arc<dyn ServerSession> = script.clone();
-        let mut keeper = Keeper::new(&live, &server);
+        let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
         live.committed(script.exchange(live.now()));
         keeper.connection_is(ConnectionState::Disconnected);
         script.reconnect();
@@ -249,7 +253,7 @@ mod tests {
     async fn answer_over_a_broken_connection_is_no_contact() {
         let (live, script) = Scripted::open(Duration::from_millis(100));
         let server: Arc<dyn ServerSession> = script.clone();
-        let mut keeper = Keeper::new(&live, &server);
+        let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
         keep(&mut keeper, Duration::from_millis(50)).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
         script.disconnect();

@@ -1,113 +1,137 @@
 //! The deletion of a session's znodes, when a process leaves the session.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::sync::Arc;
 
-use futures_util::future::{join, join_all};
+use futures_util::future::{BoxFuture, FutureExt, join_all};
 
-use crate::backoff::Backoff;
 use crate::events::session as events;
+use crate::hold::own_znode::{OfRecipe, OwnZnodes};
+use crate::live::live_session::LiveSession;
+use crate::retry::{Backoff, LONGEST};
 use crate::server::ensemble::ServerSession;
-use crate::server::error::{Refusal, ServerError};
-use crate::session::live::LiveSession;
-use crate::session::own_znodes::OwnZnode;
-use crate::session::writes::Writes;
+use crate::server::error::{ServerError, if_there};
 
-/// Deletes these znodes of a session that stays open at the server, until none may be left.
-///
-/// If the future is dropped, those that may be left are still listed.
-pub(crate) async fn leave(
-    live: &LiveSession,
-    server: &dyn ServerSession,
-    left: &mut Vec<OwnZnode>,
-) {
-    let mut backoff = Backoff::up_to(Duration::from_secs(1));
-    loop {
-        *left = delete_all(live.own_znodes().writes(), server, left).await;
-        if left.is_empty() {
-            return;
+/// Znodes of a session that is being left.
+#[derive(Clone, Default)]
+pub(crate) struct Leftovers {
+    /// If a path ends with `-`, the server has appended a number.
+    pub(crate) paths: Vec<Arc<str>>,
+    /// The znodes that recipes delete in their own way.
+    pub(crate) of_recipes: Vec<Arc<OfRecipe>>,
+}
+
+impl Leftovers {
+    /// All znodes that the session may own.
+    pub(crate) fn of(znodes: &OwnZnodes) -> Leftovers {
+        Leftovers {
+            paths: znodes.paths(),
+            of_recipes: znodes.of_recipes(),
         }
-        backoff.wait().await;
     }
-}
 
-/// Reports znodes that may be left.
-pub(crate) fn report(live: &LiveSession, left: &[OwnZnode]) {
-    let paths: Vec<&str> = left.iter().map(|znode| &*znode.path).collect();
-    if !paths.is_empty() {
-        events::left(live.id(), &paths);
-    }
-}
-
-/// Deletes the znodes of a session that is being left, and returns those that may be left.
-///
-/// Does not retry.
-pub(crate) async fn delete_all(
-    writes: &Writes,
-    server: &dyn ServerSession,
-    znodes: &[OwnZnode],
-) -> Vec<OwnZnode> {
-    let mut sought: BTreeMap<&str, Vec<&OwnZnode>> = BTreeMap::new();
-    let mut known = Vec::new();
-    for znode in znodes {
-        match znode.path.rsplit_once('/') {
-            Some((directory, name)) if name.ends_with('-') => {
-                sought.entry(directory).or_default().push(znode);
+    /// Deletes these znodes of a session that stays open at the server, until none may be left.
+    ///
+    /// If the future is dropped, those that may be left are still listed.
+    pub(crate) async fn leave(&mut self, server: &Arc<dyn ServerSession>) {
+        let mut backoff = Backoff::up_to(LONGEST);
+        loop {
+            self.delete(server).await;
+            if self.paths.is_empty() && self.of_recipes.is_empty() {
+                return;
             }
-            _ => known.push(async move { (vec![znode], delete(writes, server, znode).await) }),
+            backoff.wait().await;
         }
     }
-    let sought = sought.into_iter().map(|(directory, znodes)| async move {
-        let deleted = delete_sought(server, directory, &znodes).await;
-        (znodes, deleted)
-    });
-    let (known, sought) = join(join_all(known), join_all(sought)).await;
-    let left = known
-        .into_iter()
-        .chain(sought)
-        .filter_map(|(znodes, deleted)| {
-            let error = deleted.err().filter(|error| !error.is(Refusal::NoNode))?;
-            tracing::debug!(%error, "a znode was not deleted when its session was closed");
-            Some(znodes)
+
+    /// Deletes these znodes, and keeps those that may be left. Does not retry.
+    pub(crate) async fn delete(&mut self, server: &Arc<dyn ServerSession>) {
+        let mut sought: BTreeMap<&str, Vec<&Arc<str>>> = BTreeMap::new();
+        let mut deletions: Vec<BoxFuture<'_, Leftovers>> = Vec::new();
+        for path in &self.paths {
+            match path.rsplit_once('/') {
+                Some((directory, name)) if name.ends_with('-') => {
+                    sought.entry(directory).or_default().push(path);
+                }
+                _ => deletions
+                    .push(async move { left(server.delete(path).await, &[path], None) }.boxed()),
+            }
+        }
+        for (directory, prefixes) in sought {
+            let deleted = async move {
+                let deleted = delete_sought(&**server, directory, &prefixes).await;
+                left(deleted, &prefixes, None)
+            };
+            deletions.push(deleted.boxed());
+        }
+        for of_recipe in &self.of_recipes {
+            let removed = async move { left(of_recipe.remove(server).await, &[], Some(of_recipe)) };
+            deletions.push(removed.boxed());
+        }
+        let mut all = Leftovers::default();
+        for left in join_all(deletions).await {
+            all.paths.extend(left.paths);
+            all.of_recipes.extend(left.of_recipes);
+        }
+        *self = all;
+    }
+
+    /// Sends the deletions of znodes whose answers nobody will hear, and keeps the others.
+    ///
+    /// The others have to be looked for, or may belong to another client by now.
+    pub(crate) fn delete_unheard(&mut self, server: &dyn ServerSession) {
+        self.paths.retain(|path| {
+            let is_sought = path.ends_with('-');
+            if !is_sought {
+                // The request is sent by the call.
+                drop(server.delete(path));
+            }
+            is_sought
         });
-    left.flatten().cloned().collect()
-}
-
-/// Sends the deletions of znodes whose answers nobody will hear, and returns the others.
-///
-/// The others have to be looked for, or may belong to another client by now.
-pub(crate) fn delete_unheard(server: &dyn ServerSession, znodes: Vec<OwnZnode>) -> Vec<OwnZnode> {
-    let is_known = |znode: &OwnZnode| znode.identity.is_none() && !znode.path.ends_with('-');
-    let (known, others): (Vec<_>, Vec<_>) = znodes.into_iter().partition(is_known);
-    for znode in known {
-        // The request is sent by the call.
-        drop(server.delete(&znode.path));
     }
-    others
-}
 
-async fn delete(
-    writes: &Writes,
-    server: &dyn ServerSession,
-    znode: &OwnZnode,
-) -> Result<(), ServerError> {
-    let path = &*znode.path;
-    if let Some(identity) = &znode.identity {
-        writes.until_sent(path).await;
-        return delete_shared(server, path, identity).await;
+    /// Reports these znodes, which may be left.
+    pub(crate) fn report(&self, live: &LiveSession) {
+        let of_recipes = self.of_recipes.iter().map(|of_recipe| of_recipe.path());
+        let paths: Vec<&str> = self
+            .paths
+            .iter()
+            .map(|path| &**path)
+            .chain(of_recipes)
+            .collect();
+        if !paths.is_empty() {
+            events::left(live.id(), &paths);
+        }
     }
-    server.delete(path).await
 }
 
-/// Deletes the znodes of a directory whose paths begin with those of these znodes.
+/// These znodes, if their deletion has failed.
+fn left(
+    deleted: Result<(), ServerError>,
+    paths: &[&Arc<str>],
+    of_recipe: Option<&Arc<OfRecipe>>,
+) -> Leftovers {
+    match if_there(deleted) {
+        Ok(_) => Leftovers::default(),
+        Err(error) => {
+            tracing::debug!(%error, "a znode was not deleted when its session was closed");
+            Leftovers {
+                paths: paths.iter().map(|path| (*path).clone()).collect(),
+                of_recipes: of_recipe.cloned().into_iter().collect(),
+            }
+        }
+    }
+}
+
+/// Deletes the znodes of a directory whose paths begin with these prefixes.
 ///
 /// The directory is empty for the root.
 async fn delete_sought(
     server: &dyn ServerSession,
     directory: &str,
-    znodes: &[&OwnZnode],
+    prefixes: &[&Arc<str>],
 ) -> Result<(), ServerError> {
-    let prefixes: BTreeSet<&str> = znodes.iter().map(|znode| &*znode.path).collect();
+    let prefixes: BTreeSet<&str> = prefixes.iter().map(|prefix| &***prefix).collect();
     let listed = if directory.is_empty() { "/" } else { directory };
     let names = server.list(listed).await?;
     let paths = names.iter().map(|name| format!("{directory}/{name}"));
@@ -116,51 +140,27 @@ async fn delete_sought(
         let before = prefixes.range(..=path.as_str()).next_back();
         before.is_some_and(|prefix| path.starts_with(prefix))
     });
-    let deletions = own.map(|path| async move { server.delete(&path).await });
-    let deleted = join_all(deletions).await;
-    let is_left = |error: &ServerError| !error.is(Refusal::NoNode);
-    let error = deleted.into_iter().filter_map(Result::err).find(is_left);
-    error.map_or(Ok(()), Err)
-}
-
-/// Deletes a znode of the session, unless the znode of another client stands in its place.
-async fn delete_shared(
-    server: &dyn ServerSession,
-    path: &str,
-    identity: &[u8],
-) -> Result<(), ServerError> {
-    // The server has then applied every earlier deletion, so the read does not show a znode that
-    // has gone.
-    server.prove().await?;
-    let (data, _) = server.get(path).await?;
-    match data.starts_with(identity) {
-        true => server.delete(path).await,
-        false => Ok(()),
-    }
+    let deletions = own.map(|path| async move { if_there(server.delete(&path).await) });
+    let deleted: Result<Vec<_>, _> = join_all(deletions).await.into_iter().collect();
+    deleted.map(drop)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::time::Duration;
 
     use super::*;
-    use crate::session::scripted::Scripted;
+    use crate::live::scripted::Scripted;
 
     #[tokio::test(start_paused = true)]
     async fn unheard_deletions_are_of_znodes_that_nobody_else_can_own() {
         let (live, script) = Scripted::open(Duration::from_millis(1));
-        let znode = |path: &str, identity: Option<Arc<[u8]>>| OwnZnode {
-            path: path.into(),
-            identity,
+        let mut left = Leftovers {
+            paths: vec!["/lock/me-0000000001".into(), "/lock/me-".into()],
+            of_recipes: Vec::new(),
         };
-        let known = znode("/lock/me-0000000001", None);
-        let (doubtful, shared) = (
-            znode("/lock/me-", None),
-            znode("/one", Some(Arc::from(*b"me"))),
-        );
-        let all = vec![known, doubtful.clone(), shared.clone()];
-        let left = delete_unheard(&*live.server().expect("it is open"), all);
-        assert_eq!(left, [doubtful, shared]);
+        left.delete_unheard(&*live.server().expect("it is open"));
+        assert_eq!(left.paths, ["/lock/me-".into()]);
         assert_eq!(script.deletions(), ["/lock/me-0000000001"]);
     }
 }

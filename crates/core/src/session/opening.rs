@@ -6,16 +6,17 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
-use crate::backoff::Backoff;
 use crate::error::Error;
+use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
+use crate::live::lease::{Beginning, Terms};
+use crate::live::live_session::LiveSession;
+use crate::live::unsupported::Unsupported;
+use crate::retry::{Backoff, LONGEST};
 use crate::server::ensemble::{Ensemble, LeftOpen, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::{ConnectOptions, SHORTEST_TIMEOUT};
 use crate::server::request_limit::{LimitedSession, RequestLimit};
-use crate::session::lease::{Beginning, Terms};
-use crate::session::live::LiveSession;
-use crate::session::unsupported::Unsupported;
 
 /// Why no session was opened.
 pub(crate) struct NotOpened {
@@ -39,7 +40,7 @@ pub(crate) async fn open(
     options: &ConnectOptions,
     unsupported: &Unsupported,
     left: Option<&LeftOpen>,
-) -> Result<Arc<LiveSession>, NotOpened> {
+) -> Result<Arc<OpenSession>, NotOpened> {
     let began = Instant::now();
     let failed = |seen: ServerError, last| NotOpened {
         error: Error::Connect {
@@ -80,14 +81,15 @@ pub(crate) async fn open(
     }
     let terms = terms(&**ensemble, options, server.timeout())?;
     let limit = RequestLimit::new(&**ensemble, options.jute_maxbuffer);
-    Ok(Arc::new(LiveSession::new(
+    let live = LiveSession::new(
         ensemble.clone(),
         Arc::new(LimitedSession::new(server, limit)),
         terms,
         beginning,
         unsupported.clone(),
         Handle::current(),
-    )))
+    );
+    Ok(OpenSession::new(Arc::new(live)))
 }
 
 /// Requests a session until a definite answer comes. Notes the last failure in `seen`.
@@ -96,7 +98,7 @@ async fn connect(
     left: Option<&LeftOpen>,
     seen: &mut ServerError,
 ) -> Result<(Beginning, Arc<dyn ServerSession>), ServerError> {
-    let mut backoff = Backoff::up_to(Duration::from_secs(1));
+    let mut backoff = Backoff::up_to(LONGEST);
     loop {
         let asked_at = ensemble.now();
         let (beginning, connecting) = match left {
@@ -149,7 +151,7 @@ fn terms(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::scripted::Scripted;
+    use crate::live::scripted::Scripted;
 
     const SECOND: Duration = Duration::from_secs(1);
 

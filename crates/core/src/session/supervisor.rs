@@ -7,21 +7,28 @@ use futures_util::stream::{BoxStream, StreamExt};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::backoff::Backoff;
 use crate::events::session as events;
+use crate::hold::open_session::OpenSession;
+use crate::live::live_session::{Contact, LiveSession};
+use crate::live::unsupported::Unsupported;
+use crate::retry::Backoff;
 use crate::server::ensemble::{ConnectionState, Ensemble, ServerSession};
 use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
-use crate::session::current::Current;
 use crate::session::keeper::Keeper;
-use crate::session::leave::{delete_all, delete_unheard, leave, report};
-use crate::session::live::{Contact, LiveSession};
+use crate::session::leave::Leftovers;
 use crate::session::opening::{NotOpened, open};
-use crate::session::own_znodes::OwnZnode;
 use crate::session::state::SessionState;
-use crate::session::unsupported::Unsupported;
 
 const NOT_YET: &str = "no new ZooKeeper session could be opened yet";
+
+/// The current ZooKeeper session of a handle, if one is open.
+#[derive(Clone)]
+pub(crate) enum Current {
+    Opening,
+    Open(Arc<OpenSession>),
+    Over(SessionEnd),
+}
 
 /// The task behind a [`Session`](crate::Session).
 pub(crate) struct Supervisor {
@@ -35,9 +42,9 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Keeps `live`, if a session is open already, and each session after it.
-    pub(crate) async fn run(mut self, live: Option<Arc<LiveSession>>) {
-        let end = self.keep_each(live).await;
+    /// Keeps the session that is open already, if there is one, and each session after it.
+    pub(crate) async fn run(mut self, opened: Option<Arc<OpenSession>>) {
+        let end = self.keep_each(opened).await;
         self.over(end);
     }
 
@@ -47,18 +54,18 @@ impl Supervisor {
         self.state.send_replace(SessionState::Over(end));
     }
 
-    async fn keep_each(&mut self, mut next: Option<Arc<LiveSession>>) -> SessionEnd {
+    async fn keep_each(&mut self, mut next: Option<Arc<OpenSession>>) -> SessionEnd {
         let mut before = None;
         loop {
-            let live = match next.take() {
-                Some(live) => live,
+            let open = match next.take() {
+                Some(open) => open,
                 None => match self.open_next(before).await {
-                    Ok(live) => live,
+                    Ok(open) => open,
                     Err(end) => return end,
                 },
             };
-            let end = self.keep(&live).await;
-            events::over(live.id(), end);
+            let end = self.keep(&open).await;
+            events::over(open.live.id(), end);
             // Servers that now refuse the session's own identity may accept a session without it.
             if matches!(end, SessionEnd::Closed | SessionEnd::Detached) {
                 return end;
@@ -73,15 +80,16 @@ impl Supervisor {
     async fn open_next(
         &mut self,
         before: Option<SessionEnd>,
-    ) -> Result<Arc<LiveSession>, SessionEnd> {
-        let live = self.reopen(before).await?;
-        self.current.send_replace(Current::Live(live.clone()));
-        self.state.send_replace(SessionState::Connected(live.id()));
-        Ok(live)
+    ) -> Result<Arc<OpenSession>, SessionEnd> {
+        let open = self.reopen(before).await?;
+        self.current.send_replace(Current::Open(open.clone()));
+        let id = open.live.id();
+        self.state.send_replace(SessionState::Connected(id));
+        Ok(open)
     }
 
     /// Tries to open a session until one is open or none can be opened.
-    async fn reopen(&mut self, before: Option<SessionEnd>) -> Result<Arc<LiveSession>, SessionEnd> {
+    async fn reopen(&mut self, before: Option<SessionEnd>) -> Result<Arc<OpenSession>, SessionEnd> {
         let mut backoff = Backoff::up_to(Duration::from_secs(5));
         loop {
             let attempt = async {
@@ -97,7 +105,7 @@ impl Supervisor {
                 opened = attempt => opened,
             };
             match opened {
-                Ok(live) => return Ok(live),
+                Ok(open) => return Ok(open),
                 // A client that the user has connected cannot be connected again.
                 Err(NotOpened {
                     last: Some(SessionEnd::Closed),
@@ -130,7 +138,8 @@ impl Supervisor {
     }
 
     /// Keeps one ZooKeeper session until its end, and publishes its state.
-    async fn keep(&mut self, live: &Arc<LiveSession>) -> SessionEnd {
+    async fn keep(&mut self, open: &Arc<OpenSession>) -> SessionEnd {
+        let live = &open.live;
         let server = match live.server() {
             Ok(server) => server,
             // The session has ended already.
@@ -138,7 +147,7 @@ impl Supervisor {
         };
         events::opened(live.id(), live.timeout());
         let mut states = server.states();
-        let mut keeper = Keeper::new(live, &server);
+        let mut keeper = Keeper::new(open, &server);
         drop(server);
         let end = loop {
             tokio::select! {
@@ -153,7 +162,7 @@ impl Supervisor {
                 () = keeper.works() => {}
                 () = lapse(live) => {}
             }
-            live.supervised();
+            open.supervised();
             let changed = self.state.send_if_modified(|state| {
                 let now = match live.condition().contact {
                     Contact::Suspended => SessionState::Suspended(live.id()),
@@ -167,17 +176,16 @@ impl Supervisor {
             }
         };
         let server = keeper.end();
-        let own = live.own_znodes().all();
+        let mut left = Leftovers::of(&open.znodes);
         let stays_open = self.stays_open(live);
-        live.end(end);
+        open.end(end);
         match stays_open {
             Some(server) if end == SessionEnd::Closed => {
-                let mut left = own;
                 // Then the session is over, or these may stay.
-                let _ = timeout(live.timeout(), leave(live, &*server, &mut left)).await;
-                report(live, &left);
+                let _ = timeout(live.timeout(), left.leave(&server)).await;
+                left.report(live);
             }
-            None if end == SessionEnd::Closed => close(live, server, &mut states, own).await,
+            None if end == SessionEnd::Closed => close(live, server, &mut states, left).await,
             _ => {}
         }
         end
@@ -193,13 +201,13 @@ impl Drop for Supervisor {
         if let Current::Over(_) = current {
             return;
         }
-        if let Current::Live(live) = current {
-            let own = live.own_znodes().all();
-            let stays_open = self.stays_open(&live);
-            live.end(SessionEnd::Closed);
+        if let Current::Open(open) = current {
+            let mut left = Leftovers::of(&open.znodes);
+            let stays_open = self.stays_open(&open.live);
+            open.end(SessionEnd::Closed);
             if let Some(server) = stays_open {
-                let left = delete_unheard(&*server, own);
-                report(&live, &left);
+                left.delete_unheard(&*server);
+                left.report(&open.live);
             }
         }
         self.over(SessionEnd::Closed);
@@ -215,7 +223,7 @@ async fn close(
     live: &Arc<LiveSession>,
     server: Weak<dyn ServerSession>,
     states: &mut BoxStream<'static, ConnectionState>,
-    own: Vec<OwnZnode>,
+    mut left: Leftovers,
 ) {
     let told = async {
         while let Some(state) = states.next().await {
@@ -227,9 +235,7 @@ async fn close(
     let deleted = async {
         tokio::time::sleep(live.probe_interval()).await;
         match server.upgrade() {
-            Some(server) => {
-                delete_all(live.own_znodes().writes(), &*server, &own).await;
-            }
+            Some(server) => left.delete(&server).await,
             None => std::future::pending().await,
         }
     };

@@ -10,8 +10,9 @@ use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::ensemble::{Ensemble, ServerSession};
 use zookeeper_recipes_core::{
     Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, Identity, LossReason, Permission, Queue,
-    Refusal, ServerError, Session, SingleNode, ZookeeperEnsemble,
+    Refusal, ServerError, Session, ZookeeperEnsemble,
 };
+use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -424,7 +425,7 @@ async fn znodes_of_names_that_others_use_are_deleted_one_by_one() {
     let crowd = Crowd::new(0, 0).await;
     let lock = |number| format!("/single/{number}");
     let locks: Vec<_> = (0..100)
-        .map(|number| SingleNode::new(&crowd.session, lock(number)).expect("a good path"))
+        .map(|number| SingleNodeLock::new(&crowd.session, lock(number)).expect("a good path"))
         .collect();
     let holds = join_all(locks.iter().map(|lock| lock.acquire())).await;
     let holds = holds.into_iter().map(|hold| hold.expect("it is free"));

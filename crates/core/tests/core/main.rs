@@ -26,7 +26,6 @@ mod rules;
 mod same_names;
 mod session_states;
 mod sessions;
-mod single_node;
 mod standing_still;
 mod support;
 mod too_long;

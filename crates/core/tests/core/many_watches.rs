@@ -8,8 +8,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
     Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, HoldState, InvalidInput, LossReason,
-    Permission, Queue, QueueView, Recipe, Rule, Session, SingleNode, Verdict,
+    Permission, Queue, QueueView, Recipe, Rule, Session, Verdict,
 };
+use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session as open;
 
@@ -313,7 +314,7 @@ async fn thousands_of_waiters_for_single_znodes_get_their_turn() {
     let (ours, theirs) = (open(&simulation, "a").await, open(&simulation, "b").await);
     let lock = |session, shard: usize| {
         let path = format!("/some/longer/path/of/shards/{shard:06}/lock");
-        SingleNode::new(session, path).expect("a good path")
+        SingleNodeLock::new(session, path).expect("a good path")
     };
     let mut held = Vec::new();
     for shard in 0..LOCKS {
@@ -338,7 +339,7 @@ async fn thousands_of_waiters_for_single_znodes_get_their_turn() {
 async fn hold_of_a_single_znode_is_lost_when_another_stands_in_its_place() {
     let simulation = simulation();
     let session = open(&simulation, "a").await;
-    let lock = SingleNode::new(&session, "/lock").expect("a good path");
+    let lock = SingleNodeLock::new(&session, "/lock").expect("a good path");
     let first = hold(lock).await;
     let administrator = simulation.administrator();
     administrator.delete("/lock").expect("it is there");

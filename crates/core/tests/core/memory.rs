@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_core::{Queue, SingleNode};
+use zookeeper_recipes_core::Queue;
+use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
@@ -16,7 +17,7 @@ async fn future_of_an_attempt_has_at_most_four_kibibytes() {
     let simulation = Simulation::new(SimulationOptions::default());
     let session = simulated_session(&simulation, "waiter").await;
     let queue = Queue::new(&session, "/locks/a", First).expect("a good path");
-    let single = SingleNode::new(&session, "/locks/b").expect("a good path");
+    let single = SingleNodeLock::new(&session, "/locks/b").expect("a good path");
     let sizes = [
         size_of_val(&queue.acquire()),
         size_of_val(&queue.acquire_timeout(Duration::MAX)),

@@ -5,8 +5,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, Error, Queue, QueueEntry, QueueOptions, Recipe, Session,
-    SingleNode, SingleNodeOptions,
 };
+use zookeeper_recipes_lock::{SingleNodeLock, SingleNodeOptions};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
@@ -102,7 +102,7 @@ async fn lock_of_one_znode_names_its_owner_without_the_identity() {
         (named, Some("node-7".to_owned())),
         (SingleNodeOptions::new().data(""), None),
     ] {
-        let lock = SingleNode::with_options(&session, "/lock", options).expect("a good path");
+        let lock = SingleNodeLock::with_options(&session, "/lock", options).expect("a good path");
         let hold = lock.acquire().await.expect("it is free");
         let listed = entries(&lock).await;
         assert_eq!(listed[0].owner, expected);
@@ -114,7 +114,7 @@ async fn lock_of_one_znode_names_its_owner_without_the_identity() {
         .administrator()
         .create("/lock", b"10.0.0.7", CreateMode::Persistent);
     made.expect("it is free");
-    let lock = SingleNode::new(&session, "/lock").expect("a good path");
+    let lock = SingleNodeLock::new(&session, "/lock").expect("a good path");
     assert_eq!(entries(&lock).await[0].owner.as_deref(), Some("10.0.0.7"));
 }
 
@@ -129,7 +129,7 @@ async fn missing_chroot_is_no_empty_queue() {
     let session = session.expect("the chroot is there");
     let recipes: [Arc<dyn Recipe>; 2] = [
         Arc::new(Queue::new(&session, PATH, First).expect("a good path")),
-        Arc::new(SingleNode::new(&session, PATH).expect("a good path")),
+        Arc::new(SingleNodeLock::new(&session, PATH).expect("a good path")),
     ];
     for recipe in &recipes {
         assert_eq!(entries(&**recipe).await, []);

@@ -7,9 +7,8 @@ use futures_util::future::{BoxFuture, FutureExt};
 use tokio::sync::watch;
 use tokio::time::sleep;
 use zookeeper_recipes_core::ensemble::{Ensemble, ServerSession};
-use zookeeper_recipes_core::{
-    ConnectOptions, Error, Hold, Queue, Recipe, ServerError, Session, SingleNode,
-};
+use zookeeper_recipes_core::{ConnectOptions, Error, Hold, Queue, Recipe, ServerError, Session};
+use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
 use crate::support::First;
@@ -130,7 +129,7 @@ async fn contender_that_another_session_owns_does_not_hold() {
 #[tokio::test(start_paused = true)]
 async fn single_znode_that_another_session_owns_is_not_held() {
     assert_holds_by_its_own_session(|session| {
-        SingleNode::new(session, "/lock").expect("a good path")
+        SingleNodeLock::new(session, "/lock").expect("a good path")
     })
     .await;
 }

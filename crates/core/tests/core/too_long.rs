@@ -6,8 +6,9 @@ use tokio::time::timeout;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission, ServerSession};
 use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, Error, Hold, HoldState, InvalidInput, NodePath, Operation, Queue,
-    QueueOptions, Recipe, Refusal, ServerError, Session, SingleNode, SingleNodeOptions,
+    QueueOptions, Recipe, Refusal, ServerError, Session,
 };
+use zookeeper_recipes_lock::{SingleNodeLock, SingleNodeOptions};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_suite::{PATIENCE, simulated_session};
 
@@ -34,7 +35,7 @@ fn recipes(
     let queue = QueueOptions::new().data(data).acl(acl);
     let queue = Queue::with_options(session, path, FirstAlone, queue);
     let single_node = SingleNodeOptions::new().data(data).acl(acl);
-    let single_node = SingleNode::with_options(session, path, single_node);
+    let single_node = SingleNodeLock::with_options(session, path, single_node);
     [
         queue.map(|queue| Box::new(queue) as _),
         single_node.map(|node| Box::new(node) as _),

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{
-    Acl, AuthId, CreateMode, Error, Permission, Queue, Session, SingleNode,
-};
+use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Error, Permission, Queue, Session};
+use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
@@ -45,10 +44,10 @@ async fn attempt_that_nobody_polls_past_the_end_of_its_session_does_not_hold() {
 }
 
 /// A lock of one znode, and one of another process.
-async fn two_single_nodes(simulation: &Simulation) -> (Session, SingleNode, SingleNode) {
+async fn two_single_nodes(simulation: &Simulation) -> (Session, SingleNodeLock, SingleNodeLock) {
     let closing = simulated_session(simulation, "closing").await;
     let other = simulated_session(simulation, "other").await;
-    let lock = |session| SingleNode::new(session, "/lock").expect("a good path");
+    let lock = |session| SingleNodeLock::new(session, "/lock").expect("a good path");
     let (mine, others) = (lock(&closing), lock(&other));
     // From now on a create of its session goes out at once.
     let first = mine.acquire().await.expect("free");
@@ -155,7 +154,7 @@ async fn replacement_that_nobody_polls_keeps_no_lost_hold() {
     let other = simulated_session(&simulation, "other").await;
     let queue = |session| Queue::new(session, "/locks/a", support::First).expect("a good path");
     let hold = queue(&session).acquire().await.expect("free");
-    let beside = SingleNode::new(&session, "/beside").expect("a good path");
+    let beside = SingleNodeLock::new(&session, "/beside").expect("a good path");
     let beside = beside.acquire().await.expect("free");
     sleep(TIMEOUT).await;
     let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];

@@ -134,7 +134,7 @@ async fn holder_that_was_stopped_knows_at_first_look_and_is_refused_everywhere()
 
     for ((kind, store), old_token) in KINDS.iter().zip(&mut stores).zip(old_tokens) {
         let looked = hear(&mut said).await;
-        // A lock that is one znode cannot tell by its path who is writing: see `SingleNode`.
+        // A lock of one znode has no guarded writes.
         let (held, written) = looked.split_once(' ').expect("two words");
         assert_eq!(held, "false", "{kind:?}: at first look");
         assert_eq!(written, "false", "{kind:?}: the guarded write");

@@ -1,6 +1,6 @@
 //! What is written under guard is written by a holder, in the order of the tokens.
 
-use zookeeper_recipes_core::{FencingToken, SessionId};
+use zookeeper_recipes_core::FencingToken;
 
 use crate::findings::{Findings, found};
 use crate::state::State;
@@ -9,7 +9,7 @@ use crate::state::State;
 ///
 /// The writer's znode stands at that moment, nobody who excludes it has written before with a newer
 /// token, and no other task of its process holds by the same znode since.
-pub(crate) fn at_commit(state: &mut State, data: &[u8], writer: Option<SessionId>) -> Findings {
+pub(crate) fn at_commit(state: &mut State, data: &[u8]) -> Findings {
     let text = String::from_utf8_lossy(data).into_owned();
     let mut words = text.split(' ');
     let (Some(token), Some(turn), Some(weight), Some(path)) = (
@@ -23,18 +23,12 @@ pub(crate) fn at_commit(state: &mut State, data: &[u8], writer: Option<SessionId
     state.count_guarded_write();
     let mut findings = Findings::new();
     let place = state.standing.get(path).map(|node| node.place);
-    // All holders of a lock of one znode have the same path; by hand it can be taken from one and
-    // given to another unnoticed, and by a server that puts a client into another session, as its
-    // documentation says.
-    let owner = state.owners.get(&token).copied().flatten();
-    let is_unnoticed = state.history.disregards(path) || owner != writer;
-    let excused = !state.recipe.queues && is_unnoticed;
-    if place != Some(token) && !excused {
+    if place != Some(token) {
         let text = format!("token {token}, while {path} stands for {place:?}");
         findings.push(("a guarded write from the past is refused", text));
     }
     let token = FencingToken::from(token).of_turn(turn);
     let violation = state.history.guarded_write_committed(weight, token);
-    findings.extend(found(violation.filter(|_| !excused)));
+    findings.extend(found(violation));
     findings
 }

@@ -1,9 +1,33 @@
-//! The wait before a retry.
+//! How a request is repeated: until its outcome is known, with growing pauses.
 
 use std::time::Duration;
 
+use crate::server::error::ServerError;
+
+/// The longest wait before a request is repeated.
+pub(crate) const LONGEST: Duration = Duration::from_secs(1);
+
 /// The first wait.
 pub(crate) const FIRST: Duration = Duration::from_millis(20);
+
+/// Sends a request again while it fails with an error that may pass, and returns the last result.
+///
+/// [`ServerError::is_unknown`] and [`ServerError::may_pass`] say which errors those are.
+pub(crate) async fn retry<T, F>(
+    passes: fn(&ServerError) -> bool,
+    mut request: impl FnMut() -> F,
+) -> Result<T, ServerError>
+where
+    F: Future<Output = Result<T, ServerError>>,
+{
+    let mut backoff = Backoff::up_to(LONGEST);
+    loop {
+        match request().await {
+            Err(error) if passes(&error) => backoff.wait().await,
+            result => return result,
+        }
+    }
+}
 
 /// Waits that double up to a limit.
 #[derive(Debug)]

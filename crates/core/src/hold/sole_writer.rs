@@ -1,6 +1,6 @@
-//! The marked release: a release that tells the waiter that it is a release.
+//! The identity that alone can write to a contender's znode. Its release can then be marked.
 //!
-//! [`docs::handoff`](crate::docs::handoff) says what it saves and why a waiter can believe it.
+//! [`docs::handoff`](crate::docs::handoff) says what a mark saves, and why a waiter can believe it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,9 +8,9 @@ use futures_util::future::FutureExt;
 
 use crate::contender::Identity;
 use crate::hold::under_way::UnderWay;
+use crate::live::live_session::LiveSession;
 use crate::server::ensemble::{Acl, AuthId, CreateMode, Operation, Permission, ServerSession};
 use crate::server::error::{Refusal, ServerError};
-use crate::session::live::{Attachment, LiveSession};
 
 /// The access control list of a contender's znode that only `owner` can write to.
 ///
@@ -28,43 +28,39 @@ pub(crate) fn written_by_owner_alone(acl: &[Acl], owner: &AuthId) -> Vec<Acl> {
 ///
 /// Empty until it is tried.
 #[derive(Default)]
-struct IsBelieved {
-    answer: OnceLock<bool>,
+pub(crate) struct SoleWriter {
+    is_believed: OnceLock<bool>,
     trial: UnderWay<Option<bool>>,
 }
 
-impl Attachment for IsBelieved {
-    fn attach(_live: &LiveSession) -> IsBelieved {
-        IsBelieved::default()
+impl SoleWriter {
+    /// The identity that alone can write to this session's contenders, if the ensemble enforces it.
+    ///
+    /// Sends one request, the first time that the directory exists.
+    pub(crate) async fn identity(
+        &self,
+        live: &Arc<LiveSession>,
+        server: &Arc<dyn ServerSession>,
+        directory: &str,
+        identity: &Identity,
+    ) -> Option<AuthId> {
+        let owner = server.own_identity()?;
+        let believed = match self.is_believed.get() {
+            Some(believed) => *believed,
+            None => {
+                let begin = || {
+                    let (live, server) = (live.clone(), server.clone());
+                    let (directory, identity) = (directory.to_owned(), *identity);
+                    let owner = owner.clone();
+                    async move { is_believed(&live, &*server, &directory, &identity, &owner).await }
+                        .boxed()
+                };
+                let believed = self.trial.join(begin).await?;
+                *self.is_believed.get_or_init(|| believed)
+            }
+        };
+        believed.then_some(owner)
     }
-}
-
-/// The identity that alone can write to this session's contenders, if the ensemble enforces it.
-///
-/// Sends one request, the first time that the directory exists.
-pub(crate) async fn sole_writer(
-    live: &Arc<LiveSession>,
-    server: &Arc<dyn ServerSession>,
-    directory: &str,
-    identity: &Identity,
-) -> Option<AuthId> {
-    let owner = server.own_identity()?;
-    let tried = live.attached::<IsBelieved>();
-    let believed = match tried.answer.get() {
-        Some(believed) => *believed,
-        None => {
-            let begin = || {
-                let (live, server) = (live.clone(), server.clone());
-                let (directory, identity) = (directory.to_owned(), *identity);
-                let owner = owner.clone();
-                async move { is_believed(&live, &*server, &directory, &identity, &owner).await }
-                    .boxed()
-            };
-            let believed = tried.trial.join(begin).await?;
-            *tried.answer.get_or_init(|| believed)
-        }
-    };
-    believed.then_some(owner)
 }
 
 /// Tries whether the ensemble lets `owner`, and no other identity, write to such a znode.
@@ -115,24 +111,6 @@ async fn is_believed(
     }
 }
 
-/// Deletes a holder's znode, and marks the deletion as a release. Sends one request.
-///
-/// The transaction writes to the znode first. A watch on the znode reports the write, and not the
-/// deletion.
-pub(crate) async fn release(server: &dyn ServerSession, path: &str) -> Result<(), ServerError> {
-    let operations = [
-        write(path),
-        Operation::Delete {
-            path: path.to_owned(),
-            version: None,
-        },
-    ];
-    match server.transact(&operations).await {
-        Ok(_) => Ok(()),
-        Err(failure) => Err(failure.error),
-    }
-}
-
 fn write(path: &str) -> Operation {
     Operation::SetData {
         path: path.to_owned(),
@@ -146,8 +124,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::live::scripted::Scripted;
     use crate::server::ensemble::Ensemble;
-    use crate::session::scripted::Scripted;
 
     #[tokio::test(start_paused = true)]
     async fn server_is_believed_that_refuses_a_write_to_others_alone() {

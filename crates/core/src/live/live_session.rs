@@ -1,8 +1,5 @@
 //! One ZooKeeper session, from its opening to its end.
 
-pub(crate) mod renewal;
-
-use std::any::Any;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -17,11 +14,10 @@ use tokio::sync::watch;
 
 use crate::contender::Identity;
 use crate::error::Error;
+use crate::live::lease::{Beginning, Lease, Terms};
+use crate::live::unsupported::Unsupported;
 use crate::server::ensemble::{ConnectionState, Ensemble, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
-use crate::session::lease::{Beginning, Lease, Terms};
-use crate::session::own_znodes::OwnZnodes;
-use crate::session::unsupported::Unsupported;
 use crate::sync::lock;
 
 /// One ZooKeeper session: its server side, its lease and its condition.
@@ -34,48 +30,25 @@ pub(crate) struct LiveSession {
     ensemble: Arc<dyn Ensemble>,
     runtime: Handle,
     server: Mutex<Option<Arc<dyn ServerSession>>>,
-    kept: Mutex<Kept>,
-    condition: watch::Sender<Condition>,
-    own_znodes: Arc<OwnZnodes>,
+    pub(super) kept: Mutex<Kept>,
+    pub(super) condition: watch::Sender<Condition>,
     /// Drawn once: a random number from the system costs a system call.
     first_identity: Identity,
     identities: AtomicU64,
     unsupported: Unsupported,
-    attachments: Mutex<Vec<Attached>>,
-}
-
-/// A value attached to a session, one of each type, that hears the session's events.
-///
-/// The session does not know what its attachments are for.
-pub(crate) trait Attachment: Any + Send + Sync {
-    /// Makes the attachment of a session when it is first used.
-    fn attach(live: &LiveSession) -> Self
-    where
-        Self: Sized;
-
-    /// Called after each probe interval.
-    fn tick(&self, _live: &Arc<LiveSession>, _server: &Arc<dyn ServerSession>) {}
-
-    /// Called after each event that the supervisor handles, such as a lapse of the lease.
-    fn supervised(&self, _live: &Arc<LiveSession>) {}
-
-    /// Called when the session ends.
-    fn ended(&self, _end: SessionEnd) {}
-}
-
-struct Attached {
-    any: Arc<dyn Any + Send + Sync>,
-    attachment: Arc<dyn Attachment>,
 }
 
 /// The lease, and the connection whose answers renew it.
-struct Kept {
-    lease: Lease,
+pub(super) struct Kept {
+    pub(super) lease: Lease,
     /// The number of the connection. `None` if the session began without one.
-    connection: Option<u64>,
+    pub(super) connection: Option<u64>,
     /// When a request was last answered through the leader.
-    answered_at: Option<Duration>,
+    pub(super) answered_at: Option<Duration>,
 }
+
+/// Carries the end of the session that its user asks for. If it is dropped, the session is closed.
+pub(crate) type EndRequest = watch::Sender<Option<SessionEnd>>;
 
 /// What this process knows of a session. Each change wakes the tasks that wait for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,11 +102,9 @@ impl LiveSession {
             server: Mutex::new(Some(server)),
             kept: Mutex::new(kept),
             condition: watch::Sender::new(condition),
-            own_znodes: Arc::default(),
             first_identity,
             identities: AtomicU64::new(0),
             unsupported,
-            attachments: Mutex::default(),
         }
     }
 
@@ -157,50 +128,6 @@ impl LiveSession {
     /// The requests that the servers may not support.
     pub(crate) fn unsupported(&self) -> &Unsupported {
         &self.unsupported
-    }
-
-    /// The znodes of this session.
-    pub(crate) fn own_znodes(&self) -> &Arc<OwnZnodes> {
-        &self.own_znodes
-    }
-
-    /// The attachment of this type. The first use makes it.
-    pub(crate) fn attached<T: Attachment>(&self) -> Arc<T> {
-        let mut attachments = lock(&self.attachments);
-        let known = attachments
-            .iter()
-            .find_map(|attached| attached.any.clone().downcast::<T>().ok());
-        known.unwrap_or_else(|| {
-            let made = Arc::new(T::attach(self));
-            attachments.push(Attached {
-                any: made.clone(),
-                attachment: made.clone(),
-            });
-            made
-        })
-    }
-
-    /// A copy of the list of attachments, so that they are called without the lock.
-    fn attachments(&self) -> Vec<Arc<dyn Attachment>> {
-        let attachments = lock(&self.attachments);
-        let each = attachments
-            .iter()
-            .map(|attached| attached.attachment.clone());
-        each.collect()
-    }
-
-    /// Tells the attachments that a probe interval has passed.
-    pub(crate) fn tick(self: &Arc<Self>, server: &Arc<dyn ServerSession>) {
-        for attachment in self.attachments() {
-            attachment.tick(self, server);
-        }
-    }
-
-    /// Tells the attachments that the supervisor has handled an event.
-    pub(crate) fn supervised(self: &Arc<Self>) {
-        for attachment in self.attachments() {
-            attachment.supervised(self);
-        }
     }
 
     /// The server side.
@@ -289,9 +216,6 @@ impl LiveSession {
     /// condition says that each hold is lost.
     pub(crate) fn end(&self, end: SessionEnd) {
         self.set_contact(Contact::Ended(end));
-        for attachment in self.attachments() {
-            attachment.ended(end);
-        }
         lock(&self.server).take();
     }
 

@@ -3,12 +3,11 @@
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use super::{Contact, Kept, LiveSession};
-use crate::backoff::Backoff;
 use crate::hold_state::{HoldState, LossReason};
+use crate::live::live_session::{Contact, Kept, LiveSession};
+use crate::retry::Backoff;
 use crate::server::ensemble::{Exchange, ServerSession};
 use crate::server::error::ServerError;
-use crate::session::lease::Lease;
 use crate::sync::lock;
 
 impl Kept {
@@ -60,18 +59,6 @@ impl LiveSession {
         kept.knows(server.connection()) && kept.lease.is_proven()
     }
 
-    /// Waits until the connection is proven, for at most two timeouts.
-    pub(crate) async fn until_proven(&self) {
-        let is_proven = || self.server().is_ok_and(|server| self.is_proven(&*server));
-        let proven = async {
-            while !is_proven() {
-                tokio::time::sleep(self.probe_interval / 4).await;
-            }
-        };
-        // After the timeout, a session without a connection must have expired.
-        let _ = tokio::time::timeout(self.timeout * 2, proven).await;
-    }
-
     /// Compares the lease with the clock.
     ///
     /// Returns the number of lapses until now, and true if the lease has lapsed now.
@@ -86,16 +73,10 @@ impl LiveSession {
         (may_grant && !lapsed).then_some(lapses)
     }
 
-    /// Sends one `sync` after another until `is_enough` accepts the lease.
-    ///
-    /// Sends nothing if `is_enough` accepts the lease at once.
-    pub(crate) async fn until_lease(
-        &self,
-        path: &str,
-        is_enough: fn(&Lease, Duration) -> bool,
-    ) -> Result<(), ServerError> {
-        let mut backoff = Backoff::up_to(self.probe_interval);
-        while !is_enough(&lock(&self.kept).lease, self.now()) {
+    /// Sends one `sync` after another until a hold may be granted. Sends nothing if it may be at once.
+    pub(crate) async fn until_may_grant(&self, path: &str) -> Result<(), ServerError> {
+        let mut backoff = Backoff::up_to(self.probe_interval());
+        while !lock(&self.kept).lease.may_grant(self.now()) {
             let server = self.server()?;
             match server.sync(path).await {
                 Ok(exchange) => self.answered(exchange),
@@ -146,11 +127,10 @@ impl LiveSession {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::future::FutureExt;
     use tokio::time::sleep;
 
     use super::*;
-    use crate::session::scripted::{LEASE, Scripted, TIMEOUT};
+    use crate::live::scripted::{LEASE, Scripted, TIMEOUT};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -170,7 +150,7 @@ mod tests {
     async fn sync_before_a_grant_counts_from_its_sending() {
         let (live, script) = Scripted::open(2 * SECOND);
         sleep(TIMEOUT).await;
-        let renewed = live.until_lease("/", Lease::may_grant).await;
+        let renewed = live.until_may_grant("/").await;
         renewed.expect("the server answers");
         assert!(script.has_sent(valid_until(&live) - LEASE));
     }
@@ -261,13 +241,5 @@ mod tests {
         assert_eq!(live.may_grant(), Some(1));
         assert_eq!(live.standing(0), HoldState::Lost(LossReason::LeaseElapsed));
         assert_eq!(live.standing(1), HoldState::Held);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn connection_that_has_broken_is_not_proven() {
-        let (live, script) = Scripted::open(SECOND);
-        assert!(live.until_proven().now_or_never().is_some());
-        script.reconnect();
-        assert!(live.until_proven().now_or_never().is_none());
     }
 }

@@ -1,24 +1,22 @@
 //! Leaves a session and its holds to another process.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::backoff::Backoff;
 use crate::error::Error;
 use crate::events::session as events;
 use crate::hold::Hold;
-use crate::hold::detached_session::{DetachedSession, LeftHold};
+use crate::hold::open_session::OpenSession;
 use crate::hold_state::LossReason;
 use crate::invalid_input::InvalidInput;
+use crate::retry::retry;
 use crate::server::acl::open_acl;
 use crate::server::ensemble::{CreateMode, LeftOpen, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
+use crate::session::detached_session::{DetachedSession, LeftHold};
 use crate::session::handle::Session;
-use crate::session::leave::leave;
-use crate::session::live::LiveSession;
-use crate::session::own_znodes::OwnZnode;
+use crate::session::leave::Leftovers;
 
 /// The name of a ticket begins with it. The token of the next holder of the first hold follows.
 const TICKET: &str = "zookeeper-recipes-detached-";
@@ -51,8 +49,9 @@ impl Session {
     /// # Errors
     ///
     /// * [`Error::InvalidInput`] at once in each of these cases: there is no hold; a hold is of another
-    ///   session; a hold is that of a lock of a single znode, where other clients create a znode of
-    ///   the same name; the user has connected the client of the session, which closes it.
+    ///   session; a recipe of the session has an [`OwnedZnode`](crate::OwnedZnode), as a lock of a
+    ///   single znode has, which other clients cannot tell from theirs; the user has connected the
+    ///   client of the session, which closes it.
     /// * [`Error::Lost`] if no hold can be left to the next process, or the directory of the first one
     ///   does not exist any more.
     /// * [`Error::SessionOver`] if the session ends before it is left.
@@ -70,9 +69,10 @@ impl Session {
         holds: impl IntoIterator<Item = Hold>,
     ) -> Result<DetachedSession, Error> {
         let holds: Vec<Hold> = holds.into_iter().collect();
-        let (live, path) = self.check_left(&holds)?;
+        let (open, path) = self.check_left(&holds)?;
+        let live = &open.live;
         // From here on, nothing is forgotten that may be created.
-        live.own_znodes().keep();
+        open.znodes.keep();
         let server = live.server();
         let (holds, lost_first) = left_of(holds);
         self.ask_to_end(SessionEnd::Detached);
@@ -89,7 +89,7 @@ impl Session {
             return Err(over(ended));
         }
         let first = holds.first().ok_or_else(|| lost(lost_first))?;
-        let standing = delete_others(&live, &*server, &holds).await;
+        let standing = delete_others(&open, &server, &holds).await;
         let issued = timeout(live.timeout(), issue(&*server, first)).await;
         let ticket = match issued {
             Ok(Err(error)) if error.is(Refusal::NoNode) => return Err(lost(LossReason::Deleted)),
@@ -100,10 +100,16 @@ impl Session {
                 )));
             }
         };
+        if !standing.of_recipes.is_empty() {
+            // The next process could not tell this znode from another client's.
+            return Err(failed(ServerError::outcome_unknown(
+                "the znode of a recipe without a queue may exist",
+            )));
+        }
         let session = server.detach().ok_or_else(|| over(SessionEnd::Closed))?;
         let left = LeftOpen { session, ticket };
-        let mut leftovers = others(&live, &holds);
-        leftovers.retain(|znode| standing.contains(znode) || may_be_created_late(znode));
+        let mut leftovers = others(&open, &holds).paths;
+        leftovers.retain(|path| standing.paths.contains(path) || may_be_created_late(path));
         Ok(DetachedSession {
             left,
             holds,
@@ -112,7 +118,7 @@ impl Session {
     }
 
     /// The session that the holds belong to, and the path of the first one.
-    fn check_left(&self, holds: &[Hold]) -> Result<(Arc<LiveSession>, String), Error> {
+    fn check_left(&self, holds: &[Hold]) -> Result<(Arc<OpenSession>, String), Error> {
         let refuse = |value: &str, problem| Err(InvalidInput::new("hold", value, problem).into());
         let Some(first) = holds.first() else {
             return refuse("none", "can be left to another process");
@@ -123,19 +129,18 @@ impl Session {
                 "is of a session that a client keeps open",
             );
         }
-        let Some(live) = self.present() else {
+        let Some(open) = self.present() else {
             return refuse(first.node_path(), "is lost: no ZooKeeper session is open");
         };
+        if let Some(znode) = open.znodes.of_recipes().first() {
+            return refuse(znode.path(), "is of a recipe without a queue");
+        }
         for hold in holds {
-            if !Arc::ptr_eq(&hold.standing().live, &live) {
+            if !Arc::ptr_eq(&hold.standing().live, &open.live) {
                 return refuse(hold.node_path(), "is of another ZooKeeper session");
             }
-            let held = hold.held.as_ref();
-            if held.is_some_and(|held| held.grant.owned.node.shares_its_name()) {
-                return refuse(hold.node_path(), "is that of a lock of a single znode");
-            }
         }
-        Ok((live, first.node_path().to_owned()))
+        Ok((open, first.node_path().to_owned()))
     }
 }
 
@@ -171,33 +176,34 @@ fn left(mut hold: Hold) -> Result<LeftHold, LossReason> {
         }
         _ => {
             events::not_left(hold.session_id(), &path);
-            Err(hold.view.end().unwrap_or(LossReason::Released))
+            Err(hold.view().end().unwrap_or(LossReason::Released))
         }
     }
 }
 
 /// The znodes that the session may own, without those of the holds that it leaves.
-fn others(live: &LiveSession, holds: &[LeftHold]) -> Vec<OwnZnode> {
-    let mut znodes = live.own_znodes().all();
-    znodes.retain(|znode| holds.iter().all(|hold| *hold.path != *znode.path));
-    znodes
+fn others(open: &OpenSession, holds: &[LeftHold]) -> Leftovers {
+    let mut others = Leftovers::of(&open.znodes);
+    let is_left = |path: &Arc<str>| holds.iter().any(|hold| *hold.path == **path);
+    others.paths.retain(|path| !is_left(path));
+    others
 }
 
 /// Deletes the znodes of waiters and of other holds. Returns those that may be left.
 async fn delete_others(
-    live: &LiveSession,
-    server: &dyn ServerSession,
+    open: &OpenSession,
+    server: &Arc<dyn ServerSession>,
     holds: &[LeftHold],
-) -> Vec<OwnZnode> {
-    let mut others = others(live, holds);
+) -> Leftovers {
+    let mut others = others(open, holds);
     // The next process deletes those that are left.
-    let _ = timeout(live.timeout() / 4, leave(live, server, &mut others)).await;
+    let _ = timeout(open.live.timeout() / 4, others.leave(server)).await;
     others
 }
 
 /// True if a request for the znode may be sent after its deletion, by a thread that stands still.
-fn may_be_created_late(znode: &OwnZnode) -> bool {
-    znode.path.ends_with('-') || znode.identity.is_some()
+fn may_be_created_late(path: &Arc<str>) -> bool {
+    path.ends_with('-')
 }
 
 /// Creates the ticket, and returns its path.
@@ -207,21 +213,15 @@ async fn issue(server: &dyn ServerSession, first: &LeftHold) -> Result<String, S
     let acl = open_acl();
     let name = format!("{TICKET}{}-{}", first.token.get(), first.token.turn());
     let mut ends = first.path.match_indices('/').map(|(end, _)| end);
-    let mut backoff = Backoff::up_to(Duration::from_secs(1));
     let mut end = ends.next().unwrap_or_default();
     loop {
         let ticket = format!("{}/{name}", &first.path[..end]);
-        match server
-            .create(&ticket, b"", CreateMode::Ephemeral, &acl)
-            .await
-        {
+        let create = || server.create(&ticket, b"", CreateMode::Ephemeral, &acl);
+        match retry(ServerError::may_pass, create).await {
             Ok(_) => return Ok(ticket),
             // Nobody else creates a znode of this name.
             Err(error) if error.is(Refusal::NodeExists) => return Ok(ticket),
             Err(error) if error.is(Refusal::NoAuth) => end = ends.next().ok_or(error)?,
-            Err(ServerError::OutcomeUnknown(_) | ServerError::Refused(Refusal::Throttled)) => {
-                backoff.wait().await;
-            }
             Err(error) => return Err(error),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::{pending, ready};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
+use crate::live::lease::{Beginning, Terms};
+use crate::live::live_session::LiveSession;
+use crate::live::unsupported::Unsupported;
 use crate::server::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation,
     Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use crate::server::error::{Refusal, ServerError};
-use crate::session::lease::{Beginning, Terms};
-use crate::session::live::LiveSession;
-use crate::session::unsupported::Unsupported;
 use crate::sync::lock;
 
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,12 +43,6 @@ pub(crate) struct Scripted {
     pause: Mutex<[Duration; 2]>,
     /// The operation of a transaction that is refused, and the reason.
     refused: Mutex<Option<(usize, Refusal)>>,
-    /// The `czxid` and the `mzxid` of the znode that is read at any path.
-    shown: Mutex<Option<(i64, i64)>>,
-    /// Called once, before the next transaction is sent.
-    at_transaction: Mutex<Option<Box<dyn FnOnce() + Send>>>,
-    /// The number of transactions that were sent.
-    transactions: AtomicUsize,
     /// The paths of the deletions that were sent.
     deletions: Mutex<Vec<String>>,
 }
@@ -71,9 +65,6 @@ impl Scripted {
             asleep: Mutex::default(),
             pause: Mutex::default(),
             refused: Mutex::default(),
-            shown: Mutex::default(),
-            at_transaction: Mutex::default(),
-            transactions: AtomicUsize::new(0),
             deletions: Mutex::default(),
         });
         let ensemble: Arc<dyn Ensemble> = scripted.clone();
@@ -128,21 +119,6 @@ impl Scripted {
         *lock(&self.refused) = Some((operation, refusal));
     }
 
-    /// Shows a znode with these transaction ids at every path.
-    pub(crate) fn show(&self, czxid: i64, mzxid: i64) {
-        *lock(&self.shown) = Some((czxid, mzxid));
-    }
-
-    /// Calls this before the next transaction is sent, as if the sending thread stood still.
-    pub(crate) fn at_transaction(&self, call: impl FnOnce() + Send + 'static) {
-        *lock(&self.at_transaction) = Some(Box::new(call));
-    }
-
-    /// The number of transactions that were sent.
-    pub(crate) fn transactions(&self) -> usize {
-        self.transactions.load(Ordering::Relaxed)
-    }
-
     /// A request that was sent at `sent` is answered now, over the current connection.
     pub(crate) fn exchange(&self, sent: Duration) -> Exchange {
         Exchange {
@@ -152,30 +128,14 @@ impl Scripted {
         }
     }
 
-    fn shown(&self) -> Option<Node> {
-        let (czxid, mzxid) = (*lock(&self.shown))?;
-        let stat = Stat {
-            czxid,
-            mzxid,
-            ..self.stat()
-        };
-        Some((Vec::new(), stat))
-    }
-
     /// The metadata of a znode that was just created.
     fn stat(&self) -> Stat {
         Stat {
             czxid: 1,
             mzxid: 1,
             pzxid: 1,
-            ctime: 0,
-            mtime: 0,
-            version: 0,
-            cversion: 0,
-            aversion: 0,
             ephemeral_owner: 1,
-            data_length: 0,
-            num_children: 0,
+            ..Stat::default()
         }
     }
 
@@ -269,17 +229,11 @@ impl ServerSession for Scripted {
     }
 
     fn get<'a>(&'a self, _: &'a str) -> Reply<'a, Node> {
-        match self.shown() {
-            Some(node) => self.answer(node),
-            None => pending().boxed(),
-        }
+        pending().boxed()
     }
 
     fn get_and_watch<'a>(&'a self, _: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
-        match self.shown() {
-            Some((data, stat)) => self.answer((data, stat, pending().boxed())),
-            None => pending().boxed(),
-        }
+        pending().boxed()
     }
 
     fn exists_and_watch<'a>(&'a self, _: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
@@ -290,11 +244,6 @@ impl ServerSession for Scripted {
         &'a self,
         _: &[Operation],
     ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
-        let call = lock(&self.at_transaction).take();
-        if let Some(call) = call {
-            call();
-        }
-        self.transactions.fetch_add(1, Ordering::Relaxed);
         let outcomes = match lock(&self.refused).clone() {
             Some((operation, refusal)) => Err(TransactionError {
                 operation: Some(operation),
@@ -306,7 +255,7 @@ impl ServerSession for Scripted {
     }
 
     fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
-        self.answer(paths.iter().map(|_| self.shown()).collect())
+        self.answer(paths.iter().map(|_| None).collect())
     }
 
     fn sync<'a>(&'a self, _: &'a str) -> Reply<'a, Exchange> {

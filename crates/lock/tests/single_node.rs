@@ -4,19 +4,20 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::sleep;
-use zookeeper_recipes_core::{CreateMode, Error, Hold, HoldState, LossReason, SingleNode};
+use zookeeper_recipes_core::{CreateMode, Error, Hold, HoldState, LossReason};
+use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
 const PATH: &str = "/lock";
 
-async fn lock(simulation: &Simulation, process: &str) -> SingleNode {
+async fn lock(simulation: &Simulation, process: &str) -> SingleNodeLock {
     let session = simulated_session(simulation, process).await;
-    SingleNode::new(&session, PATH).expect("a good path")
+    SingleNodeLock::new(&session, PATH).expect("a good path")
 }
 
 /// The lock of two processes.
-async fn two_locks(simulation: &Simulation) -> (SingleNode, SingleNode) {
+async fn two_locks(simulation: &Simulation) -> (SingleNodeLock, SingleNodeLock) {
     let one = lock(simulation, "one").await;
     (one, lock(simulation, "other").await)
 }
@@ -51,24 +52,24 @@ async fn a_release_dropped_half_way_leaves_the_next_holder_its_znode() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_under_a_hold_that_was_let_go_of_is_refused_while_another_holds() {
+async fn guarded_write_is_refused_at_once_and_not_sent() {
     let simulation = Simulation::new(SimulationOptions::default());
-    let (one, other) = two_locks(&simulation).await;
+    let (one, _) = two_locks(&simulation).await;
     let administrator = simulation.administrator();
     administrator
         .create("/data", b"", CreateMode::Persistent)
         .expect("an empty tree takes it");
     let hold = one.acquire().await.expect("free");
-    let early = hold.transaction().set_data("/data", b"early");
-    let late = hold.transaction().set_data("/data", b"late");
-    early.commit().await.expect("it is held");
-    hold.release().await.expect("it was held");
-
-    let next = other.acquire().await.expect("free again");
-    let refused = late.commit().await;
-    assert!(matches!(refused, Err(Error::Lost { .. })), "{refused:?}");
-    let write = next.transaction().set_data("/data", b"next");
-    write.commit().await.expect("it is held");
+    let write = hold.transaction().set_data("/data", b"written");
+    let refused = write.commit().await;
+    assert!(
+        matches!(refused, Err(Error::InvalidInput(_))),
+        "{refused:?}"
+    );
+    let tree = administrator.tree();
+    let data = tree.iter().find(|znode| znode.path == "/data");
+    assert!(data.is_some_and(|znode| znode.data.is_empty()));
+    assert!(hold.is_held());
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,7 +141,7 @@ fn lagging(seed: u64) -> Simulation {
 }
 
 /// Holds with another's lock from when the znode is deleted by hand.
-async fn replaced(simulation: &Simulation, other: &SingleNode) -> Hold {
+async fn replaced(simulation: &Simulation, other: &SingleNodeLock) -> Hold {
     let administrator = simulation.administrator();
     administrator.delete(PATH).expect("it stands");
     other.acquire().await.expect("nobody else wants it")
@@ -274,9 +275,6 @@ async fn release_whose_answer_was_lost_spares_the_next_holders_znode_at_a_server
     assert!(lost_answers > 50, "{lost_answers} answers were lost");
 }
 
-/// What a guarded write is to.
-const WRITTEN: &str = "/written";
-
 /// The client sends it after a reconnect, in the new session that the server has put it into.
 #[tokio::test(start_paused = true)]
 async fn what_is_sent_late_in_another_session_spares_the_next_holder() {
@@ -288,53 +286,14 @@ async fn what_is_sent_late_in_another_session_spares_the_next_holder() {
     });
     let (one, other) = two_locks(&simulation).await;
     let hold = one.acquire().await.expect("free");
-    let administrator = simulation.administrator();
-    let made = administrator.create(WRITTEN, b"", CreateMode::Persistent);
-    made.expect("an empty tree takes it");
     let process = simulation.process("one");
     // The server expires the session before it goes on, and the client has not given it up.
     let blocked = TIMEOUT + TICK + TICK / 4;
     process.block_sessions(blocked);
     process.partition(TIMEOUT);
-    let mut write = hold
-        .transaction()
-        .set_data(WRITTEN, b"late")
-        .commit()
-        .boxed();
-    assert!((&mut write).now_or_never().is_none(), "it is under way");
     let mut release = hold.release().boxed();
     assert!((&mut release).now_or_never().is_none(), "it is under way");
     let next = other.acquire().await.expect("its turn");
     sleep(TIMEOUT).await;
     assert!(next.is_held(), "{:?}", next.state());
-    let tree = administrator.tree();
-    let written = tree.iter().find(|znode| znode.path == WRITTEN);
-    assert!(written.is_some_and(|znode| znode.data != b"late"));
-}
-
-/// The session lives on, and has deleted the znode of the hold that it has lost.
-#[tokio::test(start_paused = true)]
-async fn write_under_a_hold_that_is_lost_and_kept_is_refused_while_another_holds() {
-    let simulation = Simulation::new(SimulationOptions {
-        tick: TICK,
-        session_timeout: TIMEOUT,
-        ..SimulationOptions::default()
-    });
-    let (one, other) = two_locks(&simulation).await;
-    let made = simulation
-        .administrator()
-        .create(WRITTEN, b"", CreateMode::Persistent);
-    made.expect("an empty tree takes it");
-    let hold = one.acquire().await.expect("free");
-    sleep(TIMEOUT).await;
-    let lapses = hold.remaining() + Duration::from_millis(10);
-    simulation.process("one").partition(lapses);
-    hold.lost().await;
-    let next = other.acquire().await.expect("the lost one bars nobody");
-    let write = hold.transaction().set_data(WRITTEN, b"late");
-    let refused = write.commit().await;
-    assert!(next.is_held(), "{:?}", next.state());
-    assert!(matches!(refused, Err(Error::Lost { .. })), "{refused:?}");
-    let write = next.transaction().set_data(WRITTEN, b"next");
-    write.commit().await.expect("it is held");
 }

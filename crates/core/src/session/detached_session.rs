@@ -1,12 +1,12 @@
 //! What one process leaves to another: a session, and the holds in it.
 
 use std::fmt::{self, Write};
+use std::sync::Arc;
 
 use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 use crate::server::ensemble::{LeftOpen, Resumable, SessionId};
-use crate::session::own_znodes::OwnZnode;
 
 /// The first line of the text. The number changes with the form.
 const FORM: &str = "zookeeper-recipes detached session 1";
@@ -23,8 +23,8 @@ const END: &str = "\nend\n";
 pub struct DetachedSession {
     pub(crate) left: LeftOpen,
     pub(crate) holds: Vec<LeftHold>,
-    /// Znodes that may stand, and that nobody needs.
-    pub(crate) leftovers: Vec<OwnZnode>,
+    /// The paths of znodes that may exist, and that nobody needs.
+    pub(crate) leftovers: Vec<Arc<str>>,
 }
 
 /// A hold that one process leaves to another.
@@ -60,14 +60,8 @@ impl DetachedSession {
             let (number, turn) = (token.get(), token.turn());
             push_line(&mut text, format_args!("hold {number:x} {turn:x} {path}"));
         }
-        for OwnZnode { path, identity } in &self.leftovers {
-            text.push_str("\nleftover ");
-            match identity {
-                Some(identity) => push_hex(&mut text, identity),
-                None => text.push('-'),
-            }
-            text.push(' ');
-            text.push_str(path);
+        for path in &self.leftovers {
+            push_line(&mut text, format_args!("leftover {path}"));
         }
         text.push_str(END);
         text
@@ -115,23 +109,17 @@ fn read(text: &str) -> Option<DetachedSession> {
     let (mut holds, mut leftovers) = (Vec::new(), Vec::new());
     for line in lines {
         let (kind, rest) = line.split_once(' ')?;
-        let (first, rest) = rest.split_once(' ')?;
         match kind {
             "hold" => {
-                let (turn, held) = rest.split_once(' ')?;
-                let turn = u32::from_str_radix(turn, 16).ok()?;
-                let token = FencingToken::from(number(first)?).of_turn(turn);
-                let path = path(held)?.to_owned();
-                holds.push(LeftHold { path, token });
+                let mut rest = rest.splitn(3, ' ');
+                let token = FencingToken::from(number(rest.next()?)?);
+                let turn = u32::from_str_radix(rest.next()?, 16).ok()?;
+                holds.push(LeftHold {
+                    token: token.of_turn(turn),
+                    path: path(rest.next()?)?.to_owned(),
+                });
             }
-            "leftover" => {
-                let identity = match first {
-                    "-" => None,
-                    identity => Some(bytes(identity)?.into()),
-                };
-                let path = path(rest)?.into();
-                leftovers.push(OwnZnode { path, identity });
-            }
+            "leftover" => leftovers.push(path(rest)?.into()),
             _ => return None,
         }
     }
@@ -187,14 +175,10 @@ mod tests {
             path: path.to_owned(),
             token: FencingToken::from(number).of_turn(3),
         };
-        let leftover = |path: &str, identity: Option<&[u8]>| OwnZnode {
-            path: path.into(),
-            identity: identity.map(Into::into),
-        };
         DetachedSession {
             left: LeftOpen { session, ticket },
             holds: vec![held("/locks/x 1", 77), held("/locks/y", i64::MAX)],
-            leftovers: vec![leftover("/locks/z-", None), leftover("/one", Some(b"me"))],
+            leftovers: vec!["/locks/z 1-".into(), "/locks/y".into()],
         }
     }
 

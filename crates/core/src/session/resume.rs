@@ -2,22 +2,18 @@
 
 use std::sync::Arc;
 
-use tokio::time::timeout;
-
 use crate::error::Error;
 use crate::events::session as events;
-use crate::hold::detached_session::DetachedSession;
-use crate::hold::inherited::Inherited;
+use crate::hold::open_session::OpenSession;
+use crate::live::unsupported::Unsupported;
 use crate::server::ensemble::Ensemble;
 use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
 use crate::server::zookeeper::ZookeeperEnsemble;
+use crate::session::detached_session::DetachedSession;
 use crate::session::handle::Session;
-use crate::session::leave::{leave, report};
-use crate::session::live::LiveSession;
+use crate::session::leave::Leftovers;
 use crate::session::opening::{NotOpened, open};
-use crate::session::own_znodes::OwnZnode;
-use crate::session::unsupported::Unsupported;
 
 impl Session {
     /// Resumes a session that another process has [left](Self::detach) to this one.
@@ -84,8 +80,8 @@ impl Session {
     ) -> Result<Session, Error> {
         options.check()?;
         let unsupported = Unsupported::default();
-        let live = match open(&ensemble, &options, &unsupported, Some(&detached.left)).await {
-            Ok(live) => live,
+        let open = match open(&ensemble, &options, &unsupported, Some(&detached.left)).await {
+            Ok(open) => open,
             Err(NotOpened {
                 last: Some(end @ (SessionEnd::Expired | SessionEnd::Detached)),
                 ..
@@ -95,26 +91,23 @@ impl Session {
             }
             Err(not_opened) => return Err(not_opened.error),
         };
-        Inherited::give(&live, &detached.holds);
-        let session = Session::start(ensemble, options, unsupported, Some(live.clone()));
-        delete_leftovers(&live, detached).await;
-        Ok(session)
+        let holds = detached.holds.iter().map(|hold| (&*hold.path, hold.token));
+        open.inherited.give(&open.znodes, holds);
+        delete_leftovers(&open, detached);
+        Ok(Session::start(ensemble, options, unsupported, Some(open)))
     }
 }
 
-/// Deletes what the earlier process has left, in the background as far as possible.
-async fn delete_leftovers(live: &Arc<LiveSession>, detached: &DetachedSession) {
-    let Ok(server) = live.server() else { return };
-    let leftovers = detached.leftovers.iter().cloned();
-    let (mut shared, mut unique): (Vec<_>, Vec<_>) =
-        leftovers.partition(|znode| znode.identity.is_some());
-    unique.push(OwnZnode {
-        path: detached.left.ticket.as_str().into(),
-        identity: None,
-    });
-    let (own_live, own_server) = (live.clone(), server.clone());
-    live.in_background(async move { leave(&own_live, &*own_server, &mut unique).await });
-    // No recipe may create a znode of such a name meanwhile. Without an answer the session expires.
-    let _ = timeout(live.timeout(), leave(live, &*server, &mut shared)).await;
-    report(live, &shared);
+/// Deletes what the earlier process has left, in the background.
+fn delete_leftovers(open: &OpenSession, detached: &DetachedSession) {
+    let Ok(server) = open.live.server() else {
+        return;
+    };
+    let mut leftovers = Leftovers {
+        paths: detached.leftovers.clone(),
+        ..Leftovers::default()
+    };
+    leftovers.paths.push(detached.left.ticket.as_str().into());
+    let deletion = async move { leftovers.leave(&server).await };
+    open.live.in_background(deletion);
 }

@@ -171,14 +171,9 @@ impl Lease {
 
     /// True if a hold that is granted now lasts until the lease can be renewed.
     pub(crate) fn may_grant(&self, now: Duration) -> bool {
-        self.proven && self.may_grant_if_proven(now)
-    }
-
-    /// [`may_grant`](Self::may_grant), if the connection serves this session.
-    pub(crate) fn may_grant_if_proven(&self, now: Duration) -> bool {
         let told = self.untold.front().map_or(now, |contact| contact.answered);
         let renewed = told + self.terms.told_after + self.terms.probe_interval();
-        self.valid_until.max(self.if_proven) > renewed.max(now)
+        self.proven && self.valid_until > renewed.max(now)
     }
 
     /// Begins a new connection, which is not proven: it may serve another session.

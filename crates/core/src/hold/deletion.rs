@@ -1,0 +1,255 @@
+//! How a session deletes znodes whose names nobody else uses, until the outcome is known.
+//!
+//! A server handles the requests of one connection one by one. So the number of requests limits
+//! what a session can do in a second. If few znodes are deleted at once, each deletion is a request
+//! of its own and is sent without delay. Further deletions are gathered. One transaction sends the
+//! gathered deletions.
+//!
+//! A transaction is applied as a whole or not at all. So the failure of a transaction says nothing
+//! about a single deletion in it. Each deletion of a failed transaction is sent alone.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::live::live_session::LiveSession;
+use crate::retry::{Backoff, LONGEST};
+use crate::server::ensemble::{Operation, ServerSession};
+use crate::server::error::{Refusal, ServerError};
+use crate::sync::lock;
+
+/// The most deletions that are sent alone at once. Further deletions are gathered.
+const MOST_ALONE: usize = 16;
+/// The most transactions that are sent at once.
+const MOST_TRANSACTIONS: usize = 4;
+/// The most deletions in one transaction.
+const MOST_TOGETHER: usize = 64;
+/// The sum of the path lengths at which a transaction takes no further path.
+///
+/// Far below what a server accepts (`jute.maxbuffer`, by default 1 MiB).
+const MOST_BYTES: usize = 64 * 1024;
+
+/// The deletions of one session that have no answer yet.
+pub(crate) struct Deletions {
+    room: Semaphore,
+    gathered: Mutex<Gathered>,
+}
+
+impl Default for Deletions {
+    fn default() -> Deletions {
+        Deletions {
+            room: Semaphore::new(MOST_ALONE),
+            gathered: Mutex::default(),
+        }
+    }
+}
+
+/// The deletions that are not sent yet, and the number of tasks that send them.
+#[derive(Default)]
+struct Gathered {
+    waiting: VecDeque<Deletion>,
+    senders: usize,
+}
+
+struct Deletion {
+    path: Arc<str>,
+    /// If it is dropped without an answer, the caller sends the deletion alone.
+    answer: oneshot::Sender<Result<(), ServerError>>,
+}
+
+impl Deletions {
+    /// Deletes a znode whose name nobody else uses, whatever the version of its data.
+    ///
+    /// Repeats the deletion until the server answers or the session ends. Succeeds if the znode is
+    /// not there. Sends one request, or a share of one. Sends one request more after a transaction
+    /// that failed. A `marked` deletion says that it is a [release](release).
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the deletion may or may not have been sent. It delays no other
+    /// deletion.
+    pub(crate) async fn delete(
+        self: &Arc<Self>,
+        live: &Arc<LiveSession>,
+        path: &Arc<str>,
+        mut marked: bool,
+    ) -> Result<(), ServerError> {
+        let server = &*live.server()?;
+        let mut backoff = Backoff::up_to(LONGEST);
+        loop {
+            let deleted = match marked {
+                true => release(server, path).await,
+                false => self.send(live, server, path).await,
+            };
+            match deleted {
+                Err(error) if error.is(Refusal::NoNode) => return Ok(()),
+                Err(error) if error.may_pass() => backoff.wait().await,
+                // A session that may not write to the znode may still delete it.
+                Err(ServerError::Refused(_)) if marked => marked = false,
+                deleted => return deleted,
+            }
+        }
+    }
+
+    /// Sends a deletion, alone or with others.
+    async fn send(
+        self: &Arc<Self>,
+        live: &Arc<LiveSession>,
+        server: &dyn ServerSession,
+        path: &Arc<str>,
+    ) -> Result<(), ServerError> {
+        if let Ok(_room) = self.room.try_acquire() {
+            return server.delete(path).await;
+        }
+        match self.gather(live, path.clone()).await {
+            Ok(answer) => answer,
+            Err(_) => server.delete(path).await,
+        }
+    }
+
+    fn gather(
+        self: &Arc<Self>,
+        live: &Arc<LiveSession>,
+        path: Arc<str>,
+    ) -> oneshot::Receiver<Result<(), ServerError>> {
+        let (answer, answered) = oneshot::channel();
+        let mut gathered = lock(&self.gathered);
+        gathered.waiting.push_back(Deletion { path, answer });
+        let has_room = gathered.senders < MOST_TRANSACTIONS;
+        if has_room {
+            gathered.senders += 1;
+        }
+        drop(gathered);
+        if has_room {
+            let sender = Sender(self.clone());
+            // The caller cannot send for the others, because nothing guarantees that a caller is
+            // polled.
+            live.in_background(sender.run(live.clone()));
+        }
+        answered
+    }
+}
+
+/// Deletes a holder's znode, and marks the deletion as a release. Sends one request.
+///
+/// The transaction writes to the znode first. A watch on the znode reports the write, and not the
+/// deletion. [`docs::handoff`](crate::docs::handoff) says what a mark saves, and why a waiter can
+/// believe it.
+async fn release(server: &dyn ServerSession, path: &str) -> Result<(), ServerError> {
+    let operations = [
+        Operation::SetData {
+            path: path.to_owned(),
+            data: Vec::new(),
+            version: None,
+        },
+        Operation::Delete {
+            path: path.to_owned(),
+            version: None,
+        },
+    ];
+    let released = server.transact(&operations).await;
+    released.map(drop).map_err(|failure| failure.error)
+}
+
+/// Repeats a deletion, with a growing pause, as long as the server refuses it.
+///
+/// The server may accept a later deletion. `kept_open` keeps the session open until the deletion
+/// succeeds or is refused once. After a refusal the session may close, and its end deletes the
+/// znode.
+pub(crate) async fn until_gone<F>(
+    live: &LiveSession,
+    kept_open: impl Send,
+    path: &str,
+    remove: impl Fn() -> F,
+) where
+    F: Future<Output = Result<(), ServerError>>,
+{
+    let mut kept_open = Some(kept_open);
+    let mut backoff = Backoff::up_to(live.timeout());
+    while let Err(ServerError::Refused(refusal)) = remove().await {
+        if kept_open.take().is_some() {
+            tracing::warn!(path, %refusal, "the server refuses a deletion, which is repeated");
+        }
+        backoff.wait().await;
+    }
+}
+
+/// A task that sends the gathered deletions until none is left.
+///
+/// It counts among the senders until it is dropped.
+struct Sender(Arc<Deletions>);
+
+impl Sender {
+    async fn run(self, live: Arc<LiveSession>) {
+        // Without a server side the session is over, and the server deletes its znodes.
+        let Ok(server) = live.server() else { return };
+        loop {
+            let deletions = self.next(live.chroot().len());
+            if deletions.is_empty() {
+                return;
+            }
+            send(&*server, deletions).await;
+        }
+    }
+
+    /// Takes the oldest deletions, as many as one transaction may contain.
+    ///
+    /// The client puts the chroot before each path.
+    fn next(&self, chroot: usize) -> Vec<Deletion> {
+        let mut gathered = lock(&self.0.gathered);
+        let mut deletions = Vec::new();
+        let mut bytes = 0;
+        while let Some(deletion) = gathered.waiting.pop_front() {
+            if deletion.answer.is_closed() {
+                continue;
+            }
+            bytes += chroot + deletion.path.len();
+            deletions.push(deletion);
+            if deletions.len() == MOST_TOGETHER || bytes >= MOST_BYTES {
+                break;
+            }
+        }
+        deletions
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let mut gathered = lock(&self.0.gathered);
+        gathered.senders -= 1;
+        // The session is over, or its runtime shuts down: no task will send these deletions.
+        let left = match gathered.senders {
+            0 => std::mem::take(&mut gathered.waiting),
+            _ => VecDeque::new(),
+        };
+        drop(gathered);
+        drop(left);
+    }
+}
+
+async fn send(server: &dyn ServerSession, deletions: Vec<Deletion>) {
+    let answer = match &*deletions {
+        [deletion] => server.delete(&deletion.path).await,
+        _ => {
+            let operations: Vec<Operation> = deletions
+                .iter()
+                .map(|deletion| Operation::Delete {
+                    path: deletion.path.to_string(),
+                    version: None,
+                })
+                .collect();
+            match server.transact(&operations).await {
+                Ok(_) => Ok(()),
+                Err(failure) if matches!(failure.error, ServerError::SessionOver(_)) => {
+                    Err(failure.error)
+                }
+                Err(_) => return,
+            }
+        }
+    };
+    for deletion in deletions {
+        // A caller that was dropped meanwhile receives no answer.
+        let _ = deletion.answer.send(answer.clone());
+    }
+}
