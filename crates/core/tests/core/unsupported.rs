@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{CreateMode, Error, Queue, Session};
+use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Error, Permission, Queue, Session};
 use zookeeper_recipes_simulation::{
     Fault, FaultKind, Opcode, RequestKind, Simulation, SimulationOptions,
 };
@@ -136,4 +136,29 @@ async fn creates_that_are_lost_with_slow_connections_are_created_again() {
         .expect("no panic")
         .expect("the server knows creates");
     hold.release().await.expect("it is released");
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_has_refused_a_create_knows_creates() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let administrator = simulation.administrator();
+    let reads = [Acl::new(Permission::READ, AuthId::anyone())];
+    let made = administrator.create_with_acl("/lock", b"", CreateMode::Persistent, &reads);
+    made.expect("an empty tree takes it");
+    let session = simulated_session(&simulation, "p").await;
+    let queue = Queue::new(&session, "/lock", First).expect("a good path");
+    let refused = queue.acquire().await;
+    assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
+    let opened = [Acl::new(Permission::ALL, AuthId::anyone())];
+    administrator
+        .set_acl("/lock", &opened)
+        .expect("it is there");
+    let faults = simulation.faults();
+    for nth in 1..=10 {
+        let lost = Fault::new(FaultKind::RequestLost).on(RequestKind::Create);
+        faults.inject(lost.nth(nth));
+    }
+    let hold = timeout(60 * SECOND, queue.acquire()).await;
+    assert_eq!(faults.waiting(), 0, "all that was to be lost is");
+    assert!(hold.expect("in time").expect("it knows creates").is_held());
 }
