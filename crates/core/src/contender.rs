@@ -46,8 +46,7 @@ impl Sequence {
     /// True if this number is the last of the count, or one of the next.
     ///
     /// Newer servers may give out these numbers in any order.
-    #[doc(hidden)]
-    pub fn is_at_the_end(self) -> bool {
+    pub(crate) fn is_at_the_end(self) -> bool {
         // Far more creates than a server handles at once.
         const BEYOND: i32 = 1 << 20;
         self.0 == i32::MAX || self.0 < i32::MIN + BEYOND
@@ -150,14 +149,12 @@ impl Contender {
     /// A holder with such a name marks its release by a write.
     ///
     /// See [`docs::handoff`](crate::docs::handoff).
-    #[doc(hidden)]
-    pub fn marks_release(&self) -> bool {
+    pub(crate) fn marks_release(&self) -> bool {
         // The start of the label tells which of the three forms of identity the name has.
         self.label.start == CANONICAL_END && self.name.get(THIRD_GROUP) == Some(MARKING)
     }
 
     /// Notes the transaction that created the znode.
-    #[doc(hidden)]
     pub fn set_czxid(&mut self, czxid: i64) {
         self.czxid = Some(czxid);
     }
@@ -227,7 +224,6 @@ impl Identity {
     pub(crate) const NONE: Identity = Identity(Uuid::nil());
 
     /// A new random identity.
-    #[doc(hidden)]
     pub fn random() -> Identity {
         Identity(Uuid::new_v4())
     }
@@ -236,7 +232,6 @@ impl Identity {
     ///
     /// Six of the bits are replaced by the kind of the UUID. In a name that marks releases ten more
     /// bits are replaced.
-    #[doc(hidden)]
     pub fn from_random_bits(bits: u128) -> Identity {
         Identity(uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid())
     }
@@ -249,7 +244,7 @@ impl Identity {
         Identity(Uuid::from_u128(bits & !COUNTED | counted))
     }
 
-    /// The same identity, in a name that [marks releases](Contender::marks_release).
+    /// The same identity, in a name that says that releases are marked.
     pub(crate) fn marking(self) -> Identity {
         let mut bytes = self.0.into_bytes();
         bytes[6..8].copy_from_slice(&[0x80, 0x01]);
@@ -257,13 +252,11 @@ impl Identity {
     }
 
     /// The part of the name that no other contender shares: `_c_<uuid>-`.
-    #[doc(hidden)]
     pub fn prefix(&self) -> String {
         format!("_c_{}-", self.0.as_hyphenated())
     }
 
     /// The name that is sent to the server, which adds the number.
-    #[doc(hidden)]
     pub fn name(&self, label: &str) -> String {
         format!("_c_{}-{label}", self.0.as_hyphenated())
     }
@@ -277,7 +270,6 @@ impl Identity {
 /// * Numbers at the end of the count or beyond come last, by `czxid`.
 /// * Equal numbers are ordered by `czxid`. Unknown `czxid`s come last.
 /// * Any others are ordered by name, so that the order is total even among hostile names.
-#[doc(hidden)]
 pub fn order(contenders: &mut [Contender]) {
     let ends = ends(contenders);
     let at_the_end = |contender: &Contender| ends && contender.sequence.is_at_the_end();
@@ -334,7 +326,6 @@ fn after_the_widest_gap(contenders: &[Contender]) -> usize {
 ///
 /// These are the contenders at the end of the count, and those with the number of a neighbour.
 /// [Note](Contender::set_czxid) their `czxid`s, and [order](order) the queue again.
-#[doc(hidden)]
 pub fn ordered_by_czxid(ordered: &[Contender]) -> Vec<usize> {
     let same = |left: usize, right: usize| {
         let pair = ordered.get(left).zip(ordered.get(right));

@@ -116,6 +116,13 @@ pub enum Error {
         reason: SessionEnd,
     },
 
+    /// A try found no server that answers. Nothing stays in the queue.
+    #[error("{path}: no server answers")]
+    Disconnected {
+        /// The recipe's path.
+        path: String,
+    },
+
     /// The operation needs a hold, and the hold was lost before.
     #[error("{path}: {reason} (session {session})")]
     Lost {
@@ -154,9 +161,13 @@ impl Error {
     /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Error::SessionOver { .. } | Error::NoSession { .. } | Error::Connect { .. } => {
-                ErrorKind::SessionOver
-            }
+            Error::SessionOver { .. }
+            | Error::NoSession { .. }
+            | Error::Connect { .. }
+            | Error::Lost {
+                reason: LossReason::Session(_),
+                ..
+            } => ErrorKind::SessionOver,
             Error::OutcomeUnknown { .. } => ErrorKind::OutcomeUnknown,
             _ => ErrorKind::AttemptFailed,
         }
@@ -165,19 +176,21 @@ impl Error {
     /// True if the same call may succeed later without any other change.
     ///
     /// Not true if the server denies permission, the path is not valid, the session is closed, or
-    /// another recipe uses the path. A person has to change something first.
+    /// another recipe uses the path: a person has to change something first. Not true either if a
+    /// hold is lost: its release and its writes never succeed later. Acquire again.
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Connect { .. }
             | Error::ContenderDeleted { .. }
             | Error::DeadlineElapsed { .. }
-            | Error::Lost { .. }
+            | Error::Disconnected { .. }
             | Error::OutcomeUnknown { .. } => true,
             Error::SessionOver { reason, .. } => *reason == SessionEnd::Expired,
             Error::Refused { refusal, .. } => {
                 matches!(refusal, Refusal::Throttled | Refusal::ReadOnly)
             }
             Error::InvalidInput(_)
+            | Error::Lost { .. }
             | Error::MissingChroot { .. }
             | Error::NoSession { .. }
             | Error::OtherRecipe { .. } => false,

@@ -177,6 +177,7 @@ impl Hold {
     /// # Cancel safety
     ///
     /// If the future is dropped, the hold is released.
+    // Hidden: only a write lock has a kind of contender that its hold can become.
     #[doc(hidden)]
     pub async fn replace(
         mut self,

@@ -219,7 +219,8 @@ impl Queue {
 
     /// Holds at once if the rule lets a new contender hold; otherwise `None`.
     ///
-    /// Lists the queue first, and writes nothing if the contender would have to wait.
+    /// Lists the queue first, and writes nothing if the contender would have to wait. Fails if no
+    /// server answers: at once if that is known, otherwise after the session timeout.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -231,7 +232,10 @@ impl Queue {
     /// Those of [`Recipe::try_acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
         let attempt = Attempt::begin(&self.shared.source);
-        attempt.tries(self.try_by(&attempt)).await
+        let work = self.try_by(&attempt);
+        let path = &self.shared.directory;
+        let promptly = self.shared.session.promptly(path, work);
+        attempt.tries(promptly).await
     }
 
     async fn try_by(&self, attempt: &Attempt) -> Result<Option<Hold>, Error> {

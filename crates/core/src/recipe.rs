@@ -71,10 +71,14 @@ pub trait Recipe: fmt::Debug + Send + Sync {
 
     /// Holds the recipe if it can hold at once; otherwise `None`.
     ///
-    /// Reads first, and writes nothing if other contenders are before it. While no server answers,
-    /// it waits for one. Does not have a deadline: bound it with [`tokio::time::timeout`].
+    /// Reads first, and writes nothing if other contenders are before it.
     ///
-    /// # Errors, cancel safety, session loss
+    /// # Errors
+    ///
+    /// [`Error::Disconnected`] if no server answers: at once if that is known, otherwise after the
+    /// session timeout. Otherwise the errors of [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety, session loss
     ///
     /// Those of [`acquire`](Self::acquire).
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<Hold>, Error>>;

@@ -157,7 +157,7 @@ impl ExclusiveLock {
 
     /// Holds the lock if it is free; otherwise `None`, with nothing written.
     ///
-    /// While no server answers, it waits for one: bound it with `tokio::time::timeout`.
+    /// [`Error::Disconnected`] if no server answers.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|

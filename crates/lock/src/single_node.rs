@@ -268,7 +268,7 @@ impl SingleNodeLock {
 
     /// Holds the lock if the znode does not exist; otherwise `None`, with nothing written.
     ///
-    /// While no server answers, it waits for one: bound it with `tokio::time::timeout`.
+    /// [`Error::Disconnected`] if no server answers.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -279,17 +279,20 @@ impl SingleNodeLock {
     ///
     /// Those of [`acquire`](Self::acquire).
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
-        let (znode, one) = self.begin().await?;
         let attempt = async {
-            match self.look(&znode, CaughtUp::OrNot).await? {
-                Some(_) => Ok(None),
-                None => self.create(&znode, &one).await,
+            let (znode, one) = self.begin().await?;
+            let created = async {
+                match self.look(&znode, CaughtUp::OrNot).await? {
+                    Some(_) => Ok(None),
+                    None => self.create(&znode, &one).await,
+                }
+            };
+            match znode.during(created).await? {
+                Some(stat) => self.hold(znode, stat).await,
+                None => Ok(None),
             }
         };
-        match znode.during(attempt).await? {
-            Some(stat) => self.hold(znode, stat).await,
-            None => Ok(None),
-        }
+        self.session.promptly(&self.path, attempt).await
     }
 
     /// Reads the holder, if there is one. Does not list the waiters: they have no znode.

@@ -210,7 +210,7 @@ impl ReadLock {
 
     /// Holds as a reader if no writer holds or waits; otherwise `None`, with nothing written.
     ///
-    /// While no server answers, it waits for one: bound it with `tokio::time::timeout`.
+    /// [`Error::Disconnected`] if no server answers.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -380,7 +380,7 @@ impl WriteLock {
 
     /// Holds as a writer if the queue is empty; otherwise `None`, with nothing written.
     ///
-    /// While no server answers, it waits for one: bound it with `tokio::time::timeout`.
+    /// [`Error::Disconnected`] if no server answers.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|

@@ -166,8 +166,8 @@ impl Semaphore {
 
     /// Acquires a permit if a permit is free; otherwise `None`, with nothing written.
     ///
-    /// Permits that waiters want are not free. While no server answers, it waits for one: bound it
-    /// with `tokio::time::timeout`.
+    /// Permits that waiters want are not free. [`Error::Disconnected`] if no
+    /// server answers.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -519,8 +519,8 @@ impl Permits {
 
     /// Acquires the permits if enough permits are free; otherwise `None`, with nothing written.
     ///
-    /// Permits that waiters want are not free. While no server answers, it waits for one: bound it
-    /// with `tokio::time::timeout`.
+    /// Permits that waiters want are not free. [`Error::Disconnected`] if no
+    /// server answers.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|

@@ -154,6 +154,7 @@ fn kind_of(error: &Error) -> &'static str {
             ..
         } => "session_expired",
         Error::SessionOver { .. } | Error::NoSession { .. } => "session_over",
+        Error::Disconnected { .. } => "disconnected",
         Error::Lost { .. } => "lost",
         Error::OutcomeUnknown { .. } => "outcome_unknown",
     }

@@ -88,6 +88,7 @@ impl QueueOptions {
     }
 
     /// Makes the events say that a holder leads.
+    // Hidden: only an election has a leader.
     #[doc(hidden)]
     pub fn leads(mut self) -> QueueOptions {
         self.leads = true;
@@ -156,13 +157,11 @@ impl QueueOptions {
     }
 
     /// The [`data`](Self::data). Empty if none is set and no queue was made with these options.
-    #[doc(hidden)]
     pub fn get_data(&self) -> &[u8] {
         self.data.as_deref().unwrap_or_default()
     }
 
     /// The [`acl`](Self::acl).
-    #[doc(hidden)]
     pub fn get_acl(&self) -> &[Acl] {
         &self.acl
     }

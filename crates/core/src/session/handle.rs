@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
-use futures_util::future::FutureExt;
+use futures_util::future::{FutureExt, ready};
 use futures_util::stream::{self, StreamExt};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::error::Error;
 use crate::hold::open_session::OpenSession;
@@ -313,6 +314,41 @@ impl Session {
         .boxed()
     }
 
+    /// Runs work that must not wait for a server without a bound, such as a try.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disconnected`] at once if no server answers, and if the work takes longer than the
+    /// session timeout. The errors of the work.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the work is dropped.
+    // No `async fn`, because one keeps two copies of a future that it is given.
+    pub fn promptly<T>(
+        &self,
+        path: &NodePath,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> impl Future<Output = Result<T, Error>> {
+        let patience = match self.state() {
+            SessionState::Connected(_) => self.timeout(),
+            // The work says why.
+            SessionState::Over(_) => Some(Duration::MAX),
+            SessionState::Opening | SessionState::Suspended(_) => None,
+        };
+        let disconnected = || {
+            Err(Error::Disconnected {
+                path: path.to_string(),
+            })
+        };
+        match patience {
+            Some(patience) => timeout(patience, work)
+                .map(move |done| done.unwrap_or_else(|_| disconnected()))
+                .left_future(),
+            None => ready(disconnected()).right_future(),
+        }
+    }
+
     /// Closes the session, and waits until the server has been told.
     ///
     /// All holds of the session are lost with [`SessionEnd::Closed`], and all its attempts fail.
@@ -370,7 +406,6 @@ impl Session {
     /// # Errors
     ///
     /// [`Error::NoSession`] if no further ZooKeeper session will be opened.
-    #[doc(hidden)]
     pub async fn server(&self, path: &NodePath) -> Result<Arc<dyn ServerSession>, Error> {
         loop {
             // If the session has just ended, wait for the next session.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::{ConnectOptions, Error, Queue, Session, SessionEnd, SessionState};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
-use zookeeper_recipes_suite::PATIENCE;
+use zookeeper_recipes_suite::{PATIENCE, simulated_session};
 
 use crate::support::First;
 
@@ -99,4 +99,27 @@ async fn durations_of_any_length_are_refused_or_work() {
     let options = ConnectOptions::new().tick(longest).session_timeout(longest);
     let opened = Session::open(simulation.ensemble("p"), options).await;
     assert!(matches!(opened, Err(Error::InvalidInput(_))), "{opened:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn try_fails_at_once_while_no_session_is_open_and_after_the_timeout_if_no_server_answers() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "p").await;
+    let queue = Queue::new(&session, "/lock", First).expect("a good path");
+    let timeout = session.timeout().expect("it is open");
+    simulation.process("p").partition(3 * timeout);
+    let began = Instant::now();
+    let tried = queue.try_acquire().await;
+    assert!(
+        matches!(tried, Err(Error::Disconnected { .. })),
+        "{tried:?}"
+    );
+    assert!(began.elapsed() <= timeout);
+    let again = Instant::now();
+    let tried = queue.try_acquire().await;
+    assert!(
+        matches!(tried, Err(Error::Disconnected { .. })),
+        "{tried:?}"
+    );
+    assert_eq!(again.elapsed(), Duration::ZERO);
 }

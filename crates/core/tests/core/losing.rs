@@ -106,6 +106,7 @@ async fn clone_of_a_lock_does_not_wait_for_a_lost_hold_of_its_process() {
         matches!(attempt, Err(Error::SessionOver { .. })),
         "{attempt:?}"
     );
+    session.wait_connected().await.expect("a new session");
     assert!(queue.try_acquire().await.expect("a look").is_some());
     drop(kept);
 }
