@@ -1,4 +1,4 @@
-//! The README's code that stands in no example.
+//! The README's code that is in no example.
 
 use std::time::Duration;
 
@@ -39,8 +39,8 @@ async fn leads_until_shutdown() {
     let (_simulation, session) = session().await;
     let election = LeaderElection::new(&session, "/leader", "node-1").expect("a good path");
     let leads = async {
-        let mut leader = election.watch_leader().await.expect("it is seen");
-        let led = leader.wait_for(|leader| leader.is_some()).await;
+        let mut leader = election.watch_leader();
+        let led = leader.wait_for(|state| state.leader().is_some()).await;
         assert!(led.is_ok() && election.is_leader());
     };
     let led = lead(&election, leads).await;

@@ -14,7 +14,7 @@ Exit codes:
   77   no permission, or the server refused the credentials
   80   --timeout: the lock was not held in time, or the candidate of
        --transfer-to does not lead yet
-  81   the lock was lost or handed over; the command was stopped before another
+  81   the lock was lost or transferred; the command was stopped before another
        process could hold
   126  the command is there and cannot be started
   127  the command was not found

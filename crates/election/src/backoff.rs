@@ -1,4 +1,4 @@
-//! How long to wait before trying again.
+//! The waits between two tries.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ impl Backoff {
         Backoff { next: FIRST }
     }
 
-    /// Waits, each time twice as long.
+    /// Waits, each time for twice as long.
     pub(crate) async fn wait(&mut self) {
         let wait = self.next;
         self.next = (wait * 2).min(MOST);

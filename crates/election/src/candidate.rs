@@ -1,17 +1,17 @@
-//! A candidate: its place to queue, its id, and its rule.
+//! A candidate: its queue, its id and its rule.
 
 use std::sync::Arc;
 
 use zookeeper_recipes_core::{NodePath, Queue, Session};
 
-use crate::rule::FirstInQueue;
+use crate::rule::FirstCandidate;
 
-/// What an election, a leadership and a term know of the candidate.
+/// The parts that an election, a leadership and a term share.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) queue: Queue,
     pub(crate) id: Arc<str>,
-    pub(crate) rule: FirstInQueue,
+    pub(crate) rule: FirstCandidate,
 }
 
 impl Candidate {

@@ -7,7 +7,7 @@ use zookeeper_recipes_core::HoldView;
 
 use crate::recipe::LeaderElection;
 
-/// The health of a candidate. Made by [`LeaderElection::health`].
+/// The health of a candidate, which [`LeaderElection::health`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ElectionHealth {
@@ -44,18 +44,19 @@ impl fmt::Display for ElectionHealth {
 }
 
 impl LeaderElection {
-    /// Whether this process lets go of a leadership in time. Sends nothing.
+    /// Whether this process releases a lost leadership in time. Sends nothing.
     ///
-    /// For a liveness check: a process that is unhealthy should be restarted. It has lost the
-    /// leadership, and has kept its [`Leadership`](crate::Leadership) for longer than `grace`: its
-    /// work has blocked its thread, or does not look. Another candidate may lead beside that work.
+    /// A liveness check may use it: restart a process that is unhealthy. Such a process has lost the
+    /// leadership, and has kept its [`Leadership`](crate::Leadership) for longer than `grace`. Its
+    /// work has blocked its thread, or does not ask whether it is held. Another candidate may lead
+    /// beside that work.
     ///
     /// A candidate that does not lead is healthy. If no server answers, the candidate is healthy,
-    /// too: a restart would not help, and [`Session::health`](crate::Session::health) tells it.
-    /// client-go's health check for leader election gives the same answers.
+    /// too: a restart would not help, and [`Session::health`](crate::Session::health) reports the
+    /// silence. client-go's health check for leader election gives the same answers.
     ///
     /// A clone shares the answer, as for [`is_leader`](Self::is_leader). If the process was paused,
-    /// the time counts from the moment when its session has noticed the loss.
+    /// the time counts from the moment when its session notices the loss.
     ///
     /// ```
     /// # use zookeeper_recipes_core::ConnectOptions;
@@ -77,10 +78,10 @@ impl LeaderElection {
     /// # }
     /// ```
     pub fn health(&self, grace: Duration) -> ElectionHealth {
-        let newest = self.newest.view();
+        let own = self.own_leadership.view();
         ElectionHealth {
-            leads: newest.as_ref().is_some_and(HoldView::is_held),
-            overdue: newest.and_then(|view| view.kept_after_loss()),
+            leads: own.as_ref().is_some_and(HoldView::is_held),
+            overdue: own.and_then(|view| view.kept_after_loss()),
             grace,
         }
     }

@@ -1,8 +1,8 @@
 //! Leader election on ZooKeeper.
 //!
-//! Of the processes that campaign at one path in a [`LeaderElection`], one leads at a time, in the
-//! order of arrival, until it resigns, dies, or is cut off. The znodes are those of Apache
-//! Curator's `LeaderLatch`.
+//! Processes campaign at one path in a [`LeaderElection`]. One of them leads at a time, in the order
+//! of arrival, until it resigns, dies, or is cut off. The znodes are those of Apache Curator's
+//! `LeaderLatch`.
 //!
 //! # Example
 //!
@@ -28,7 +28,7 @@
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let connect_string = "zk1:2181,zk2:2181";
-//! # let until_told_to_end = || tokio::time::sleep(Duration::from_millis(50));
+//! # let until_shutdown = || tokio::time::sleep(Duration::from_millis(50));
 //! # let simulation = Simulation::new(SimulationOptions::default());
 //! # let simulated = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
 //! # let session = if true { simulated } else {
@@ -37,7 +37,7 @@
 //! let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
 //!
 //! let service = tokio::spawn(async move {
-//!     let shutdown = until_told_to_end(); // for example, until Ctrl-C
+//!     let shutdown = until_shutdown(); // for example, until Ctrl-C
 //!     election.run(shutdown, lead).await
 //! });
 //! service.await??;
@@ -52,42 +52,41 @@
 //! | do work while this process leads | [`run`](LeaderElection::run) |
 //! | lead once, step by step | [`acquire`](LeaderElection::acquire), which yields a [`Leadership`] |
 //! | know whether this process leads, without a request | [`is_leader`](LeaderElection::is_leader) |
-//! | let a health check notice work that goes on too long | [`health`](LeaderElection::health) |
-//! | know who leads now | [`leader`](LeaderElection::leader) |
-//! | know at any time who leads | [`watch_leader`](LeaderElection::watch_leader) |
-//! | react to each change of the leader | [`observe`](LeaderElection::observe) |
-//! | hand over to a chosen candidate | [`transfer_to`](LeaderElection::transfer_to) |
+//! | let a health check find work that continues for too long | [`health`](LeaderElection::health) |
+//! | read who leads now | [`leader`](LeaderElection::leader) |
+//! | know at any time who leads, and react to each change | [`watch_leader`](LeaderElection::watch_leader) |
+//! | transfer the leadership to a chosen candidate | [`transfer_to`](LeaderElection::transfer_to) |
 //! | lead only while no other candidate campaigns | [`standby`](LeaderElection::standby) |
 //! | publish a text of the leader | [`proclaim`](Term::proclaim) |
-//! | list all candidates | [`participants`](LeaderElection::participants) |
+//! | list all candidates | [`contenders`](LeaderElection::contenders) |
 //!
-//! # Elections that people steer
+//! # Transferring leadership
 //!
 //! [`LeaderElection::transfer_to`] names the candidate that leads next, from any process.
-//! [`Term::transfer_to`] does it from the leader's work. A candidate on
-//! [standby](LeaderElection::standby) leads only while no other campaigns.
+//! [`Term::transfer_to`] does so from the leader's work. A candidate on
+//! [standby](LeaderElection::standby) leads only while no other candidate campaigns.
 //!
-//! 1. The first candidate in the queue leads, and no other. Steering changes the order and not this
-//!    rule, so two candidates never lead at once.
+//! 1. Only the first candidate in the queue leads. A transfer changes the order and not this rule,
+//!    so two candidates never lead at once.
 //! 2. The directory's data names the successor's znode. The leader watches the data, and resigns.
-//! 3. When its turn comes, a candidate reads the data if the data has changed since it began to
-//!    wait. If the successor is behind it, it steps back: it leaves the queue without having led,
-//!    and enters it at the end.
+//! 3. A candidate reads the data when its turn comes, if the data has changed since the wait began.
+//!    If the successor is behind the candidate, the candidate steps back: it leaves the queue
+//!    without having led, and enters it again at the end.
 //! 4. The candidate is then behind the successor, so it steps back once for each transfer. After
 //!    all candidates before the successor have stepped back, the successor is first.
-//! 5. If the successor's znode is deleted meanwhile, no candidate steps back any more, and the
-//!    first candidate leads.
+//! 5. If the successor's znode is deleted meanwhile, no further candidate steps back, and the first
+//!    candidate leads.
 //!
-//! While the candidates step back, one after the other, nobody leads. An observer may see each of
-//! them as the first. A `LeaderLatch` of Curator does not step back.
+//! While the candidates step back, one after the other, nobody leads. A watch of the leader may
+//! show each of them as the first. A `LeaderLatch` of Curator does not step back.
 //!
-//! # What leading is worth
+//! # Limits
 //!
 //! A leader knows by the clock of its own process that it no longer leads, before another candidate
 //! can lead. This does not stop a paused process from writing late: the pause can come between a
-//! look at that clock and the write. If a late write does harm, let the store refuse an old
-//! [`fencing_token`](HoldView::fencing_token), or write to ZooKeeper with
-//! [guarded writes](HoldView::transaction).
+//! read of that clock and the write. If a late write does harm, let the store refuse an old
+//! [`fencing_token`](Term::fencing_token), or write to ZooKeeper with
+//! [guarded writes](Term::transaction).
 //!
 //! # Costs
 //!
@@ -96,40 +95,42 @@
 //! also creates it.
 //!
 //! A session sends a `sync`, its probe, in each tenth of its timeout, for any number of recipes. A
-//! hold that did not wait sets a watch on its own znode at the next probe, by one request.
+//! leader that did not wait sets a watch on its own znode at the next probe, by one request.
 //!
 //! # Other languages
 //!
-//! The names are those of Curator's `LeaderLatch` (`_c_<uuid>-latch-<number>`), and so is the data,
-//! the candidate's id. Processes with Curator can campaign under the same path, and each sees the
-//! ids of the others. Do not use the path of an election of kazoo. See
+//! The names of the znodes are those of Curator's `LeaderLatch` (`_c_<uuid>-latch-<number>`). Their
+//! data is the candidate's id, as in Curator. Processes with Curator can campaign under the same
+//! path, and each sees the ids of the others. Do not use the path of an election of kazoo. See
 //! [Sharing a lock with other languages](common::docs::sharing).
 
 mod backoff;
 mod candidate;
+mod directory_data;
+mod directory_update;
 mod health;
-mod hold;
 mod leader;
-mod look;
-mod newest;
-mod notice;
-mod observe;
+mod leadership;
 mod options;
-mod post;
+mod own_leadership;
+mod read_leader;
 mod recipe;
 mod rule;
 mod run;
-mod steer;
 mod stop_work;
+mod term;
+mod transfer;
+mod watch_leader;
 
 pub use health::ElectionHealth;
-pub use hold::{Leadership, Term};
-pub use leader::{Leader, Participant};
+pub use leader::{Leader, LeaderState};
+pub use leadership::Leadership;
 pub use options::ElectionOptions;
 pub use recipe::LeaderElection;
-pub use rule::FirstInQueue;
+pub use rule::FirstCandidate;
 pub use run::RunError;
 pub use stop_work::StopWork;
+pub use term::Term;
 pub use zookeeper_recipes_core::{
     self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, DetachedSession, Directories,
     Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,

@@ -1,4 +1,4 @@
-//! What can be chosen about an election.
+//! The options of an election.
 
 use zookeeper_recipes_core::{QueueOptions, recipe_options};
 

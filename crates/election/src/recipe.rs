@@ -3,38 +3,37 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_core::Stream;
 use tokio::sync::watch;
 use zookeeper_recipes_core::{
     BoxFuture, Error, Hold, HoldView, InvalidInput, NodePath, Queue, QueueEntry, Recipe, Session,
 };
 
 use crate::candidate::Candidate;
-use crate::hold::Leadership;
-use crate::leader::{Leader, Participant};
-use crate::look::{in_time, who_leads};
-use crate::newest::Newest;
-use crate::observe::{observe, watch_leader};
+use crate::leader::{Leader, LeaderState};
+use crate::leadership::Leadership;
 use crate::options::ElectionOptions;
-use crate::rule::FirstInQueue;
+use crate::own_leadership::OwnLeadership;
+use crate::read_leader::{in_time, read_leader};
+use crate::rule::FirstCandidate;
 use crate::stop_work::StopWork;
+use crate::watch_leader::watch_leader;
 
 /// One candidate in the election of one leader, first come, first served.
 ///
-/// Made from a [`Session`], a path and the candidate's id. [`run`](Self::run) does all that a
-/// service needs. [`acquire`](Self::acquire) campaigns once, and yields a [`Leadership`]. A process
-/// that only wants to know who leads makes a `LeaderElection` too, and never campaigns.
+/// [`run`](Self::run) does all that a service needs. [`acquire`](Self::acquire) campaigns once, and
+/// returns a [`Leadership`]. A process that only asks who leads creates a `LeaderElection` too, and
+/// never campaigns.
 ///
-/// Clones are one candidate value, and share [`is_leader`](Self::is_leader). Each call that
-/// campaigns has a place of its own in the queue.
+/// Clones are the same candidate, and share [`is_leader`](Self::is_leader). Each call that campaigns
+/// has a place of its own in the queue.
 ///
 /// # Znodes
 ///
-/// Under the path, one ephemeral sequential znode for each campaign: `_c_<uuid>-latch-<number>`,
-/// with the candidate's id as its data. The name of a candidate on [standby](Self::standby) has
-/// `standby-latch` in place of `latch`. If the path does not exist, it is created as a container
-/// znode. Its data is empty until a successor is [named](Self::transfer_to) or a leader
-/// [proclaims](crate::Term::proclaim) something.
+/// Each campaign creates one ephemeral sequential znode under the path:
+/// `_c_<uuid>-latch-<number>`, with the candidate's id as its data. The name of a candidate on
+/// [standby](Self::standby) has `standby-latch` in place of `latch`. If the path does not exist,
+/// the campaign creates it as a container znode. The container's data is empty until a process
+/// [names](Self::transfer_to) a successor or a leader [proclaims](crate::Term::proclaim) a text.
 ///
 /// # Example
 ///
@@ -64,13 +63,13 @@ use crate::stop_work::StopWork;
 pub struct LeaderElection {
     pub(crate) candidate: Candidate,
     pub(crate) stop_work: StopWork,
-    pub(crate) newest: Newest,
+    pub(crate) own_leadership: OwnLeadership,
 }
 
 impl LeaderElection {
     /// A candidate in the election at `path`, with the default options. Sends nothing.
     ///
-    /// The other processes see the id. It need not be unique: fencing tokens tell leaders apart.
+    /// The other processes see the id. It need not be unique: each leader has its own fencing token.
     ///
     /// # Errors
     ///
@@ -97,36 +96,36 @@ impl LeaderElection {
     ) -> Result<LeaderElection, InvalidInput> {
         let id: Arc<str> = Arc::from(id.as_ref());
         let options = options.into_queue().data(id.as_bytes()).leads();
-        let rule = FirstInQueue::default();
+        let rule = FirstCandidate::default();
         let queue = Queue::with_options(session, path, rule, options)?;
         Ok(LeaderElection {
             candidate: Candidate { queue, id, rule },
             stop_work: StopWork::default(),
-            newest: Newest::default(),
+            own_leadership: OwnLeadership::default(),
         })
     }
 
-    /// When [`run`](Self::run) stops the work of a leader that may lose its leadership.
+    /// Sets when [`run`](Self::run) stops the work of a leader that may lose its leadership.
     ///
-    /// By default as soon as no answer comes from the server.
+    /// The default is [`StopWork::WhenSuspended`]: as soon as no answer comes from the server.
     #[must_use]
     pub fn stop_work(mut self, when: StopWork) -> LeaderElection {
         self.stop_work = when;
         self
     }
 
-    /// Makes this candidate lead only while no other campaigns.
+    /// Makes this candidate lead only while no other candidate campaigns.
     ///
-    /// When the turn of a candidate on standby comes, and another candidate is behind it, it does
-    /// not lead: it leaves the queue, and enters it again at the end. If another candidate comes
-    /// while it leads, [`run`](Self::run) stops the work and resigns. Without `run`,
-    /// [`asked_to_resign`](Leadership::asked_to_resign) resolves.
+    /// When the turn of a candidate on standby comes, and a candidate that is not on standby is
+    /// behind it, the candidate on standby does not lead. It leaves the queue, and enters it again
+    /// at the end. If such a candidate comes later, [`run`](Self::run) stops the work and resigns.
+    /// Without `run`, [`asked_to_resign`](Leadership::asked_to_resign) resolves.
     ///
     /// If all candidates are on standby, they lead in the order of arrival. A candidate on standby
-    /// that is named as the [successor](Self::transfer_to) leads in any case.
+    /// that is the named [successor](Self::transfer_to) leads in any case.
     #[must_use]
     pub fn standby(mut self) -> LeaderElection {
-        let rule = FirstInQueue::standby();
+        let rule = FirstCandidate::standby();
         self.candidate.rule = rule;
         self.candidate.queue = self.candidate.queue.by(rule);
         self
@@ -142,14 +141,17 @@ impl LeaderElection {
         &self.candidate.id
     }
 
-    /// The directory of the candidates' znodes. The leader's is [`HoldView::node_path`].
+    /// The directory of the candidates' znodes.
+    ///
+    /// The path of the leader's znode is [`Leadership::node_path`].
     pub fn path(&self) -> &NodePath {
         self.candidate.path()
     }
 
     /// Campaigns, and waits until this candidate leads.
     ///
-    /// Has no deadline. While no server answers, it waits for one, until the session is over.
+    /// The call has no deadline. While no server answers, it waits for one, until the session is
+    /// over.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -157,11 +159,11 @@ impl LeaderElection {
     /// | the same from the third time on, if no other candidate came in between: a create | 1 | 1 | 0 |
     /// | the same from the third time on, if one came in between: a create, then a list | 2 | 2 | 0 |
     /// | another candidate leads: a read of the own znode, of the directory, and of the predecessor's | 3 more | 1 more | 3 |
-    /// | the predecessor goes, and was alone before this candidate | 0 more | 0 | |
-    /// | the predecessor goes, and others were before it: a list | 1 more | 1 more | |
+    /// | the predecessor's znode is deleted, and no other candidate was before this one | 0 more | 0 | |
+    /// | the predecessor's znode is deleted, and other candidates were before it: a list | 1 more | 1 more | |
     /// | the directory's data has changed meanwhile, or this candidate is on standby: a list and a read | 2 more | 2 more | |
     ///
-    /// The number of the new znode tells if another candidate came in between: see
+    /// The number of the new znode shows whether another candidate came in between: see
     /// [the proof](crate::common::docs::handoff#coming-back-to-where-one-was-alone).
     ///
     /// # Errors
@@ -170,7 +172,7 @@ impl LeaderElection {
     ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
     /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
     ///
-    /// After each of these errors nothing stays in the queue.
+    /// After each of these errors no znode of this campaign remains in the queue.
     ///
     /// # Cancel safety
     ///
@@ -180,8 +182,8 @@ impl LeaderElection {
     /// # Session loss
     ///
     /// If the session expires during the wait, the place in the queue is lost. The call fails with
-    /// [`Error::SessionOver`], or campaigns anew if [`ElectionOptions::after_session_loss`] says
-    /// so.
+    /// [`Error::SessionOver`]. With [`AfterSessionLoss::QueueAnew`](crate::AfterSessionLoss) it
+    /// campaigns anew.
     pub async fn acquire(&self) -> Result<Leadership, Error> {
         Ok(self.leads(self.candidate.queue.acquire().await?))
     }
@@ -225,8 +227,8 @@ impl LeaderElection {
 
     /// Campaigns, runs the work until it is done or the leadership is lost, and resigns.
     ///
-    /// Campaigns once; [`run`](Self::run) does it again and again. Does not stop work that blocks
-    /// its thread: see [`Hold::guard`].
+    /// The call campaigns once; [`run`](Self::run) campaigns again after each term. Work that blocks
+    /// its thread is not stopped: see [`Hold::guard`].
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -253,9 +255,18 @@ impl LeaderElection {
         recipe.with(work).await
     }
 
-    /// Lists the leader and the other candidates, in the order of the queue.
+    /// Lists the candidates, the leader included, in the order of the queue.
     ///
-    /// The same as [`participants`](Self::participants), with the raw data of the znodes.
+    /// They lead in this order, unless some [step back](crate::FirstCandidate#who-steps-back). The
+    /// list shows one moment at the server. If the path does not exist, it is empty.
+    ///
+    /// | of a [`QueueEntry`] | in an election |
+    /// |---|---|
+    /// | `data` | the candidate's id |
+    /// | `owner` | the id as text, if it is one line of printable text |
+    /// | `holds` | true for the leader, the first candidate |
+    /// | `name` | contains `standby-latch` if the candidate is on [standby](Self::standby) |
+    /// | `fencing_token` | that of the leadership, present or future; a candidate that steps back gets a new one |
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -268,30 +279,16 @@ impl LeaderElection {
     ///
     /// # Cancel safety
     ///
-    /// Leaves nothing behind.
+    /// If the future is dropped, nothing remains.
     ///
     /// # Session loss
     ///
-    /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
+    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         self.candidate.queue.contenders().await
     }
 
-    /// Lists the candidates with their ids, the leader included, in the order of the queue.
-    ///
-    /// They lead in this order, unless some [step back](crate::FirstInQueue#who-steps-back).
-    /// The list is what the server knew at one moment. If the path does not exist, it is empty.
-    /// Costs what [`contenders`](Self::contenders) costs.
-    ///
-    /// # Errors, cancel safety, session loss
-    ///
-    /// Those of [`contenders`](Self::contenders).
-    pub async fn participants(&self) -> Result<Vec<Participant>, Error> {
-        let contenders = self.candidate.queue.contenders().await?;
-        Ok(contenders.into_iter().map(Participant::new).collect())
-    }
-
-    /// Whether this candidate, or a clone of it, leads now. Sends nothing.
+    /// True if this candidate, or a clone of it, leads now. Sends nothing.
     ///
     /// The answer is that of [`HoldView::is_held`] for the leadership that this candidate acquired:
     /// `false` before another candidate can lead, with the same exception for a znode that is
@@ -299,18 +296,18 @@ impl LeaderElection {
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
-    /// | a look at the clock | 0 | 0 | 0 |
+    /// | a read of the process's clock | 0 | 0 | 0 |
     pub fn is_leader(&self) -> bool {
-        self.newest.is_held()
+        self.own_leadership.is_held()
     }
 
-    /// Who leads at this moment, or `None` if nobody does.
+    /// Reads who leads at this moment. `None` if nobody leads.
     ///
     /// The leader is the first candidate. If its connection was broken, or its session is new, up
     /// to a third of the session timeout may pass before it holds and its work begins.
     ///
-    /// Waits for an answer for at most the session timeout, or ten seconds while there is no
-    /// session.
+    /// The call waits for an answer for at most the session timeout, or ten seconds while there is
+    /// no session.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -326,24 +323,31 @@ impl LeaderElection {
     ///
     /// # Cancel safety
     ///
-    /// Leaves nothing behind.
+    /// If the future is dropped, nothing remains.
     ///
     /// # Session loss
     ///
-    /// Asks again in the new session, within the same time.
+    /// The call reads again in the new session, within the same time.
     pub async fn leader(&self) -> Result<Option<Leader>, Error> {
-        who_leads(self.candidate.queue.session(), self.path()).await
+        read_leader(self.session(), self.path()).await
     }
 
-    /// Watches who leads: a value that a task keeps up to date, `None` while nobody leads.
+    /// Watches who leads: a value that a task keeps up to date. Returns at once.
     ///
-    /// Waits for the first value as [`leader`](Self::leader) does. The task ends when all receivers
-    /// are dropped, and keeps the session open until then. If the session is closed, the task ends
-    /// as well, and [`changed`](watch::Receiver::changed) fails.
+    /// The value begins with [`LeaderState::Unknown`], until a server answers. So a service can
+    /// start before the servers. Each later change notifies the receivers.
     ///
-    /// A receiver may skip a leader that led only for the time of a round trip. The value is not
-    /// proof: while no server answers, or reading is not allowed, it stays as it was. A leader asks
+    /// A receiver may skip a leader that led only for the time of a round trip, or until the
+    /// receiver was read. It never skips the present leader. A leader's token is newer than those
+    /// of all leaders before. The path need not exist.
+    ///
+    /// The value is not proof: while no server answers, it stays as it was. A leader asks
     /// [`is_leader`](Self::is_leader).
+    ///
+    /// The task ends when all receivers are dropped, and removes its watches. It keeps the session
+    /// open until then. If the session is closed, the task ends as well, and
+    /// [`changed`](watch::Receiver::changed) fails. [`leader`](Self::leader) then returns the
+    /// reason.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -353,126 +357,61 @@ impl LeaderElection {
     ///
     /// # Errors
     ///
-    /// Those of [`leader`](Self::leader), before the first value. Later errors are logged, and the
+    /// If the server refuses a read, the value is [`LeaderState::Refused`]. After any error the
     /// task tries again, at least once a second.
     ///
     /// # Panics
     ///
     /// Outside a tokio runtime, which the task needs.
     ///
-    /// # Cancel safety
-    ///
-    /// Leaves nothing behind.
-    ///
     /// # Session loss
     ///
-    /// Goes on in the new session.
+    /// The task continues in the new session.
     ///
     /// ```
     /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
     /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
-    /// use zookeeper_recipes_election::{LeaderElection, Session};
+    /// use zookeeper_recipes_election::{LeaderElection, LeaderState, Session};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let simulation = Simulation::new(SimulationOptions::default());
     /// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
     /// let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
-    /// let mut leader = election.watch_leader().await?;
-    /// assert_eq!(*leader.borrow(), None);
+    /// let mut leader = election.watch_leader();
+    /// assert_eq!(*leader.borrow(), LeaderState::Unknown);
     ///
     /// let leadership = election.acquire().await?;
-    /// leader.changed().await?;
-    /// let id = leader.borrow().as_ref().map(|leader| leader.id.clone());
-    /// assert_eq!(id.as_deref(), Some("node-7"));
+    /// let state = leader.wait_for(|state| state.leader().is_some()).await?;
+    /// let token = state.leader().map(|leader| leader.fencing_token);
+    /// assert_eq!(token, Some(leadership.fencing_token()));
+    /// # drop(state);
     /// leadership.release().await?;
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn watch_leader(&self) -> Result<watch::Receiver<Option<Leader>>, Error> {
-        watch_leader(self.candidate.queue.session(), self.path()).await
+    pub fn watch_leader(&self) -> watch::Receiver<LeaderState> {
+        watch_leader(self.session().clone(), self.path().clone())
     }
 
-    /// A stream of who leads: the present state first, then each change.
+    /// Names the candidate that leads next, and asks the leader to resign.
     ///
-    /// Yields `None` while nobody leads. A leader's token is newer than those of all leaders that
-    /// the stream yielded before. The stream may skip a leader that led only for the time of a
-    /// round trip. It never skips the present leader. The path need not exist.
+    /// An operator may call it: this candidate need not lead, nor campaign. The leader resigns if it uses
+    /// [`run`](Self::run) or awaits [`asked_to_resign`](Leadership::asked_to_resign). When the turn
+    /// of a candidate before the successor comes, that candidate does not lead: it leaves the
+    /// queue, and enters it again at the end. If the successor leaves meanwhile, the next candidate
+    /// leads. The call returns once the successor is named. It does not wait for the transfer, which
+    /// [`watch_leader`](Self::watch_leader) shows.
     ///
-    /// While no server answers, the stream is silent. Once a server answers, the stream yields the
-    /// present state if it has changed. An item is not proof: a leader asks
-    /// [`is_leader`](Self::is_leader).
-    ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | the first item: a `sync`, the names, a read of the first and of the directory | 4 | 3 | 2 |
-    /// | each change of the leader or of the directory's data: the names, these two reads | 3 more | 2 more | 2 |
-    /// | a candidate behind the leader comes or goes | 0 | 0 | |
-    ///
-    /// # Errors
-    ///
-    /// The stream yields:
-    ///
-    /// * [`Error::Refused`], for example without the permission to read. The stream yields it once,
-    ///   and tries again, at least once a second.
-    /// * [`Error::NoSession`] once the session has been closed. Then the stream ends.
-    ///
-    /// # Cancel safety
-    ///
-    /// The wait for the next item may be dropped and begun again: nothing is missed. The watch is
-    /// removed with the stream. The stream keeps the session open.
-    ///
-    /// # Session loss
-    ///
-    /// Goes on in the new session.
-    ///
-    /// ```
-    /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
-    /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
-    /// use futures_util::StreamExt;
-    /// use zookeeper_recipes_election::{LeaderElection, Session};
-    ///
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let simulation = Simulation::new(SimulationOptions::default());
-    /// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
-    /// let election = LeaderElection::new(&session, "/app/leader", "node-7")?;
-    /// let mut leaders = election.observe();
-    /// assert_eq!(leaders.next().await.transpose()?, Some(None));
-    ///
-    /// let leadership = election.acquire().await?;
-    /// let Some(Some(leader)) = leaders.next().await.transpose()? else {
-    ///     panic!("node-7 leads");
-    /// };
-    /// assert_eq!(leader.id, "node-7");
-    /// leadership.release().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn observe(
-        &self,
-    ) -> impl Stream<Item = Result<Option<Leader>, Error>> + Send + Unpin + 'static + use<> {
-        observe(self.candidate.queue.session().clone(), self.path().clone())
-    }
-
-    /// Asks the leader to hand over to the candidate with this id.
-    ///
-    /// For an operator: this candidate need not lead, nor campaign. The leader resigns when it
-    /// notices, if it uses [`run`](Self::run) or awaits
-    /// [`asked_to_resign`](Leadership::asked_to_resign). When the turn of a candidate before the
-    /// successor comes, it does not lead: it leaves the queue, and enters it again at the end. If
-    /// the successor leaves meanwhile, the next candidate leads. Returns once the successor is
-    /// named, and does not wait for the transfer: [`watch_leader`](Self::watch_leader) shows it.
-    ///
-    /// Two candidates never lead at once: the first in the queue leads, and no other. A
-    /// `LeaderLatch` of Curator takes no notice of a successor: it does not resign, and leads when
-    /// it is first.
+    /// Two candidates never lead at once: only the first in the queue leads. A `LeaderLatch` of
+    /// Curator ignores the successor: it does not resign, and leads when it is first.
     ///
     /// The directory's data names the successor until another one is named. If several candidates
-    /// have this id, the first of them is the successor. If it leads already, nothing happens.
+    /// have this id, the first of them is the successor. If the successor leads already, nothing
+    /// happens.
     ///
-    /// Waits for an answer for at most the session timeout, or ten seconds while there is no
-    /// session.
+    /// The call waits for an answer for at most the session timeout, or ten seconds while there is
+    /// no session.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -489,11 +428,11 @@ impl LeaderElection {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the successor is named or not.
+    /// If the future is dropped, the successor may be named or not.
     ///
     /// # Session loss
     ///
-    /// Fails with [`Error::SessionOver`]. A successor that was named stays named.
+    /// The call fails with [`Error::SessionOver`]. A successor that was named remains named.
     ///
     /// # Example
     ///
@@ -510,7 +449,7 @@ impl LeaderElection {
     /// let new = LeaderElection::new(&session, "/app/leader", "node-8")?;
     /// let leadership = old.acquire().await?;
     /// let campaign = tokio::spawn(async move { new.acquire().await });
-    /// # while old.participants().await?.len() < 2 {
+    /// # while old.contenders().await?.len() < 2 {
     /// #     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     /// # }
     ///
@@ -528,9 +467,9 @@ impl LeaderElection {
         in_time(self.session(), self.path(), transfer).await
     }
 
-    /// Takes note that this candidate leads.
+    /// Records that this candidate leads.
     fn leads(&self, hold: Hold) -> Leadership {
-        self.newest.acquired(hold.view());
+        self.own_leadership.acquired(hold.view());
         Leadership::new(hold, self.candidate.clone())
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use zookeeper_recipes_core::{Contender, InvalidInput, QueueView, Rule, Verdict};
 
-use crate::notice::Notice;
+use crate::directory_data::DirectoryData;
 
 /// The label of a candidate, before the number in its name.
 const LABEL: &str = "latch-";
@@ -15,33 +15,33 @@ const STANDBY: &str = "standby-latch-";
 
 /// Leads if no candidate is before it; otherwise waits on its predecessor.
 ///
-/// Writes names as Apache Curator's `LeaderLatch` does: `_c_<uuid>-latch-<number>`. A waiting
+/// The names are those of Apache Curator's `LeaderLatch`: `_c_<uuid>-latch-<number>`. A waiting
 /// `LeaderLatch` reacts only to the deletion of its predecessor, so it would miss a marked release.
 /// So a resignation is a plain deletion. The next leader lists the queue, unless it had only one
 /// candidate before it.
 ///
 /// # Who steps back
 ///
-/// The first candidate leads, and no other. When its turn comes, a candidate steps back in two
-/// cases: it leaves the queue, and enters it again at the end.
+/// Only the first candidate leads. A candidate that steps back when its turn comes leaves the
+/// queue, and enters it again at the end. There are two cases.
 ///
 /// * The directory's data names a successor, and the successor is behind the candidate. The
 ///   candidate then has a higher number than the successor, so it steps back once.
 /// * The candidate is on standby, and a candidate that is not on standby is behind it. If it is the
 ///   successor itself, it leads.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct FirstInQueue {
+pub struct FirstCandidate {
     standby: bool,
 }
 
-impl FirstInQueue {
+impl FirstCandidate {
     /// The rule of a candidate that leads only while no other campaigns.
-    pub fn standby() -> FirstInQueue {
-        FirstInQueue { standby: true }
+    pub fn standby() -> FirstCandidate {
+        FirstCandidate { standby: true }
     }
 }
 
-impl Rule for FirstInQueue {
+impl Rule for FirstCandidate {
     fn label(&self) -> Cow<'_, str> {
         match self.standby {
             true => STANDBY.into(),
@@ -87,7 +87,7 @@ impl Rule for FirstInQueue {
 
 /// The candidate with this name, on standby or not.
 pub(crate) fn candidate_named(name: &str) -> Option<Contender> {
-    Contender::parse(name, |label| FirstInQueue::default().counts(label))
+    Contender::parse(name, |label| FirstCandidate::default().counts(label))
 }
 
 /// True if the candidate leads only while no other campaigns.
@@ -97,10 +97,10 @@ pub(crate) fn is_standby(candidate: &Contender) -> bool {
 
 /// The successor that the data names. Data of another program names none.
 fn successor(data: &[u8]) -> Option<String> {
-    Notice::read(data)?.successor
+    DirectoryData::parse(data)?.successor
 }
 
-/// False if this name is that of a candidate before `me`, or of `me`.
+/// False if this is the name of `me`, or of a candidate before `me`.
 fn may_be_behind(me: &Contender, name: &str) -> bool {
     let number = candidate_named(name).map(|candidate| candidate.sequence().get());
     let before = 0..me.sequence().get();

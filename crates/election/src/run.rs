@@ -8,17 +8,18 @@ use tokio::time::Instant;
 use zookeeper_recipes_core::{Error, HoldState, HoldView, InvalidInput};
 
 use crate::backoff::Backoff;
-use crate::hold::{Leadership, Term};
+use crate::leadership::Leadership;
 use crate::recipe::LeaderElection;
 use crate::stop_work::StopWork;
+use crate::term::Term;
 
-/// A pause follows a shorter term, so that work that returns at once is no busy loop.
+/// After a shorter term `run` pauses, so that work that returns at once is no busy loop.
 const SHORT_TERM: Duration = Duration::from_secs(1);
 
 /// Why [`LeaderElection::run`] ended before the shutdown.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError<E> {
-    /// The candidate cannot campaign or resign, and trying again would not help.
+    /// The candidate cannot campaign or resign, and another try would not help.
     #[error(transparent)]
     Election(#[from] Error),
     /// The work returned this error.
@@ -40,36 +41,35 @@ enum End<E> {
 }
 
 impl LeaderElection {
-    /// Campaigns, works while it leads, and campaigns again, until `shutdown` or an error.
+    /// Campaigns, works while this candidate leads, and campaigns again, until `shutdown`.
     ///
     /// For each leadership `run` calls `work` with the [`Term`], and polls the future while the
-    /// leadership is held. [`stop_work`](Self::stop_work) says when `run` drops the future: before
-    /// another candidate can lead. Then this candidate resigns, waits for a connection, and
-    /// campaigns again, after an expiry in a new session.
+    /// leadership is held. `run` drops the future before another candidate can lead:
+    /// [`stop_work`](Self::stop_work) sets when. Then this candidate resigns, waits for a
+    /// connection, and campaigns again. After an expiry it campaigns in a new session.
     ///
     /// | what happens | what `run` does |
     /// |---|---|
     /// | the leadership may be lost | drops the work, resigns, campaigns again |
-    /// | another candidate should lead: a [transfer](Self::transfer_to), or this one is on [standby](Self::standby) | drops the work, resigns, campaigns again |
+    /// | another candidate should lead: a [transfer](Self::transfer_to), or this candidate is on [standby](Self::standby) | drops the work, resigns, campaigns again |
     /// | the session expires | drops the work, campaigns again in a new session |
     /// | `work` returns `Ok` | resigns, and campaigns again behind the other candidates |
     /// | `work` returns an error | resigns, and returns [`RunError::Work`] |
-    /// | `work` panics | resigns in the background, and the panic goes on |
+    /// | `work` panics | resigns in the background, and passes the panic on |
     /// | `shutdown` resolves | drops the work, resigns, and returns `Ok` |
     ///
     /// If a term lasts less than a second, a pause follows: 20 ms after the first short term, twice
     /// as long after each further one, up to a second.
     ///
-    /// `run` resigns before it returns, and waits until the server has confirmed it or the session
-    /// is over. If no server answers, this takes as long as the session lives. If the process must
-    /// end sooner, bound `run` with [`tokio::time::timeout`].
+    /// `run` resigns before it returns, and waits until the server confirms the resignation or the
+    /// session is over. If no server answers, this takes as long as the session lives. If the
+    /// process must end sooner, bound `run` with [`tokio::time::timeout`].
     ///
-    /// Does not stop work that blocks its thread, or that runs in a task of its own. Such work must
-    /// ask [`is_held`](HoldView::is_held), and the store that it writes to must check the
-    /// [`fencing_token`](HoldView::fencing_token). See [`Hold`](crate::Hold) for what each
-    /// promises.
+    /// `run` does not stop work that blocks its thread, or work in a task of its own. Such work must
+    /// ask [`is_held`](Term::is_held), and the store that it writes to must check the
+    /// [`fencing_token`](Term::fencing_token). See [`Hold`](crate::Hold) for what each promises.
     ///
-    /// [`is_leader`](Self::is_leader) of a clone shows elsewhere in the process whether it leads.
+    /// Elsewhere in the process, ask [`is_leader`](Self::is_leader) of a clone of this election.
     ///
     /// If `run` is part of a spawned task, let the closure own its values
     /// (`async move |term| ...`): the compiler cannot prove yet that a borrowing closure is `Send`.
@@ -82,7 +82,7 @@ impl LeaderElection {
     /// # Errors
     ///
     /// * [`RunError::Work`] with the work's error.
-    /// * [`RunError::Election`] if trying again would not help: no permission
+    /// * [`RunError::Election`] if another try would not help: no permission
     ///   ([`Error::Refused`]), the session is closed ([`Error::NoSession`]).
     ///
     /// After any other error `run` tries again: an expired session, no answer, an overloaded or
@@ -95,7 +95,7 @@ impl LeaderElection {
     ///
     /// # Session loss
     ///
-    /// Goes on in the new session.
+    /// `run` continues in the new session.
     ///
     /// # Example
     ///
@@ -123,14 +123,9 @@ impl LeaderElection {
     /// async fn lead(term: Term) -> std::io::Result<()> {
     ///     println!("{} leads with token {}", term.id(), term.fencing_token());
     ///     loop {
-    ///         work_a_little(&term).await?;
+    ///         // One piece of the work. Send the token with each write.
     ///         tokio::time::sleep(Duration::from_secs(1)).await;
     ///     }
-    /// }
-    ///
-    /// async fn work_a_little(term: &Term) -> std::io::Result<()> {
-    ///     println!("token {} goes along with each write", term.fencing_token());
-    ///     Ok(())
     /// }
     /// ```
     pub async fn run<E>(
@@ -151,10 +146,10 @@ impl LeaderElection {
                 // The work is not polled once it has to stop.
                 biased;
                 () = &mut shutdown => End::ShutDown,
-                () = must_stop(&leadership, self.stop_work) => End::Stopped,
+                () = must_stop(leadership.view(), self.stop_work) => End::Stopped,
                 result = work(leadership.term()) => End::Worked(result),
-                // Comes last: work that blocks the thread after a request was sent would hold up
-                // the client's task, which tokio runs next on this thread.
+                // This branch is last, because work that blocks the thread after a request was sent
+                // would delay the client's task, which tokio runs next on this thread.
                 () = leadership.asked_to_resign() => End::Stopped,
             };
             let resigned = resign(leadership).await;
@@ -175,11 +170,11 @@ impl LeaderElection {
         }
     }
 
-    /// Campaigns until it leads, or until trying again would not help.
+    /// Campaigns until this candidate leads, or until another try would not help.
     async fn until_elected(&self) -> Result<Leadership, Error> {
         let mut backoff = Backoff::new();
         loop {
-            // If the session is over, the campaign says so.
+            // If the session is closed, the campaign returns the error.
             let _ = self.session().wait_connected().await;
             match self.acquire().await {
                 Err(error) if may_pass(&error) => {
@@ -192,16 +187,16 @@ impl LeaderElection {
     }
 }
 
-/// Whether another attempt may succeed. If the session is closed, the next attempt says so.
+/// True if another attempt may succeed. If the session is closed, the next attempt fails for good.
 fn may_pass(error: &Error) -> bool {
     error.is_retryable() || matches!(error, Error::SessionOver { .. })
 }
 
 /// Resolves when the work has to stop.
 ///
-/// Looks at the hold's clock each time it is polled: the work does not run on after a pause of the
+/// The future reads the hold's clock at each poll, so the work does not run after a pause of the
 /// process.
-async fn must_stop(hold: &HoldView, when: StopWork) {
+async fn must_stop(hold: HoldView, when: StopWork) {
     let mut states = hold.states();
     while let Some(state) = states.next().await {
         match (state, when) {
@@ -215,7 +210,7 @@ async fn must_stop(hold: &HoldView, when: StopWork) {
 ///
 /// # Errors
 ///
-/// If the server refuses to delete the znode: the candidate would wait for itself.
+/// If the server refuses to delete the znode: the next campaign would wait for that znode.
 async fn resign(leadership: Leadership) -> Result<(), Error> {
     match leadership.release().await {
         Err(error @ Error::Refused { .. }) => {

@@ -1,4 +1,4 @@
-//! When a leader's work stops.
+//! The choice when a leader's work stops.
 
 /// When [`LeaderElection::run`](crate::LeaderElection::run) stops the work of a leader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -11,7 +11,7 @@ pub enum StopWork {
     WhenSuspended,
     /// Only when the leadership is lost: [`HoldState::Lost`](crate::HoldState::Lost).
     ///
-    /// A short disconnection does not disturb the work. Does not stop requests that the work has
-    /// sent to another service: they can meet those of the next leader.
+    /// A short disconnection does not disturb the work. This choice does not stop requests that the
+    /// work has sent to another service: they can arrive together with those of the next leader.
     WhenLost,
 }

@@ -25,7 +25,7 @@ async fn leader_that_keeps_what_it_has_lost_is_unhealthy_after_the_grace() {
     assert_eq!(idle.to_string(), "does not lead");
     let leadership = election.acquire().await.expect("nobody leads");
     assert_eq!(election.health(GRACE).to_string(), "leads");
-    assert_eq!(leadership.kept_after_loss(), None);
+    assert_eq!(leadership.view().kept_after_loss(), None);
 
     process.partition(3600 * SECOND);
     leadership.lost().await;
@@ -39,10 +39,10 @@ async fn leader_that_keeps_what_it_has_lost_is_unhealthy_after_the_grace() {
     sleep(SECOND).await;
     let unhealthy = election.clone().health(GRACE);
     assert!(!unhealthy.is_healthy(), "{unhealthy:?}");
-    assert_eq!(unhealthy.overdue, leadership.kept_after_loss());
+    assert_eq!(unhealthy.overdue, leadership.view().kept_after_loss());
     assert!(unhealthy.to_string().contains("keeps it"), "{unhealthy}");
 
-    // Once it has let go, it is healthy, though no server answers.
+    // Once it is dropped, the candidate is healthy, though no server answers.
     drop(leadership);
     let healthy = election.health(GRACE);
     assert!(
@@ -64,7 +64,7 @@ async fn leader_that_resigns_is_healthy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn session_tells_of_its_lease_and_of_the_last_answer() {
+async fn session_reports_its_lease_and_the_last_answer() {
     let simulation = Simulation::new(SimulationOptions::default());
     let process = simulation.process("node-7");
     let election = candidate(&process).await;

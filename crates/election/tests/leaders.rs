@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
-use zookeeper_recipes_election::{ConnectOptions, Error, Leader, LeaderElection, Recipe, Session};
+use zookeeper_recipes_election::{
+    ConnectOptions, Error, LeaderElection, LeaderState, Recipe, Session,
+};
 use zookeeper_recipes_simulation::{SimulatedProcess, Simulation, SimulationOptions};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -28,12 +30,15 @@ fn simulation() -> Simulation {
     })
 }
 
-/// Waits until the watched value is a leader with this id, or none.
-async fn until(leader: &mut watch::Receiver<Option<Leader>>, id: Option<&str>) {
-    let is_so = |leader: &Option<Leader>| leader.as_ref().map(|leader| &*leader.id) == id;
-    let told = timeout(LONG, leader.wait_for(is_so)).await;
-    let told = told.expect("told in time").map(|leader| leader.clone());
-    told.expect("the watch goes on");
+/// Waits until a leader with this id leads, or nobody.
+async fn until(watched: &mut watch::Receiver<LeaderState>, id: Option<&str>) {
+    let is_so = |state: &LeaderState| match (state, id) {
+        (LeaderState::Leader(leader), Some(id)) => leader.id == id,
+        (state, None) => *state == LeaderState::Nobody,
+        _ => false,
+    };
+    let shown = timeout(LONG, watched.wait_for(is_so)).await;
+    assert!(shown.expect("shown in time").is_ok(), "the watch continues");
 }
 
 /// Waits until no watch is left on the server.
@@ -52,7 +57,7 @@ async fn leader_is_an_error_in_time_while_no_server_answers() {
     let process = simulation.process("cut off");
     let session = session(&process).await;
     let election = election(&session, "one");
-    assert_eq!(election.leader().await.expect("it may look"), None);
+    assert_eq!(election.leader().await.expect("it may read"), None);
 
     process.partition(LONG);
     let began = Instant::now();
@@ -62,30 +67,29 @@ async fn leader_is_an_error_in_time_while_no_server_answers() {
     assert_eq!(began.elapsed(), TIMEOUT);
 
     sleep(LONG).await;
-    assert_eq!(election.leader().await.expect("it may look"), None);
+    assert_eq!(election.leader().await.expect("it may read"), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn watched_leader_is_kept_up_to_date_until_the_last_receiver_is_dropped() {
     let simulation = simulation();
     let watching = session(&simulation.process("watching")).await;
-    let mut leader = election(&watching, "nobody").watch_leader().await;
-    let leader = leader.as_mut().expect("it may look");
-    assert_eq!(*leader.borrow(), None);
+    let mut leader = election(&watching, "nobody").watch_leader();
+    until(&mut leader, None).await;
 
     let leading = session(&simulation.process("leading")).await;
     for id in ["one", "two"] {
         let leadership = election(&leading, id).acquire().await.expect("it is free");
-        until(leader, Some(id)).await;
-        let token = leader.borrow().as_ref().map(|leader| leader.fencing_token);
+        until(&mut leader, Some(id)).await;
+        let token = leader.borrow().leader().map(|leader| leader.fencing_token);
         assert_eq!(token, Some(leadership.fencing_token()));
         leadership.release().await.expect("it leads");
-        until(leader, None).await;
+        until(&mut leader, None).await;
     }
 
     let last = leader.clone();
     assert_eq!(simulation.counters().watches(), 1);
-    *leader = watch::channel(None).1;
+    drop(leader);
     sleep(TIMEOUT).await;
     assert_eq!(simulation.counters().watches(), 1);
     drop(last);
@@ -93,14 +97,13 @@ async fn watched_leader_is_kept_up_to_date_until_the_last_receiver_is_dropped() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn watched_leader_goes_on_in_the_next_session_and_ends_with_the_last() {
+async fn watched_leader_is_kept_up_to_date_in_the_next_session_and_ends_with_the_last() {
     let simulation = simulation();
     let watching = session(&simulation.process("watching")).await;
     let leading = session(&simulation.process("leading")).await;
     let first = election(&leading, "one").acquire().await;
     let first = first.expect("it is free");
-    let leader = election(&watching, "nobody").watch_leader().await;
-    let mut leader = leader.expect("it may look");
+    let mut leader = election(&watching, "nobody").watch_leader();
     until(&mut leader, Some("one")).await;
 
     let expired = watching.id().expect("it is open");
@@ -115,6 +118,26 @@ async fn watched_leader_goes_on_in_the_next_session_and_ends_with_the_last() {
     let ended = timeout(TIMEOUT, async { while leader.changed().await.is_ok() {} }).await;
     ended.expect("the task ends with the session");
     drop(second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watched_leader_is_unknown_until_a_server_answers() {
+    let simulation = simulation();
+    let leading = session(&simulation.process("leading")).await;
+    let leadership = election(&leading, "one").acquire().await;
+    let leadership = leadership.expect("it is free");
+
+    let process = simulation.process("early");
+    process.partition(LONG);
+    let options = ConnectOptions::new().session_timeout(TIMEOUT);
+    let early = Session::open_in_background(process.ensemble(), options);
+    let early = election(&early.expect("good options"), "two");
+    let mut leader = early.watch_leader();
+    sleep(LONG / 2).await;
+    assert_eq!(*leader.borrow(), LeaderState::Unknown);
+    assert!(leader.borrow().leader().is_none());
+    until(&mut leader, Some("one")).await;
+    drop(leadership);
 }
 
 #[tokio::test(start_paused = true)]

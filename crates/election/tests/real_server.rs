@@ -5,14 +5,13 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::{Stream, StreamExt};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use zookeeper_client::{Acls, Client, CreateMode};
 use zookeeper_recipes_election::{
-    ConnectOptions, Error, FencingToken, Leader, LeaderElection, RunError, Session, SessionId,
-    StopWork,
+    ConnectOptions, Error, FencingToken, Leader, LeaderElection, LeaderState, Refusal, RunError,
+    Session, SessionId, StopWork,
 };
 use zookeeper_recipes_suite::{
     ELECTION, Judge, assert_no_watch_left, proxy, queue_length, server_with,
@@ -52,24 +51,21 @@ async fn soon<T>(future: impl Future<Output = T>) -> Result<T> {
     Ok(timeout(PATIENCE, future).await?)
 }
 
-/// The next thing that an observer tells.
-async fn next<T>(observer: &mut (impl Stream<Item = Result<T, Error>> + Unpin)) -> Result<T> {
-    Ok(soon(observer.next())
-        .await?
-        .ok_or("the stream has ended")??)
+/// The leader after the next change, or none.
+async fn next(watched: &mut watch::Receiver<LeaderState>) -> Result<Option<Leader>> {
+    soon(watched.changed()).await??;
+    match watched.borrow_and_update().clone() {
+        LeaderState::Leader(leader) => Ok(Some(leader)),
+        LeaderState::Nobody => Ok(None),
+        other => Err(format!("{other:?}").into()),
+    }
 }
 
-/// Waits until the observer tells of this leader; everything it tells before may be so.
-async fn until_leader(
-    observer: &mut (impl Stream<Item = Result<Option<Leader>, Error>> + Unpin),
-    token: FencingToken,
-) -> Result<Leader> {
-    loop {
-        match next(observer).await? {
-            Some(leader) if leader.fencing_token == token => return Ok(leader),
-            _ => {}
-        }
-    }
+/// Waits until the watch shows this leader.
+async fn until_leader(watched: &mut watch::Receiver<LeaderState>, token: FencingToken) -> Result {
+    let leads = |state: &LeaderState| state.leader().map(|it| it.fencing_token) == Some(token);
+    soon(watched.wait_for(leads)).await??;
+    Ok(())
 }
 
 /// Waits until no candidate is left, and no watch.
@@ -108,7 +104,7 @@ impl Drop for TellWhenDropped {
 impl Running {
     /// Leads until it is stopped.
     fn start(election: LeaderElection) -> Running {
-        let (terms, told) = mpsc::unbounded_channel();
+        let (terms, begun) = mpsc::unbounded_channel();
         let (shut_down, shutdown) = oneshot::channel();
         let shutdown = async {
             let _ = shutdown.await;
@@ -119,7 +115,7 @@ impl Running {
                 let _tell = TellWhenDropped(Some(sender));
                 let _ = terms.send(Term {
                     token: leadership.fencing_token(),
-                    session_id: leadership.session_id(),
+                    session_id: leadership.view().session_id(),
                     stopped,
                 });
                 pending().await
@@ -127,7 +123,7 @@ impl Running {
             election.run(shutdown, work).await
         });
         Running {
-            terms: told,
+            terms: begun,
             shut_down: Some(shut_down),
             task,
         }
@@ -146,25 +142,24 @@ impl Running {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_of_ten_candidates_leads_once_and_observers_see_every_change_in_order() -> Result {
+async fn each_of_ten_candidates_leads_once_and_watches_show_every_change_in_order() -> Result {
     let server = server().await?;
     let watching = session(&server).await?;
-    let election = LeaderElection::new(&watching, DIRECTORY, "observer")?;
+    let election = LeaderElection::new(&watching, DIRECTORY, "watching")?;
     let seen = Arc::new(watch::Sender::new([0_i64; 2]));
-    let mut observers = Vec::new();
-    for observer in 0..2 {
-        let mut leaders = election.observe();
+    let mut watches = Vec::new();
+    for place in 0..2 {
+        let mut watched = election.watch_leader();
         let seen = seen.clone();
-        observers.push(tokio::spawn(async move {
-            let mut told = Vec::new();
-            while told.len() < 10 {
-                let leader = leaders.next().await;
-                if let Some(Ok(Some(leader))) = leader {
-                    seen.send_modify(|seen| seen[observer] = leader.fencing_token.get());
-                    told.push(leader);
+        watches.push(tokio::spawn(async move {
+            let mut shown = Vec::new();
+            while shown.len() < 10 {
+                if let Some(leader) = next(&mut watched).await.expect("it is known") {
+                    seen.send_modify(|seen| seen[place] = leader.fencing_token.get());
+                    shown.push(leader);
                 }
             }
-            told
+            shown
         }));
     }
     let judge = Arc::new(Judge::of(ELECTION));
@@ -177,11 +172,11 @@ async fn each_of_ten_candidates_leads_once_and_observers_see_every_change_in_ord
         let mut seen = seen.subscribe();
         candidates.push(tokio::spawn(async move {
             let leadership = election.acquire().await?;
-            let granted = judge.granted(number, 1, &leadership);
+            let granted = judge.granted(number, 1, &leadership.view());
             let token = leadership.fencing_token().get();
             let entry = (leadership.id().to_owned(), token);
             order.lock().expect("nobody panicked").push(entry);
-            // A leadership that is over before anyone looks would be skipped.
+            // A watch skips a leadership that ends before the read.
             let _ = seen.wait_for(|seen| *seen == [token; 2]).await;
             judge.letting_go(granted);
             leadership.release().await
@@ -193,14 +188,14 @@ async fn each_of_ten_candidates_leads_once_and_observers_see_every_change_in_ord
     let order = std::mem::take(&mut *order.lock().expect("nobody panicked"));
     assert_eq!(order.len(), 10);
     assert!(order.is_sorted_by(|one, next| one.1 < next.1), "{order:?}");
-    for observer in observers {
-        let told = soon(observer).await??;
-        assert!(told.is_sorted_by(|one, next| one.since <= next.since));
-        let told: Vec<(String, i64)> = told
+    for watched in watches {
+        let shown = soon(watched).await??;
+        assert!(shown.is_sorted_by(|one, next| one.since <= next.since));
+        let shown: Vec<(String, i64)> = shown
             .into_iter()
             .map(|leader| (leader.id, leader.fencing_token.get()))
             .collect();
-        assert_eq!(told, order);
+        assert_eq!(shown, order);
     }
     nothing_is_left(&server, &election).await
 }
@@ -253,9 +248,9 @@ async fn run_leads_again_under_a_new_session_by_itself() -> Result {
     let session = session(&server).await?;
     let election = LeaderElection::new(&session, DIRECTORY, "node-7")?;
     let mut candidate = Running::start(election.clone());
-    let mut observer = election.observe();
+    let mut watched = election.watch_leader();
     let mut last = candidate.next_term().await?;
-    until_leader(&mut observer, last.token).await?;
+    until_leader(&mut watched, last.token).await?;
     for _ in 0..2 {
         server.expire_session(last.session_id.0).await?;
         soon(last.stopped).await??;
@@ -265,12 +260,12 @@ async fn run_leads_again_under_a_new_session_by_itself() -> Result {
             term = candidate.next_term().await?;
         }
         assert!(term.token > last.token);
-        // The observer stands on the same session, and comes back as well.
-        until_leader(&mut observer, term.token).await?;
+        // The watch is in the same session, and continues as well.
+        until_leader(&mut watched, term.token).await?;
         last = term;
     }
     candidate.shut_down().await?;
-    drop(observer);
+    drop(watched);
     nothing_is_left(&server, &election).await
 }
 
@@ -285,10 +280,13 @@ async fn run_campaigns_again_when_the_session_expires_while_it_waits() -> Result
     let waits = async |than: Option<FencingToken>| -> Result<FencingToken> {
         soon(async {
             loop {
-                let participants = first.participants().await?;
-                if let [_, waiter] = &participants[..] {
+                let contenders = first.contenders().await?;
+                if let [_, waiter] = &contenders[..] {
                     if Some(waiter.fencing_token) != than {
-                        assert_eq!((waiter.id.as_str(), waiter.leads), ("second", false));
+                        assert_eq!(
+                            (waiter.owner.as_deref(), waiter.holds),
+                            (Some("second"), false)
+                        );
                         return Ok(waiter.fencing_token);
                     }
                 }
@@ -327,7 +325,7 @@ async fn work_that_fails_or_panics_or_is_shut_down_has_resigned() -> Result {
         Err(RunError::Work("the work's own error"))
     ));
     // Confirmed by the server by then, not some time later.
-    assert_eq!(election.participants().await?, []);
+    assert_eq!(election.contenders().await?, []);
 
     let panicking = election.clone();
     let panicked = tokio::spawn(async move {
@@ -363,13 +361,13 @@ async fn work_that_fails_or_panics_or_is_shut_down_has_resigned() -> Result {
 #[tokio::test(flavor = "multi_thread")]
 async fn candidates_whose_work_is_done_take_turns() -> Result {
     let server = server().await?;
-    let (told, mut terms) = mpsc::unbounded_channel();
+    let (sender, mut terms) = mpsc::unbounded_channel();
     let mut tasks = Vec::new();
     let done = watch::Sender::new(false);
     for id in ["one", "other"] {
         let session = session(&server).await?;
         let election = LeaderElection::new(&session, DIRECTORY, id)?;
-        let (told, looking) = (told.clone(), election.clone());
+        let (sender, listing) = (sender.clone(), election.clone());
         let mut done = done.subscribe();
         tasks.push(tokio::spawn(async move {
             let shutdown = async {
@@ -377,8 +375,8 @@ async fn candidates_whose_work_is_done_take_turns() -> Result {
             };
             let work = async move |leadership: zookeeper_recipes_election::Term| {
                 // Both are there before a term ends, or one could have several in a row.
-                while looking.participants().await?.len() < 2 {}
-                let _ = told.send((leadership.id().to_owned(), leadership.fencing_token()));
+                while listing.contenders().await?.len() < 2 {}
+                let _ = sender.send((leadership.id().to_owned(), leadership.fencing_token()));
                 Ok::<_, Error>(())
             };
             election.run(shutdown, work).await
@@ -405,7 +403,7 @@ async fn work_that_blocks_its_thread_delays_the_election_and_does_not_end_it() -
     let server = server().await?;
     let (one, other) = (session(&server).await?, session(&server).await?);
     let election = LeaderElection::new(&one, DIRECTORY, "blocked")?;
-    let (told, mut terms) = mpsc::unbounded_channel();
+    let (sender, mut terms) = mpsc::unbounded_channel();
     let (unblock, blocked) = std::sync::mpsc::channel();
     let (shut_down, shutdown) = oneshot::channel::<()>();
     // A blocked thread can keep a whole runtime from its sockets, so the work has its own.
@@ -415,10 +413,10 @@ async fn work_that_blocks_its_thread_delays_the_election_and_does_not_end_it() -
         };
         let blocked = std::sync::Mutex::new(blocked);
         let work = async move |leadership: zookeeper_recipes_election::Term| {
-            let _ = told.send(leadership.session_id());
+            let _ = sender.send(leadership.view().session_id());
             // Until something is sent, or can be no more.
             let _ = blocked.lock().expect("nobody panicked").recv();
-            let _ = told.send(leadership.session_id());
+            let _ = sender.send(leadership.view().session_id());
             tokio::task::yield_now().await;
             panic!("the work went on after it had been unblocked");
         };
@@ -469,9 +467,9 @@ async fn disconnection_stops_the_cautious_and_leaves_the_others_alone() -> Resul
     // The same session, and yet it had resigned: this is another znode.
     assert_eq!(second.session_id, first.session_id);
     assert!(second.token > first.token);
-    let participants = cautious.participants().await?;
-    assert_eq!(participants.len(), 1, "{participants:?}");
-    assert_eq!(participants[0].fencing_token, second.token);
+    let contenders = cautious.contenders().await?;
+    assert_eq!(contenders.len(), 1, "{contenders:?}");
+    assert_eq!(contenders[0].fencing_token, second.token);
     assert!(only.stopped.try_recv().is_err());
     let leader = steady.leader().await?.ok_or("nobody leads")?;
     assert_eq!(leader.fencing_token, only.token);
@@ -481,32 +479,32 @@ async fn disconnection_stops_the_cautious_and_leaves_the_others_alone() -> Resul
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn observer_goes_on_when_the_server_is_killed_and_started_again() -> Result {
+async fn watch_continues_when_the_server_is_killed_and_started_again() -> Result {
     let mut server = server().await?;
     // Longer than a server takes to start on a busy machine.
     let options = ConnectOptions::new().session_timeout(Duration::from_secs(30));
     let session = Session::connect_with(&server.connect_string(), options).await?;
     let election = LeaderElection::new(&session, DIRECTORY, "node-7")?;
-    let mut observer = election.observe();
-    assert_eq!(next(&mut observer).await?, None);
+    let mut watched = election.watch_leader();
+    assert_eq!(next(&mut watched).await?, None);
     for _ in 0..2 {
         let leadership = election.acquire().await?;
-        let leader = next(&mut observer).await?.ok_or("nobody leads")?;
+        let leader = next(&mut watched).await?.ok_or("nobody leads")?;
         assert_eq!(leader.fencing_token, leadership.fencing_token());
         assert!(leader.candidate_since <= leader.since + TICK);
         server.kill().await?;
         server.restart().await?;
         leadership.release().await?;
-        assert_eq!(next(&mut observer).await?, None);
+        assert_eq!(next(&mut watched).await?, None);
         server.kill().await?;
         server.restart().await?;
     }
-    drop(observer);
+    drop(watched);
     nothing_is_left(&server, &election).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn observer_waits_for_a_path_that_is_not_there_and_comes_and_goes() -> Result {
+async fn watch_waits_for_a_path_that_is_not_there_and_comes_and_goes() -> Result {
     let options = ServerOptions::new()
         .tick_time(TICK)
         .container_check_interval(Duration::from_millis(50));
@@ -514,82 +512,74 @@ async fn observer_waits_for_a_path_that_is_not_there_and_comes_and_goes() -> Res
     let session = session(&server).await?;
     let election = LeaderElection::new(&session, DIRECTORY, "node-7")?;
     let client = Client::connect(&server.connect_string()).await?;
-    let mut observer = election.observe();
-    assert_eq!(next(&mut observer).await?, None);
+    let mut watched = election.watch_leader();
+    assert_eq!(next(&mut watched).await?, None);
     for _ in 0..2 {
         assert!(client.check_stat(DIRECTORY).await?.is_none());
         let leadership = election.acquire().await?;
-        let leader = next(&mut observer).await?.ok_or("nobody leads")?;
+        let leader = next(&mut watched).await?.ok_or("nobody leads")?;
         assert_eq!(leader.fencing_token, leadership.fencing_token());
         leadership.release().await?;
-        assert_eq!(next(&mut observer).await?, None);
-        // The server removes the empty container, of which the observer has nothing to tell.
+        assert_eq!(next(&mut watched).await?, None);
+        // The server removes the empty container, which changes nothing for the watch.
         soon(async {
             while client.check_stat(DIRECTORY).await?.is_some() {}
             Ok::<_, zookeeper_client::Error>(())
         })
         .await??;
     }
-    drop(observer);
+    drop(watched);
     nothing_is_left(&server, &election).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn observer_has_two_watches_and_candidates_behind_the_leader_do_not_wake_it() -> Result {
+async fn watch_of_the_leader_is_two_znodes_and_candidates_behind_do_not_wake_it() -> Result {
     let server = server().await?;
     let (one, watching) = (session(&server).await?, session(&server).await?);
     let election = LeaderElection::new(&one, DIRECTORY, "leader")?;
     let leadership = election.acquire().await?;
-    let observing = LeaderElection::new(&watching, DIRECTORY, "observer")?;
-    let mut observer = observing.observe();
-    until_leader(&mut observer, leadership.fencing_token()).await?;
-    let watched_by_observer = async || -> Result<Vec<String>> {
+    let observing = LeaderElection::new(&watching, DIRECTORY, "watching")?;
+    let mut watched = observing.watch_leader();
+    until_leader(&mut watched, leadership.fencing_token()).await?;
+    let watched_znodes = async || -> Result<Vec<String>> {
         let id = watching.id().ok_or("no session")?.0;
         let watches = server.watches().await?.into_iter();
         Ok(watches
             .filter_map(|(path, sessions)| sessions.contains(&id).then_some(path))
             .collect())
     };
-    assert_eq!(
-        watched_by_observer().await?,
-        [DIRECTORY, leadership.node_path()]
-    );
+    assert_eq!(watched_znodes().await?, [DIRECTORY, leadership.node_path()]);
     for _ in 0..3 {
         let waiting = Running::start(election.clone());
         queue_length(&election, 2).await;
         waiting.shut_down().await?;
         queue_length(&election, 1).await;
     }
-    assert_eq!(
-        watched_by_observer().await?,
-        [DIRECTORY, leadership.node_path()]
-    );
+    assert_eq!(watched_znodes().await?, [DIRECTORY, leadership.node_path()]);
     leadership.release().await?;
-    // The first thing it tells since: the others went by without a word.
-    assert_eq!(next(&mut observer).await?, None);
+    // The first change since: the other candidates changed nothing.
+    assert_eq!(next(&mut watched).await?, None);
     assert_eq!(server.monitor().await?.watches, 1);
-    drop(observer);
+    drop(watched);
     nothing_is_left(&server, &election).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn observer_ends_with_its_session_and_says_so() -> Result {
+async fn watch_ends_with_its_session() -> Result {
     let server = server().await?;
     let session = session(&server).await?;
     let election = LeaderElection::new(&session, DIRECTORY, "node-7")?;
-    let mut observer = election.observe();
-    assert_eq!(next(&mut observer).await?, None);
+    let mut watched = election.watch_leader();
+    assert_eq!(next(&mut watched).await?, None);
     let closing = Instant::now();
     soon(session.close()).await?;
     assert!(
         closing.elapsed() < Duration::from_secs(2),
-        "the observer kept it open"
+        "the watch kept it open"
     );
-    assert!(matches!(
-        soon(observer.next()).await?,
-        Some(Err(Error::NoSession { .. }))
-    ));
-    assert!(soon(observer.next()).await?.is_none());
+    assert!(soon(watched.changed()).await?.is_err());
+    let reason = election.leader().await;
+    assert!(matches!(reason, Err(Error::NoSession { .. })), "{reason:?}");
     let ended = soon(election.run(pending(), async |_leadership| Ok::<_, Infallible>(()))).await?;
     assert!(matches!(
         ended,
@@ -617,12 +607,12 @@ async fn foreign_children_are_no_candidates_and_foreign_ids_are_readable() -> Re
         .await?;
     let election = LeaderElection::new(&session, DIRECTORY, "naïve")?;
     assert_eq!(election.leader().await?, None);
-    let mut observer = election.observe();
-    assert_eq!(next(&mut observer).await?, None);
+    let mut watched = election.watch_leader();
+    assert_eq!(next(&mut watched).await?, None);
 
     let path = format!("{DIRECTORY}/{identity}-latch-");
     let (stat, sequence) = client.create(&path, b"\xffnode", &sequential).await?;
-    let leader = next(&mut observer).await?.ok_or("nobody leads")?;
+    let leader = next(&mut watched).await?.ok_or("nobody leads")?;
     assert_eq!(leader.id, "\u{fffd}node");
     assert_eq!(leader.fencing_token.get(), stat.czxid);
     assert_eq!(leader.session_id.0, client.session_id().0);
@@ -631,7 +621,7 @@ async fn foreign_children_are_no_candidates_and_foreign_ids_are_readable() -> Re
     client
         .set_data(&format!("{path}{sequence}"), b"renamed", None)
         .await?;
-    let renamed = next(&mut observer).await?.ok_or("nobody leads")?;
+    let renamed = next(&mut watched).await?.ok_or("nobody leads")?;
     assert_eq!(
         (renamed.id.as_str(), renamed.since),
         ("renamed", leader.since)
@@ -642,13 +632,10 @@ async fn foreign_children_are_no_candidates_and_foreign_ids_are_readable() -> Re
     queue_length(&election, 2).await;
     client.delete(&format!("{path}{sequence}"), None).await?;
     let leadership = soon(campaign).await???;
-    assert_eq!(
-        next(&mut observer).await?.ok_or("nobody leads")?.id,
-        "naïve"
-    );
+    assert_eq!(next(&mut watched).await?.ok_or("nobody leads")?.id, "naïve");
     let (data, _) = client.get_data(leadership.node_path()).await?;
     assert_eq!(data, "naïve".as_bytes());
-    drop((leadership, observer));
+    drop((leadership, watched));
     nothing_is_left(&server, &election).await
 }
 
@@ -672,16 +659,12 @@ async fn candidates_at_the_end_of_the_count_lead_in_the_order_they_came() -> Res
         client.create(&path, digit.as_bytes(), &ephemeral).await?;
     }
     let election = LeaderElection::new(&session, DIRECTORY, "")?;
-    let ids: Vec<String> = election
-        .participants()
-        .await?
-        .into_iter()
-        .map(|participant| participant.id)
-        .collect();
-    assert_eq!(ids, ["f", "8", "0"]);
+    let contenders = election.contenders().await?;
+    let ids: Vec<_> = contenders.iter().map(|it| &it.data[..]).collect();
+    assert_eq!(ids, [b"f", b"8", b"0"]);
     assert_eq!(election.leader().await?.ok_or("nobody leads")?.id, "f");
     assert_eq!(
-        next(&mut election.observe())
+        next(&mut election.watch_leader())
             .await?
             .ok_or("nobody leads")?
             .id,
@@ -691,7 +674,7 @@ async fn candidates_at_the_end_of_the_count_lead_in_the_order_they_came() -> Res
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_permission_run_ends_and_an_observer_is_told_once_and_goes_on() -> Result {
+async fn without_permission_run_ends_and_a_watch_reports_it_once_and_continues() -> Result {
     let server = server().await?;
     let session = session(&server).await?;
     let owner = Client::connector()
@@ -711,15 +694,13 @@ async fn without_permission_run_ends_and_an_observer_is_told_once_and_goes_on() 
         matches!(&ended, Err(RunError::Election(Error::Refused { path, .. })) if path.starts_with("/closed")),
         "{ended:?}"
     );
-    let mut observer = election.observe();
-    let refused = soon(observer.next()).await?;
-    assert!(
-        matches!(refused, Some(Err(Error::Refused { .. }))),
-        "{refused:?}"
-    );
-    let mut told = Box::pin(observer.next());
-    assert!(timeout(TICK, &mut told).await.is_err(), "told twice");
+    let mut watched = election.watch_leader();
+    soon(watched.changed()).await??;
+    let refused = LeaderState::Refused(Refusal::NoAuth);
+    assert_eq!(*watched.borrow_and_update(), refused);
+    let again = timeout(TICK, watched.changed()).await;
+    assert!(again.is_err(), "reported twice");
     owner.delete("/closed", None).await?;
-    assert!(matches!(soon(told).await?, Some(Ok(None))));
+    assert_eq!(next(&mut watched).await?, None);
     Ok(())
 }

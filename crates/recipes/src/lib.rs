@@ -106,7 +106,7 @@ pub use zookeeper_recipes_election as election;
 #[cfg(feature = "election")]
 #[doc(inline)]
 pub use zookeeper_recipes_election::{
-    ElectionHealth, ElectionOptions, Leader, LeaderElection, Leadership, Participant, RunError,
+    ElectionHealth, ElectionOptions, Leader, LeaderElection, LeaderState, Leadership, RunError,
     StopWork, Term,
 };
 #[cfg(feature = "lock")]

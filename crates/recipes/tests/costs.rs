@@ -251,7 +251,7 @@ async fn election_costs_what_it_says() {
     let leadership = leadership.expect("nobody leads");
     assert_eq!(cost, (2, 2));
     assert_eq!(testbed.cost(election.try_acquire()).await.1, (1, 1));
-    assert_eq!(testbed.cost(election.participants()).await.1, (2, 2));
+    assert_eq!(testbed.cost(election.contenders()).await.1, (2, 2));
     assert_eq!(testbed.cost(election.leader()).await.1, (3, 2));
     settle().await;
 
@@ -259,7 +259,11 @@ async fn election_costs_what_it_says() {
     let watching = testbed.session("watching").await;
     let watching = LeaderElection::new(&watching, PATH, "nobody").expect("a good path");
     let watches = testbed.watches();
-    let (leader, cost) = testbed.cost(watching.watch_leader()).await;
+    let begins = async {
+        let mut leader = watching.watch_leader();
+        leader.changed().await.map(|()| leader)
+    };
+    let (leader, cost) = testbed.cost(begins).await;
     assert_eq!(cost, (3, 3));
     assert_eq!(testbed.watches() - watches, 2);
     let elsewhere = testbed.session("two").await;
@@ -276,7 +280,7 @@ async fn election_costs_what_it_says() {
     settle().await;
     // The release, and the list and the reads of the watching task.
     assert_eq!(testbed.requests() - before, 1 + 3);
-    let id = leader.borrow().as_ref().map(|leader| leader.id.clone());
+    let id = leader.borrow().leader().map(|leader| leader.id.clone());
     assert_eq!(id.as_deref(), Some("two"));
     next.release().await.expect("it leads");
 }

@@ -9,12 +9,14 @@ use axum::routing::get;
 use futures_util::FutureExt;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use zookeeper_recipes_election::{Leader, LeaderElection, Session, Term};
+use zookeeper_recipes_election::{LeaderElection, LeaderState, Session, Term};
 
 /// How long the work may take to stop once the leadership is lost.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Serves the pages and campaigns until `shutdown`, for example until Ctrl-C.
+///
+/// A session of `Session::connect_in_background` lets the service start before the servers.
 pub(crate) async fn run(
     session: Session,
     id: String,
@@ -24,10 +26,7 @@ pub(crate) async fn run(
     let election = LeaderElection::new(&session, "/service/leader", id)?;
     let pages = Router::new()
         .route("/healthz", get(healthz).with_state(election.clone()))
-        .route(
-            "/leader",
-            get(leader).with_state(election.watch_leader().await?),
-        );
+        .route("/leader", get(leader).with_state(election.watch_leader()));
 
     let shutdown = shutdown.shared();
     let serve = axum::serve(listener, pages).with_graceful_shutdown(shutdown.clone());
@@ -47,10 +46,10 @@ async fn lead(term: Term) -> std::io::Result<()> {
     }
 }
 
-/// Whether this instance should go on living.
+/// Fails if the orchestrator should restart this instance.
 ///
-/// It should not if its work goes on after the leadership is lost. That no server answers is no
-/// reason to restart it.
+/// That is so if its work continues after the leadership is lost. If no server answers, a restart
+/// would not help.
 async fn healthz(State(election): State<LeaderElection>) -> (StatusCode, String) {
     let health = election.health(GRACE);
     let status = match health.is_healthy() {
@@ -61,12 +60,14 @@ async fn healthz(State(election): State<LeaderElection>) -> (StatusCode, String)
 }
 
 /// Who leads, and with which token.
-async fn leader(State(leader): State<watch::Receiver<Option<Leader>>>) -> (StatusCode, String) {
+async fn leader(State(leader): State<watch::Receiver<LeaderState>>) -> (StatusCode, String) {
+    let unavailable = |why: &str| (StatusCode::SERVICE_UNAVAILABLE, why.to_owned());
     match &*leader.borrow() {
-        Some(leader) => (
+        LeaderState::Leader(leader) => (
             StatusCode::OK,
             format!("{} {}", leader.id, leader.fencing_token),
         ),
-        None => (StatusCode::SERVICE_UNAVAILABLE, "nobody".to_owned()),
+        LeaderState::Nobody => unavailable("nobody"),
+        LeaderState::Unknown | LeaderState::Refused(_) => unavailable("unknown"),
     }
 }

@@ -34,7 +34,7 @@ impl Contender<'_> {
         if self.rng.u8(..5) == 0 {
             candidate = candidate.standby();
         }
-        let steered = candidate.clone();
+        let elects = candidate.clone();
         let lasts = Duration::from_millis(self.rng.u64(0..=10_000));
         let until = (Instant::now() + lasts).min(setting.quiet_from);
         let dropped = self.rng.u8(..4) == 0;
@@ -49,8 +49,8 @@ impl Contender<'_> {
         let led: RefCell<Vec<HoldView>> = RefCell::default();
         let rng = &mut self.rng;
         let work = async |term: Term| {
-            led.borrow_mut().push((*term).clone());
-            serve(setting, who, stop, rng, (&steered, term)).await
+            led.borrow_mut().push(term.view());
+            serve(setting, who, stop, rng, (&elects, term)).await
         };
         let run = candidate.run(shutdown, work);
         let result = match dropped {
@@ -98,25 +98,25 @@ async fn serve(
     (candidate, term): (&LeaderElection, Term),
 ) -> Result<(), Failed> {
     setting.ledger.count(|figures| figures.terms += 1);
-    let holding = Holding::of_another(&setting.ledger, who, 1, &term);
+    let holding = Holding::of_another(&setting.ledger, who, 1, &term.view());
     let number = holding.number();
     let lasts = Duration::from_millis(rng.u64(0..=1_500));
     let steps = rng.u32(1..=6);
     let ending = rng.u8(..4);
     let writes = rng.bool();
-    let hands_over = rng.u8(..4) == 0;
+    let transfers = rng.u8(..4) == 0;
     let steps = async {
         for _ in 0..steps {
             sleep(lasts / steps).await;
             if writes {
-                write(setting, who, &term, number).await;
+                write(setting, who, &term.view(), number).await;
             }
         }
-        if hands_over {
+        if transfers {
             let text = format!("{who} proclaims: {:?}", term.proclaim(who).await);
             setting.ledger.remark(text);
             let chosen = somebody(candidate, rng).await;
-            let text = format!("{who} hands over: {:?}", term.transfer_to(&chosen).await);
+            let text = format!("{who} transfers: {:?}", term.transfer_to(&chosen).await);
             setting.ledger.remark(text);
         }
         match ending {
@@ -130,9 +130,9 @@ async fn serve(
 
 /// The id of any candidate, or of none.
 pub(crate) async fn somebody(candidate: &LeaderElection, rng: &mut Rng) -> String {
-    let participants = candidate.participants().await.unwrap_or_default();
-    let chosen = rng.choice(participants);
-    chosen.map_or_else(|| "nobody".to_owned(), |chosen| chosen.id)
+    let contenders = candidate.contenders().await.unwrap_or_default();
+    let chosen = rng.choice(contenders).and_then(|chosen| chosen.owner);
+    chosen.unwrap_or_else(|| "nobody".to_owned())
 }
 
 async fn write(setting: &Setting, who: &str, hold: &HoldView, number: u64) {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use futures_util::StreamExt;
 use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::Ensemble;
+use zookeeper_recipes_election::LeaderState;
 use zookeeper_recipes_suite::{RecipeOptions, candidate};
 
 use crate::leading::somebody;
@@ -31,12 +31,21 @@ pub(crate) async fn run(
         let until = Instant::now() + Duration::from_millis(rng.u64(1_000..=20_000));
         let is_last = until >= setting.quiet_from;
         ledger.observes(who, &session);
-        let mut leaders = candidate.observe();
+        let mut leader = candidate.watch_leader();
         while is_last || Instant::now() < until {
             let patience = Duration::from_millis(rng.u64(1..=3_000));
-            match timeout(patience, leaders.next()).await {
-                Ok(Some(Ok(leader))) => ledger.told(who, leader.map(|it| it.fencing_token)),
-                // Who waits for the next news misses nothing by waiting anew.
+            match timeout(patience, leader.changed()).await {
+                Ok(Ok(())) => {
+                    let state = leader.borrow_and_update().clone();
+                    if !matches!(state, LeaderState::Leader(_) | LeaderState::Nobody) {
+                        ledger.violated(
+                            "who leads is known from then on",
+                            format!("{who}: {state:?}"),
+                        );
+                    }
+                    ledger.told(who, state.leader().map(|leader| leader.fencing_token));
+                }
+                // A wait that is dropped and begun again misses no change.
                 Err(_) if !setting.is_quiet() && rng.u8(..4) == 0 => {
                     let chosen = somebody(&candidate, &mut rng).await;
                     let asked = candidate.transfer_to(&chosen).await;
@@ -45,7 +54,10 @@ pub(crate) async fn run(
                 Err(_) => {}
                 Ok(other) => {
                     let text = format!("{who}: {other:?}");
-                    ledger.violated("observing goes on as long as one wants", text);
+                    ledger.violated(
+                        "a watch of the leader continues for any length of time",
+                        text,
+                    );
                     return pending().await;
                 }
             }

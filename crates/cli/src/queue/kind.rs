@@ -3,8 +3,8 @@
 use std::fmt;
 
 use zookeeper_recipes_core::{Contender, NodePath, QueueView, Rule, Verdict};
-use zookeeper_recipes_election::FirstInQueue as FirstCandidate;
-use zookeeper_recipes_lock::FirstInQueue as FirstContender;
+use zookeeper_recipes_election::FirstCandidate;
+use zookeeper_recipes_lock::FirstInQueue;
 use zookeeper_recipes_rwlock::{NoWriterBefore, NobodyBefore};
 use zookeeper_recipes_semaphore::WithinPermits;
 
@@ -119,7 +119,7 @@ pub(super) fn verdict(
     let reads_or_writes = recipe(contenders) == RecipeKind::ReadWriteLock;
     let rule: Box<dyn Rule> = match wish(me.label())? {
         Wish::Alone if reads_or_writes => Box::new(NobodyBefore),
-        Wish::Alone => Box::new(FirstContender),
+        Wish::Alone => Box::new(FirstInQueue),
         Wish::Read => Box::new(NoWriterBefore),
         Wish::Write => Box::new(NobodyBefore),
         Wish::Lead | Wish::Standby => Box::new(FirstCandidate::default()),

@@ -56,22 +56,23 @@ impl Leading<'_> {
             // A later session may have another timeout.
             let task = self.task.in_session(self.connection, session)?;
             let asked = leadership.asked_to_resign();
-            match supervise(&leadership, asked, &task, self.path, signals).await {
+            let view = leadership.view();
+            match supervise(&view, asked, &task, self.path, signals).await {
                 Ok(Ended::ByItself(exit)) => {
                     release(leadership.into_hold()).await;
                     return Ok(exit);
                 }
                 Ok(Ended::Asked) => {
-                    let failure = handed_over(&leadership);
+                    let failure = transferred(&leadership);
                     resign(leadership).await?;
                     if self.once {
                         return Err(failure);
                     }
                     failure.print();
                 }
-                Ok(Ended::Lost) if self.once => return Err(lost(&leadership)),
+                Ok(Ended::Lost) if self.once => return Err(lost(&view)),
                 Ok(Ended::Lost) => {
-                    lost(&leadership).print();
+                    lost(&view).print();
                     // The session deletes the znode in the background.
                     drop(leadership);
                 }
@@ -99,8 +100,8 @@ async fn resign(leadership: Leadership) -> Result<(), Error> {
     Ok(())
 }
 
-/// Says that the command was stopped for another candidate.
-fn handed_over(leadership: &Leadership) -> Failure {
+/// The failure of a command that was stopped for another candidate.
+fn transferred(leadership: &Leadership) -> Failure {
     let path = leadership.node_path();
     let message = format!("{path}: another candidate is to lead; the command was stopped");
     Failure::new(Exit::Lost, message)

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use zookeeper_recipes_core::{Hold, HoldState, InvalidInput, Recipe, Session};
+use zookeeper_recipes_core::{Hold, HoldState, HoldView, InvalidInput, Recipe, Session};
 
 use super::signals::Signals;
 use super::supervise::{Ended, supervise};
@@ -102,7 +102,7 @@ pub(super) async fn release(hold: Hold) {
 }
 
 /// The failure of a command whose hold was lost, or was about to be.
-pub(super) fn lost(hold: &Hold) -> Failure {
+pub(super) fn lost(hold: &HoldView) -> Failure {
     let path = hold.node_path();
     let reason = match hold.state() {
         HoldState::Lost(reason) => reason.to_string(),

@@ -29,7 +29,7 @@ pub(crate) struct Lead {
     #[arg(long)]
     standby: bool,
 
-    /// End after the leadership was lost or handed over, instead of campaigning again.
+    /// End after the leadership was lost or transferred, instead of campaigning again.
     #[arg(long)]
     once: bool,
 

@@ -3,10 +3,10 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use futures_util::stream::StreamExt;
 use serde_json::json;
-use zookeeper_recipes_core::Session;
-use zookeeper_recipes_election::{Leader as Found, LeaderElection};
+use tokio::sync::watch;
+use zookeeper_recipes_core::{Error, Session};
+use zookeeper_recipes_election::{Leader as Found, LeaderElection, LeaderState};
 
 use crate::connecting::{Connection, close};
 use crate::duration;
@@ -16,7 +16,7 @@ use crate::output::{Reader, print};
 use crate::plain_text::json_text;
 use crate::queue::{age, now};
 
-/// Show who leads, or hand over to another candidate.
+/// Show who leads, or transfer the leadership to another candidate.
 #[derive(Debug, Args)]
 pub(crate) struct Leader {
     /// The directory of the election.
@@ -26,7 +26,7 @@ pub(crate) struct Leader {
     #[arg(long, conflicts_with = "transfer_to")]
     follow: bool,
 
-    /// Ask the leader to hand over to the candidate with this id, and wait until it leads.
+    /// Ask the leader to resign for the candidate with this id, and wait until that one leads.
     ///
     /// The leader stops its work and resigns. The candidates before the successor leave the queue
     /// and enter it again at the end. Leaders and candidates of Curator do neither.
@@ -62,26 +62,26 @@ impl Leader {
             print(&self.line(election.leader().await?.as_ref()))?;
             return Ok(());
         }
-        let mut leaders = election.observe();
-        while let Some(leader) = leaders.next().await {
-            if print(&self.line(leader?.as_ref()))? == Reader::Gone {
-                break;
+        let mut watched = election.watch_leader();
+        loop {
+            let leader = next(&mut watched, &election).await?;
+            if print(&self.line(leader.as_ref()))? == Reader::Gone {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     /// Names the successor, and waits until it leads.
     async fn transfer(&self, election: &LeaderElection, id: &str) -> Result<Found, Failure> {
-        let mut leaders = election.observe();
+        let mut watched = election.watch_leader();
         election.transfer_to(id).await?;
         let led = async {
-            while let Some(leader) = leaders.next().await {
-                if let Some(leader) = leader?.filter(|leader| leader.id == id) {
+            loop {
+                let leader = next(&mut watched, election).await?;
+                if let Some(leader) = leader.filter(|leader| leader.id == id) {
                     return Ok(leader);
                 }
             }
-            Err(Failure::internal("the leader", "is no longer observed"))
         };
         let led = tokio::time::timeout(self.timeout, led).await;
         led.unwrap_or_else(|_| {
@@ -124,6 +124,22 @@ impl Leader {
             None => "nobody leads\n".to_owned(),
         }
     }
+}
+
+/// The leader after the next change, or none.
+async fn next(
+    watched: &mut watch::Receiver<LeaderState>,
+    election: &LeaderElection,
+) -> Result<Option<Found>, Error> {
+    if watched.changed().await.is_ok() {
+        match watched.borrow_and_update().clone() {
+            LeaderState::Leader(leader) => return Ok(Some(leader)),
+            LeaderState::Nobody => return Ok(None),
+            LeaderState::Unknown | LeaderState::Refused(_) => {}
+        }
+    }
+    // The server refuses the reads, or the session is closed: a read returns the error.
+    election.leader().await
 }
 
 fn milliseconds(time: SystemTime) -> i64 {

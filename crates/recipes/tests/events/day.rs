@@ -6,8 +6,8 @@ use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes::common::CreateMode;
 use zookeeper_recipes::lock::LockOptions;
 use zookeeper_recipes::{
-    Acl, AuthId, ConnectOptions, Error, ExclusiveLock, Hold, LeaderElection, Permission, RwLock,
-    Session,
+    Acl, AuthId, ConnectOptions, Error, ExclusiveLock, HoldView, LeaderElection, Permission,
+    RwLock, Session,
 };
 use zookeeper_recipes_simulation::{SimulatedProcess, Simulation, SimulationOptions};
 
@@ -43,7 +43,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    fn new(hold: &Hold, waited: Duration) -> Held {
+    fn new(hold: &HoldView, waited: Duration) -> Held {
         let node = hold.node_path().rsplit('/').next().unwrap_or_default();
         Held {
             token: hold.fencing_token().get(),
@@ -155,7 +155,7 @@ async fn led(session: &Session) -> Held {
     let began = Instant::now();
     let leadership = election.acquire().await.expect("nobody leads");
     let acquired = Instant::now();
-    let mut led = Held::new(&leadership, acquired - began);
+    let mut led = Held::new(&leadership.view(), acquired - began);
     sleep(5 * SECOND).await;
     leadership.release().await.expect("it leads");
     led.held = acquired.elapsed();

@@ -1,6 +1,5 @@
 //! More to watch in one session than one request can set again.
 
-use futures_util::StreamExt;
 use futures_util::future::join_all;
 use tokio::sync::mpsc;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Event, Permission};
@@ -93,11 +92,11 @@ async fn session_of_thousands_of_observers_survives_a_broken_connection(server: 
     let mut leaders = in_time("they lead", join_all(campaigns)).await;
     let (tell, mut told) = mpsc::unbounded_channel();
     for shard in 0..MANY {
-        let mut observer = election(&watching.session, shard).observe();
+        let mut leader = election(&watching.session, shard).watch_leader();
         let tell = tell.clone();
         tokio::spawn(async move {
-            while let Some(news) = observer.next().await {
-                let leads = news.expect("nothing is refused").is_some();
+            while leader.changed().await.is_ok() {
+                let leads = leader.borrow_and_update().leader().is_some();
                 // Nobody listens at the end.
                 let _ = tell.send((shard, leads));
             }

@@ -1,4 +1,4 @@
-//! What steers an election: the candidate that leads next, and what the leader proclaims.
+//! Transfers of the leadership: naming the successor, and resigning for it.
 
 use futures_util::future::{Either, select};
 use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
@@ -6,12 +6,11 @@ use zookeeper_recipes_core::{Contender, Error, HoldView, InvalidInput, Rule, Ser
 
 use crate::backoff::Backoff;
 use crate::candidate::Candidate;
-use crate::notice::Notice;
-use crate::post::post;
+use crate::directory_data::DirectoryData;
 use crate::rule::candidate_named;
 
 impl Candidate {
-    /// Names the successor, by the leader of this view or by anybody.
+    /// Names the successor: as the leader of this view, or as any process.
     pub(crate) async fn name_successor(
         &self,
         id: &str,
@@ -24,59 +23,50 @@ impl Candidate {
             let problem = format!("does not campaign at {}", self.path());
             InvalidInput::new("the candidate", id, problem)
         })?;
-        let change = |notice: &mut Notice| notice.successor = Some(name.clone());
-        post(self.session(), self.path(), leader, change).await
-    }
-
-    /// Posts what this leader says of itself.
-    pub(crate) async fn proclaim(&self, said: &str, leader: &HoldView) -> Result<(), Error> {
-        let token = leader.fencing_token();
-        let change = |notice: &mut Notice| {
-            notice.proclaimed = Some((token, said.to_owned()));
-        };
-        post(self.session(), self.path(), Some(leader), change).await
+        let name_it = |data: &mut DirectoryData| data.successor = Some(name.clone());
+        self.update_directory(leader, name_it).await
     }
 
     /// Waits until the leader of this view has to resign for another candidate.
     ///
-    /// Waits for ever once the leadership is lost, which the leader learns by the hold.
-    pub(crate) async fn until_asked(&self, leader: &HoldView) {
+    /// Never resolves once the leadership is lost.
+    pub(crate) async fn until_asked_to_resign(&self, leader: &HoldView) {
         let name = leader.node_path().rsplit('/').next();
         if let Some(me) = name.and_then(candidate_named) {
             tokio::select! {
                 biased;
                 _ = leader.lost() => {}
-                true = self.is_asked(&me) => return,
+                true = self.has_to_resign(&me) => return,
             }
         }
         std::future::pending().await
     }
 
-    /// True once this leader has to resign. False if the session is over for good.
-    async fn is_asked(&self, me: &Contender) -> bool {
+    /// Resolves with true once this leader has to resign, and with false once the session is closed.
+    async fn has_to_resign(&self, me: &Contender) -> bool {
         let mut backoff = Backoff::new();
         loop {
             let Ok(server) = self.session().server(self.path()).await else {
                 return false;
             };
-            match self.look_behind(me, &*server).await {
+            let checked = self.check_for_successor(me, &*server).await;
+            drop(server);
+            match checked {
                 Ok(None) => return true,
                 Ok(Some(changed)) => {
-                    drop(server);
                     backoff = Backoff::new();
                     changed.await;
                 }
                 Err(error) => {
-                    tracing::debug!(path = %self.path(), %error, "looking again for a successor");
-                    drop(server);
+                    tracing::debug!(path = %self.path(), %error, "reading the successor again");
                     backoff.wait().await;
                 }
             }
         }
     }
 
-    /// `None` if this leader has to resign; otherwise resolves when that may have changed.
-    async fn look_behind(
+    /// `None` if this leader has to resign; otherwise a watch that fires when that may change.
+    async fn check_for_successor(
         &self,
         me: &Contender,
         server: &dyn ServerSession,
@@ -96,7 +86,7 @@ impl Candidate {
     }
 }
 
-/// Resolves with the first of two watches.
+/// Fires with the first of two watches.
 pub(crate) fn either(left: Watch, right: Watch) -> Watch {
     Box::pin(async move {
         match select(left, right).await {

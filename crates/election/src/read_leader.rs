@@ -1,4 +1,4 @@
-//! Reading from the server who leads.
+//! Reading who leads, once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use crate::backoff::Backoff;
 use crate::leader::Leader;
 use crate::rule::candidate_named;
 
-/// How long an answer is waited for while there is no session.
+/// The longest wait for an answer while there is no session.
 const WITHOUT_SESSION: Duration = Duration::from_secs(10);
 
-/// Bounds a look at the election at `directory` by the session's timeout.
+/// Bounds requests to the election at `directory` by the session's timeout.
 ///
 /// # Errors
 ///
-/// Those of the look; [`Error::OutcomeUnknown`] or [`Error::Connect`] if no answer came in time.
+/// Those of the requests; [`Error::OutcomeUnknown`] or [`Error::Connect`] if no answer came in time.
 pub(crate) async fn in_time<T>(
     session: &Session,
     directory: &NodePath,
-    look: impl Future<Output = Result<T, Error>>,
+    requests: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
     let most = session.timeout().unwrap_or(WITHOUT_SESSION);
-    match tokio::time::timeout(most, look).await {
+    match tokio::time::timeout(most, requests).await {
         Ok(result) => result,
         Err(_) => Err(no_answer(session, directory, most)),
     }
@@ -48,16 +48,16 @@ fn no_answer(session: &Session, directory: &NodePath, waited: Duration) -> Error
     }
 }
 
-/// Reads who leads, again until a server answers, for at most the session's timeout.
-pub(crate) async fn who_leads(
+/// Reads who leads. Repeats the requests until a server answers, for at most the session's timeout.
+pub(crate) async fn read_leader(
     session: &Session,
     directory: &NodePath,
 ) -> Result<Option<Leader>, Error> {
-    let look = async {
+    let read = async {
         let mut backoff = Backoff::new();
         loop {
             let server = session.server(directory).await?;
-            match look(&*server, directory).await {
+            match read_once(&*server, directory).await {
                 Ok(leader) => return Ok(leader),
                 Err(error @ ServerError::Refused(_)) => {
                     return Err(Error::at(directory.as_str(), server.id(), error));
@@ -68,11 +68,11 @@ pub(crate) async fn who_leads(
             backoff.wait().await;
         }
     };
-    in_time(session, directory, look).await
+    in_time(session, directory, read).await
 }
 
-/// Lists the names and reads the first candidate, again as often as that one goes in between.
-async fn look(
+/// Lists the names and reads the first candidate. Repeats both if its znode is deleted in between.
+async fn read_once(
     server: &dyn ServerSession,
     directory: &NodePath,
 ) -> Result<Option<Leader>, ServerError> {
@@ -84,11 +84,11 @@ async fn look(
         let Some(first) = first_candidate(server, directory, &children).await? else {
             return Ok(None);
         };
-        let (leader, notice) = (server.get(&first), server.get(directory.as_str()));
-        let (leader, notice) = join(leader, notice).await;
-        match leader.and_then(|leader| Ok((leader, notice?))) {
-            Ok(((data, stat), (notice, _))) => {
-                return Ok(Some(Leader::new((&data, &stat), &notice)));
+        let reads = join(server.get(&first), server.get(directory.as_str()));
+        let (leader, in_directory) = reads.await;
+        match leader.and_then(|leader| Ok((leader, in_directory?))) {
+            Ok(((data, stat), (directory_data, _))) => {
+                return Ok(Some(Leader::new((&data, &stat), &directory_data)));
             }
             Err(error) if error.is(Refusal::NoNode) => {}
             Err(error) => return Err(error),
@@ -98,7 +98,7 @@ async fn look(
 
 /// The path of the first candidate among these children, or `None` if there is none.
 ///
-/// Sends nothing, unless several candidates have the same number: then one read tells their order.
+/// Sends nothing, unless several candidates have the same number: then one read gives their order.
 pub(crate) async fn first_candidate(
     server: &dyn ServerSession,
     directory: &NodePath,
@@ -119,8 +119,8 @@ pub(crate) async fn first_candidate(
                 candidates[place].set_czxid(stat.czxid);
             }
         }
-        // A candidate that has gone meanwhile comes last. If all have gone, reading the first
-        // tells.
+        // A candidate whose znode was deleted meanwhile comes last. If all were deleted, the read
+        // of the first one finds no znode.
         order(&mut candidates);
     }
     Ok(candidates.first().map(path))

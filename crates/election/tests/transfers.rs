@@ -1,17 +1,15 @@
-//! Elections that people steer, on a simulated ensemble: transfers, candidates on standby,
-//! proclamations.
+//! Transfers of the leadership, candidates on standby, and proclamations, on a simulated ensemble.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::CreateMode;
 use zookeeper_recipes_election::{
-    ConnectOptions, ElectionOptions, Error, LeaderElection, LossReason, RunError, Session,
-    WaitStrategy,
+    ConnectOptions, ElectionOptions, Error, LeaderElection, LossReason, QueueEntry, RunError,
+    Session, Term, WaitStrategy,
 };
 use zookeeper_recipes_simulation::{RequestKind, SimulatedProcess, Simulation, SimulationOptions};
 
@@ -27,8 +25,8 @@ struct Fleet {
     simulation: Simulation,
     /// The ids of the leaders, in the order in which their work began.
     led: Arc<Mutex<Vec<String>>>,
-    /// A candidate value that never campaigns.
-    observer: LeaderElection,
+    /// The election of an operator, who does not campaign.
+    operator: LeaderElection,
 }
 
 struct Member {
@@ -53,11 +51,11 @@ impl Fleet {
             session_timeout: TIMEOUT,
             ..SimulationOptions::default()
         });
-        let session = open(&simulation.process("observer")).await;
+        let session = open(&simulation.process("operator")).await;
         Fleet {
             simulation,
             led: Arc::default(),
-            observer: election(&session, ""),
+            operator: election(&session, ""),
         }
     }
 
@@ -80,7 +78,7 @@ impl Fleet {
             let shutdown = async {
                 let _ = ended.wait_for(|ended| *ended).await;
             };
-            let work = async move |term: zookeeper_recipes_election::Term| {
+            let work = async move |term: Term| {
                 led.lock().expect("no panic").push(term.id().to_owned());
                 std::future::pending().await
             };
@@ -96,8 +94,9 @@ impl Fleet {
     }
 
     async fn ids(&self) -> Vec<String> {
-        let participants = self.observer.participants().await.expect("an answer");
-        participants.into_iter().map(|it| it.id).collect()
+        let contenders = self.operator.contenders().await.expect("an answer");
+        let ids = contenders.into_iter().map(|it| String::from_utf8(it.data));
+        ids.collect::<Result<_, _>>().expect("ids are text")
     }
 
     /// Waits until the ids in the queue are such.
@@ -148,7 +147,7 @@ async fn transfer_makes_the_named_candidate_lead_and_nobody_between() {
     let _behind = fleet.join("behind").await;
     fleet.have_led(&["first"], SOON).await;
 
-    fleet.observer.transfer_to("chosen").await.expect("named");
+    fleet.operator.transfer_to("chosen").await.expect("named");
     fleet.have_led(&["first", "chosen"], SOON).await;
     // The candidates that have stepped back are behind the last one.
     fleet.until(|ids| ids.len() == 6).await;
@@ -169,7 +168,7 @@ async fn transfer_that_is_over_costs_later_handoffs_nothing() {
     let first = fleet.join("first").await;
     let second = fleet.join("second").await;
     fleet.have_led(&["first"], SOON).await;
-    fleet.observer.transfer_to("second").await.expect("named");
+    fleet.operator.transfer_to("second").await.expect("named");
     fleet.have_led(&["first", "second"], SOON).await;
     fleet.until(|ids| ids == ["second", "first"]).await;
     // The first waits, with the second as the named successor before it.
@@ -211,14 +210,14 @@ async fn next_candidate_leads_if_the_named_one_is_killed_while_the_others_step_b
         let _third = fleet.join("third").await;
         let chosen = fleet.join("chosen").await;
         fleet.have_led(&["first"], SOON).await;
-        fleet.observer.transfer_to("chosen").await.expect("named");
+        fleet.operator.transfer_to("chosen").await.expect("named");
         sleep(Duration::from_millis(moment)).await;
         chosen.process.kill();
         sleep(LONG).await;
         let led = fleet.led.lock().expect("no panic").clone();
         assert_eq!(led[0], "first");
         assert!(led.len() > 1, "{moment} ms: {led:?}");
-        let leader = fleet.observer.leader().await.expect("an answer");
+        let leader = fleet.operator.leader().await.expect("an answer");
         let leader = leader.expect("somebody leads");
         assert_eq!(Some(&leader.id), led.last(), "{moment} ms: {led:?}");
     }
@@ -232,19 +231,19 @@ async fn candidate_that_was_cut_off_during_a_transfer_steps_back_when_it_is_conn
     let _chosen = fleet.join("chosen").await;
     fleet.have_led(&["first"], SOON).await;
     second.process.partition(Duration::from_secs(4));
-    fleet.observer.transfer_to("chosen").await.expect("named");
-    // The second learns of both, the notice and the deletion, once it is connected again.
+    fleet.operator.transfer_to("chosen").await.expect("named");
+    // The second learns of both, the successor and the deletion, once it is connected again.
     fleet.have_led(&["first", "chosen"], LONG).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn leader_hands_over_from_its_work() {
+async fn leader_transfers_from_its_work() {
     let fleet = Fleet::new().await;
     let session = open(&fleet.simulation.process("first")).await;
     let first = election(&session, "first");
     let (ready, mut is_ready) = watch::channel(false);
     let running = tokio::spawn(async move {
-        let work = async move |term: zookeeper_recipes_election::Term| {
+        let work = async move |term: Term| {
             let _ = is_ready.wait_for(|ready| *ready).await;
             term.transfer_to("chosen").await?;
             std::future::pending::<Result<(), Error>>().await
@@ -265,7 +264,7 @@ async fn transfer_to_nobody_is_an_error_at_once_and_changes_nothing() {
     let _first = fleet.join("first").await;
     let _second = fleet.join("second").await;
     fleet.have_led(&["first"], SOON).await;
-    let error = fleet.observer.transfer_to("nobody").await;
+    let error = fleet.operator.transfer_to("nobody").await;
     let error = error.expect_err("nobody has this id");
     assert!(matches!(error, Error::InvalidInput(_)), "{error}");
     assert!(
@@ -275,7 +274,7 @@ async fn transfer_to_nobody_is_an_error_at_once_and_changes_nothing() {
         "{error}"
     );
     // The leader is the first with its id: nothing to do.
-    fleet.observer.transfer_to("first").await.expect("it leads");
+    fleet.operator.transfer_to("first").await.expect("it leads");
     sleep(LONG).await;
     fleet.have_led(&["first"], SOON).await;
 }
@@ -293,7 +292,7 @@ async fn data_of_another_program_is_not_overwritten() {
         .expect("it leads");
     let _second = fleet.join("second").await;
     for refused in [
-        fleet.observer.transfer_to("second").await,
+        fleet.operator.transfer_to("second").await,
         leadership.transfer_to("second").await,
         leadership.proclaim("ready").await,
     ] {
@@ -322,7 +321,7 @@ async fn former_leader_names_nobody_and_proclaims_nothing() {
         .expect("it leads");
     let _second = fleet.join("second").await;
     // What the operator has named before, a former leader does not name either.
-    fleet.observer.transfer_to("second").await.expect("named");
+    fleet.operator.transfer_to("second").await.expect("named");
     let administrator = fleet.simulation.administrator();
     administrator
         .delete(leadership.node_path())
@@ -359,8 +358,9 @@ async fn candidate_on_standby_leads_only_while_no_other_campaigns() {
     fleet
         .until(|ids| ids.len() == 3 && ids[0] == "regular")
         .await;
-    let participants = fleet.observer.participants().await.expect("an answer");
-    let standby: Vec<bool> = participants.iter().map(|it| it.standby).collect();
+    let contenders = fleet.operator.contenders().await.expect("an answer");
+    let is_standby = |entry: &QueueEntry| entry.name.contains("standby-latch");
+    let standby: Vec<bool> = contenders.iter().map(is_standby).collect();
     assert_eq!(standby, [false, true, true]);
 
     // The next regular one comes last, and leads next.
@@ -410,7 +410,7 @@ async fn candidate_on_standby_steps_back_though_the_other_came_as_it_looked() {
             sleep(Duration::from_millis(1)).await;
         }
         let gone = administrator.delete(leadership.node_path());
-        gone.expect("it stands");
+        gone.expect("it exists");
         let led = timeout(LONG, regular).await;
         assert!(led.is_ok() && !standby.is_finished(), "seed {seed}");
     }
@@ -424,11 +424,11 @@ async fn candidate_on_standby_leads_if_it_is_named() {
     let _standby = fleet.join_by("standby", LeaderElection::standby).await;
     let _behind = fleet.join("behind").await;
     fleet.have_led(&["first"], SOON).await;
-    fleet.observer.transfer_to("standby").await.expect("named");
+    fleet.operator.transfer_to("standby").await.expect("named");
     fleet.have_led(&["first", "standby"], SOON).await;
     sleep(LONG).await;
     fleet.have_led(&["first", "standby"], SOON).await;
-    fleet.observer.transfer_to("behind").await.expect("named");
+    fleet.operator.transfer_to("behind").await.expect("named");
     fleet.have_led(&["first", "standby", "behind"], SOON).await;
 }
 
@@ -441,33 +441,30 @@ async fn proclamation_is_seen_by_all_who_ask_and_ends_with_the_leadership() {
         .await
         .expect("it leads");
     let _second = fleet.join("second").await;
-    let mut leaders = fleet.observer.observe();
-    let watched = fleet.observer.watch_leader().await.expect("an answer");
-    let mut news = async || {
-        let news = timeout(SOON, leaders.next()).await.expect("in time");
-        news.expect("it goes on")
-            .expect("an answer")
-            .expect("one leads")
+    let mut watched = fleet.operator.watch_leader();
+    let mut next = async || {
+        let changed = timeout(SOON, watched.changed()).await.expect("in time");
+        changed.expect("the session is open");
+        let state = watched.borrow_and_update();
+        state.leader().expect("one leads").clone()
     };
-    assert_eq!(news().await.proclaimed, None);
+    assert_eq!(next().await.proclaimed, None);
     for said in ["starting", "ready at 10.0.0.7:80\nsince 12:00", ""] {
         leadership.proclaim(said).await.expect("proclaimed");
-        let leader = news().await;
+        let leader = next().await;
         assert_eq!(
             (&*leader.id, leader.proclaimed.as_deref()),
             ("first", Some(said))
         );
-        let asked = fleet.observer.leader().await.expect("an answer");
+        let asked = fleet.operator.leader().await.expect("an answer");
         assert_eq!(asked.expect("one leads").proclaimed.as_deref(), Some(said));
     }
     // A successor is named beside it.
     leadership.transfer_to("second").await.expect("named");
-    let asked = fleet.observer.leader().await.expect("an answer");
+    let asked = fleet.operator.leader().await.expect("an answer");
     assert_eq!(asked.expect("one leads").proclaimed.as_deref(), Some(""));
-    let told = watched.borrow().clone().expect("one leads");
-    assert_eq!(told.proclaimed.as_deref(), Some(""));
     leadership.release().await.expect("it resigns");
-    let leader = news().await;
+    let leader = next().await;
     assert_eq!((&*leader.id, leader.proclaimed), ("second", None));
 }
 
@@ -489,7 +486,7 @@ async fn leader_whose_session_has_expired_is_not_asked_to_resign() {
     fleet.simulation.administrator().expire(expired);
     fleet.have_led(&["second"], SOON).await;
     // In the new session of the first, the candidates that the second steps back for are there.
-    fleet.observer.transfer_to("chosen").await.expect("named");
+    fleet.operator.transfer_to("chosen").await.expect("named");
     let late = timeout(LONG, asked).await;
     assert!(late.is_err(), "it no longer leads");
     fleet.have_led(&["second", "chosen"], SOON).await;
@@ -515,7 +512,7 @@ async fn transfers_succeed(fleet: &Fleet, strategy: WaitStrategy) {
     fleet.have_led(&led, SOON).await;
     for next in ["third", "standby", "second"] {
         fleet.until(|ids| ids.len() == 5).await;
-        fleet.observer.transfer_to(next).await.expect("named");
+        fleet.operator.transfer_to(next).await.expect("named");
         led.push(next);
         fleet.have_led(&led, SOON).await;
     }

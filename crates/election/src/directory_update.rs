@@ -1,0 +1,84 @@
+//! Updates of the data of an election's directory.
+
+use zookeeper_recipes_core::{
+    Error, HoldView, InvalidInput, Operation, Refusal, ServerError, ensemble::ServerSession,
+};
+
+use crate::backoff::Backoff;
+use crate::candidate::Candidate;
+use crate::directory_data::DirectoryData;
+
+impl Candidate {
+    /// Changes the directory's data, unless it has the new value already.
+    ///
+    /// If `leader` is given, the server refuses the change once the leader's znode is deleted. The
+    /// change is repeated if another process changes the data meanwhile, or no answer comes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] if the data belongs to another program; the errors of the requests.
+    pub(crate) async fn update_directory(
+        &self,
+        leader: Option<&HoldView>,
+        change: impl Fn(&mut DirectoryData),
+    ) -> Result<(), Error> {
+        let mut backoff = Backoff::new();
+        loop {
+            let server = self.session().server(self.path()).await?;
+            let updated = self.update_once(&*server, leader, &change).await;
+            drop(server);
+            match updated {
+                Err(Error::OutcomeUnknown { .. })
+                | Err(Error::Refused {
+                    refusal: Refusal::BadVersion,
+                    ..
+                }) => backoff.wait().await,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Sets the proclamation of the leader of this view.
+    pub(crate) async fn proclaim(&self, text: &str, leader: &HoldView) -> Result<(), Error> {
+        let proclaim = |data: &mut DirectoryData| {
+            data.proclaimed = Some((leader.fencing_token(), text.to_owned()));
+        };
+        self.update_directory(Some(leader), proclaim).await
+    }
+
+    async fn update_once(
+        &self,
+        server: &dyn ServerSession,
+        leader: Option<&HoldView>,
+        change: &impl Fn(&mut DirectoryData),
+    ) -> Result<(), Error> {
+        let path = self.path().as_str();
+        let failed = |error: ServerError| Error::at(path, server.id(), error);
+        let (bytes, stat) = server.get(path).await.map_err(failed)?;
+        let old = DirectoryData::parse(&bytes).ok_or_else(|| {
+            let problem = "has data of another program, which is not overwritten";
+            InvalidInput::new("the election at", path, problem)
+        })?;
+        let mut new = old.clone();
+        change(&mut new);
+        let (path, version) = (path.to_owned(), Some(stat.version));
+        let write = match (new == old, leader) {
+            (true, None) => return Ok(()),
+            // The server still has to confirm that the leader's znode exists.
+            (true, Some(_)) => Operation::Check { path, version },
+            (false, _) => Operation::SetData {
+                path,
+                data: new.to_bytes(),
+                version,
+            },
+        };
+        match leader {
+            Some(leader) => leader.transaction().operation(write).commit().await?,
+            None => {
+                let written = server.transact(&[write]).await;
+                written.map_err(|failure| failed(failure.error))?
+            }
+        };
+        Ok(())
+    }
+}

@@ -1,0 +1,69 @@
+//! Candidates that come while a watch of the leader begins, on a simulated ensemble.
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+use zookeeper_recipes_election::{LeaderElection, Session};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
+
+fn election(session: &Session, id: &str) -> LeaderElection {
+    LeaderElection::new(session, "/leader", id).expect("a good path")
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_begins_with_no_leader_that_was_replaced_before() {
+    for seed in 0..50 {
+        let simulation = Simulation::new(SimulationOptions {
+            seed,
+            servers: 3,
+            session_timeout: Duration::from_secs(30),
+            follower_lag: Duration::from_millis(100)..=Duration::from_millis(1_500),
+            ..SimulationOptions::default()
+        });
+        let watching = simulated_session(&simulation, "watching").await;
+        let first = election(&simulated_session(&simulation, "first").await, "first");
+        let first = first.acquire().await.expect("nobody else wants it");
+        first.release().await.expect("it leads");
+        let second = election(&simulated_session(&simulation, "second").await, "second");
+        let second = second.acquire().await.expect("nobody else wants it");
+        let mut watched = election(&watching, "nobody").watch_leader();
+        watched.changed().await.expect("the session is open");
+        let shown = watched.borrow().leader().map(|it| it.fencing_token);
+        assert_eq!(shown, Some(second.fencing_token()), "seed {seed}");
+    }
+}
+
+/// A candidate comes at any moment of the first reads of a watch.
+async fn assert_a_candidate_that_comes_is_shown(directory_exists: bool) {
+    for step in 0..200 {
+        let simulation = Simulation::new(SimulationOptions {
+            seed: step,
+            ..SimulationOptions::default()
+        });
+        let candidate = election(&simulated_session(&simulation, "candidate").await, "one");
+        if directory_exists {
+            let before = candidate.acquire().await.expect("nobody else wants it");
+            before.release().await.expect("it leads");
+        }
+
+        let watching = simulated_session(&simulation, "watching").await;
+        let mut watched = election(&watching, "nobody").watch_leader();
+        sleep(Duration::from_micros(100 * step)).await;
+        let leadership = candidate.acquire().await.expect("nobody else wants it");
+        let shown = watched.wait_for(|state| state.leader().is_some_and(|it| it.id == "one"));
+        let shown = timeout(Duration::from_secs(10), shown).await;
+        assert!(shown.is_ok_and(|shown| shown.is_ok()), "step {step}");
+        drop(leadership);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn candidate_that_comes_as_a_watch_begins_is_shown() {
+    assert_a_candidate_that_comes_is_shown(true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_candidate_of_a_directory_that_comes_as_a_watch_begins_is_shown() {
+    assert_a_candidate_that_comes_is_shown(false).await;
+}
