@@ -17,9 +17,9 @@ use zookeeper_recipes_examples::{Part, Playground, Process};
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One instance of the service: runs until it is told to end.
+/// One instance of the service: runs until the process that started it tells it to end.
 async fn instance(mut part: Part) -> anyhow::Result<()> {
-    let session = part.connect().await?;
+    let session = part.connect_in_background()?;
     let id = part.name().to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     part.say(listener.local_addr()?).await?;
@@ -100,8 +100,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut instances = Vec::new();
     for id in ["node-1", "node-2", "node-3"] {
         let instance = Instance::start(&playground, id).await?;
-        let health = instance.page("/healthz").await?;
-        assert!(health.is_some_and(|health| health.starts_with("connected")));
+        assert!(instance.page("/healthz").await?.is_some());
         instances.push(instance);
     }
     let (mut leader, mut token) = next_leader(&instances, 0).await?;
