@@ -182,8 +182,8 @@ impl LeaderElection {
     /// # Session loss
     ///
     /// If the session expires during the wait, the place in the queue is lost. The call fails with
-    /// [`Error::SessionOver`]. With [`AfterSessionLoss::QueueAnew`](crate::AfterSessionLoss) it
-    /// campaigns anew.
+    /// [`Error::SessionOver`]; with the option
+    /// [`QueueAnew`](crate::AfterSessionLoss::QueueAnew) the call campaigns anew.
     pub async fn acquire(&self) -> Result<Leadership, Error> {
         Ok(self.leads(self.candidate.queue.acquire().await?))
     }
@@ -337,9 +337,9 @@ impl LeaderElection {
     /// The value begins with [`LeaderState::Unknown`], until a server answers. So a service can
     /// start before the servers. Each later change notifies the receivers.
     ///
-    /// A receiver may skip a leader that led only for the time of a round trip, or until the
-    /// receiver was read. It never skips the present leader. A leader's token is newer than those
-    /// of all leaders before. The path need not exist.
+    /// A receiver may skip a leader that led only for the time of a round trip, or that no longer
+    /// leads when the receiver is read. It never skips the present leader. A leader's token is
+    /// newer than those of all leaders before. The path need not exist.
     ///
     /// The value is not proof: while no server answers, it stays as it was. A leader asks
     /// [`is_leader`](Self::is_leader).
@@ -382,10 +382,9 @@ impl LeaderElection {
     /// assert_eq!(*leader.borrow(), LeaderState::Unknown);
     ///
     /// let leadership = election.acquire().await?;
-    /// let state = leader.wait_for(|state| state.leader().is_some()).await?;
+    /// let state = leader.wait_for(|state| state.leader().is_some()).await?.clone();
     /// let token = state.leader().map(|leader| leader.fencing_token);
     /// assert_eq!(token, Some(leadership.fencing_token()));
-    /// # drop(state);
     /// leadership.release().await?;
     /// # Ok(())
     /// # }
