@@ -15,7 +15,7 @@ async fn make_report(session: &Session) -> Result<(), Error> {
 
     let hold = lock.acquire().await?; // or try_acquire(), acquire_timeout(duration)
     let work = write_report(hold.fencing_token());
-    if let Err(reason) = hold.guard(work).await {
+    if let Err(reason) = hold.run_until_lost(work).await {
         eprintln!("stopped: {reason}"); // before another process can hold
     }
     hold.release().await // or drop the hold: it is released in the background
@@ -52,7 +52,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Work stops when its lock is lost. Here the session is closed. If it were cut off from the
     // servers, the same would happen before they expire it.
-    let (stopped, ()) = tokio::join!(their_hold.guard(pending::<()>()), theirs.close());
+    let (stopped, ()) = tokio::join!(their_hold.run_until_lost(pending::<()>()), theirs.close());
     let reason = stopped.err().ok_or("the work ended by itself")?;
     println!("the work was stopped: {reason}");
     let released = their_hold.release().await;

@@ -33,7 +33,7 @@ async fn run_once(
         return Ok(Outcome::RunsElsewhere);
     };
     let outcome = tokio::select! {
-        done = hold.guard(job) => done.map(|()| Outcome::Done)?,
+        done = hold.run_until_lost(job) => done.map(|()| Outcome::Done)?,
         _ = shutdown.wait_for(|shutdown| *shutdown) => Outcome::Interrupted,
     };
     // Without this, the lock stays taken for the session timeout when the process ends.

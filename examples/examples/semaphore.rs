@@ -42,7 +42,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     assert!((2..=PERMITS).contains(&most), "{most}");
     let session = playground.connect().await?;
     let semaphore = Semaphore::new(&session, "/limits/exports", PERMITS)?;
-    assert_eq!(semaphore.unclaimed().await?, PERMITS, "all are back");
+    assert_eq!(
+        semaphore.available_permits().await?,
+        PERMITS,
+        "all are back"
+    );
     assert!(semaphore.contenders().await?.is_empty(), "nobody is left");
     session.close().await;
     Ok(playground.close().await?)

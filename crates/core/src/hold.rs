@@ -131,14 +131,14 @@ impl Hold {
     /// # async fn write_report() {}
     /// # async fn example(recipe: &dyn Recipe) -> Result<(), Error> {
     /// let hold = recipe.acquire().await?;
-    /// match hold.guard(write_report()).await {
+    /// match hold.run_until_lost(write_report()).await {
     ///     Ok(()) => hold.release().await?,
     ///     Err(reason) => eprintln!("{reason}, so the work was stopped"),
     /// }
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, LossReason> {
+    pub async fn run_until_lost<T>(&self, work: impl Future<Output = T>) -> Result<T, LossReason> {
         tokio::select! {
             biased;
             reason = self.lost() => Err(reason),

@@ -23,7 +23,7 @@ use crate::session::handle::Session;
 /// [`delegate_recipe!`](crate::delegate_recipe).
 ///
 /// ```
-/// use zookeeper_recipes_core::{Error, HoldView, Recipe};
+/// use zookeeper_recipes_core::{Error, HoldView, Recipe, RecipeExt};
 ///
 /// async fn report(recipe: &dyn Recipe) -> Result<(), Error> {
 ///     let write = async |hold: HoldView| {
@@ -104,10 +104,14 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     fn session(&self) -> &Session;
 }
 
-impl dyn Recipe + '_ {
+/// What every recipe can do besides, also as a `dyn Recipe`.
+pub trait RecipeExt: Recipe {
     /// Acquires, runs the work until it is done or the hold is lost, and releases.
     ///
-    /// If the hold is lost first, the work is dropped at its current `await`: see [`Hold::guard`].
+    /// If the hold is lost first, the work is dropped at its current `await`. Work that blocks its
+    /// thread is not stopped: see [`Hold::run_until_lost`].
+    ///
+    /// Costs an acquisition and a release.
     ///
     /// # Errors
     ///
@@ -117,18 +121,36 @@ impl dyn Recipe + '_ {
     /// # Cancel safety
     ///
     /// If the future is dropped, the work is dropped. The hold is released in the background.
-    pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
+    ///
+    /// # Session loss
+    ///
+    /// During the wait as for [`acquire`](Recipe::acquire). During the work: [`Error::Lost`].
+    ///
+    /// ```
+    /// use zookeeper_recipes_core::{Error, Recipe, RecipeExt};
+    ///
+    /// # async fn write_report() -> std::io::Result<()> { Ok(()) }
+    /// # async fn example(recipe: &dyn Recipe) -> Result<(), Box<dyn std::error::Error>> {
+    /// recipe.with(async |_| write_report().await).await??;
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> impl Future<Output = Result<T, Error>>
     where
         F: Future<Output = T>,
     {
-        let hold = self.acquire().await?;
-        let work = work(hold.view());
-        match hold.guard(work).await {
-            Ok(done) => hold.release().await.map(|()| done),
-            Err(reason) => Err(hold.lost_by(reason)),
+        async move {
+            let hold = self.acquire().await?;
+            let work = work(hold.view());
+            match hold.run_until_lost(work).await {
+                Ok(done) => hold.release().await.map(|()| done),
+                Err(reason) => Err(hold.lost_by(reason)),
+            }
         }
     }
 }
+
+impl<R: Recipe + ?Sized> RecipeExt for R {}
 
 /// Bounds an attempt at the recipe with this path by a deadline. The time begins with the call.
 ///

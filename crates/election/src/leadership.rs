@@ -58,7 +58,7 @@ impl Leadership {
         self.hold.transaction()
     }
 
-    /// Runs the work until it is done, or until the leadership is lost: see [`Hold::guard`].
+    /// Runs the work until it is done, or until the leadership is lost: see [`Hold::run_until_lost`].
     ///
     /// # Errors
     ///
@@ -67,8 +67,8 @@ impl Leadership {
     /// # Cancel safety
     ///
     /// If the future is dropped, the work is dropped. The leadership stays held.
-    pub async fn guard<T>(&self, work: impl Future<Output = T>) -> Result<T, LossReason> {
-        self.hold.guard(work).await
+    pub async fn run_until_lost<T>(&self, work: impl Future<Output = T>) -> Result<T, LossReason> {
+        self.hold.run_until_lost(work).await
     }
 
     /// A view of the leadership, for tasks that do not own it.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use zookeeper_recipes_core::{
-    BoxFuture, Error, Hold, HoldView, InvalidInput, NodePath, Queue, QueueEntry, Recipe, Session,
+    BoxFuture, Error, Hold, InvalidInput, NodePath, Queue, QueueEntry, Recipe, Session,
 };
 
 use crate::candidate::Candidate;
@@ -210,7 +210,7 @@ impl LeaderElection {
 
     /// Leads if no candidate is before this one; otherwise `None`, with nothing written.
     ///
-    /// While no server answers, it waits for one: bound it with [`tokio::time::timeout`].
+    /// [`Error::Disconnected`] if no server answers.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -223,36 +223,6 @@ impl LeaderElection {
     pub async fn try_acquire(&self) -> Result<Option<Leadership>, Error> {
         let hold = self.candidate.queue.try_acquire().await?;
         Ok(hold.map(|hold| self.leads(hold)))
-    }
-
-    /// Campaigns, runs the work until it is done or the leadership is lost, and resigns.
-    ///
-    /// The call campaigns once; [`run`](Self::run) campaigns again after each term. Work that blocks
-    /// its thread is not stopped: see [`Hold::guard`].
-    ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire), and the release | 2 or 3, and more to wait | 2 or 3, and more to wait | 0 or 3 |
-    ///
-    /// # Errors
-    ///
-    /// Those of [`acquire`](Self::acquire) and [`Leadership::release`], and [`Error::Lost`] if the
-    /// leadership was lost before the work was done.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the work is dropped, and the leadership is released in the
-    /// background.
-    ///
-    /// # Session loss
-    ///
-    /// During the wait as for [`acquire`](Self::acquire). During the work: [`Error::Lost`].
-    pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
-    where
-        F: Future<Output = T>,
-    {
-        let recipe: &dyn Recipe = self;
-        recipe.with(work).await
     }
 
     /// Lists the candidates, the leader included, in the order of the queue.
@@ -290,7 +260,7 @@ impl LeaderElection {
 
     /// True if this candidate, or a clone of it, leads now. Sends nothing.
     ///
-    /// The answer is that of [`HoldView::is_held`] for the leadership that this candidate acquired:
+    /// The answer is that of [`HoldView::is_held`](crate::HoldView::is_held) for the leadership that this candidate acquired:
     /// `false` before another candidate can lead, with the same exception for a znode that is
     /// deleted by hand. Other processes see the leader by [`leader`](Self::leader).
     ///

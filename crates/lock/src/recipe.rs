@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use zookeeper_recipes_core::{
-    Error, Hold, HoldView, InvalidInput, NodePath, Queue, QueueEntry, Recipe, Session,
-    delegate_recipe,
+    Error, Hold, InvalidInput, NodePath, Queue, QueueEntry, Session, delegate_recipe,
 };
 
 use crate::options::LockOptions;
@@ -30,7 +29,7 @@ use crate::rule::FirstInQueue;
 /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
 /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 /// use std::time::Duration;
-/// use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, Session};
+/// use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, RecipeExt, Session};
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -208,46 +207,7 @@ impl ExclusiveLock {
         self.queue.contenders().await
     }
 
-    /// Runs the work under the lock, until it is done or the lock is lost.
-    ///
-    /// Acquires the lock before, and releases it after. Does not stop work that blocks its thread:
-    /// see [`Hold::guard`].
-    ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire), and the release | 2 to 4, and more to wait | 2 or 3, and more to wait | 0 or 2 |
-    ///
-    /// # Errors
-    ///
-    /// Those of [`acquire`](Self::acquire) and [`Hold::release`], and [`Error::Lost`] if the lock
-    /// was lost before the work was done.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the work is dropped, and the lock is released in the background.
-    ///
-    /// # Session loss
-    ///
-    /// During the wait as for [`acquire`](Self::acquire). During the work: [`Error::Lost`].
-    ///
-    /// ```
-    /// use zookeeper_recipes_lock::{Error, ExclusiveLock};
-    ///
-    /// # async fn write_report() -> std::io::Result<()> { Ok(()) }
-    /// # async fn example(lock: ExclusiveLock) -> Result<(), Box<dyn std::error::Error>> {
-    /// lock.with(async |_| write_report().await).await??;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
-    where
-        F: Future<Output = T>,
-    {
-        let recipe: &dyn Recipe = self;
-        recipe.with(work).await
-    }
-
-    /// The directory of the contenders' znodes. The holder's is [`HoldView::node_path`].
+    /// The directory of the contenders' znodes. The holder's is [`HoldView::node_path`](crate::HoldView::node_path).
     pub fn path(&self) -> &NodePath {
         self.queue.path()
     }

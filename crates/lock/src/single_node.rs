@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::FutureExt;
 use zookeeper_recipes_core::ensemble::{Node, Reply, ServerSession};
 use zookeeper_recipes_core::{
-    Acl, AuthId, BoxFuture, CreateMode, Directories, Error, Hold, HoldView, InvalidInput, NodePath,
+    Acl, AuthId, BoxFuture, CreateMode, Directories, Error, Hold, InvalidInput, NodePath,
     OwnedZnode, Permission, QueueEntry, Recipe, Refusal, Removal, ServerError, Session, Stat,
 };
 
@@ -21,7 +21,7 @@ use zookeeper_recipes_core::{
 ///
 /// * It does not protect a holder whose znode somebody deletes by hand. Until the holder notices,
 ///   its release may delete the next holder's znode. The fencing token tells the two holders apart.
-/// * Its holds have no [guarded writes](HoldView::transaction): [`Error::InvalidInput`].
+/// * Its holds have no [guarded writes](crate::HoldView::transaction): [`Error::InvalidInput`].
 /// * Its tasks do not hand the lock on within the process, and its session cannot be [left to another
 ///   process](Session::detach).
 ///
@@ -330,35 +330,6 @@ impl SingleNodeLock {
             Ok(vec![entry])
         };
         znode.during(look).await
-    }
-
-    /// Runs the work under the lock, until it is done or the lock is lost.
-    ///
-    /// Acquires the lock before, and releases it after. Does not stop work that blocks its thread:
-    /// see [`Hold::guard`].
-    ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire), and the release | 2 or 3, and more to wait | 2 or 3, and more to wait | 0 or 1 |
-    ///
-    /// # Errors
-    ///
-    /// Those of [`acquire`](Self::acquire) and [`Hold::release`], and [`Error::Lost`] if the lock
-    /// was lost before the work was done.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the work is dropped, and the lock is released in the background.
-    ///
-    /// # Session loss
-    ///
-    /// During the wait as for [`acquire`](Self::acquire). During the work: [`Error::Lost`].
-    pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
-    where
-        F: Future<Output = T>,
-    {
-        let recipe: &dyn Recipe = self;
-        recipe.with(work).await
     }
 
     /// The path of the holder's znode.

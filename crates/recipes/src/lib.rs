@@ -53,7 +53,7 @@
 //! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
 //! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //! use std::time::Duration;
-//! use zookeeper_recipes::{AllOf, ExclusiveLock, Recipe, RwLock, Session};
+//! use zookeeper_recipes::{AllOf, ExclusiveLock, Recipe, RecipeExt, RwLock, Session};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {

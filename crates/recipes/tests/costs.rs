@@ -209,8 +209,8 @@ async fn semaphore_costs_what_it_says() {
     assert_eq!(cost, (4, 2));
     assert_eq!(testbed.cost(semaphore.try_acquire_many(3)).await.1, (2, 1));
     assert_eq!(testbed.cost(semaphore.contenders()).await.1, (3, 2));
-    let (unclaimed, cost) = testbed.cost(semaphore.unclaimed()).await;
-    assert_eq!((unclaimed, cost), (2, (2, 1)));
+    let (available_permits, cost) = testbed.cost(semaphore.available_permits()).await;
+    assert_eq!((available_permits, cost), (2, (2, 1)));
     settle().await;
 
     let elsewhere = testbed.session("two").await;
@@ -221,7 +221,7 @@ async fn semaphore_costs_what_it_says() {
     assert_eq!(testbed.requests() - before, 3 + 3);
     assert_eq!(testbed.watches() - watches, 3);
     // Two are free, and wanted.
-    assert_eq!(testbed.cost(semaphore.unclaimed()).await.0, 0);
+    assert_eq!(testbed.cost(semaphore.available_permits()).await.0, 0);
     let before = testbed.requests();
     hold.release().await.expect("it is held");
     let next = waiting.await.expect("no panic").expect("it is its turn");

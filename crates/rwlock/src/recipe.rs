@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use zookeeper_recipes_core::{
-    Error, Hold, HoldView, InvalidInput, NodePath, Queue, QueueEntry, Recipe, Session,
-    delegate_recipe,
+    Error, Hold, InvalidInput, NodePath, Queue, QueueEntry, Session, delegate_recipe,
 };
 
 use crate::hold::WriteHold;
@@ -248,36 +247,7 @@ impl ReadLock {
         self.queue.contenders().await
     }
 
-    /// Runs the work under the lock, until it is done or the lock is lost.
-    ///
-    /// Acquires the lock before, and releases it after. Does not stop work that blocks its thread:
-    /// see [`Hold::guard`].
-    ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire), and the release | 2 or 3, and more to wait | 2 or 3, and more to wait | 0 or 2 |
-    ///
-    /// # Errors
-    ///
-    /// Those of [`acquire`](Self::acquire) and [`Hold::release`], and [`Error::Lost`] if the lock
-    /// was lost before the work was done.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the work is dropped, and the lock is released in the background.
-    ///
-    /// # Session loss
-    ///
-    /// During the wait as for [`acquire`](Self::acquire). During the work: [`Error::Lost`].
-    pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
-    where
-        F: Future<Output = T>,
-    {
-        let recipe: &dyn Recipe = self;
-        recipe.with(work).await
-    }
-
-    /// The directory of the contenders' znodes. The holder's is [`HoldView::node_path`].
+    /// The directory of the contenders' znodes. The holder's is [`HoldView::node_path`](crate::HoldView::node_path).
     pub fn path(&self) -> &NodePath {
         self.queue.path()
     }
@@ -288,7 +258,7 @@ delegate_recipe!(ReadLock, queue);
 /// An [`RwLock`] as a writer takes it: alone.
 ///
 /// Made by [`RwLock::write`]. Its methods yield a [`WriteHold`], which can be
-/// [downgraded](WriteHold::downgrade). As a [`Recipe`] it yields a plain [`Hold`].
+/// [downgraded](WriteHold::downgrade). As a [`Recipe`](crate::Recipe) it yields a plain [`Hold`].
 ///
 /// ```
 /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
@@ -419,36 +389,7 @@ impl WriteLock {
         self.queue.contenders().await
     }
 
-    /// Runs the work under the lock, until it is done or the lock is lost.
-    ///
-    /// Acquires the lock before, and releases it after. Does not stop work that blocks its thread:
-    /// see [`Hold::guard`].
-    ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire), and the release | 2 to 4, and more to wait | 2 or 3, and more to wait | 0 or 2 |
-    ///
-    /// # Errors
-    ///
-    /// Those of [`acquire`](Self::acquire) and [`Hold::release`], and [`Error::Lost`] if the lock
-    /// was lost before the work was done.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the work is dropped, and the lock is released in the background.
-    ///
-    /// # Session loss
-    ///
-    /// During the wait as for [`acquire`](Self::acquire). During the work: [`Error::Lost`].
-    pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
-    where
-        F: Future<Output = T>,
-    {
-        let recipe: &dyn Recipe = self;
-        recipe.with(work).await
-    }
-
-    /// The directory of the contenders' znodes. The holder's is [`HoldView::node_path`].
+    /// The directory of the contenders' znodes. The holder's is [`HoldView::node_path`](crate::HoldView::node_path).
     pub fn path(&self) -> &NodePath {
         self.queue.path()
     }

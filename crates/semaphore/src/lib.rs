@@ -24,7 +24,7 @@
 //!
 //! let small = semaphore.acquire().await?;
 //! let large = semaphore.acquire_many(3).await?;
-//! assert_eq!(semaphore.unclaimed().await?, 1);
+//! assert_eq!(semaphore.available_permits().await?, 1);
 //! assert!(semaphore.try_acquire_many(2).await?.is_none());
 //! small.release().await?;
 //! large.release().await?;
@@ -69,6 +69,6 @@ pub use rule::WithinPermits;
 pub use zookeeper_recipes_core::{
     self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, DetachedSession, Directories,
     Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,
-    Permission, QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionHealth, SessionId,
-    SessionState, WaitStrategy,
+    Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd, SessionHealth,
+    SessionId, SessionState, WaitStrategy,
 };

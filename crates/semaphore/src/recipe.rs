@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use zookeeper_recipes_core::ensemble::{Operation, TransactionError};
 use zookeeper_recipes_core::{
-    Contender, Error, Hold, HoldView, InvalidInput, NodePath, Queue, QueueEntry, Recipe, Refusal,
-    ServerError, Session, delegate_recipe,
+    Contender, Error, Hold, InvalidInput, NodePath, Queue, QueueEntry, Refusal, ServerError,
+    Session, delegate_recipe,
 };
 
 use crate::agreement::{Agreement, refuse_zero};
@@ -226,7 +226,7 @@ impl Semaphore {
         self.permits(weight)?.acquire_timeout(timeout).await
     }
 
-    /// Acquires `weight` permits if they are [unclaimed](Self::unclaimed); otherwise `None`.
+    /// Acquires `weight` permits if they are [available_permits](Self::available_permits); otherwise `None`.
     ///
     /// Short for [`permits`](Self::permits) and [`Permits::try_acquire`], with the costs, cancel
     /// safety and session loss of that.
@@ -262,36 +262,7 @@ impl Semaphore {
         self.one.contenders().await
     }
 
-    /// Runs the work under a permit, until it is done or the hold is lost.
-    ///
-    /// Acquires the permit before, and releases it after. Does not stop work that blocks its
-    /// thread: see [`Hold::guard`].
-    ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire), and the release | 3 to 5, and more to wait | 2 or 3, and more to wait | 0, or 3 and more |
-    ///
-    /// # Errors
-    ///
-    /// Those of [`acquire`](Self::acquire) and [`Hold::release`], and [`Error::Lost`] if the hold
-    /// was lost before the work was done.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the work is dropped, and the hold is released in the background.
-    ///
-    /// # Session loss
-    ///
-    /// During the wait as for [`acquire`](Self::acquire). During the work: [`Error::Lost`].
-    pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
-    where
-        F: Future<Output = T>,
-    {
-        let recipe: &dyn Recipe = self;
-        recipe.with(work).await
-    }
-
-    /// The directory of the contenders' znodes. A holder's is [`HoldView::node_path`].
+    /// The directory of the contenders' znodes. A holder's is [`HoldView::node_path`](crate::HoldView::node_path).
     pub fn path(&self) -> &NodePath {
         self.one.path()
     }
@@ -318,7 +289,7 @@ impl Semaphore {
     /// # Session loss
     ///
     /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
-    pub async fn unclaimed(&self) -> Result<u32, Error> {
+    pub async fn available_permits(&self) -> Result<u32, Error> {
         let agreement = &self.one.agreement;
         let path = agreement.path();
         let server = self.one.queue.session().server(path).await?;
@@ -437,7 +408,7 @@ delegate_recipe!(Semaphore, one);
 /// let semaphore = Semaphore::new(&session, "/limits/exports", 5)?;
 /// let large = semaphore.permits(3)?;
 /// let hold = large.acquire().await?;
-/// assert_eq!(semaphore.unclaimed().await?, 2);
+/// assert_eq!(semaphore.available_permits().await?, 2);
 /// # hold.release().await?;
 /// # Ok(())
 /// # }
@@ -558,36 +529,7 @@ impl Permits {
         self.queue.contenders().await
     }
 
-    /// Runs the work under the permits, until it is done or the hold is lost.
-    ///
-    /// Acquires the permits before, and releases them after. Does not stop work that blocks its
-    /// thread: see [`Hold::guard`].
-    ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire), and the release | 3 to 5, and more to wait | 2 or 3, and more to wait | 0, or 3 and more |
-    ///
-    /// # Errors
-    ///
-    /// Those of [`acquire`](Self::acquire) and [`Hold::release`], and [`Error::Lost`] if the hold
-    /// was lost before the work was done.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the work is dropped, and the hold is released in the background.
-    ///
-    /// # Session loss
-    ///
-    /// During the wait as for [`acquire`](Self::acquire). During the work: [`Error::Lost`].
-    pub async fn with<T, F>(&self, work: impl FnOnce(HoldView) -> F) -> Result<T, Error>
-    where
-        F: Future<Output = T>,
-    {
-        let recipe: &dyn Recipe = self;
-        recipe.with(work).await
-    }
-
-    /// The directory of the contenders' znodes. A holder's is [`HoldView::node_path`].
+    /// The directory of the contenders' znodes. A holder's is [`HoldView::node_path`](crate::HoldView::node_path).
     pub fn path(&self) -> &NodePath {
         self.queue.path()
     }

@@ -64,7 +64,7 @@ async fn any_holders_release_wakes_the_waiter() -> Fallible {
         until_last_watches(&server, &holding, 3).await;
         holds.remove(releasing).release().await?;
         let hold = in_time("the waiter", waiter).await??;
-        assert_eq!(holding.unclaimed().await?, 0);
+        assert_eq!(holding.available_permits().await?, 0);
         for hold in holds.into_iter().chain([hold]) {
             hold.release().await?;
         }
@@ -93,7 +93,7 @@ async fn heavy_waiter_watches_its_window_and_gets_in_when_enough_has_gone() -> F
     assert!(!heavy.is_finished());
     holds.remove(0).release().await?;
     let hold = in_time("the heavy one", heavy).await??;
-    assert_eq!(holding.unclaimed().await?, 1);
+    assert_eq!(holding.available_permits().await?, 1);
     for hold in holds.into_iter().chain([hold]) {
         hold.release().await?;
     }
@@ -146,7 +146,7 @@ async fn another_number_of_permits_is_refused_with_both_numbers() -> Fallible {
         other.acquire().await.unwrap_err(),
         other.try_acquire().await.unwrap_err(),
         other.acquire_many(7).await.unwrap_err(),
-        other.unclaimed().await.unwrap_err(),
+        other.available_permits().await.unwrap_err(),
         other.resize(8).await.unwrap_err(),
     ];
     for error in errors {
@@ -175,11 +175,11 @@ async fn resize_up_wakes_those_who_may_hold_now() -> Fallible {
     let first = in_time("the first", first).await??;
     let second = in_time("the second", second).await??;
     assert!(!third.is_finished());
-    assert_eq!(holding.unclaimed().await?, 0);
+    assert_eq!(holding.available_permits().await?, 0);
     first.release().await?;
     let third = in_time("the third", third).await??;
     // All three use the new number. A newcomer must use it, too.
-    assert_eq!(holding.unclaimed().await?, 0);
+    assert_eq!(holding.available_permits().await?, 0);
     let session = session(&server, QUIET).await;
     assert!(Semaphore::new(&session, PATH, 2)?.acquire().await.is_err());
     for hold in [hold, second, third] {
@@ -209,7 +209,7 @@ async fn resize_down_revokes_nobody_and_lets_nobody_in_until_it_fits() -> Fallib
     assert!(text.contains('4') && text.contains('3'), "{text}");
     queue_length(&waiting, 3).await;
     assert!(large.is_held() && small.is_held());
-    assert_eq!(holding.unclaimed().await?, 0);
+    assert_eq!(holding.available_permits().await?, 0);
     // Whatever one of them held before, it fits no more.
     until_last_watches(&server, &holding, 2).await;
     assert!(!fits.is_finished());
@@ -219,7 +219,7 @@ async fn resize_down_revokes_nobody_and_lets_nobody_in_until_it_fits() -> Fallib
     assert!(!fits.is_finished());
     large.release().await?;
     let fits = in_time("the waiter that fits", fits).await??;
-    assert_eq!(holding.unclaimed().await?, 1);
+    assert_eq!(holding.available_permits().await?, 1);
     assert!(holding.acquire_many(4).await.is_err());
     fits.release().await?;
     assert_nothing_left(&server).await;
@@ -232,7 +232,12 @@ async fn resize_records_the_number_where_there_is_none() -> Fallible {
     let session = Session::connect(&server.connect_string()).await?;
     assert!(Semaphore::new(&session, PATH, 5)?.resize(0).await.is_err());
     Semaphore::new(&session, PATH, 5)?.resize(8).await?;
-    assert_eq!(Semaphore::new(&session, PATH, 8)?.unclaimed().await?, 8);
+    assert_eq!(
+        Semaphore::new(&session, PATH, 8)?
+            .available_permits()
+            .await?,
+        8
+    );
 
     let by_hand = NodePath::new("/limits/by-hand")?;
     let raw = session.server(&by_hand).await?;
@@ -274,7 +279,7 @@ async fn resizes_at_once_leave_all_with_the_same_number() -> Fallible {
     try_join_all(resizes).await?;
     let mut available = Vec::new();
     for semaphore in &semaphores {
-        available.push(semaphore.unclaimed().await?);
+        available.push(semaphore.available_permits().await?);
     }
     assert!((5..9).contains(&available[0]), "{available:?}");
     assert!(
@@ -309,7 +314,7 @@ async fn foreign_znodes_with_absurd_weights_stand_in_nobodys_way() -> Fallible {
         let mode = CreateMode::EphemeralSequential;
         foreign.push(raw.create(&path, b"", mode, options.get_acl()).await?.path);
     }
-    assert_eq!(semaphore.unclaimed().await?, 5);
+    assert_eq!(semaphore.available_permits().await?, 5);
     let hold = semaphore.acquire_many(5).await?;
     assert_eq!(semaphore.contenders().await?.len(), 1);
     hold.release().await?;
@@ -319,7 +324,7 @@ async fn foreign_znodes_with_absurd_weights_stand_in_nobodys_way() -> Fallible {
     let path = format!("{PATH}/{name}");
     let mode = CreateMode::EphemeralSequential;
     let heavy = raw.create(&path, b"", mode, options.get_acl()).await?.path;
-    assert_eq!(semaphore.unclaimed().await?, 0);
+    assert_eq!(semaphore.available_permits().await?, 0);
     let waiter = waiter(&server, 5, 1).await?;
     until_last_watches(&server, &semaphore, 1).await;
     raw.delete(&heavy).await?;

@@ -36,8 +36,8 @@ async fn lowered_number_counts(
     let options = SemaphoreOptions::new().strategy(strategy);
     let waiter = Semaphore::with_options(&waiting, PATH, 5, options).expect("a good path");
     // From here on the waiter goes by the recorded number, however it changes.
-    let unclaimed = waiter.unclaimed().await.expect("the numbers agree");
-    assert_eq!(unclaimed, 0);
+    let available_permits = waiter.available_permits().await.expect("the numbers agree");
+    assert_eq!(available_permits, 0);
     let late = Fault::new(FaultKind::RequestLate(SECOND)).of_process("waiting");
     simulation.faults().inject(late.on(slow).nth(nth));
     let acquiring = tokio::spawn(async move { waiter.acquire_many(2).await });

@@ -199,7 +199,10 @@ async fn attempts_that_give_up_without_a_connection_send_nothing() {
     let deadline = Duration::from_millis(100);
     give_up_again_and_again(&queue, ATTEMPTS, 5, deadline).await;
     let tried = queue.try_acquire().await;
-    assert!(matches!(tried, Err(Error::Disconnected { .. })), "{tried:?}");
+    assert!(
+        matches!(tried, Err(Error::Disconnected { .. })),
+        "{tried:?}"
+    );
     sleep(Duration::from_secs(5)).await;
     assert!(queue.session().is_connected());
     let kinds = [

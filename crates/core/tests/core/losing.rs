@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::ensemble::ConnectionState;
 use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Error, Hold, HoldState, LossReason, Queue, QueueOptions, Recipe,
-    Session, SessionEnd, SessionState,
+    ConnectOptions, CreateMode, Error, ErrorKind, Hold, HoldState, LossReason, Queue, QueueOptions,
+    Recipe, RecipeExt, Session, SessionEnd, SessionState,
 };
 use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
@@ -261,6 +261,29 @@ async fn release_of_a_lost_hold_says_so_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn error_of_a_lost_hold_says_if_its_session_is_over_and_is_not_retryable() {
+    let simulation = simulation(1);
+    let session = open(&simulation, "one").await;
+    let expired = hold(&queue(&session)).await;
+    let administrator = simulation.administrator();
+    administrator.expire(session.id().expect("open"));
+    expired.lost().await;
+    let error = expired.release().await.expect_err("it is lost");
+    assert_eq!(error.kind(), ErrorKind::SessionOver, "{error}");
+    assert!(!error.is_retryable(), "{error}");
+    session.wait_connected().await.expect("a new session");
+    let deleted = hold(&queue(&session)).await;
+    sleep(TIMEOUT).await;
+    administrator
+        .delete(deleted.node_path())
+        .expect("it is there");
+    deleted.lost().await;
+    let error = deleted.release().await.expect_err("it is lost");
+    assert_eq!(error.kind(), ErrorKind::AttemptFailed, "{error}");
+    assert!(!error.is_retryable(), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn lost_hold_is_not_handed_on_within_the_process() {
     let simulation = simulation(1);
     let session = open(&simulation, "one").await;
@@ -319,14 +342,14 @@ async fn guarded_work_is_dropped_when_the_hold_is_lost() {
     let simulation = simulation(1);
     let session = open(&simulation, "one").await;
     let held = hold(&queue(&session)).await;
-    assert_eq!(held.guard(async { 7 }).await, Ok(7));
+    assert_eq!(held.run_until_lost(async { 7 }).await, Ok(7));
     let administrator = simulation.administrator();
     let path = held.node_path().to_owned();
     let work = async move {
         administrator.delete(&path).expect("it stands");
         std::future::pending::<()>().await;
     };
-    assert_eq!(held.guard(work).await, Err(LossReason::Deleted));
+    assert_eq!(held.run_until_lost(work).await, Err(LossReason::Deleted));
 }
 
 #[tokio::test(start_paused = true)]
