@@ -165,7 +165,7 @@ impl Hold {
     /// # Errors
     ///
     /// * [`Error::InvalidInput`] if the znode's label is not `from`.
-    /// * [`Error::InvalidInput`] if the rule does not [allow it](crate::Rule::may_be_replaced).
+    /// * [`Error::InvalidInput`] if the rule does not [allow it](crate::RuleHints::may_be_replaced).
     /// * [`Error::InvalidInput`] if the znode's number is at the end of the count (2147483647).
     ///   Znodes with this number are ordered by age, and the new znode would be the youngest.
     /// * [`Error::Lost`] if the hold is lost.
@@ -196,7 +196,7 @@ impl Hold {
         // The next task in the local queue must not get a hold of the new kind.
         drop(turn);
         let grant = replaced.inspect_err(|error| record.ended(how_ended(error)))?;
-        let recipe = grant.rule.as_ref().map(|rule| rule.recipe(to));
+        let recipe = grant.rule.as_ref().map(|rule| rule.hints().recipe(to));
         let record = match recipe {
             Some(recipe) => record.replaced(recipe),
             None => record,

@@ -146,7 +146,7 @@ impl Queue {
 /// What the events of contenders by this rule have in common.
 fn source(rule: &dyn Rule, directory: &NodePath, options: &QueueOptions) -> Arc<Source> {
     Arc::new(Source {
-        recipe: rule.recipe(&rule.label()),
+        recipe: rule.hints().recipe(&rule.label()),
         name: options.name.clone(),
         path: directory.clone(),
         leads: options.leads,

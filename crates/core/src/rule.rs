@@ -69,13 +69,6 @@ pub trait Rule: fmt::Debug + Send + Sync {
     /// [`InvalidInput`] if the rule cannot work with the directory's data. The attempt then fails.
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput>;
 
-    /// The kind of recipe that a contender with this label uses, for events and metrics.
-    ///
-    /// By default `queue`. See [`docs::events`](crate::docs::events).
-    fn recipe(&self, _label: &str) -> &'static str {
-        "queue"
-    }
-
     /// True if the contender of this view holds, whatever its label is.
     ///
     /// For [`QueueEntry::holds`](crate::QueueEntry::holds), which shows it to operators. No hold
@@ -86,32 +79,6 @@ pub trait Rule: fmt::Debug + Send + Sync {
     /// the queue follow this one rule, or if `decide` asks `view.me().label()` and not `self`.
     fn holds(&self, view: &QueueView<'_>) -> bool {
         matches!(self.decide(view), Ok(Verdict::Hold))
-    }
-
-    /// True if contenders with this label hold only when no counted contender is before them.
-    ///
-    /// The marked release of such a holder tells the next contender all that it must know. The next
-    /// contender then holds without a list of the queue: see
-    /// [`docs::handoff`](crate::docs::handoff). If a rule says true for a label, every process that
-    /// creates contenders with this label must keep to it, in each queue that counts this rule's
-    /// contenders.
-    ///
-    /// By default false for every label.
-    fn holds_alone(&self, _label: &str) -> bool {
-        false
-    }
-
-    /// True if the hold of a contender with this label may be replaced.
-    ///
-    /// A replacement puts another contender in the same place of the queue: a writer becomes a
-    /// reader. If the rule says false, a replacement is refused. A waiter with only such a
-    /// contender before it then holds at any deletion of that contender, without a list of the
-    /// queue: see [`docs::handoff`](crate::docs::handoff). If a rule says false for a label, every
-    /// process that creates contenders with this label must keep to it.
-    ///
-    /// By default true for every label.
-    fn may_be_replaced(&self, _label: &str) -> bool {
-        true
     }
 
     /// The data of the directory that the first contender creates.
@@ -167,6 +134,75 @@ pub trait Rule: fmt::Debug + Send + Sync {
         false
     }
 
+    /// What else the rule says. By default [nothing](RuleHints).
+    fn hints(&self) -> &dyn RuleHints {
+        &()
+    }
+}
+
+/// What a [`Rule`] may say besides. Each default is right for every rule.
+///
+/// ```
+/// use std::borrow::Cow;
+/// use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, RuleHints, Verdict};
+///
+/// #[derive(Debug)]
+/// struct First;
+///
+/// impl Rule for First {
+///     fn label(&self) -> Cow<'_, str> {
+///         "lock-".into()
+///     }
+///
+///     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+///         Ok(view.place().checked_sub(1).map_or(Verdict::Hold, Verdict::wait_on))
+///     }
+///
+///     fn hints(&self) -> &dyn RuleHints {
+///         self
+///     }
+/// }
+///
+/// impl RuleHints for First {
+///     fn holds_alone(&self, label: &str) -> bool {
+///         label == "lock-"
+///     }
+/// }
+/// ```
+pub trait RuleHints: Send + Sync {
+    /// The kind of recipe that a contender with this label uses, for events and metrics.
+    ///
+    /// By default `queue`. See [`docs::events`](crate::docs::events).
+    fn recipe(&self, _label: &str) -> &'static str {
+        "queue"
+    }
+
+    /// True if contenders with this label hold only when no counted contender is before them.
+    ///
+    /// The marked release of such a holder tells the next contender all that it must know. The next
+    /// contender then holds without a list of the queue: see
+    /// [`docs::handoff`](crate::docs::handoff). If a rule says true for a label, every process that
+    /// creates contenders with this label must keep to it, in each queue that counts this rule's
+    /// contenders.
+    ///
+    /// By default false for every label.
+    fn holds_alone(&self, _label: &str) -> bool {
+        false
+    }
+
+    /// True if the hold of a contender with this label may be replaced.
+    ///
+    /// A replacement puts another contender in the same place of the queue: a writer becomes a
+    /// reader. If the rule says false, a replacement is refused. A waiter with only such a
+    /// contender before it then holds at any deletion of that contender, without a list of the
+    /// queue: see [`docs::handoff`](crate::docs::handoff). If a rule says false for a label, every
+    /// process that creates contenders with this label must keep to it.
+    ///
+    /// By default true for every label.
+    fn may_be_replaced(&self, _label: &str) -> bool {
+        true
+    }
+
     /// True if this contender leaves the queue instead of holding, and enters it again at its end.
     ///
     /// Asked only about a contender that would hold, and only if contenders are `behind` it, in
@@ -174,7 +210,7 @@ pub trait Rule: fmt::Debug + Send + Sync {
     /// before it step back. A contender that always steps back never holds, so let the reason go
     /// away once it has stepped back.
     ///
-    /// No contender holds because another one steps back: [`decide`](Self::decide) alone says that.
+    /// No contender holds because another one steps back: [`Rule::decide`] alone says that.
     ///
     /// By default false.
     fn steps_back(
@@ -197,6 +233,9 @@ pub trait Rule: fmt::Debug + Send + Sync {
         false
     }
 }
+
+/// No hints.
+impl RuleHints for () {}
 
 /// The input of a rule: the contenders up to this one, and the directory's data.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use zookeeper_recipes_core::{Contender, InvalidInput, QueueView, Rule, Verdict};
+use zookeeper_recipes_core::{Contender, InvalidInput, QueueView, Rule, RuleHints, Verdict};
 
 use crate::directory_data::DirectoryData;
 
@@ -53,20 +53,26 @@ impl Rule for FirstCandidate {
         matches!(label, LABEL | STANDBY)
     }
 
-    fn recipe(&self, _label: &str) -> &'static str {
-        "election"
-    }
-
-    fn may_be_replaced(&self, _label: &str) -> bool {
-        false
-    }
-
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
         let me = view.place();
         Ok(match me {
             0 => Verdict::Hold,
             _ => Verdict::wait_on(me - 1),
         })
+    }
+
+    fn hints(&self) -> &dyn RuleHints {
+        self
+    }
+}
+
+impl RuleHints for FirstCandidate {
+    fn recipe(&self, _label: &str) -> &'static str {
+        "election"
+    }
+
+    fn may_be_replaced(&self, _label: &str) -> bool {
+        false
     }
 
     fn steps_back(&self, me: &Contender, behind: &[Contender], data: Option<&[u8]>) -> bool {

@@ -73,13 +73,13 @@ impl Candidate {
     ) -> Result<Option<Watch>, ServerError> {
         let path = self.path().as_str();
         let (data, _, data_changed) = server.get_and_watch(path).await?;
-        if !self.rule.may_step_back(me, Some(&data)) {
+        if !self.rule.hints().may_step_back(me, Some(&data)) {
             return Ok(Some(data_changed));
         }
         let (names, names_changed) = server.list_and_watch(path).await?;
         let others = names.iter().filter(|name| *name != me.name());
         let behind: Vec<Contender> = others.filter_map(|name| candidate_named(name)).collect();
-        if self.rule.steps_back(me, &behind, Some(&data)) {
+        if self.rule.hints().steps_back(me, &behind, Some(&data)) {
             return Ok(None);
         }
         Ok(Some(either(data_changed, names_changed)))

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
+use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, RuleHints, Verdict};
 
 const LABEL: &str = "lock-";
 
@@ -23,23 +23,29 @@ impl Rule for FirstInQueue {
         matches!(label, LABEL | "__lock__" | "-lock-")
     }
 
-    fn holds_alone(&self, label: &str) -> bool {
-        label == LABEL
-    }
-
-    fn recipe(&self, _label: &str) -> &'static str {
-        "lock"
-    }
-
-    fn may_be_replaced(&self, _label: &str) -> bool {
-        false
-    }
-
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
         let me = view.place();
         Ok(match me {
             0 => Verdict::Hold,
             _ => Verdict::wait_on(me - 1),
         })
+    }
+
+    fn hints(&self) -> &dyn RuleHints {
+        self
+    }
+}
+
+impl RuleHints for FirstInQueue {
+    fn recipe(&self, _label: &str) -> &'static str {
+        "lock"
+    }
+
+    fn holds_alone(&self, label: &str) -> bool {
+        label == LABEL
+    }
+
+    fn may_be_replaced(&self, _label: &str) -> bool {
+        false
     }
 }

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
+use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, RuleHints, Verdict};
 
 /// The label of the readers' znodes.
 pub(crate) const READ: &str = "__READ__";
@@ -57,6 +57,26 @@ impl Rule for NoWriterBefore {
         reads(label) || writes(label)
     }
 
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        let mut before = view.before().iter();
+        let last_writer = before.rposition(|contender| writes(contender.label()));
+        Ok(last_writer.map_or(Verdict::Hold, Verdict::wait_on))
+    }
+
+    fn holds(&self, view: &QueueView<'_>) -> bool {
+        holds(view)
+    }
+
+    fn hints(&self) -> &dyn RuleHints {
+        self
+    }
+}
+
+impl RuleHints for NoWriterBefore {
+    fn recipe(&self, label: &str) -> &'static str {
+        recipe(label)
+    }
+
     fn holds_alone(&self, label: &str) -> bool {
         label == WRITE
     }
@@ -64,20 +84,6 @@ impl Rule for NoWriterBefore {
     fn may_be_replaced(&self, label: &str) -> bool {
         // A writer that downgrades leaves a reader in its place.
         label == WRITE
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        let mut before = view.before().iter();
-        let last_writer = before.rposition(|contender| writes(contender.label()));
-        Ok(last_writer.map_or(Verdict::Hold, Verdict::wait_on))
-    }
-
-    fn recipe(&self, label: &str) -> &'static str {
-        recipe(label)
-    }
-
-    fn holds(&self, view: &QueueView<'_>) -> bool {
-        holds(view)
     }
 }
 
@@ -97,14 +103,6 @@ impl Rule for NobodyBefore {
         reads(label) || writes(label)
     }
 
-    fn holds_alone(&self, label: &str) -> bool {
-        label == WRITE
-    }
-
-    fn may_be_replaced(&self, label: &str) -> bool {
-        label == WRITE
-    }
-
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
         let me = view.place();
         Ok(match me {
@@ -113,11 +111,25 @@ impl Rule for NobodyBefore {
         })
     }
 
+    fn holds(&self, view: &QueueView<'_>) -> bool {
+        holds(view)
+    }
+
+    fn hints(&self) -> &dyn RuleHints {
+        self
+    }
+}
+
+impl RuleHints for NobodyBefore {
     fn recipe(&self, label: &str) -> &'static str {
         recipe(label)
     }
 
-    fn holds(&self, view: &QueueView<'_>) -> bool {
-        holds(view)
+    fn holds_alone(&self, label: &str) -> bool {
+        label == WRITE
+    }
+
+    fn may_be_replaced(&self, label: &str) -> bool {
+        label == WRITE
     }
 }

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use zookeeper_recipes_core::{Contender, InvalidInput, NodePath, QueueView, Rule, Verdict};
+use zookeeper_recipes_core::{
+    Contender, InvalidInput, NodePath, QueueView, Rule, RuleHints, Verdict,
+};
 
 use crate::agreement::{Agreement, parse};
 
@@ -132,10 +134,6 @@ impl Rule for WithinPermits {
         })
     }
 
-    fn recipe(&self, _label: &str) -> &'static str {
-        "semaphore"
-    }
-
     /// True if the permits suffice for all contenders up to this one, of any weight.
     ///
     /// Decides by the recorded number of permits, and not by the number that this semaphore was
@@ -156,6 +154,16 @@ impl Rule for WithinPermits {
 
     fn reads_directory(&self) -> bool {
         true
+    }
+
+    fn hints(&self) -> &dyn RuleHints {
+        self
+    }
+}
+
+impl RuleHints for WithinPermits {
+    fn recipe(&self, _label: &str) -> &'static str {
+        "semaphore"
     }
 }
 

@@ -195,7 +195,7 @@ impl<'a> Laws<'a> {
     /// * a deletion wakes only the waiters that it [may](Self::wakes) wake;
     /// * "hold" never becomes "wait" when a contender before it leaves;
     /// * a waiter waits on contenders before it, and does not hold as long as they all stay;
-    /// * a label that [holds alone](Rule::holds_alone) holds with no contender before it;
+    /// * a label that [holds alone](zookeeper_recipes_core::RuleHints::holds_alone) holds with no contender before it;
     /// * each rule [says of each contender](Rule::holds) that it holds if that contender's own rule
     ///   decides so.
     pub fn check(&self) -> Result<(), BrokenLaw> {
@@ -332,7 +332,10 @@ impl<'a> Laws<'a> {
         match decide(before) {
             None => Ok(()),
             Some(Verdict::Hold) => {
-                let holds_alone = self.rules.iter().any(|rule| rule.holds_alone(me.label()));
+                let holds_alone = self
+                    .rules
+                    .iter()
+                    .any(|rule| rule.hints().holds_alone(me.label()));
                 if holds_alone && !before.is_empty() {
                     return broken("holds beside others, and says that it holds alone".to_owned());
                 }

@@ -72,7 +72,7 @@ impl Grant {
         if self
             .rule
             .as_ref()
-            .is_some_and(|rule| !rule.may_be_replaced(from))
+            .is_some_and(|rule| !rule.hints().may_be_replaced(from))
         {
             return refuse("is of a kind that may not be replaced".to_owned());
         }

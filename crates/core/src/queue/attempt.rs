@@ -216,7 +216,7 @@ async fn access<'a>(
 ) -> Cow<'a, [Acl]> {
     let options = &queue.shared.options;
     let open = Cow::Borrowed(options.acl.as_slice());
-    if !options.marks_release || !queue.shared.rule.holds_alone(label) {
+    if !options.marks_release || !queue.shared.rule.hints().holds_alone(label) {
         return open;
     }
     let (directory, identity) = (queue.directory(), entrant.identity());

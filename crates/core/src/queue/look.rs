@@ -34,7 +34,7 @@ pub(crate) async fn look(
         let me = names.position(|name| Some(name) == own);
         let me = me.ok_or_else(|| place.deleted())?;
         // If the turn came after the list, the list may lack one to step back for.
-        if !ordered.some_left || !rule.may_step_back(&ordered.contenders[me], None) {
+        if !ordered.some_left || !rule.hints().may_step_back(&ordered.contenders[me], None) {
             break (ordered.contenders, ordered.data, me);
         }
         listing = queue.list().await?;
@@ -85,11 +85,12 @@ async fn steps_back(
 ) -> Result<bool, Error> {
     let rule = &*queue.shared.rule;
     let (me, behind) = (&contenders[me], &contenders[me + 1..]);
-    if behind.is_empty() || !rule.may_step_back(me, None) || watches.rule_out_a_step_back() {
+    if behind.is_empty() || !rule.hints().may_step_back(me, None) || watches.rule_out_a_step_back()
+    {
         return Ok(false);
     }
     let data = queue.read_directory().await?;
-    Ok(rule.steps_back(me, behind, data.as_deref()))
+    Ok(rule.hints().steps_back(me, behind, data.as_deref()))
 }
 
 /// True if a new contender would hold at once. Sends one read.
@@ -134,7 +135,7 @@ fn hands_over(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) ->
         return false;
     };
     first.marks_release()
-        && rule.holds_alone(first.label())
+        && rule.hints().holds_alone(first.label())
         && matches!(decide(rule, rest, data), Ok(Verdict::Hold))
 }
 
@@ -143,7 +144,7 @@ fn stands_alone(rule: &dyn Rule, contenders: &[Contender], place: usize) -> bool
     // If more contenders are before the waiter, one deletion seldom lets it hold.
     let only = matches!(contenders, [_, _]) && place == 0;
     only && !rule.reads_directory()
-        && !rule.may_be_replaced(contenders[place].label())
+        && !rule.hints().may_be_replaced(contenders[place].label())
         && matches!(decide(rule, &contenders[1..], None), Ok(Verdict::Hold))
 }
 

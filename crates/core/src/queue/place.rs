@@ -152,7 +152,7 @@ impl Place {
     /// True if the contender may have to step back, with this data of the directory.
     pub(crate) fn may_step_back(&self, queue: &SessionQueue<'_>, data: Option<&[u8]>) -> bool {
         let me = self.name().and_then(|name| queue.contender(name));
-        me.is_some_and(|me| queue.shared.rule.may_step_back(&me, data))
+        me.is_some_and(|me| queue.shared.rule.hints().may_step_back(&me, data))
     }
 
     pub(crate) fn deleted(&self) -> Error {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{
-    ConnectOptions, Error, InvalidInput, Queue, QueueView, Rule, Session, Verdict,
+    ConnectOptions, Error, InvalidInput, Queue, QueueView, Rule, RuleHints, Session, Verdict,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
@@ -20,10 +20,6 @@ struct AsManyAsRecorded {
 impl Rule for AsManyAsRecorded {
     fn label(&self) -> Cow<'_, str> {
         "seat-".into()
-    }
-
-    fn may_be_replaced(&self, _: &str) -> bool {
-        false
     }
 
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
@@ -49,6 +45,16 @@ impl Rule for AsManyAsRecorded {
 
     fn reads_directory(&self) -> bool {
         true
+    }
+
+    fn hints(&self) -> &dyn RuleHints {
+        self
+    }
+}
+
+impl RuleHints for AsManyAsRecorded {
+    fn may_be_replaced(&self, _: &str) -> bool {
+        false
     }
 }
 

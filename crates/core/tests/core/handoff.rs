@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
 use zookeeper_recipes_core::{
     ConnectOptions, CreateMode, Error, Hold, InvalidInput, LossReason, Queue, QueueOptions,
-    QueueView, Rule, Session, Verdict, WaitStrategy,
+    QueueView, Rule, RuleHints, Session, Verdict, WaitStrategy,
 };
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
@@ -34,16 +34,22 @@ impl Rule for First {
         "lock-".into()
     }
 
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        support::First.decide(view)
+    }
+
+    fn hints(&self) -> &dyn RuleHints {
+        self
+    }
+}
+
+impl RuleHints for First {
     fn holds_alone(&self, _: &str) -> bool {
         true
     }
 
     fn may_be_replaced(&self, _: &str) -> bool {
         self.0 == Told::ByTheRelease
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        support::First.decide(view)
     }
 }
 
@@ -341,16 +347,22 @@ impl Rule for BehindTheHolder {
         "lock-".into()
     }
 
-    fn holds_alone(&self, _: &str) -> bool {
-        true
-    }
-
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
         let me = view.place();
         Ok(match me {
             0 => Verdict::Hold,
             _ => Verdict::wait_on(0),
         })
+    }
+
+    fn hints(&self) -> &dyn RuleHints {
+        self
+    }
+}
+
+impl RuleHints for BehindTheHolder {
+    fn holds_alone(&self, _: &str) -> bool {
+        true
     }
 }
 
@@ -382,15 +394,21 @@ impl Rule for NeverFirst {
         "lock-".into()
     }
 
-    fn may_be_replaced(&self, _: &str) -> bool {
-        false
-    }
-
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
         let me = view.place();
         Ok(Verdict::Wait {
             on: (0..me).collect(),
         })
+    }
+
+    fn hints(&self) -> &dyn RuleHints {
+        self
+    }
+}
+
+impl RuleHints for NeverFirst {
+    fn may_be_replaced(&self, _: &str) -> bool {
+        false
     }
 }
 

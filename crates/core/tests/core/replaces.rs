@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 use zookeeper_recipes_core::{
     Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, InvalidInput, LossReason, Permission,
-    Queue, QueueView, Rule, Session, Verdict,
+    Queue, QueueView, Rule, RuleHints, Session, Verdict,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
@@ -90,12 +90,18 @@ impl Rule for NeverReplaced {
         "lock-".into()
     }
 
-    fn may_be_replaced(&self, _: &str) -> bool {
-        false
-    }
-
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
         First.decide(view)
+    }
+
+    fn hints(&self) -> &dyn RuleHints {
+        self
+    }
+}
+
+impl RuleHints for NeverReplaced {
+    fn may_be_replaced(&self, _: &str) -> bool {
+        false
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, Verdict};
+use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, RuleHints, Verdict};
 
 /// Holds when nobody is before it, and waits on the one right before it.
 #[derive(Debug)]
@@ -31,11 +31,17 @@ impl Rule for FirstAlone {
         First.label()
     }
 
-    fn holds_alone(&self, _: &str) -> bool {
-        true
-    }
-
     fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
         First.decide(view)
+    }
+
+    fn hints(&self) -> &dyn RuleHints {
+        self
+    }
+}
+
+impl RuleHints for FirstAlone {
+    fn holds_alone(&self, _: &str) -> bool {
+        true
     }
 }
