@@ -1,7 +1,7 @@
 //! A judge of holds: by each holder's own account, do holds overlap that must not?
 //!
-//! A contender tells a [`History`] when it begins to hold, and when it releases. A store asks the
-//! history whether to accept a write. The history answers with the promises that were broken. It
+//! A contender reports to a [`History`] when it begins to hold, and when it releases. A store asks
+//! the history whether to accept a write. The history returns the promises that were broken. It
 //! does not look at the server, so it works with real ensembles and with simulated ones.
 //!
 //! Each hold has a weight, and the weights of all holds together are at most the capacity:
@@ -13,7 +13,7 @@
 //! | of a semaphore | its permits |
 //!
 //! An [ordered](History::ordered) history also judges the order: first come, first served. It does
-//! not know the order unless you tell it of every contender.
+//! not know the order unless every contender is reported.
 //!
 //! ```
 //! use zookeeper_recipes_core::{ConnectOptions, Session};
@@ -67,7 +67,7 @@ pub struct Held {
     pub who: String,
     /// How much of the capacity it holds.
     pub weight: u64,
-    /// Tells whether the hold is held now.
+    /// The view that knows whether the hold is held now.
     pub hold: HoldView,
 }
 
@@ -75,8 +75,32 @@ pub struct Held {
 #[derive(Clone, Debug)]
 struct Granted {
     who: String,
+    weight: u64,
     token: FencingToken,
     path: String,
+    /// `None` if the holder is another program.
+    view: Option<HoldView>,
+}
+
+impl Granted {
+    fn by(held: &Held) -> Granted {
+        Granted {
+            who: held.who.clone(),
+            weight: held.weight,
+            token: held.hold.fencing_token(),
+            path: held.hold.node_path().to_owned(),
+            view: Some(held.hold.clone()),
+        }
+    }
+}
+
+impl fmt::Display for Granted {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.view {
+            Some(view) => write!(formatter, "{} ({view:?})", self.who),
+            None => write!(formatter, "{} ({})", self.who, self.path),
+        }
+    }
 }
 
 /// A contender in the queue.
@@ -99,6 +123,8 @@ pub struct History {
     /// The contenders by their tokens, which is the order in which they came.
     queue: Option<BTreeMap<FencingToken, Queued>>,
     held: BTreeMap<u64, Held>,
+    /// The holds of other programs.
+    elsewhere: BTreeMap<u64, Granted>,
     next: u64,
     /// Of each weight, the grant with the newest token.
     newest: BTreeMap<u64, Granted>,
@@ -123,6 +149,7 @@ impl History {
             in_force: capacity,
             queue: None,
             held: BTreeMap::new(),
+            elsewhere: BTreeMap::new(),
             next: 0,
             newest: BTreeMap::new(),
             disregarded_znodes: BTreeSet::new(),
@@ -134,7 +161,7 @@ impl History {
 
     /// The same history, which judges the order of the grants too.
     ///
-    /// Tell it of every contender that [enters](Self::came) the queue and [leaves](Self::went).
+    /// Report every contender that [enters](Self::came) the queue and [leaves](Self::went).
     #[must_use]
     pub fn ordered(mut self) -> History {
         self.queue = Some(BTreeMap::new());
@@ -256,49 +283,79 @@ impl History {
             weight,
             hold: hold.clone(),
         };
-        let mut violations = Vec::new();
-        if self.is_certain(hold) {
-            violations.extend(self.overlap_with(&new));
-            violations.extend(self.overtaking_by(&new));
-            violations.extend(self.newer_than(&new));
-            self.remember(&new);
-        }
-        let number = self.next;
+        let violations = match self.is_certain(hold) {
+            true => self.judge(&Granted::by(&new)),
+            false => Vec::new(),
+        };
         self.next += 1;
-        self.held.insert(number, new);
-        (number, violations)
+        self.held.insert(self.next, new);
+        (self.next, violations)
     }
 
-    fn overlap_with(&self, new: &Held) -> Option<Violation> {
-        let others: Vec<&Held> = self
-            .held
-            .values()
-            .filter(|other| self.is_certain(&other.hold))
-            .collect();
+    /// As [`granted`](Self::granted), for a holder in another program.
+    ///
+    /// The history cannot ask the holder whether it holds, and takes the hold as held until the
+    /// holder [releases](Self::letting_go). Any number that grows in the order of the queue serves
+    /// as the token.
+    pub fn granted_elsewhere(
+        &mut self,
+        who: &str,
+        weight: u64,
+        token: FencingToken,
+        path: &str,
+    ) -> (u64, Vec<Violation>) {
+        let new = Granted {
+            who: who.to_owned(),
+            weight,
+            token,
+            path: path.to_owned(),
+            view: None,
+        };
+        let violations = self.judge(&new);
+        self.next += 1;
+        self.elsewhere.insert(self.next, new);
+        (self.next, violations)
+    }
+
+    fn judge(&mut self, new: &Granted) -> Vec<Violation> {
+        let violations = [
+            self.overlap_with(new),
+            self.overtaking_by(new),
+            self.newer_than(new),
+        ];
+        let newest = self.newest.get(&new.weight);
+        if newest.is_none_or(|newest| newest.token < new.token) {
+            // It is kept for longer than the hold, and so is its view if there is one.
+            let view = None;
+            let newest = Granted {
+                view,
+                ..new.clone()
+            };
+            self.newest.insert(new.weight, newest);
+        }
+        violations.into_iter().flatten().collect()
+    }
+
+    fn overlap_with(&self, new: &Granted) -> Option<Violation> {
+        let held = self.held.values();
+        let others = held.filter(|other| self.is_certain(&other.hold));
+        let others = others.map(Granted::by);
+        let others: Vec<Granted> = others.chain(self.elsewhere.values().cloned()).collect();
         let weight: u64 = others.iter().map(|other| other.weight).sum();
         if weight + new.weight <= self.capacity_for(&others, new) {
             return None;
         }
-        let others: Vec<String> = others
-            .iter()
-            .map(|other| format!("{} ({:?})", other.who, other.hold))
-            .collect();
+        let others: Vec<String> = others.iter().map(Granted::to_string).collect();
         Some(Violation {
             promise: "no more is held at a time than can be",
-            text: format!(
-                "{} came to hold {:?} while it was held by {}",
-                new.who,
-                new.hold,
-                others.join(" and "),
-            ),
+            text: format!("{new} held beside {}", others.join(" and ")),
         })
     }
 
     /// How much could be held when the last of them in the queue was let in. It came after all the
     /// others, so that they were counted. Later contenders are judged by later capacities.
-    fn capacity_for(&self, others: &[&Held], new: &Held) -> u64 {
-        let holders = others.iter().copied().chain([new]);
-        let tokens = holders.map(|held| place(held.hold.fencing_token()));
+    fn capacity_for(&self, others: &[Granted], new: &Granted) -> u64 {
+        let tokens = others.iter().chain([new]).map(|held| place(held.token));
         let last = self.queue.as_ref().and_then(|queue| {
             let places = tokens.filter_map(|token| queue.get_key_value(&token));
             places.max_by_key(|(token, _)| **token)
@@ -307,21 +364,21 @@ impl History {
             .unwrap_or(self.capacity)
     }
 
-    fn overtaking_by(&self, new: &Held) -> Option<Violation> {
+    fn overtaking_by(&self, new: &Granted) -> Option<Violation> {
         let queue = self.queue.as_ref()?;
-        let token = place(new.hold.fencing_token());
+        let token = place(new.token);
         if queue.get(&token).is_some_and(|own| own.room.is_some()) {
             return None;
         }
         let before: Vec<_> = queue.range(..token).collect();
         Some(Violation {
             promise: "first come, first served",
-            text: format!("{} came to hold {:?} before {before:?}", new.who, new.hold),
+            text: format!("{new} held before {before:?}"),
         })
     }
 
-    fn newer_than(&self, new: &Held) -> Option<Violation> {
-        let token = new.hold.fencing_token();
+    fn newer_than(&self, new: &Granted) -> Option<Violation> {
+        let token = new.token;
         let (_, newer) = self
             .newest
             .iter()
@@ -333,29 +390,18 @@ impl History {
         Some(Violation {
             promise: "tokens grow with every grant",
             text: format!(
-                "{} came to hold with token {token}, after {} with {} at {}",
-                new.who, newer.who, newer.token, newer.path,
+                "{new} held with token {token}, after {newer} with {}",
+                newer.token
             ),
         })
-    }
-
-    fn remember(&mut self, new: &Held) {
-        let token = new.hold.fencing_token();
-        let newest = self.newest.get(&new.weight);
-        if newest.is_none_or(|newest| newest.token < token) {
-            let granted = Granted {
-                who: new.who.clone(),
-                token,
-                path: new.hold.node_path().to_owned(),
-            };
-            self.newest.insert(new.weight, granted);
-        }
     }
 
     /// The owner of a hold is about to release it.
     ///
     /// Call it before the release, and drop the returned value before the release.
+    /// `None` if no [`HoldView`] of this number is held.
     pub fn letting_go(&mut self, number: u64) -> Option<Held> {
+        self.elsewhere.remove(&number);
         self.held.remove(&number)
     }
 

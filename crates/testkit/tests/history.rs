@@ -236,3 +236,24 @@ async fn a_token_that_two_holds_of_one_kind_share_is_found() {
         assert_eq!(promises(violations), found, "weight {weight}");
     }
 }
+
+#[test]
+fn holds_of_other_programs_are_held_until_they_are_released() {
+    let mut history = History::new(2);
+    let (number, violations) = history.granted_elsewhere("writer", 2, 7.into(), "w-7");
+    assert!(violations.is_empty(), "{violations:?}");
+    let (beside, violations) = history.granted_elsewhere("reader", 1, 8.into(), "r-8");
+    assert!(
+        violations[0]
+            .text
+            .contains("reader (r-8) held beside writer (w-7)")
+    );
+    assert_eq!(promises(violations), [TOO_MANY]);
+    history.letting_go(beside);
+    history.letting_go(number);
+    // A writer that goes on as a reader keeps its token.
+    let (_, violations) = history.granted_elsewhere("writer", 1, 7.into(), "r-7");
+    assert!(violations.is_empty(), "{violations:?}");
+    let (_, violations) = history.granted_elsewhere("late", 1, 6.into(), "r-6");
+    assert_eq!(promises(violations), [TOO_OLD]);
+}

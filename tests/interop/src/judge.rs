@@ -1,21 +1,25 @@
-//! Who may be inside with whom, and in which order.
+//! Judges what contenders of every language report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, bail};
-use serde::{Deserialize, Serialize};
+use zookeeper_recipes_core::FencingToken;
+use zookeeper_recipes_testkit::history::History;
+
+/// More than any number of contenders that share.
+const EVERYTHING: u64 = 1_000;
 
 /// With whom a contender may be inside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// With nobody.
+    /// With no other contender.
     Exclusive,
-    /// With others that share.
+    /// With other contenders that share.
     Shared,
 }
 
 /// A contender that has come in.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The contender's name.
     pub name: String,
@@ -25,127 +29,134 @@ pub struct Entry {
     pub znode: String,
 }
 
-/// What the judge has seen.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+/// What contenders have reported, and what was wrong.
+#[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// All who came in, in that order.
+    /// All contenders that came in, in that order.
     pub entries: Vec<Entry>,
-    /// Who is inside now.
+    /// The contenders that are inside now.
     pub inside: Vec<Entry>,
     /// How many write locks have become read locks.
     pub downgrades: usize,
-    /// Whom each contender has found inside when it came in.
+    /// The contenders that each contender has found inside when it came in.
     pub companions: BTreeMap<String, BTreeSet<String>>,
-    /// Whom each contender has listed.
+    /// The contenders that each contender has listed.
     pub seen: BTreeMap<String, BTreeSet<String>>,
-    /// Everything that should not have been, as it happened.
+    /// The violations, in the order in which they happened.
     pub violations: Vec<String>,
 }
 
-/// Decides on what contenders tell.
-#[derive(Debug, Default)]
-pub struct Judge {
+/// A [`History`] of what contenders report by lines.
+#[derive(Debug)]
+pub(crate) struct Judge {
     report: Report,
-    newest: Option<i32>,
-    newest_exclusive: Option<i32>,
+    history: History,
+    /// The number of each hold in the history, by the contender's name.
+    numbers: BTreeMap<String, u64>,
+}
+
+impl Default for Judge {
+    fn default() -> Judge {
+        Judge {
+            report: Report::default(),
+            history: History::new(EVERYTHING),
+            numbers: BTreeMap::new(),
+        }
+    }
 }
 
 impl Judge {
-    /// What it has seen up to now.
-    pub fn report(&self) -> &Report {
+    /// The report up to now.
+    pub(crate) fn report(&self) -> &Report {
         &self.report
     }
 
-    /// Judges a line that a contender has sent (see the crate's first page); the answer is `ok`,
-    /// or the violation.
+    /// Judges a line that a contender has sent. The crate's first page lists the lines.
     ///
     /// # Errors
     ///
-    /// When the line cannot be understood.
-    pub fn hear(&mut self, line: &str) -> anyhow::Result<String> {
+    /// If the line cannot be understood.
+    pub(crate) fn hear(&mut self, line: &str) -> anyhow::Result<()> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let violation = match *words.as_slice() {
+        match *words.as_slice() {
             ["enter", name, kind, znode] => {
                 let kind = match kind {
                     "exclusive" => Kind::Exclusive,
                     "shared" => Kind::Shared,
                     _ => bail!("neither exclusive nor shared: {line:?}"),
                 };
-                self.enter(name, kind, znode)?
+                let name = name.to_owned();
+                let znode = znode.to_owned();
+                self.enter(Entry { name, kind, znode })?;
             }
-            ["downgrade", name] => self.downgrade(name),
-            ["leave", name] => self.leave(name),
+            ["downgrade", name] => self.downgrade(name)?,
+            ["leave", name] => {
+                if !self.gone(name) {
+                    self.violated(format!("{name} left and was not inside"));
+                }
+            }
             ["sees", name, ref contenders @ ..] => {
                 let seen = self.report.seen.entry(name.to_owned()).or_default();
                 seen.extend(contenders.iter().map(|&contender| contender.to_owned()));
-                None
             }
             _ => bail!("not understood: {line:?}"),
-        };
-        Ok(match violation {
-            None => "ok".to_owned(),
-            Some(violation) => {
-                self.report.violations.push(violation.clone());
-                violation
-            }
-        })
-    }
-
-    /// The contender's process is gone, and it is no more inside.
-    pub fn gone(&mut self, name: &str) {
-        self.report.inside.retain(|entry| entry.name != name);
-    }
-
-    fn enter(&mut self, name: &str, kind: Kind, znode: &str) -> anyhow::Result<Option<String>> {
-        let number = sequence(znode)?;
-        let entry = Entry {
-            name: name.to_owned(),
-            kind,
-            znode: znode.to_owned(),
-        };
-        let overlaps = self.report.inside.iter().any(|other| {
-            entry.kind == Kind::Exclusive || other.kind == Kind::Exclusive || other.name == name
-        });
-        let before = match kind {
-            Kind::Exclusive => self.newest,
-            Kind::Shared => self.newest_exclusive,
-        };
-        let violation = if overlaps {
-            Some(format!("{entry:?} came in beside {:?}", self.report.inside))
-        } else if before.is_some_and(|before| before >= number) {
-            let before = self.report.entries.last();
-            Some(format!("{entry:?} came in too late, after {before:?}"))
-        } else {
-            None
-        };
-        self.newest = self.newest.max(Some(number));
-        if kind == Kind::Exclusive {
-            self.newest_exclusive = self.newest_exclusive.max(Some(number));
         }
-        let companions = self.report.companions.entry(name.to_owned()).or_default();
-        companions.extend(self.report.inside.iter().map(|other| other.name.clone()));
+        Ok(())
+    }
+
+    /// Notes that a contender is no longer inside. Returns whether it was.
+    pub(crate) fn gone(&mut self, name: &str) -> bool {
+        self.report.inside.retain(|entry| entry.name != name);
+        let number = self.numbers.remove(name);
+        number.map(|number| self.history.letting_go(number));
+        number.is_some()
+    }
+
+    fn enter(&mut self, entry: Entry) -> anyhow::Result<()> {
+        let companions = self.report.companions.entry(entry.name.clone());
+        let inside = self.report.inside.iter().map(|other| other.name.clone());
+        companions.or_default().extend(inside);
+        self.hold(&entry)?;
         self.report.entries.push(entry.clone());
         self.report.inside.push(entry);
-        Ok(violation)
+        Ok(())
     }
 
-    fn downgrade(&mut self, name: &str) -> Option<String> {
-        let inside = &mut self.report.inside;
-        match inside.iter_mut().find(|entry| entry.name == name) {
-            Some(entry) if entry.kind == Kind::Exclusive => {
-                entry.kind = Kind::Shared;
-                self.report.downgrades += 1;
-                None
-            }
-            other => Some(format!("{name} downgraded what it did not hold: {other:?}")),
+    /// Reports a hold to the history.
+    fn hold(&mut self, entry: &Entry) -> anyhow::Result<()> {
+        let Entry { name, kind, znode } = entry;
+        let weight = match kind {
+            Kind::Exclusive => EVERYTHING,
+            Kind::Shared => 1,
+        };
+        let token = FencingToken::from(i64::from(sequence(znode)?));
+        let (number, found) = self.history.granted_elsewhere(name, weight, token, znode);
+        if self.numbers.insert(name.clone(), number).is_some() {
+            self.violated(format!("{name} came in, and was inside"));
         }
+        if !found.is_empty() {
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            self.violated(found.join("; "));
+        }
+        Ok(())
     }
 
-    fn leave(&mut self, name: &str) -> Option<String> {
-        let inside = self.report.inside.len();
-        self.gone(name);
-        let left = self.report.inside.len() < inside;
-        (!left).then(|| format!("{name} left and was not inside"))
+    fn downgrade(&mut self, name: &str) -> anyhow::Result<()> {
+        let mut inside = self.report.inside.iter_mut();
+        let Some(entry) = inside.find(|it| it.name == name && it.kind == Kind::Exclusive) else {
+            self.violated(format!("{name} downgraded what it did not hold"));
+            return Ok(());
+        };
+        entry.kind = Kind::Shared;
+        let entry = entry.clone();
+        self.report.downgrades += 1;
+        let number = self.numbers.remove(name);
+        number.map(|number| self.history.letting_go(number));
+        self.hold(&entry)
+    }
+
+    fn violated(&mut self, violation: String) {
+        self.report.violations.push(violation);
     }
 }
 
@@ -162,7 +173,7 @@ fn sequence(znode: &str) -> anyhow::Result<i32> {
 mod tests {
     use super::*;
 
-    /// What the judge says to each of these.
+    /// The violations that the judge finds in these lines.
     fn violations(lines: &[&str]) -> Vec<String> {
         let mut judge = Judge::default();
         for line in lines {
@@ -172,61 +183,46 @@ mod tests {
     }
 
     #[test]
-    fn two_exclusive_ones_inside_are_a_violation_that_names_both_znodes() {
-        let enter = "enter a exclusive x-0000000001";
-        assert!(violations(&[enter, "leave a", "enter b exclusive y-0000000002"]).is_empty());
-        let said = violations(&[enter, "enter b exclusive y-0000000002"]);
-        assert_eq!(said.len(), 1);
-        assert!(said[0].contains("x-0000000001") && said[0].contains("y-0000000002"));
-    }
-
-    #[test]
-    fn readers_share_and_writers_do_not() {
-        let reader = "enter a shared r-0000000001";
-        assert!(violations(&[reader, "enter b shared r-0000000002"]).is_empty());
-        assert_eq!(
-            violations(&[reader, "enter b exclusive w-0000000002"]).len(),
-            1
-        );
-        let writer = "enter a exclusive w-0000000001";
-        assert_eq!(
-            violations(&[writer, "enter b shared r-0000000002"]).len(),
-            1
-        );
-        let downgrade = "downgrade a";
-        assert!(violations(&[writer, downgrade, "enter b shared r-0000000002"]).is_empty());
-        assert_eq!(
-            violations(&[writer, downgrade, "enter b exclusive w-0000000002"]).len(),
-            1
-        );
-    }
-
-    #[test]
-    fn coming_in_out_of_order_is_a_violation() {
-        let first = ["enter a exclusive x-0000000007", "leave a"];
-        let then = |line| violations(&[first[0], first[1], line]).len();
-        assert_eq!(then("enter b exclusive x-0000000008"), 0);
-        assert_eq!(then("enter b exclusive x-0000000006"), 1);
-        assert_eq!(then("enter b shared x-0000000006"), 1);
-    }
-
-    #[test]
-    fn readers_between_two_writers_have_no_order() {
-        let lines = [
-            "enter a shared x-0000000003",
-            "enter b shared x-0000000002",
-            "leave a",
-            "leave b",
-        ];
-        assert!(violations(&lines).is_empty());
-        let writer = "enter c exclusive x-0000000001";
-        assert_eq!(violations(&[lines.as_slice(), &[writer]].concat()).len(), 1);
-    }
-
-    #[test]
-    fn leaving_or_downgrading_what_was_not_held_is_a_violation() {
-        assert_eq!(violations(&["leave a"]).len(), 1);
-        assert_eq!(violations(&["downgrade a"]).len(), 1);
+    fn what_contenders_report_is_judged_by_its_kind_and_its_znode() {
+        let reader = "enter a shared r-0000000003";
+        let writer = "enter a exclusive w-0000000003";
+        let next_writer = "enter b exclusive w-0000000004";
+        for (lines, found) in [
+            ([writer, "leave a", next_writer], None),
+            (
+                [writer, "leave a", "enter b shared r-0000000002"],
+                Some("tokens grow"),
+            ),
+            ([reader, "leave a", "enter b shared r-0000000002"], None),
+            (
+                [reader, "leave a", "enter b exclusive w-0000000002"],
+                Some("tokens grow"),
+            ),
+            ([reader, "enter b shared r-0000000002", "leave b"], None),
+            ([reader, next_writer, "leave b"], Some("a (r-0000000003)")),
+            (
+                [writer, next_writer, "leave b"],
+                Some("b (w-0000000004) held beside a (w-0000000003)"),
+            ),
+            ([writer, "downgrade a", "enter b shared r-0000000004"], None),
+            ([writer, "downgrade a", next_writer], Some("held beside a")),
+            ([reader, reader, "leave a"], Some("was inside")),
+            ([reader, "downgrade a", "leave a"], Some("did not hold")),
+            ([reader, "leave a", "leave a"], Some("was not inside")),
+        ] {
+            let violations = violations(&lines);
+            assert_eq!(
+                violations.len(),
+                usize::from(found.is_some()),
+                "{lines:?}: {violations:?}"
+            );
+            assert!(
+                violations
+                    .iter()
+                    .all(|it| it.contains(found.unwrap_or_default())),
+                "{violations:?}"
+            );
+        }
     }
 
     #[test]

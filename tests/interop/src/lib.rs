@@ -1,27 +1,27 @@
 //! Interoperability: what the tests need to run the recipes beside Apache Curator and kazoo.
 //!
 //! Contenders in three languages (`src/bin/contender.rs`, `java/Contender.java`,
-//! `python/contender.py`) take the same arguments and tell a [`Referee`] when they go in and when
-//! they come out. A [`Judge`] decides whether that was right, and the tests
-//! read its [`Report`]. What runs a program in Java or Python with such a library, where the
-//! machine has it, is a [`Program`].
+//! `python/contender.py`) take the same arguments and report to a [`Referee`] when they go in and
+//! when they come out. The referee gives what they report to a
+//! [`History`](zookeeper_recipes_testkit::history::History), and the tests read its [`Report`]. A
+//! [`Program`] runs a source in Java or Python with such a library, if the machine has the library.
 //!
-//! # What a contender is told
+//! # The arguments of a contender
 //!
 //! ```text
 //! contender <connect string> <path> <referee's address> <session timeout, ms> <turns> <stay, ms> <mode>:<count>...
 //! ```
 //!
-//! Each of the contenders has a session of its own and a connection to the referee of its own. It
-//! is named `<language>-<mode>-<number>`, and that name is the data of its znode. The process ends
-//! after the last turn of the last contender, with an error if any of them failed; or when its
+//! Each contender has a session of its own and a connection to the referee of its own. Its name is
+//! `<language>-<mode>-<number>`, and that name is the data of its znode. The process ends after the
+//! last turn of the last contender, with an error if any of them failed. It also ends when its
 //! standard input ends, so that it never outlives the test. Between two turns contender `n` pauses
 //! for `(7 n + 13 turn) mod 40` ms: a queue that all return to at once keeps the same order for
 //! ever.
 //!
-//! # What it tells the referee
+//! # What a contender reports
 //!
-//! A line each, each answered by a line:
+//! Lines, each of which the referee answers by a line:
 //!
 //! | line | when |
 //! |---|---|
@@ -37,7 +37,7 @@ mod referee;
 mod suite;
 mod task;
 
-pub use judge::{Entry, Judge, Kind, Report};
+pub use judge::{Entry, Kind, Report};
 pub use program::{Program, ProgramError};
 pub use referee::{Conversation, Referee};
 pub use suite::can_run;

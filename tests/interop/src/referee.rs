@@ -1,8 +1,8 @@
-//! The referee that contenders of every language talk to.
+//! The referee, to which contenders of every language report.
 
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use anyhow::bail;
@@ -13,34 +13,30 @@ use crate::judge::{Judge, Report};
 /// Answers contenders on a port of its own, until the process ends.
 #[derive(Debug)]
 pub struct Referee {
-    address: SocketAddr,
+    address: String,
     hall: Arc<Hall>,
 }
 
 #[derive(Debug)]
 struct Hall {
-    expected: usize,
-    ready: Mutex<usize>,
-    all_ready: Condvar,
+    all_ready: Barrier,
     judge: Mutex<Judge>,
 }
 
 impl Referee {
-    /// Starts to listen. Answers no `ready` before so many contenders are ready.
+    /// Starts to listen. Answers no `ready` before this number of contenders is ready.
     ///
     /// # Errors
     ///
-    /// When there is no free port.
+    /// If there is no free port.
     pub fn listen(expected: usize) -> io::Result<Referee> {
         let hall = Arc::new(Hall {
-            expected,
-            ready: Mutex::new(0),
-            all_ready: Condvar::new(),
-            judge: Mutex::new(Judge::default()),
+            all_ready: Barrier::new(expected),
+            judge: Mutex::default(),
         });
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let referee = Referee {
-            address: listener.local_addr()?,
+            address: listener.local_addr()?.to_string(),
             hall: Arc::clone(&hall),
         };
         thread::spawn(move || {
@@ -57,18 +53,22 @@ impl Referee {
         Ok(referee)
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// The address, for contenders.
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
-    /// What it has seen up to now.
+    /// The report up to now.
     pub fn report(&self) -> Report {
-        lock(&self.hall.judge).report().clone()
+        self.hall.judge().report().clone()
     }
 }
 
 impl Hall {
+    fn judge(&self) -> MutexGuard<'_, Judge> {
+        self.judge.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn serve(&self, connection: TcpStream) -> anyhow::Result<()> {
         connection.set_nodelay(true)?;
         let mut answers = connection.try_clone()?;
@@ -76,41 +76,23 @@ impl Hall {
         for line in BufReader::new(connection).lines() {
             // A contender that was killed resets its connection.
             let Ok(line) = line else { break };
-            let answer = match line.split_once(' ') {
-                Some(("ready", ready)) => {
+            match line.strip_prefix("ready ") {
+                Some(ready) => {
                     ready.clone_into(&mut name);
-                    self.wait_for_all();
-                    "go".to_owned()
+                    self.all_ready.wait();
                 }
-                None if line == "report" => serde_json::to_string(lock(&self.judge).report())?,
-                _ => lock(&self.judge).hear(&line)?,
-            };
-            if writeln!(answers, "{answer}").is_err() {
+                None => self.judge().hear(&line)?,
+            }
+            if writeln!(answers, "ok").is_err() {
                 break;
             }
         }
-        lock(&self.judge).gone(&name);
+        self.judge().gone(&name);
         Ok(())
     }
-
-    fn wait_for_all(&self) {
-        let mut ready = lock(&self.ready);
-        *ready += 1;
-        self.all_ready.notify_all();
-        while *ready < self.expected {
-            ready = self
-                .all_ready
-                .wait(ready)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-    }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A contender's conversation with the referee.
+/// A contender's connection to the referee.
 #[derive(Debug)]
 pub struct Conversation {
     connection: tokio::io::BufReader<tokio::net::TcpStream>,
@@ -121,7 +103,7 @@ impl Conversation {
     ///
     /// # Errors
     ///
-    /// When nobody listens there.
+    /// If no referee listens there.
     pub async fn connect(address: &str) -> anyhow::Result<Conversation> {
         let connection = tokio::net::TcpStream::connect(address).await?;
         connection.set_nodelay(true)?;
@@ -130,18 +112,18 @@ impl Conversation {
         })
     }
 
-    /// Says a line, and waits for the answer. What the referee judges is for the test to read.
+    /// Sends a line, and waits until the referee has read it.
     ///
     /// # Errors
     ///
-    /// When the referee has gone.
-    pub async fn tell(&mut self, line: &str) -> anyhow::Result<()> {
+    /// If the referee closes the connection: it does not understand the line.
+    pub async fn report(&mut self, line: &str) -> anyhow::Result<()> {
         self.connection
             .write_all(format!("{line}\n").as_bytes())
             .await?;
         let mut answer = String::new();
         match self.connection.read_line(&mut answer).await? {
-            0 => bail!("the referee has gone"),
+            0 => bail!("the referee has closed the connection at {line:?}"),
             _ => Ok(()),
         }
     }

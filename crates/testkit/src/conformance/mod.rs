@@ -32,7 +32,6 @@
 //! ```
 
 mod checked_server;
-mod inside;
 mod leaving;
 mod losing;
 mod promise;

@@ -1,37 +1,40 @@
 //! How many hold at a time, and in which order.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use zookeeper_recipes_core::Hold;
 
-use super::inside::Inside;
 use super::promise::{HANDOFF, Kept, PATIENCE, text};
 use super::suite::Conformance;
+use crate::history::History;
 
 impl Conformance<'_> {
     pub(super) async fn exclusion(&self) -> Kept {
         const PATH: &str = "/conformance/exclusion";
         let contenders = self.holders.unwrap_or(4).min(8) + 4;
-        let inside = Arc::new(Inside::default());
+        let may = self.holders.unwrap_or(contenders);
+        // A blocker holds everything.
+        let everything = may as u64;
+        let history = Arc::new(Mutex::new((History::new(everything), 0)));
         let mut tasks = JoinSet::new();
-        let blockers = self.block.iter().map(|block| (block, true));
-        let makes = std::iter::repeat_n((&self.make, false), contenders).chain(blockers);
-        for (make, blocks) in makes {
+        let blockers = self.block.iter().map(|block| (block, everything));
+        let makes = std::iter::repeat_n((&self.make, 1), contenders).chain(blockers);
+        for (make, weight) in makes {
             let session = self.session().await?;
             let recipe = make(&session, PATH);
-            let inside = inside.clone();
+            let history = history.clone();
             tasks.spawn(async move {
                 for _ in 0..3 {
                     let hold = recipe.acquire_timeout(PATIENCE).await.map_err(text)?;
-                    inside.enter(blocks, &hold)?;
+                    let number = grant(&history, weight, &hold)?;
                     tokio::time::sleep(Duration::from_millis(30)).await;
                     if !hold.is_held() {
                         return Err(format!("not held any more: {:?}", hold.state()));
                     }
-                    inside.leave(blocks);
+                    lock(&history).0.letting_go(number);
                     hold.release().await.map_err(text)?;
                 }
                 session.close().await;
@@ -41,7 +44,10 @@ impl Conformance<'_> {
         while let Some(task) = tasks.join_next().await {
             task.map_err(text)??;
         }
-        inside.within(self.holders, contenders)?;
+        let most = lock(&history).1;
+        if most < may.min(2) {
+            return Err(format!("at most {most} held at a time, where {may} may"));
+        }
         self.nothing_left(PATH).await
     }
 
@@ -99,7 +105,26 @@ impl Conformance<'_> {
     }
 }
 
-/// Waits until those of a group hold, and nobody else does.
+/// The holds, and the most of them at a time.
+type Seen = Mutex<(History, usize)>;
+
+fn lock(seen: &Seen) -> MutexGuard<'_, (History, usize)> {
+    // Nothing panics while it is locked.
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reports a new hold. Returns its number.
+fn grant(seen: &Seen, weight: u64, hold: &Hold) -> Kept<u64> {
+    let (history, most) = &mut *lock(seen);
+    let (number, violations) = history.granted("a contender", weight, hold);
+    *most = history.held().count().max(*most);
+    match violations.first() {
+        None => Ok(number),
+        Some(violation) => Err(violation.to_string()),
+    }
+}
+
+/// Waits until the contenders of a group hold, and no others do.
 async fn next_group(
     group: &[usize],
     granted: &mut mpsc::UnboundedReceiver<(usize, Hold)>,

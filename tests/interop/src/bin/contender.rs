@@ -50,9 +50,9 @@ impl Arguments {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<ExitCode> {
-    // A thread, and not a task, so that it ends the process whatever else goes on in it.
+    // A thread ends the process even if the tasks are blocked.
     std::thread::spawn(|| {
-        // An error is an end, too.
+        // An error means that the input has ended, too.
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         std::process::exit(1);
     });
@@ -85,32 +85,26 @@ async fn contend(arguments: Arguments, mode: String, number: usize) -> anyhow::R
             Session::connect_with(&arguments.connect_string, options).await?
         }
     };
-    let Contended {
-        recipe,
-        downgrading,
-    } = Contended::of(&mode, &session, &arguments.path, &name)?;
+    let (recipe, downgrading) = contended(&mode, &session, &arguments.path, &name)?;
     let kind = if mode == "read" {
         "shared"
     } else {
         "exclusive"
     };
 
-    referee.tell(&format!("ready {name}")).await?;
+    referee.report(&format!("ready {name}")).await?;
     for turn in 0..arguments.turns {
+        let entered = |hold: &Hold| format!("enter {name} {kind} {}", znode(hold));
         let hold = match &downgrading {
             None => {
                 let hold = recipe.acquire().await?;
-                referee
-                    .tell(&format!("enter {name} {kind} {}", znode(&hold)))
-                    .await?;
+                referee.report(&entered(&hold)).await?;
                 hold
             }
             Some(lock) => {
                 let hold = lock.write().acquire().await?;
-                referee
-                    .tell(&format!("enter {name} {kind} {}", znode(&hold)))
-                    .await?;
-                referee.tell(&format!("downgrade {name}")).await?;
+                referee.report(&entered(&hold)).await?;
+                referee.report(&format!("downgrade {name}")).await?;
                 hold.downgrade().await?
             }
         };
@@ -120,10 +114,10 @@ async fn contend(arguments: Arguments, mode: String, number: usize) -> anyhow::R
                 seen.push(' ');
                 seen.push_str(std::str::from_utf8(&contender.data)?);
             }
-            referee.tell(&seen).await?;
+            referee.report(&seen).await?;
         }
         tokio::time::sleep(arguments.stay).await;
-        referee.tell(&format!("leave {name}")).await?;
+        referee.report(&format!("leave {name}")).await?;
         hold.release().await?;
         tokio::time::sleep(pause(number, turn)).await;
     }
@@ -139,38 +133,26 @@ async fn over_a_client(arguments: &Arguments) -> anyhow::Result<Session> {
     Ok(Session::open(ensemble, ConnectOptions::new()).await?)
 }
 
-/// What a contender of a mode contends for.
-struct Contended {
-    recipe: Box<dyn Recipe>,
-    /// The lock of a contender that downgrades each of its holds.
-    downgrading: Option<RwLock>,
-}
-
-impl Contended {
-    fn of(mode: &str, session: &Session, path: &str, name: &str) -> anyhow::Result<Contended> {
-        let shared = || {
-            let options = RwLockOptions::new().data(name.as_bytes());
-            RwLock::with_options(session, path, options)
-        };
-        let recipe: Box<dyn Recipe> = match mode {
-            "lock" => {
-                let options = LockOptions::new().data(name.as_bytes());
-                Box::new(ExclusiveLock::with_options(session, path, options)?)
-            }
-            "read" => Box::new(shared()?.read().clone()),
-            "write" | "downgrade" => Box::new(shared()?.write().clone()),
-            "latch" => Box::new(LeaderElection::new(session, path, name)?),
-            _ => bail!("no such mode: {mode}"),
-        };
-        let downgrading = match mode {
-            "downgrade" => Some(shared()?),
-            _ => None,
-        };
-        Ok(Contended {
-            recipe,
-            downgrading,
-        })
-    }
+/// The recipe of a mode, and the lock of a contender that downgrades each of its holds.
+fn contended(
+    mode: &str,
+    session: &Session,
+    path: &str,
+    name: &str,
+) -> anyhow::Result<(Box<dyn Recipe>, Option<RwLock>)> {
+    let options = RwLockOptions::new().data(name.as_bytes());
+    let shared = RwLock::with_options(session, path, options)?;
+    let recipe: Box<dyn Recipe> = match mode {
+        "lock" => {
+            let options = LockOptions::new().data(name.as_bytes());
+            Box::new(ExclusiveLock::with_options(session, path, options)?)
+        }
+        "read" => Box::new(shared.read().clone()),
+        "write" | "downgrade" => Box::new(shared.write().clone()),
+        "latch" => Box::new(LeaderElection::new(session, path, name)?),
+        _ => bail!("no such mode: {mode}"),
+    };
+    Ok((recipe, (mode == "downgrade").then_some(shared)))
 }
 
 /// Different each time, so that the contenders do not queue in the same order for ever.

@@ -4,7 +4,7 @@ use zookeeper_recipes_suite::{TestServer, on_both_servers};
 
 use crate::peers::{Peer, available};
 use crate::process::Language;
-use crate::support::{Group, assert_mixed, contend};
+use crate::support::share;
 
 on_both_servers!(
     locks_over_the_adapter_and_of_the_peers_take_turns_in_order,
@@ -15,22 +15,12 @@ on_both_servers!(
 /// Of each contender.
 const TURNS: usize = 40;
 
-async fn share(server: TestServer, groups: &[Group<'_>]) {
-    let report = contend(&server, groups, TURNS).await;
-    assert_eq!(report.violations, [""; 0]);
-    for (place, one) in groups.iter().enumerate() {
-        for other in &groups[place + 1..] {
-            assert_mixed(&report, *one, *other);
-        }
-    }
-}
-
 async fn locks_over_the_adapter_and_of_the_peers_take_turns_in_order(server: TestServer) {
     if available("lock over the adapter", &[Peer::Curator, Peer::Kazoo]) {
         let locks = |language| (language, [("lock", 5)].as_slice());
         let kazoo = (Language::Kazoo, [("renamed", 5)].as_slice());
         let groups = [locks(Language::Adapter), locks(Language::Curator), kazoo];
-        share(server, &groups).await;
+        share(&server, &groups, TURNS).await;
     }
 }
 
@@ -43,7 +33,7 @@ async fn readers_and_writers_over_both_connections_and_of_curator_share(server: 
             (Language::Adapter, ours.as_slice()),
             (Language::Curator, curators.as_slice()),
         ];
-        share(server, &groups).await;
+        share(&server, &groups, TURNS).await;
     }
 }
 
@@ -55,6 +45,6 @@ async fn leaders_over_both_connections_and_of_curator_take_turns(server: TestSer
             latches(Language::Adapter),
             latches(Language::Curator),
         ];
-        share(server, &groups).await;
+        share(&server, &groups, TURNS).await;
     }
 }

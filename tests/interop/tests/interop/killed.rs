@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::Recipe;
 use zookeeper_recipes_election::LeaderElection;
-use zookeeper_recipes_interop::Task;
+use zookeeper_recipes_interop::{Referee, Task};
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::{Address, LONG, TestServer, on_both_servers, queue_length, session};
 
 use crate::peers::{Peer, available};
-use crate::process::{Contenders, Language, PATIENCE, Referee, until};
+use crate::process::{Contenders, Language, PATIENCE, until};
 
 on_both_servers!(
     killed_curator_is_followed_by_ours_and_ours_by_curator,
@@ -31,7 +31,7 @@ async fn kill_one_after_the_other(server: TestServer, languages: &[Language], mo
         "latch" => &LeaderElection::new(&observer, PATH, "observer").expect("a good path"),
         _ => &ExclusiveLock::new(&observer, PATH).expect("a good path"),
     };
-    let referee = Referee::start(1);
+    let referee = Referee::listen(1).expect("a free port");
     let task = Task {
         connect_string: server.address(),
         path: PATH,

@@ -4,7 +4,7 @@ use zookeeper_recipes_suite::{TestServer, on_both_servers};
 
 use crate::peers::{Peer, available};
 use crate::process::Language;
-use crate::support::{assert_mixed, contend};
+use crate::support::share;
 
 on_both_servers!(curator_and_ours_lead_in_turn_and_see_each_other,);
 
@@ -14,7 +14,5 @@ async fn curator_and_ours_lead_in_turn_and_see_each_other(server: TestServer) {
     }
     let ours = (Language::Ours, [("latch", 6)].as_slice());
     let curator = (Language::Curator, [("latch", 6)].as_slice());
-    let report = contend(&server, &[ours, curator], 30).await;
-    assert_eq!(report.violations, [""; 0]);
-    assert_mixed(&report, ours, curator);
+    share(&server, &[ours, curator], 30).await;
 }

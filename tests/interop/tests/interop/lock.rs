@@ -1,11 +1,11 @@
 //! The exclusive lock, shared with Curator's and kazoo's.
 
-use zookeeper_recipes_interop::Task;
+use zookeeper_recipes_interop::{Referee, Task};
 use zookeeper_recipes_suite::{Address, LONG, TestServer, on_both_servers};
 
 use crate::peers::{Peer, available};
-use crate::process::{Contenders, Language, PATIENCE, Referee, until};
-use crate::support::{Group, assert_mixed, contend};
+use crate::process::{Contenders, Language, PATIENCE, until};
+use crate::support::share;
 
 on_both_servers!(
     curator_and_ours_take_turns_in_order,
@@ -20,62 +20,34 @@ const CONTENDERS: usize = 10;
 /// Of each contender.
 const TURNS: usize = 50;
 
-/// Lets one group for each of these contend.
-async fn share(server: TestServer, languages: &[(Language, &str)]) {
-    let modes: Vec<_> = languages
-        .iter()
-        .map(|(_, mode)| [(*mode, CONTENDERS)])
-        .collect();
-    let groups: Vec<Group<'_>> = languages
-        .iter()
-        .zip(&modes)
-        .map(|((language, _), modes)| (*language, modes.as_slice()))
-        .collect();
-    let report = contend(&server, &groups, TURNS).await;
-    assert_eq!(report.violations, [""; 0]);
-    for (place, one) in groups.iter().enumerate() {
-        for other in &groups[place + 1..] {
-            assert_mixed(&report, *one, *other);
-        }
-    }
-}
+const LOCK: &[(&str, usize)] = &[("lock", CONTENDERS)];
+
+/// Under Curator's name for its znodes.
+const RENAMED: &[(&str, usize)] = &[("renamed", CONTENDERS)];
 
 async fn curator_and_ours_take_turns_in_order(server: TestServer) {
     if available("lock with Curator", &[Peer::Curator]) {
-        share(
-            server,
-            &[(Language::Ours, "lock"), (Language::Curator, "lock")],
-        )
-        .await;
+        let groups = [(Language::Ours, LOCK), (Language::Curator, LOCK)];
+        share(&server, &groups, TURNS).await;
     }
 }
 
 async fn kazoo_told_of_our_names_and_ours_take_turns_in_order(server: TestServer) {
     if available("lock with kazoo", &[Peer::Kazoo]) {
-        share(
-            server,
-            &[(Language::Ours, "lock"), (Language::Kazoo, "lock")],
-        )
-        .await;
+        let groups = [(Language::Ours, LOCK), (Language::Kazoo, LOCK)];
+        share(&server, &groups, TURNS).await;
     }
 }
 
 async fn curator_and_kazoo_under_its_name_and_ours_take_turns_in_order(server: TestServer) {
     if available("lock with Curator and kazoo", &[Peer::Curator, Peer::Kazoo]) {
-        share(
-            server,
-            &[
-                (Language::Ours, "lock"),
-                (Language::Curator, "lock"),
-                (Language::Kazoo, "renamed"),
-            ],
-        )
-        .await;
+        let kazoo = (Language::Kazoo, RENAMED);
+        let groups = [(Language::Ours, LOCK), (Language::Curator, LOCK), kazoo];
+        share(&server, &groups, TURNS).await;
     }
 }
 
-/// What no pair above may do, done by pairs that must never share a path; and so the proof that the
-/// referee would see it.
+/// Pairs that must never share a path hold together. The referee finds what no pair above may do.
 async fn pairs_that_must_not_share_a_path_hold_together(server: TestServer) {
     let peers = [Peer::Curator, Peer::Kazoo];
     if !available("pairs that must not share a path", &peers) {
@@ -88,7 +60,7 @@ async fn pairs_that_must_not_share_a_path_hold_together(server: TestServer) {
         ((Language::Ours, "lock"), (Language::Curator, "write")),
     ];
     for (place, (holder, intruder)) in pairs.into_iter().enumerate() {
-        let referee = Referee::start(1);
+        let referee = Referee::listen(1).expect("a free port");
         let task = Task {
             connect_string: server.address(),
             path: &format!("/shared-{place}"),

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use zookeeper_recipes_core::{ConnectOptions, Session};
-use zookeeper_recipes_interop::Task;
+use zookeeper_recipes_interop::{Referee, Task};
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::{
     Address, LONG, TestServer, in_time, on_both_servers, queue_length, session,
 };
 
 use crate::peers::{Peer, available};
-use crate::process::{Contenders, Language, Referee, all_done};
+use crate::process::{Contenders, Language, all_done};
 
 on_both_servers!(
     curator_and_kazoo_read_the_owner_of_our_contender,
@@ -27,7 +27,7 @@ async fn read_our_owner(server: TestServer, peers: &[(Language, &str)]) {
         let lock = ExclusiveLock::new(&session, "/shared").expect("a good path");
         (session, lock)
     };
-    let referee = Referee::start(1);
+    let referee = Referee::listen(1).expect("a free port");
     let task = Task {
         connect_string: server.address(),
         path: "/shared",

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use zookeeper_recipes_election::{LeaderElection, Leadership};
-use zookeeper_recipes_interop::{Conversation, Report, Task};
+use zookeeper_recipes_interop::{Conversation, Referee, Report, Task};
 use zookeeper_recipes_suite::{
     Address, LONG, TestServer, in_time, on_both_servers, queue_length, session,
 };
 
 use crate::peers::{Peer, available};
-use crate::process::{Contenders, Language, Referee, all_done, until};
+use crate::process::{Contenders, Language, all_done, until};
 
 on_both_servers!(
     latch_before_the_successor_leads_and_after_it_the_successor,
@@ -33,7 +33,7 @@ impl Stage {
     async fn new(server: TestServer) -> Stage {
         let session = session(&server, LONG).await;
         Stage {
-            referee: Referee::start(1),
+            referee: Referee::listen(1).expect("a free port"),
             operator: LeaderElection::new(&session, PATH, "operator").expect("a good path"),
             server,
         }
@@ -72,7 +72,7 @@ impl Stage {
     }
 }
 
-/// A candidate of ours that tells the referee when it leads.
+/// A candidate of ours that reports to the referee when it leads.
 struct Candidate {
     election: LeaderElection,
     referee: Conversation,
@@ -84,17 +84,20 @@ impl Candidate {
         let znode = leadership.node_path().rsplit('/').next();
         let znode = znode.expect("a name").to_owned();
         let id = self.election.id();
-        self.tell(&format!("enter {id} exclusive {znode}")).await;
+        self.report(&format!("enter {id} exclusive {znode}")).await;
         leadership
     }
 
     async fn resign(&mut self, leadership: Leadership) {
-        self.tell(&format!("leave {}", leadership.id())).await;
+        self.report(&format!("leave {}", leadership.id())).await;
         leadership.release().await.expect("it resigns");
     }
 
-    async fn tell(&mut self, line: &str) {
-        self.referee.tell(line).await.expect("the referee answers");
+    async fn report(&mut self, line: &str) {
+        self.referee
+            .report(line)
+            .await
+            .expect("the referee answers");
     }
 
     /// Campaigns again and again, and resigns when it is asked to.

@@ -3,26 +3,25 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use zookeeper_recipes_interop::{Report, Task};
+use zookeeper_recipes_interop::{Referee, Report, Task};
 use zookeeper_recipes_suite::{Address, LONG, TestServer};
 
-use crate::process::{Contenders, Language, Referee, all_done};
+use crate::process::{Contenders, Language, all_done};
 
 /// The contenders of one language: how many of each mode.
 pub(crate) type Group<'a> = (Language, &'a [(&'a str, usize)]);
 
-/// Lets all groups contend at once, each contender for so many turns, and checks that they have
-/// had them all.
+/// Lets all groups contend at once, and checks that each contender has had all its turns.
 pub(crate) async fn contend(server: &TestServer, groups: &[Group<'_>], turns: usize) -> Report {
     let count = |(_, modes): &Group<'_>| modes.iter().map(|(_, count)| count).sum::<usize>();
     let contenders: usize = groups.iter().map(count).sum();
-    let referee = Referee::start(contenders);
+    let referee = Referee::listen(contenders).expect("a free port");
     let task = Task {
         connect_string: server.address(),
         path: "/shared",
         session_timeout: LONG,
         turns,
-        // Longer than a wrong handover takes, so that it would be seen.
+        // Longer than a wrong handoff takes, so that the referee sees it.
         stay: Duration::from_millis(2),
     };
     let mut running: Vec<Contenders> = groups
@@ -35,6 +34,18 @@ pub(crate) async fn contend(server: &TestServer, groups: &[Group<'_>], turns: us
     report
 }
 
+/// Lets all groups contend, and checks that they exclude each other, take turns and list each other.
+pub(crate) async fn share(server: &TestServer, groups: &[Group<'_>], turns: usize) -> Report {
+    let report = contend(server, groups, turns).await;
+    assert_eq!(report.violations, [""; 0]);
+    for (place, one) in groups.iter().enumerate() {
+        for other in &groups[place + 1..] {
+            assert_mixed(&report, *one, *other);
+        }
+    }
+    report
+}
+
 /// The names of the contenders of one language.
 fn names(language: Language, modes: &[(&str, usize)]) -> BTreeSet<String> {
     let name = |mode: &str, number| format!("{}{mode}-{number}", language.prefix());
@@ -44,7 +55,7 @@ fn names(language: Language, modes: &[(&str, usize)]) -> BTreeSet<String> {
         .collect()
 }
 
-/// Everybody that the contenders of one language have listed.
+/// All contenders that the contenders of one language have listed.
 fn seen_by(report: &Report, language: Language) -> BTreeSet<String> {
     report
         .seen
@@ -54,8 +65,8 @@ fn seen_by(report: &Report, language: Language) -> BTreeSet<String> {
         .collect()
 }
 
-/// How often one of `to` came in right after one of `from`.
-fn handovers(report: &Report, from: Language, to: Language) -> usize {
+/// How often a contender of `to` came in right after one of `from`.
+fn handoffs(report: &Report, from: Language, to: Language) -> usize {
     let is_of = |name: &str, language: Language| name.starts_with(language.prefix());
     report
         .entries
@@ -64,14 +75,14 @@ fn handovers(report: &Report, from: Language, to: Language) -> usize {
         .count()
 }
 
-/// That each of the two groups has come in right after the other many times, and has listed all of
-/// its contenders.
-pub(crate) fn assert_mixed(report: &Report, one: Group<'_>, other: Group<'_>) {
+/// Checks that each group has come in right after the other many times, and has listed all of its
+/// contenders.
+fn assert_mixed(report: &Report, one: Group<'_>, other: Group<'_>) {
     for ((from, _), (to, modes)) in [(one, other), (other, one)] {
-        let handovers = handovers(report, from, to);
+        let handoffs = handoffs(report, from, to);
         assert!(
-            handovers > 20,
-            "from {from:?} to {to:?}: {handovers} handovers only"
+            handoffs > 20,
+            "from {from:?} to {to:?}: {handoffs} handoffs"
         );
         let seen = seen_by(report, from);
         let unseen: Vec<_> = names(to, modes).difference(&seen).cloned().collect();
