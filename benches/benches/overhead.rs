@@ -4,7 +4,7 @@
 //! that other load on the machine hits all alike. Each round begins with another work than the
 //! round before. The ratios are taken within a round; the medians are those of all rounds.
 
-use zookeeper_recipes_benches::{Comparison, Overhead, Testbed, measures};
+use zookeeper_recipes_benches::{Overhead, Testbed, comparisons, measures};
 
 const ROUNDS: usize = 100;
 const TIMES: u64 = 100;
@@ -15,27 +15,10 @@ fn main() {
         false => (0, 1, 1),
     };
     let testbed = Testbed::start();
-    for comparison in Comparison::all(&testbed) {
-        let overheads = Overhead::measure(&testbed, &comparison, warm_up, rounds, times);
+    for works in comparisons(&testbed) {
+        let overheads = Overhead::measure(&testbed, &works, warm_up, rounds, times);
         if measures() {
-            print(&overheads);
+            println!("\n{}", Overhead::table(&overheads).to_markdown());
         }
-    }
-}
-
-fn print(overheads: &[Overhead]) {
-    println!();
-    println!(
-        "{:>10} {:>12} {:>12}",
-        "median", "to client's", "to session's"
-    );
-    for overhead in overheads {
-        println!(
-            "{:>10} {:>12.3} {:>12.3}  {}",
-            format!("{:.1?}", overhead.time),
-            overhead.to_client.median,
-            overhead.to_session.median,
-            overhead.name,
-        );
     }
 }

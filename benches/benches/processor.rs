@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
+use zookeeper_recipes_benches::report::Table;
 use zookeeper_recipes_benches::{BareSocket, Spread, Testbed, Threads, measures, turn};
 use zookeeper_recipes_lock::ExclusiveLock;
 
@@ -24,7 +25,7 @@ fn main() {
     let testbed = Testbed::start();
     let address = testbed.server().connect_string();
     let (mut socket, directory) = (BareSocket::open(&address), testbed.directory());
-    testbed.make(&directory);
+    testbed.make(&directory, b"");
     let mut current = Builder::new_current_thread();
     let current = current.enable_all().build().expect("a runtime");
     let workers = Runtime::new().expect("a runtime");
@@ -92,26 +93,26 @@ fn print<'a>(names: impl Iterator<Item = &'a str>, costs: &[Vec<[Duration; 3]>])
             .collect()
     };
     let median = |values: Vec<f64>| Spread::of(values).expect("there is a round").median;
-    println!();
-    println!(
-        "{:>10} {:>10} {:>8} {:>10} {:>9}",
-        "time", "processor", "ratio", "ratio time", "switches"
+    let ratio = |which: usize, of: usize| {
+        let ratios = column(which, of).into_iter().zip(column(0, of));
+        median(ratios.map(|(own, socket)| own / socket).collect())
+    };
+    let table = Table::of(
+        names.enumerate(),
+        &[
+            ("what", &|(_, name)| (*name).into()),
+            ("time [µs]", &|(which, _)| {
+                (median(column(*which, 0)) * 1e6).into()
+            }),
+            ("processor [µs]", &|(which, _)| {
+                (median(column(*which, 1)) * 1e6).into()
+            }),
+            ("ratio of the processor", &|(which, _)| {
+                ratio(*which, 1).into()
+            }),
+            ("ratio of the time", &|(which, _)| ratio(*which, 0).into()),
+            ("switches", &|(which, _)| median(column(*which, 2)).into()),
+        ],
     );
-    for (which, name) in names.enumerate() {
-        let ratio = |of| {
-            let ratios = column(which, of)
-                .into_iter()
-                .zip(column(0, of))
-                .map(|(a, b)| a / b);
-            median(ratios.collect())
-        };
-        println!(
-            "{:>10} {:>10} {:>8.2} {:>10.2} {:>9.2}  {name}",
-            format!("{:.1?}", Duration::from_secs_f64(median(column(which, 0)))),
-            format!("{:.1?}", Duration::from_secs_f64(median(column(which, 1)))),
-            ratio(1),
-            ratio(0),
-            median(column(which, 2)),
-        );
-    }
+    println!("\n{}", table.to_markdown());
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `cargo xtask bench herd`, `queue`, `peers`, `embedded` | measures, and writes a report |
 //! | `cargo xtask demo` | shows a contest for a lock, by each way to wait |
-//! | `cargo bench -p zookeeper-recipes-benches` | runs the benches with criterion, and `overhead` and `processor` |
+//! | `cargo bench -p zookeeper-recipes-benches` | runs `overhead` and `processor` |
 //! | `cargo test -p zookeeper-recipes-benches --benches` | runs each of those once, and measures nothing |
 //!
 //! Each bench starts one ZooKeeper server ([`Testbed::start`]) and measures over loopback. No
@@ -12,8 +12,6 @@
 //! server share the machine's processors: read the figures of one run as ratios to each other.
 
 mod bare;
-mod contention;
-pub mod crowd;
 pub mod measure;
 pub mod member;
 #[cfg(unix)]
@@ -26,19 +24,17 @@ pub mod report;
 mod spread;
 mod testbed;
 mod threads;
-pub mod turns;
 mod uncontended;
 pub mod way;
 pub mod wire;
 mod work;
 
 pub use bare::BareSocket;
-pub use contention::Contention;
 pub use overhead::Overhead;
 pub use spread::Spread;
 pub use testbed::{SESSION_TIMEOUT, Testbed};
 pub use threads::Threads;
-pub use uncontended::Comparison;
+pub use uncontended::comparisons;
 pub use work::{Work, turn};
 
 /// Whether this is a bench that measures, and not a test of one.

@@ -1,4 +1,4 @@
-//! The cost of a handover of a lock, and of coming back into its queue: counted, and timed.
+//! The cost of a handoff of a lock, and of coming back into its queue: counted, and timed.
 
 use std::ops::AddAssign;
 use std::time::{Duration, Instant};
@@ -20,17 +20,46 @@ const WARM_UP: Duration = Duration::from_secs(5);
 /// How many lists are timed.
 const LISTS: usize = 50;
 
-/// A lock, and the contenders that it passes among.
-#[derive(Clone, Copy, Debug)]
-pub struct Setting<'a> {
-    /// How the contenders wait.
-    pub way: Way,
+/// The measurements of one run.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// The numbers of contenders.
+    pub sizes: Vec<usize>,
+    /// The kinds of locks and the ways to wait.
+    pub pairs: Vec<(Subject, Way)>,
+    /// The contenders share sessions if there are more contenders than this.
+    pub most_sessions: usize,
+    /// Whether the server is kept busy before anything is measured.
+    pub warms_up: bool,
+    /// How many times each pair is timed.
+    pub timing: Limits,
+    /// How many times the costs of each pair are counted.
+    pub counting: Limits,
+}
+
+/// What was measured for one kind of lock, one way to wait and one number of contenders.
+#[derive(Debug)]
+pub struct Row {
     /// The kind of the lock.
     pub subject: Subject,
+    /// How the contenders wait.
+    pub way: Way,
     /// The number of contenders.
     pub contenders: usize,
+    /// The times, taken without a proxy.
+    pub times: Times,
+    /// The costs, counted by a proxy in a run of their own.
+    pub costs: Costs,
+}
+
+/// A lock, and the contenders that it passes among.
+#[derive(Clone, Copy, Debug)]
+struct Setting<'a> {
+    way: Way,
+    subject: Subject,
+    contenders: usize,
     /// The sessions. The contenders share them if there are more contenders than sessions.
-    pub members: &'a [Member],
+    members: &'a [Member],
 }
 
 /// Measured times, in nanoseconds.
@@ -81,31 +110,86 @@ impl Limits {
     }
 }
 
+impl Sweep {
+    /// Measures each pair with each number of contenders.
+    ///
+    /// # Errors
+    ///
+    /// If a session cannot be opened, or a step of [`Passing`] fails.
+    pub async fn run(&self, testbed: &Testbed) -> anyhow::Result<Vec<Row>> {
+        let direct = testbed.server().connect_string();
+        let wire = Wire::to(testbed.server()).await?;
+        let mut progress = Progress::of(1 + 2 * self.sizes.len() * self.pairs.len());
+        let observing = Member::connect(&direct, 1).await?.remove(0);
+        let mut field = Field {
+            testbed,
+            observing: &observing,
+            // The same numbers in each run.
+            random: fastrand::Rng::with_seed(1),
+        };
+        if self.warms_up {
+            progress.step("warming up".to_owned());
+            field.warm_up().await?;
+        }
+        let mut rows = Vec::new();
+        for &contenders in &self.sizes {
+            let sessions = contenders.min(self.most_sessions);
+            let mut times = Vec::new();
+            let members = Member::connect(&direct, sessions).await?;
+            for &(subject, way) in &self.pairs {
+                progress.step(format!(
+                    "{subject}, {way:?}, {contenders} contenders, timed"
+                ));
+                let setting = Setting::new(way, subject, contenders, &members);
+                times.push(field.time(setting, self.timing).await?);
+            }
+            Member::close(members).await;
+
+            let members = Member::connect(&wire.connect_string(), sessions).await?;
+            for (&(subject, way), times) in self.pairs.iter().zip(times) {
+                progress.step(format!(
+                    "{subject}, {way:?}, {contenders} contenders, counted"
+                ));
+                let setting = Setting::new(way, subject, contenders, &members);
+                let costs = field.count(setting, &wire, self.counting);
+                rows.push(Row {
+                    subject,
+                    way,
+                    contenders,
+                    times,
+                    costs: costs.await?,
+                });
+            }
+            Member::close(members).await;
+        }
+        Member::close(vec![observing]).await;
+        progress.finish();
+        Ok(rows)
+    }
+}
+
+impl Setting<'_> {
+    fn new(way: Way, subject: Subject, contenders: usize, members: &[Member]) -> Setting<'_> {
+        Setting {
+            way,
+            subject,
+            contenders,
+            members,
+        }
+    }
+}
+
 /// The server, and the sessions on it, that the measurements use.
-#[derive(Debug)]
-pub struct Field<'a> {
+struct Field<'a> {
     testbed: &'a Testbed,
     /// Looks on. Its requests are no part of the cost.
     observing: &'a Member,
     random: fastrand::Rng,
 }
 
-impl<'a> Field<'a> {
-    /// A field with this observer. Its random numbers are the same in each run.
-    pub fn new(testbed: &'a Testbed, observing: &'a Member) -> Field<'a> {
-        Field {
-            testbed,
-            observing,
-            random: fastrand::Rng::with_seed(1),
-        }
-    }
-
+impl Field<'_> {
     /// Lets the server's compiler see the work of the measurements.
-    ///
-    /// # Errors
-    ///
-    /// As [`time`](Self::time).
-    pub async fn warm_up(&mut self) -> anyhow::Result<()> {
+    async fn warm_up(&mut self) -> anyhow::Result<()> {
         let members = Member::connect(&self.testbed.server().connect_string(), 10).await?;
         let limits = Limits {
             least: 0,
@@ -113,43 +197,29 @@ impl<'a> Field<'a> {
             time: WARM_UP / Way::ALL.len() as u32,
         };
         for way in Way::ALL {
-            let setting = Setting {
-                way,
-                subject: Subject::Lock,
-                contenders: members.len(),
-                members: &members,
-            };
-            self.time(setting, limits, &Progress::of(0)).await?;
+            let setting = Setting::new(way, Subject::Lock, members.len(), &members);
+            self.time(setting, limits).await?;
         }
         Member::close(members).await;
         Ok(())
     }
 
     /// Times handoffs, joins and lists.
-    ///
-    /// # Errors
-    ///
-    /// If a step of [`Passing`] fails.
-    pub async fn time(
-        &mut self,
-        setting: Setting<'_>,
-        limits: Limits,
-        progress: &Progress,
-    ) -> anyhow::Result<Times> {
+    async fn time(&mut self, setting: Setting<'_>, limits: Limits) -> anyhow::Result<Times> {
         let mut passing = self.begin(setting).await?;
         let mut times = Times::none()?;
         let (began, mut handoffs) = (Instant::now(), 0);
         while limits.allow(handoffs, began) {
             let who = self.next_to_release(setting.way, &passing).await?;
-            for entrant in passing.release(who).await?.entrants {
-                record(&mut times.handoffs, entrant.after)?;
+            let (called, entrants) = passing.release(who).await?;
+            for entrant in entrants {
+                record(&mut times.handoffs, entrant.at - called)?;
                 handoffs += 1;
             }
             record(&mut times.joins, passing.join(who).await?)?;
             if setting.way.wakes == Wakes::Everybody {
                 passing.settle().await?;
             }
-            progress.within(|| format!("{handoffs} handoffs"));
         }
         for _ in 0..LISTS {
             let asked = Instant::now();
@@ -161,16 +231,11 @@ impl<'a> Field<'a> {
     }
 
     /// Counts the cost of releases, with members that are connected through this wire.
-    ///
-    /// # Errors
-    ///
-    /// If a step of [`Passing`] fails.
-    pub async fn count(
+    async fn count(
         &mut self,
         setting: Setting<'_>,
         wire: &Wire,
         limits: Limits,
-        progress: &Progress,
     ) -> anyhow::Result<Costs> {
         let mut passing = self.begin(setting).await?;
         let mut costs = Costs::default();
@@ -187,7 +252,6 @@ impl<'a> Field<'a> {
             costs.releases += 1;
             costs.of_releases += before.until(&released);
             costs.of_joins += released.until(&joined);
-            progress.within(|| format!("{} releases", costs.releases));
         }
         passing.end().await?;
         Ok(costs)

@@ -5,16 +5,16 @@
 
 use std::time::Duration;
 
+use crate::report::Table;
 use crate::spread::Spread;
 use crate::testbed::Testbed;
-use crate::uncontended::Comparison;
 use crate::work::Work;
 
 /// The time of a recipe or of raw requests, beside the time of the same raw requests.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Overhead {
     /// The name of the work.
-    pub name: &'static str,
+    pub name: String,
     /// Whether the work is a recipe, and not raw requests.
     pub is_recipe: bool,
     /// The time of one turn: the median of all rounds.
@@ -27,7 +27,8 @@ pub struct Overhead {
 }
 
 impl Overhead {
-    /// Measures all works of a comparison, `times` times in each round.
+    /// Measures the works of one of the [comparisons](crate::comparisons), `times` times in each
+    /// round.
     ///
     /// Each round begins with another work than the round before.
     ///
@@ -36,13 +37,12 @@ impl Overhead {
     /// If `rounds` is zero.
     pub fn measure(
         testbed: &Testbed,
-        comparison: &Comparison,
+        works: &[Work],
         warm_up: u64,
         rounds: usize,
         times: u64,
     ) -> Vec<Overhead> {
-        let works: Vec<&Work> = comparison.works().collect();
-        for work in &works {
+        for work in works {
             work.measure(testbed, warm_up);
         }
         let mut took = vec![Vec::with_capacity(rounds); works.len()];
@@ -63,7 +63,7 @@ impl Overhead {
                     spread(ratios.collect())
                 };
                 Overhead {
-                    name: work.name,
+                    name: work.name.clone(),
                     // The raw requests come first: by the client and by the interface.
                     is_recipe: place >= 2,
                     time: Duration::from_secs_f64(spread(times.clone()).median),
@@ -72,5 +72,18 @@ impl Overhead {
                 }
             });
         of_works.collect()
+    }
+
+    /// A line for each work.
+    pub fn table(overheads: &[Overhead]) -> Table {
+        Table::of(
+            overheads,
+            &[
+                ("what", &|it| it.name.as_str().into()),
+                ("median [µs]", &|it| (it.time.as_secs_f64() * 1e6).into()),
+                ("to the client's requests", &|it| it.to_client.median.into()),
+                ("to the trait's requests", &|it| it.to_session.median.into()),
+            ],
+        )
     }
 }

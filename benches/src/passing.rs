@@ -3,17 +3,21 @@
 //! Between two steps all other contenders wait, and no request is under way. Each step is checked:
 //! only the contender whose turn it is may hold.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::future::pending;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use futures_util::future::try_join_all;
-use zookeeper_recipes_core::{Contender, FencingToken, InvalidInput, Recipe, Refusal, Session};
+use tokio::task::JoinSet;
+use zookeeper_recipes_core::{
+    Contender, FencingToken, Hold, InvalidInput, Recipe, Refusal, Session,
+};
+use zookeeper_recipes_testkit::history::History;
 use zookeeper_recipes_testkit::meter::Counts;
 
-use crate::crowd::{Crowd, Happening};
 use crate::member::Member;
-use crate::turns::Turns;
 use crate::way::{Wakes, Way};
 
 /// How long one step may take.
@@ -34,23 +38,36 @@ pub type MakeRecipe<'m> = &'m dyn Fn(&Session, &str, bool) -> Result<Box<dyn Rec
 /// The contenders of one lock: some hold it, and the others wait.
 #[derive(Debug)]
 pub struct Passing {
-    crowd: Crowd,
+    recipes: Vec<Arc<dyn Recipe>>,
+    /// The acquisitions and releases under way.
+    tasks: JoinSet<anyhow::Result<Happening>>,
     way: Way,
     /// The sessions. The contenders share them if there are more contenders than sessions.
     members: Vec<Member>,
     /// Looks on, and contends for nothing.
     observer: Box<dyn Recipe>,
     observing: Member,
-    turns: Turns,
-    /// The number of contenders that have been told to acquire.
-    entered: usize,
+    /// True for each contender that excludes all others.
+    writes: Vec<bool>,
+    /// The contenders in the order in which they must hold; `None` if the lock promises no order.
+    queue: Option<VecDeque<usize>>,
+    waiting: BTreeSet<usize>,
+    /// The contenders that hold, each with the number of its hold in the history.
+    holding: BTreeMap<usize, (u64, Hold)>,
+    history: History,
 }
 
-/// What one release has done.
-#[derive(Clone, Debug)]
-pub struct Handover {
-    /// The contenders that hold since then.
-    pub entrants: Vec<Entrant>,
+/// The end of an acquisition or of a release.
+#[derive(Debug)]
+enum Happening {
+    Entered {
+        who: usize,
+        at: Instant,
+        hold: Box<Hold>,
+    },
+    Released {
+        called: Instant,
+    },
 }
 
 /// A contender that holds since a release.
@@ -60,15 +77,8 @@ pub struct Entrant {
     pub who: usize,
     /// The token of its hold.
     pub token: FencingToken,
-    /// The time from the call of release until it held.
-    pub after: Duration,
-}
-
-/// A contender that holds, and since when.
-struct Entered {
-    who: usize,
-    token: FencingToken,
-    at: Instant,
+    /// When its acquire returned.
+    pub at: Instant,
 }
 
 impl Passing {
@@ -87,26 +97,31 @@ impl Passing {
     ) -> anyhow::Result<Passing> {
         let recipe = |(who, &writes): (usize, &bool)| {
             let session = &members[who % members.len()].session;
-            make(session, &format!("{who:05}"), writes)
+            let recipe = make(session, &format!("{who:05}"), writes)?;
+            Ok::<Arc<dyn Recipe>, InvalidInput>(recipe.into())
         };
         let recipes: Result<Vec<_>, _> = writes.iter().enumerate().map(recipe).collect();
         let observer = make(&observing.session, "observer", true)?;
         // No contender's first request is spent on finding that the directory is missing.
         observer.acquire().await?.release().await?;
         Ok(Passing {
-            crowd: Crowd::new(recipes?),
+            recipes: recipes?,
+            tasks: JoinSet::new(),
             way: *way,
             members: members.to_vec(),
             observer,
             observing: observing.clone(),
-            turns: Turns::new(writes, way.has_queue()),
-            entered: 0,
+            history: History::new(writes.len() as u64),
+            writes,
+            queue: way.has_queue().then(VecDeque::new),
+            waiting: BTreeSet::new(),
+            holding: BTreeMap::new(),
         })
     }
 
     /// The contenders that hold.
     pub fn holders(&self) -> impl ExactSizeIterator<Item = usize> {
-        self.turns.holding().iter().copied()
+        self.holding.keys().copied()
     }
 
     /// The counts of all sessions together.
@@ -126,24 +141,84 @@ impl Passing {
     }
 
     async fn fill(&mut self, number: usize) -> anyhow::Result<()> {
-        let end = self.turns.contenders().min(self.entered + number);
-        while self.entered < end {
-            let entering = self.entered..end.min(self.entered + ENTERING);
-            self.entered = entering.end;
+        let mut entered = self.waiting.len() + self.holding.len();
+        let end = self.writes.len().min(entered + number);
+        while entered < end {
+            let entering = entered..end.min(entered + ENTERING);
+            entered = entering.end;
             for who in entering {
-                self.turns.asks(who);
-                self.crowd.acquire(who);
+                self.acquire(who);
             }
             if self.way.has_queue() {
-                within("entering", self.until_listed(self.entered)).await?;
+                within("entering", self.until_listed(entered)).await?;
             }
         }
         if self.way.has_queue() {
-            self.turns.queued(self.read_queue().await?)?;
+            let queue = self.read_queue().await?;
+            let found: BTreeSet<usize> = queue.iter().copied().collect();
+            let expected = self.waiting.iter().chain(self.holding.keys());
+            let expected: BTreeSet<usize> = expected.copied().collect();
+            ensure!(
+                found == expected && queue.len() == expected.len(),
+                "contenders {queue:?} are in the queue, instead of {expected:?}"
+            );
+            self.queue = Some(queue);
         }
-        within("the first hold", self.entrants(None)).await?;
+        within("the first hold", self.entrants(false)).await?;
         within("waiting", self.until_all_wait()).await?;
         self.settle().await
+    }
+
+    /// Lets a contender acquire, behind all others.
+    fn acquire(&mut self, who: usize) {
+        self.waiting.insert(who);
+        if let Some(queue) = &mut self.queue {
+            queue.push_back(who);
+        }
+        let recipe = self.recipes[who].clone();
+        self.tasks.spawn(async move {
+            let hold = recipe.acquire().await;
+            let at = Instant::now();
+            let hold = hold.with_context(|| format!("contender {who} failed"))?;
+            let hold = Box::new(hold);
+            Ok(Happening::Entered { who, at, hold })
+        });
+    }
+
+    /// The contenders that must hold now and do not yet. Any one of them, if there is no order.
+    fn due(&self) -> BTreeSet<usize> {
+        let Some(queue) = &self.queue else {
+            return match self.holding.is_empty() {
+                true => self.waiting.clone(),
+                false => BTreeSet::new(),
+            };
+        };
+        let mut first = queue.iter().copied();
+        let readers = first.clone().take_while(|&who| !self.writes[who]);
+        let mut hold: BTreeSet<usize> = readers.collect();
+        if hold.is_empty() {
+            hold.extend(first.next());
+        }
+        hold.retain(|who| !self.holding.contains_key(who));
+        hold
+    }
+
+    /// Notes that a contender holds. Fails if that breaks a promise.
+    fn hold(&mut self, who: usize, hold: Hold) -> anyhow::Result<()> {
+        let (due, holding) = (self.due(), self.holding.keys());
+        ensure!(
+            due.contains(&who),
+            "{who} holds, while {due:?} should, and {holding:?} do"
+        );
+        let weight = match self.writes[who] {
+            true => self.writes.len() as u64,
+            false => 1,
+        };
+        let (number, violations) = self.history.granted(&who.to_string(), weight, &hold);
+        ensure!(violations.is_empty(), "{violations:?}");
+        self.waiting.remove(&who);
+        self.holding.insert(who, (number, hold));
+        Ok(())
     }
 
     async fn until_listed(&self, number: usize) -> anyhow::Result<()> {
@@ -183,7 +258,7 @@ impl Passing {
             return self.catch_up().await;
         }
         let mut waiting = vec![0; self.members.len()];
-        for who in self.turns.waiting() {
+        for who in &self.waiting {
             waiting[who % self.members.len()] += 1;
         }
         let waits = self.members.iter().zip(waiting).map(|(member, waiting)| {
@@ -194,7 +269,7 @@ impl Passing {
         let waits = try_join_all(waits.map(async |wait| anyhow::Ok(wait.await)));
         tokio::select! {
             biased;
-            happened = self.crowd.next() => bail!("unasked: {:?}", happened?),
+            happened = next(&mut self.tasks) => bail!("unasked: {:?}", happened?),
             waits = waits => waits.map(drop),
         }
     }
@@ -203,24 +278,22 @@ impl Passing {
     /// each of them held, and when the release was called.
     async fn entrants(
         &mut self,
-        releasing: Option<usize>,
-    ) -> anyhow::Result<(Vec<Entered>, Option<Instant>)> {
+        releases: bool,
+    ) -> anyhow::Result<(Vec<Entrant>, Option<Instant>)> {
         let (mut entered, mut called) = (Vec::new(), None);
         // Without an order all waiters are due until one of them holds.
-        while !self.turns.due().is_empty() || (releasing.is_some() && called.is_none()) {
-            match self.crowd.next().await? {
-                (who, Happening::Entered { at, token }) => {
-                    self.turns.enters(who, token)?;
-                    entered.push(Entered { who, token, at });
+        while !self.due().is_empty() || (releases && called.is_none()) {
+            match next(&mut self.tasks).await? {
+                Happening::Entered { who, at, hold } => {
+                    let token = hold.fencing_token();
+                    self.hold(who, *hold)?;
+                    entered.push(Entrant { who, token, at });
                 }
-                (who, Happening::Released { called: at }) if Some(who) == releasing => {
-                    called = Some(at);
-                }
-                (who, happened) => bail!("{who}: {happened:?}, unasked"),
+                Happening::Released { called: at } => called = Some(at),
             }
         }
-        if let Some(happened) = self.crowd.already() {
-            bail!("unasked: {happened:?}");
+        if let Some(happened) = self.tasks.try_join_next() {
+            bail!("unasked: {:?}", happened??);
         }
         Ok((entered, called))
     }
@@ -233,43 +306,39 @@ impl Passing {
     pub async fn rest(&mut self, time: Duration) -> anyhow::Result<()> {
         tokio::select! {
             biased;
-            happened = self.crowd.next() => {
-                let (who, happened) = happened?;
-                let holding = self.turns.holding();
-                bail!("{who}: {happened:?}, while {holding:?} hold")
+            happened = next(&mut self.tasks) => {
+                let (happened, holding) = (happened?, self.holding.keys());
+                bail!("{happened:?}, while {holding:?} hold")
             }
             () = tokio::time::sleep(time) => Ok(()),
         }
     }
 
     /// Lets a holder release, and waits until it has released and all contenders hold whose turn
-    /// has come.
+    /// has come. Returns the time of the call, and these contenders.
     ///
     /// # Errors
     ///
     /// If a contender fails, holds out of turn or before the release, or it takes too long.
-    pub async fn release(&mut self, who: usize) -> anyhow::Result<Handover> {
-        self.turns.leaves(who)?;
-        self.crowd.release(who);
-        let (entered, called) = within("a handover", self.entrants(Some(who))).await?;
-        let called = called.context("no contender has released")?;
-        let entrants = entered.into_iter().map(|entered| {
-            let Entered {
-                who: next,
-                token,
-                at,
-            } = entered;
-            let after = at.checked_duration_since(called);
-            let after = after.with_context(|| format!("{next} holds, while {who} still does"))?;
-            Ok(Entrant {
-                who: next,
-                token,
-                after,
-            })
+    pub async fn release(&mut self, who: usize) -> anyhow::Result<(Instant, Vec<Entrant>)> {
+        let held = self.holding.remove(&who);
+        let (number, hold) = held.with_context(|| format!("{who} does not hold"))?;
+        self.history.letting_go(number);
+        if let Some(queue) = &mut self.queue {
+            queue.retain(|&other| other != who);
+        }
+        self.tasks.spawn(async move {
+            let called = Instant::now();
+            let released = hold.release().await;
+            released.with_context(|| format!("contender {who} failed"))?;
+            Ok(Happening::Released { called })
         });
-        Ok(Handover {
-            entrants: entrants.collect::<anyhow::Result<_>>()?,
-        })
+        let (entrants, called) = within("a handoff", self.entrants(true)).await?;
+        let called = called.context("no contender has released")?;
+        for Entrant { who: next, at, .. } in &entrants {
+            ensure!(*at >= called, "{next} holds, while {who} still does");
+        }
+        Ok((called, entrants))
     }
 
     /// Lets a contender that has released acquire again, behind all others, and waits until it
@@ -279,12 +348,11 @@ impl Passing {
     ///
     /// If the contender fails, or it takes too long.
     pub async fn join(&mut self, who: usize) -> anyhow::Result<Duration> {
-        self.turns.asks(who);
-        let meter = &self.members[who % self.members.len()].meter;
-        let before = meter.read();
+        let before = self.members[who % self.members.len()].meter.read();
         let watches = self.way.wakes != Wakes::Nobody;
         let began = Instant::now();
-        self.crowd.acquire(who);
+        self.acquire(who);
+        let meter = &self.members[who % self.members.len()].meter;
         let waits = meter.when(|counts| {
             // Its create and its list have been answered, and its watches are set.
             counts.requests >= before.requests + 2
@@ -293,10 +361,7 @@ impl Passing {
         });
         within("joining", async { anyhow::Ok(waits.await) }).await?;
         let took = began.elapsed();
-        ensure!(
-            self.turns.due().is_empty(),
-            "no contender is left to wait for"
-        );
+        ensure!(self.due().is_empty(), "no contender is left to wait for");
         Ok(took)
     }
 
@@ -343,7 +408,10 @@ impl Passing {
     ///
     /// If a znode or a watch stays, or the server does not answer.
     pub async fn end(mut self) -> anyhow::Result<()> {
-        self.crowd.give_up();
+        self.tasks.shutdown().await;
+        self.holding.clear();
+        // The history has a view of each hold.
+        self.history = History::new(1);
         within("leaving", async {
             while self.listed().await? > 0 || !self.observer.contenders().await?.is_empty() {
                 tokio::time::sleep(LOOK).await;
@@ -355,6 +423,14 @@ impl Passing {
             self.catch_up().await
         })
         .await
+    }
+}
+
+/// Waits for the next end of an acquisition or of a release.
+async fn next(tasks: &mut JoinSet<anyhow::Result<Happening>>) -> anyhow::Result<Happening> {
+    match tasks.join_next().await {
+        Some(happened) => happened?,
+        None => pending().await,
     }
 }
 

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use zookeeper_client::{Acls, Client, CreateMode as ClientMode, CreateOptions};
+use zookeeper_client::{Acls, Client, CreateMode as ClientMode};
 use zookeeper_recipes_core::ensemble::ServerSession;
-use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Permission};
+use zookeeper_recipes_core::{Acl, CreateMode};
 
 /// A name as long as a contender's.
 pub(crate) const CONTENDER: &str = "_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-lock-";
@@ -16,139 +16,87 @@ const IDENTITY: &[u8] = b"_c_6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10-";
 
 const ANSWERED: &str = "the server does what it is asked";
 
-/// The requests by `zookeeper-client` itself.
+/// What a contender reads together with its create.
+#[derive(Clone, Copy)]
+pub(crate) enum Reads {
+    /// Nothing: it comes back to an empty queue.
+    Nothing,
+    /// The queue, as a newcomer does.
+    Queue,
+    /// The data of the directory, as a contender for permits does.
+    Data,
+}
+
+/// Sends the requests.
 #[derive(Clone)]
-pub(crate) struct RawClient {
-    client: Client,
+pub(crate) enum Raw {
+    /// Sends by `zookeeper-client` itself.
+    Client(Client),
+    /// Sends through the interface that the recipes use.
+    Session(Arc<dyn ServerSession>, Vec<Acl>),
 }
 
-impl RawClient {
-    /// The requests over this connection.
-    pub(crate) fn new(client: &Client) -> RawClient {
-        RawClient {
-            client: client.clone(),
-        }
-    }
-}
-
-fn open(mode: ClientMode) -> CreateOptions<'static> {
-    mode.with_acls(Acls::anyone_all())
-}
-
-impl RawClient {
-    /// Creates a persistent directory.
-    pub(crate) async fn make(&self, directory: &str, data: &[u8]) {
-        let create = self
-            .client
-            .create(directory, data, &open(ClientMode::Persistent));
-        create.await.expect(ANSWERED);
-    }
-
-    /// The requests of a newcomer to a queue: a create and a list, together; then a delete.
-    pub(crate) async fn newcomer(&self, directory: &str) {
+impl Raw {
+    /// Creates a contender in a queue and reads, together; then deletes the contender.
+    pub(crate) async fn turn(&self, directory: &str, reads: Reads) {
         let path = format!("{directory}/{CONTENDER}");
-        let create = self
-            .client
-            .create(&path, b"", &open(ClientMode::EphemeralSequential));
-        let list = self.client.list_children(directory);
-        let (_, sequence) = create.await.expect(ANSWERED);
-        assert_eq!(list.await.expect(ANSWERED).len(), 1);
-        let path = format!("{path}{sequence}");
-        self.client.delete(&path, None).await.expect(ANSWERED);
+        let create = self.create(&path, b"", true);
+        let (path, ()) = tokio::join!(create, self.read(directory, reads));
+        self.delete(&path).await;
     }
 
-    /// The requests of a contender that comes back to an empty queue: a create, then a delete.
-    pub(crate) async fn again(&self, directory: &str) {
-        let path = format!("{directory}/{CONTENDER}");
-        let create = self
-            .client
-            .create(&path, b"", &open(ClientMode::EphemeralSequential));
-        let (_, sequence) = create.await.expect(ANSWERED);
-        let path = format!("{path}{sequence}");
-        self.client.delete(&path, None).await.expect(ANSWERED);
-    }
-
-    /// The requests of a contender that comes back to an unused semaphore: a create and a read of
-    /// the directory, together; then a delete.
-    pub(crate) async fn semaphore_again(&self, directory: &str) {
-        let path = format!("{directory}/{CONTENDER}");
-        let create = self
-            .client
-            .create(&path, b"", &open(ClientMode::EphemeralSequential));
-        let read = self.client.get_data(directory);
-        let (_, sequence) = create.await.expect(ANSWERED);
-        read.await.expect(ANSWERED);
-        let path = format!("{path}{sequence}");
-        self.client.delete(&path, None).await.expect(ANSWERED);
-    }
-
-    /// The requests of a lock without a queue: a create, then a delete.
+    /// Creates the znode of a lock without a queue, then deletes it.
     pub(crate) async fn single_node(&self, path: &str) {
-        let create = self
-            .client
-            .create(path, IDENTITY, &open(ClientMode::Ephemeral));
-        create.await.expect(ANSWERED);
-        self.client.delete(path, None).await.expect(ANSWERED);
+        self.create(path, IDENTITY, false).await;
+        self.delete(path).await;
     }
-}
 
-/// The requests through the interface that the recipes use.
-#[derive(Clone)]
-pub(crate) struct RawSession {
-    server: Arc<dyn ServerSession>,
-    acl: Vec<Acl>,
-}
-
-impl RawSession {
-    /// The requests in this session.
-    pub(crate) fn new(server: Arc<dyn ServerSession>) -> RawSession {
-        RawSession {
-            server,
-            acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
+    async fn create(&self, path: &str, data: &[u8], sequential: bool) -> String {
+        match self {
+            Raw::Client(client) => {
+                let mode = match sequential {
+                    true => ClientMode::EphemeralSequential,
+                    false => ClientMode::Ephemeral,
+                };
+                let options = mode.with_acls(Acls::anyone_all());
+                let created = client.create(path, data, &options).await;
+                format!("{path}{}", created.expect(ANSWERED).1)
+            }
+            Raw::Session(server, acl) => {
+                let mode = match sequential {
+                    true => CreateMode::EphemeralSequential,
+                    false => CreateMode::Ephemeral,
+                };
+                let created = server.create(path, data, mode, acl).await;
+                created.expect(ANSWERED).path
+            }
         }
     }
 
-    /// The requests of a newcomer to a queue: a create and a list, together; then a delete.
-    pub(crate) async fn newcomer(&self, directory: &str) {
-        let path = format!("{directory}/{CONTENDER}");
-        let create = self
-            .server
-            .create(&path, b"", CreateMode::EphemeralSequential, &self.acl);
-        let list = self.server.list(directory);
-        let created = create.await.expect(ANSWERED);
-        assert_eq!(list.await.expect(ANSWERED).len(), 1);
-        self.server.delete(&created.path).await.expect(ANSWERED);
+    async fn read(&self, directory: &str, reads: Reads) {
+        match (self, reads) {
+            (_, Reads::Nothing) => {}
+            (Raw::Client(client), Reads::Queue) => {
+                let names = client.list_children(directory).await;
+                assert_eq!(names.expect(ANSWERED).len(), 1);
+            }
+            (Raw::Client(client), Reads::Data) => {
+                client.get_data(directory).await.expect(ANSWERED);
+            }
+            (Raw::Session(server, _), Reads::Queue) => {
+                let names = server.list(directory).await;
+                assert_eq!(names.expect(ANSWERED).len(), 1);
+            }
+            (Raw::Session(server, _), Reads::Data) => {
+                server.get(directory).await.expect(ANSWERED);
+            }
+        }
     }
 
-    /// The requests of a contender that comes back to an empty queue: a create, then a delete.
-    pub(crate) async fn again(&self, directory: &str) {
-        let path = format!("{directory}/{CONTENDER}");
-        let create = self
-            .server
-            .create(&path, b"", CreateMode::EphemeralSequential, &self.acl);
-        let created = create.await.expect(ANSWERED);
-        self.server.delete(&created.path).await.expect(ANSWERED);
-    }
-
-    /// The requests of a contender that comes back to an unused semaphore: a create and a read of
-    /// the directory, together; then a delete.
-    pub(crate) async fn semaphore_again(&self, directory: &str) {
-        let path = format!("{directory}/{CONTENDER}");
-        let create = self
-            .server
-            .create(&path, b"", CreateMode::EphemeralSequential, &self.acl);
-        let read = self.server.get(directory);
-        let created = create.await.expect(ANSWERED);
-        read.await.expect(ANSWERED);
-        self.server.delete(&created.path).await.expect(ANSWERED);
-    }
-
-    /// The requests of a lock without a queue: a create, then a delete.
-    pub(crate) async fn single_node(&self, path: &str) {
-        let create = self
-            .server
-            .create(path, IDENTITY, CreateMode::Ephemeral, &self.acl);
-        create.await.expect(ANSWERED);
-        self.server.delete(path).await.expect(ANSWERED);
+    async fn delete(&self, path: &str) {
+        match self {
+            Raw::Client(client) => client.delete(path, None).await.expect(ANSWERED),
+            Raw::Session(server, _) => server.delete(path).await.expect(ANSWERED),
+        }
     }
 }

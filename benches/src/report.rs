@@ -1,6 +1,5 @@
 //! The report of a bench: Markdown for people, CSV for programs, SVG for both.
 
-mod bars;
 mod machine;
 mod plot;
 mod table;
@@ -11,12 +10,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-pub use bars::{Bars, Group};
 pub use machine::Machine;
 pub use plot::{Plot, Series};
-pub use table::{Cell, Column, Table, shown};
+pub use table::{Cell, Table, shown};
 
-/// Where reports go, as the command line says.
+/// Where reports go, as the command line names it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Destination {
     /// The directory to write the report to. Without it: target/bench of the workspace.
@@ -75,7 +73,8 @@ impl Report {
 
     /// Adds a table as `<bench>-<name>.csv` only.
     pub fn data(&mut self, name: &str, table: &Table) {
-        self.file(format!("{}-{name}.csv", self.name), table.to_csv());
+        let file = format!("{}-{name}.csv", self.name);
+        self.files.push((file, table.to_csv()));
     }
 
     /// Adds a picture, which is written as `<bench>-<name>.svg`.
@@ -86,24 +85,8 @@ impl Report {
     pub fn plot(&mut self, name: &str, plot: &Plot) -> anyhow::Result<()> {
         let file = format!("{}-{name}.svg", self.name);
         self.paragraph(&format!("![{}]({file})", plot.title));
-        self.file(file, plot.to_svg()?);
+        self.files.push((file, plot.to_svg()?));
         Ok(())
-    }
-
-    /// Adds a picture of bars, which is written as `<bench>-<name>.svg`.
-    ///
-    /// # Errors
-    ///
-    /// If the picture cannot be drawn.
-    pub fn bars(&mut self, name: &str, bars: &Bars) -> anyhow::Result<()> {
-        let file = format!("{}-{name}.svg", self.name);
-        self.paragraph(&format!("![{}]({file})", bars.title));
-        self.file(file, bars.to_svg()?);
-        Ok(())
-    }
-
-    fn file(&mut self, name: String, content: String) {
-        self.files.push((name, content));
     }
 
     /// Writes the text as `<bench>.md`, and the other files beside it, and prints their paths.
@@ -112,8 +95,7 @@ impl Report {
     ///
     /// If a file cannot be written.
     pub fn write(mut self, destination: &Destination) -> anyhow::Result<()> {
-        let text = std::mem::take(&mut self.text);
-        self.file(format!("{}.md", self.name), text);
+        self.files.push((format!("{}.md", self.name), self.text));
         let mut directories = vec![match &destination.output {
             Some(directory) => directory.clone(),
             None => target().join("bench"),

@@ -3,13 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use tokio::runtime::Runtime;
-use zookeeper_client::Client;
+use zookeeper_client::{Acls, Client, CreateMode};
 use zookeeper_recipes_core::{ConnectOptions, Session};
 use zookeeper_recipes_testkit::{Compiler, Server, ServerOptions};
-
-use crate::raw::RawClient;
 
 /// The session timeout of all clients. Long, so that hardly a ping or a probe falls into a
 /// measurement.
@@ -21,7 +18,7 @@ pub const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
 /// commit waits for a disk. All tiers of the Java compiler are on, so that the server gets faster
 /// while it warms up. The runtime has a worker for each processor.
 ///
-/// A bench cannot go on without its server: every failure here panics.
+/// A bench needs its server, so every failure here panics.
 #[derive(Debug)]
 pub struct Testbed {
     runtime: Runtime,
@@ -67,7 +64,10 @@ impl Testbed {
 
     /// A new connection.
     pub fn client(&self) -> Client {
-        self.runtime.block_on(self.connect())
+        let connector = Client::connector().with_session_timeout(SESSION_TIMEOUT);
+        let address = self.server.connect_string();
+        let client = self.runtime.block_on(connector.connect(&address));
+        client.expect("the server serves")
     }
 
     /// A new session.
@@ -77,19 +77,20 @@ impl Testbed {
 
     /// A new session, whose tasks run in this runtime.
     pub fn session_in(&self, runtime: &Runtime) -> Session {
-        runtime.block_on(open(&self.server))
+        let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
+        let address = self.server.connect_string();
+        let session = runtime.block_on(Session::connect_with(&address, options));
+        session.expect("the server serves")
     }
 
-    /// Creates a persistent directory.
-    pub fn make(&self, directory: &str) {
-        let client = RawClient::new(&self.client());
-        self.runtime.block_on(client.make(directory, b""));
-    }
-
-    /// Opens `number` sessions, each with a connection of its own.
-    pub fn sessions(&self, number: usize) -> Vec<Session> {
-        let sessions = (0..number).map(|_| open(&self.server));
-        self.runtime.block_on(join_all(sessions))
+    /// Creates a persistent directory with this data.
+    pub fn make(&self, directory: &str, data: &[u8]) {
+        let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+        let client = self.client();
+        let created = self
+            .runtime
+            .block_on(client.create(directory, data, &options));
+        created.expect("the path is new");
     }
 
     /// A path that no other measurement has used. All paths have the same length.
@@ -113,18 +114,4 @@ impl Testbed {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
-
-    async fn connect(&self) -> Client {
-        Client::connector()
-            .with_session_timeout(SESSION_TIMEOUT)
-            .connect(&self.server.connect_string())
-            .await
-            .expect("the server serves")
-    }
-}
-
-async fn open(server: &Server) -> Session {
-    let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
-    let session = Session::connect_with(&server.connect_string(), options).await;
-    session.expect("the server serves")
 }

@@ -12,13 +12,13 @@ use crate::testbed::Testbed;
 /// Work that can be done any number of times, one after the other.
 pub struct Work {
     /// The name of the work.
-    pub name: &'static str,
+    pub name: String,
     run: Box<dyn Fn(u64) -> BoxFuture<'static, Duration>>,
 }
 
 impl Work {
     /// Work that does `once` with a clone of `given`, each time.
-    pub(crate) fn new<G, F, Done>(name: &'static str, given: G, once: F) -> Work
+    pub(crate) fn new<G, F, Done>(name: String, given: G, once: F) -> Work
     where
         G: Clone + Send + Sync + 'static,
         F: Fn(G) -> Done + Clone + Send + Sync + 'static,
@@ -42,10 +42,14 @@ impl Work {
     }
 
     /// Acquires and releases a recipe that no other contender wants.
-    pub(crate) fn of_recipe(name: &'static str, recipe: impl Recipe + 'static) -> Work {
-        Work::new(name, Arc::new(recipe), |recipe: Arc<_>| async move {
-            turn(&*recipe).await;
-        })
+    pub(crate) fn of_recipe(name: &str, recipe: impl Recipe + 'static) -> Work {
+        Work::new(
+            name.to_owned(),
+            Arc::new(recipe),
+            |recipe: Arc<_>| async move {
+                turn(&*recipe).await;
+            },
+        )
     }
 
     /// How long it takes to do it `times` times.

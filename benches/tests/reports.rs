@@ -1,10 +1,12 @@
 //! The measuring benches as their user runs them, as quickly as can be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+
+use zookeeper_recipes_interop::{Program, ProgramError, can_run};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -27,9 +29,10 @@ fn figure(row: &BTreeMap<String, String>, name: &str) -> Result<f64, Box<dyn Err
         .map_err(|error| format!("{name}: {cell:?}: {error}"))?)
 }
 
-fn run(bench: &str, directory: &Path) -> Outcome {
+fn run(bench: &str, arguments: &[&str], directory: &Path) -> Outcome {
     let output = Command::new(bench)
         .arg("--quick")
+        .args(arguments)
         .arg("--output")
         .arg(directory)
         .output()?;
@@ -50,7 +53,7 @@ fn run(bench: &str, directory: &Path) -> Outcome {
 #[test]
 fn herd_counts_exactly_whom_each_way_wakes() -> Outcome {
     let directory = tempfile::tempdir()?;
-    run(env!("CARGO_BIN_EXE_herd"), directory.path())?;
+    run(env!("CARGO_BIN_EXE_herd"), &[], directory.path())?;
 
     let releases = rows(&directory.path().join("herd-lock-release.csv"))?;
     let mut ways = Vec::new();
@@ -113,7 +116,7 @@ fn herd_counts_exactly_whom_each_way_wakes() -> Outcome {
 #[test]
 fn queue_costs_the_same_but_for_the_list() -> Outcome {
     let directory = tempfile::tempdir()?;
-    run(env!("CARGO_BIN_EXE_queue"), directory.path())?;
+    run(env!("CARGO_BIN_EXE_queue"), &[], directory.path())?;
     for (file, way, requests) in [
         ("queue-join.csv", "predecessor (list on wake)", 4.0),
         ("queue-join.csv", "predecessor (no read)", 4.0),
@@ -139,7 +142,7 @@ fn queue_costs_the_same_but_for_the_list() -> Outcome {
 #[test]
 fn embedded_server_is_compared_at_each_operation() -> Outcome {
     let directory = tempfile::tempdir()?;
-    run(env!("CARGO_BIN_EXE_embedded"), directory.path())?;
+    run(env!("CARGO_BIN_EXE_embedded"), &[], directory.path())?;
     let operations = rows(&directory.path().join("embedded-operations.csv"))?;
     let names: Vec<&str> = operations.iter().map(|row| &*row["operation"]).collect();
     for name in [
@@ -155,6 +158,84 @@ fn embedded_server_is_compared_at_each_operation() -> Outcome {
     assert_eq!(throughput.len(), 2, "{throughput:?}");
     for row in operations.iter().chain(&throughput) {
         assert!(figure(row, "ratio")? > 0.0, "{row:?}");
+    }
+    Ok(())
+}
+
+/// Whether the libraries of other languages are installed. Fails if one is, and does not work.
+fn peers_are_available() -> bool {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..");
+    let programs = [
+        Program::with_curator(&package.join("java/CuratorPeer.java"), &target, &[]),
+        Program::with_kazoo(&package.join("python/kazoo_peer.py"), &target),
+    ];
+    let missing = programs.into_iter().filter_map(|program| match program {
+        Ok(_) => None,
+        Err(missing @ ProgramError::Missing { .. }) => Some(missing.to_string()),
+        Err(broken) => panic!("{broken}"),
+    });
+    let missing: Vec<String> = missing.collect();
+    can_run("bench peers", &missing)
+}
+
+#[test]
+fn peers_have_a_figure_of_each_library_for_each_row_that_it_has() -> Outcome {
+    if !peers_are_available() {
+        return Ok(());
+    }
+    let directory = tempfile::tempdir()?;
+    let rows_measured = ["--rows", "lock,try,contended-2,readers,memory"];
+    run(
+        env!("CARGO_BIN_EXE_peers"),
+        &rows_measured,
+        directory.path(),
+    )?;
+    let rounds = rows(&directory.path().join("peers-rounds.csv"))?;
+    let mut found = BTreeSet::new();
+    for row in &rounds {
+        assert!(figure(row, "figure")? > 0.0, "{row:?}");
+        found.insert(["row", "unit", "library"].map(|column| &*row[column]));
+    }
+    let mut expected = BTreeSet::new();
+    for (row, unit, has_client) in [
+        ("lock", "1/s", true),
+        ("try", "1/s", false),
+        ("contended-2", "1/s", true),
+        ("readers", "ms", false),
+        ("memory", "bytes", true),
+    ] {
+        let libraries = ["Client::lock", "Curator", "kazoo", "ours"].into_iter();
+        expected.extend(
+            libraries
+                .skip(usize::from(!has_client))
+                .map(|it| [row, unit, it]),
+        );
+    }
+    assert_eq!(found, expected);
+
+    let read = |name: &str| fs::read_to_string(directory.path().join(name));
+    let text = read("peers.md")?;
+    for said in [
+        "Curator: Apache Curator ",
+        "kazoo: kazoo ",
+        "Client::lock: zookeeper-client ",
+        "## Where ours loses",
+        "## What is to be reached",
+        "## What passes on the wire",
+    ] {
+        assert!(text.contains(said), "{said:?}: {text}");
+    }
+    assert!(read("peers-ratios.svg")?.contains("failed try"));
+
+    // A create, at first a list, and a delete; and a list.
+    for (of, expected) in [("lock", 2.0..2.9), ("try", 0.9..1.5)] {
+        let wire = rows(&directory.path().join("peers-wire-each.csv"))?;
+        let ours = wire
+            .iter()
+            .find(|it| it["row"] == of && it["library"] == "ours");
+        let requests = figure(ours.ok_or(of)?, "requests")?;
+        assert!(expected.contains(&requests), "{of}: {requests}");
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use zookeeper_recipes_benches::member::Member;
 use zookeeper_recipes_benches::passing::{Entrant, MakeRecipe, Passing};
-use zookeeper_recipes_benches::way::{InQueue, POLL_INTERVAL, Subject, Wakes, Way};
+use zookeeper_recipes_benches::way::{InQueue, POLL_INTERVAL, Wakes, Way};
 use zookeeper_recipes_core::{Recipe, Refusal, Session, WaitStrategy};
 use zookeeper_recipes_testkit::TestEnsemble;
 
@@ -63,8 +63,8 @@ impl Contest {
         Duration::from_secs(10).saturating_add(turn.saturating_mul(number))
     }
 
-    /// Runs the contest in one way for the lock at `path`, and calls `entered` for each contender
-    /// that holds.
+    /// Runs the contest in one way for the lock that `make` makes, and calls `entered` for each
+    /// contender that holds.
     ///
     /// Dropped half-way, the contest leaves znodes until its sessions have given up in the
     /// background.
@@ -73,19 +73,6 @@ impl Contest {
     ///
     /// If a promise is not kept, a contender fails, or [`patience`](Self::patience) is over.
     pub(crate) async fn run(
-        &self,
-        way: &Way,
-        ensemble: &TestEnsemble,
-        path: &str,
-        entered: impl FnMut(&Entrant),
-    ) -> anyhow::Result<Outcome> {
-        let make = |session: &Session, name: &str, writes| {
-            way.recipe(Subject::Lock, session, path, name, writes)
-        };
-        self.run_with(way, &make, ensemble, entered).await
-    }
-
-    async fn run_with(
         &self,
         way: &Way,
         make: MakeRecipe<'_>,
@@ -123,12 +110,12 @@ impl Contest {
 
         let began = Instant::now();
         let mut held = Vec::new();
-        let mut next = passing.release(0).await?.entrants;
+        let (_, mut next) = passing.release(0).await?;
         while let Some(entrant) = next.pop() {
             entered(&entrant);
             held.push(entrant.who);
             passing.rest(self.hold).await?;
-            next = passing.release(entrant.who).await?.entrants;
+            (_, next) = passing.release(entrant.who).await?;
         }
         let took = began.elapsed();
         passing.settle().await?;
@@ -183,6 +170,7 @@ async fn ensure_nothing_left(
 mod tests {
     use std::borrow::Cow;
 
+    use zookeeper_recipes_benches::way::Subject;
     use zookeeper_recipes_core::{InvalidInput, Queue, QueueOptions, QueueView, Rule, Verdict};
     use zookeeper_recipes_testkit::ServerOptions;
 
@@ -195,7 +183,10 @@ mod tests {
 
     async fn run(way: &Way, ensemble: &TestEnsemble) -> anyhow::Result<Outcome> {
         let path = format!("/{}", way.name.replace(' ', "-"));
-        SMALL.run(way, ensemble, &path, |_| {}).await
+        let make = |session: &Session, name: &str, writes| {
+            way.recipe(Subject::Lock, session, &path, name, writes)
+        };
+        SMALL.run(way, &make, ensemble, |_| {}).await
     }
 
     /// The error of a contest whose lock breaks a promise.
@@ -218,23 +209,6 @@ mod tests {
                 "{}",
                 way.name
             );
-        }
-        Ok(())
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn release_wakes_one_with_the_predecessor_and_all_in_a_herd() -> anyhow::Result<()> {
-        let ensemble = TestEnsemble::start(ServerOptions::new()).await?;
-        for way in &WAYS {
-            let woken = run(way, &ensemble).await?.passing.wake_ups;
-            // Of five waiters: five, four, three, two, one, as long as each has set its next watch
-            // before the next release.
-            let expected = match way.name {
-                "poll" => 0..=0,
-                "predecessor" => 5..=5,
-                _ => 11..=15,
-            };
-            assert!(expected.contains(&woken), "{}: {woken}", way.name);
         }
         Ok(())
     }
@@ -267,7 +241,7 @@ mod tests {
             Ok(Box::new(queue) as Box<dyn Recipe>)
         };
         for way in [Way::POLL, Way::PREDECESSOR] {
-            let outcome = SMALL.run_with(&way, &make, &ensemble, |_| {}).await;
+            let outcome = SMALL.run(&way, &make, &ensemble, |_| {}).await;
             let complaint = complaint(outcome);
             assert!(complaint.contains("Entered"), "{complaint}");
         }
@@ -278,7 +252,7 @@ mod tests {
     async fn lock_that_holds_in_another_order_than_its_queue_is_found_out() -> anyhow::Result<()> {
         let ensemble = TestEnsemble::start(ServerOptions::new()).await?;
         let way = Way::PREDECESSOR;
-        // Two contenders stand in each other's place.
+        // Two contenders have each other's name.
         let make = |session: &Session, name: &str, writes| {
             let name = match name {
                 "00001" => "00002",
@@ -287,7 +261,7 @@ mod tests {
             };
             way.recipe(Subject::Lock, session, "/swapped", name, writes)
         };
-        let outcome = SMALL.run_with(&way, &make, &ensemble, |_| {}).await;
+        let outcome = SMALL.run(&way, &make, &ensemble, |_| {}).await;
         let complaint = complaint(outcome);
         assert!(complaint.contains("should"), "{complaint}");
         Ok(())

@@ -3,7 +3,6 @@
 //! `cargo xtask demo` installs what it needs and runs it.
 
 mod account;
-mod board;
 mod contest;
 mod ensemble;
 mod interrupts;
@@ -15,13 +14,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Parser;
 use zookeeper_recipes_benches::passing::Entrant;
+use zookeeper_recipes_benches::way::Subject;
+use zookeeper_recipes_core::Session;
 use zookeeper_recipes_simulation::EmbeddedServer;
 use zookeeper_recipes_testkit::{CONNECT_VARIABLE, TestEnsemble};
 
-use crate::board::Board;
 use crate::contest::{Contest, WAYS};
 use crate::ensemble::Choice;
-use crate::interrupts::Interrupts;
+use crate::interrupts::until_interrupted;
 use crate::output::say;
 
 /// Watch contenders pass a lock on a real server in four ways, and see what each way costs.
@@ -61,14 +61,12 @@ fn main() -> anyhow::Result<()> {
         .build()
         .context("cannot start a runtime")?;
     runtime.block_on(async {
-        let mut interrupts = Interrupts::new()?;
-        let (ensemble, embedded) = interrupts.end(ensemble::open(choice)).await?;
+        let (ensemble, embedded) = until_interrupted(ensemble::open(choice)).await?;
         let directory = TestEnsemble::directory("recipes-demo");
-        let shown = interrupts
-            .end(show(&arguments, &ensemble, embedded.as_ref(), &directory))
-            .await;
+        let shown = show(&arguments, &ensemble, embedded.as_ref(), &directory);
+        let shown = until_interrupted(shown).await;
         // A second interrupt ends the cleaning too.
-        let cleaned = interrupts.end(ensemble::clean(&ensemble, &directory)).await;
+        let cleaned = until_interrupted(ensemble::clean(&ensemble, &directory)).await;
         let cleaned = cleaned.with_context(|| format!("cannot remove {directory}"));
         match (shown, cleaned) {
             (Ok(()), Ok(())) => {
@@ -99,20 +97,25 @@ async fn show(
         contest.contenders, contest.hold
     ));
     let began = Instant::now();
-    let board = Board::new(&contest);
+    let (all, width) = (contest.contenders, contest.contenders.to_string().len());
     let mut outcomes = Vec::new();
-    for (place, way) in WAYS.iter().enumerate() {
+    for way in &WAYS {
         let path = format!("{directory}/{}", way.name.replace(' ', "-"));
         let mut held = 0;
         let entered = |entrant: &Entrant| {
             held += 1;
-            board.holds(place, held, entrant);
+            let Entrant { who, token, .. } = entrant;
+            let holds = format!("contender {who:0width$} holds, token {token}");
+            say(&format!("{:<11} {held:>4}/{all} {holds}", way.name));
         };
-        let outcome = contest.run(way, ensemble, &path, entered).await?;
-        board.passed(place, &outcome);
+        let make = |session: &Session, name: &str, writes| {
+            way.recipe(Subject::Lock, session, &path, name, writes)
+        };
+        let outcome = contest.run(way, &make, ensemble, entered).await?;
+        let took = outcome.took.as_secs_f64();
+        say(&format!("{:<11} passed in {took:.2} s", way.name));
         outcomes.push(outcome);
     }
-    drop(board);
     say("");
     say(&summary::table(&outcomes));
     let is_alone = embedded.is_some() || ensemble.server().is_some();

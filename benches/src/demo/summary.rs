@@ -1,36 +1,31 @@
 //! What the contests came to: a table, its legend, and whether the promises were kept.
 
-use zookeeper_recipes_benches::report::{Cell, Column, Table};
+use zookeeper_recipes_benches::report::Table;
 use zookeeper_recipes_benches::way::POLL_INTERVAL;
 
 use crate::contest::{Contest, Outcome, WAYS};
 
 /// The figures, a line for each way.
 pub(crate) fn table(outcomes: &[Outcome]) -> String {
-    let mut table = Table::new([
-        Column::text("way to wait"),
-        Column::figures("time for all"),
-        Column::figures("requests"),
-        Column::figures("notifications"),
-        Column::figures("requests per release"),
-        Column::figures("woken per release"),
-    ]);
-    for (way, outcome) in WAYS.iter().zip(outcomes) {
-        // No contender waits behind the last one; the starter's release was the first.
-        let releases = outcome.turns.max(1) as f64;
-        let (all, passing) = (outcome.all.traffic(), outcome.passing.traffic());
-        table.row(
-            [
-                way.name.to_owned(),
-                format!("{:.2} s", outcome.took.as_secs_f64()),
-                all.requests.to_string(),
-                all.notifications.to_string(),
-                format!("{:.1}", passing.requests as f64 / releases),
-                format!("{:.1}", outcome.passing.wake_ups as f64 / releases),
-            ]
-            .map(Cell::Text),
-        );
-    }
+    // No contender waits behind the last one; the starter's release was the first.
+    let each = |outcome: &Outcome, sum: u64| sum as f64 / outcome.turns.max(1) as f64;
+    let table = Table::of(
+        WAYS.iter().zip(outcomes),
+        &[
+            ("way to wait", &|(way, _)| way.name.into()),
+            ("time for all [s]", &|(_, it)| it.took.as_secs_f64().into()),
+            ("requests", &|(_, it)| it.all.traffic().requests.into()),
+            ("notifications", &|(_, it)| {
+                it.all.traffic().notifications.into()
+            }),
+            ("requests per release", &|(_, it)| {
+                each(it, it.passing.traffic().requests).into()
+            }),
+            ("woken per release", &|(_, it)| {
+                each(it, it.passing.wake_ups).into()
+            }),
+        ],
+    );
     table.to_markdown().trim_end().to_owned()
 }
 

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use zookeeper_recipes_benches::Spread;
-use zookeeper_recipes_benches::report::{Bars, Cell, Column, Group, Machine, Report, Table};
+use zookeeper_recipes_benches::report::{Machine, Plot, Report, Series, Table};
 
 use crate::operation::Operation;
 use crate::throughput::Load;
@@ -65,7 +65,7 @@ impl Findings {
              the embedded server is (medians). The embedded server keeps nothing on disk, and \
              Apache's has its data on tmpfs if the machine has it.",
         );
-        report.bars("ratios", &self.bars())?;
+        report.plot("ratios", &self.plot())?;
         report.heading("One operation at a time");
         report.table("operations", &self.operations());
         report.heading("Many clients at once");
@@ -74,72 +74,61 @@ impl Findings {
         Ok(report)
     }
 
-    fn bars(&self) -> Bars {
-        let group = |name, ratio| Group {
-            name,
-            ratios: vec![ratio],
-        };
+    /// The name and the ratio of each operation and of each load.
+    fn ratios(&self) -> impl Iterator<Item = (String, f64)> {
         let operations = self.rows.iter();
-        let operations = operations.map(|row| group(row.operation.to_string(), Some(row.ratio())));
+        let operations = operations.map(|row| (row.operation.to_string(), row.ratio()));
         let rates = self.rates.iter();
-        let rates = rates.map(|rates| group(rates.name(), rates.ratio()));
-        Bars {
+        operations.chain(rates.filter_map(|rates| Some((rates.name(), rates.ratio()?))))
+    }
+
+    fn plot(&self) -> Plot {
+        let (rows, ratios): (Vec<String>, Vec<f64>) = self.ratios().unzip();
+        let points = ratios.into_iter().zip(0..);
+        let points = points.map(|(ratio, row)| (ratio, f64::from(row)));
+        Plot {
             title: "How many times better the embedded server is (left of 1: worse)".to_owned(),
-            axis: "the embedded server to Apache's".to_owned(),
-            series: vec!["embedded".to_owned()],
-            groups: operations.chain(rates).collect(),
+            right: "the embedded server to Apache's".to_owned(),
+            rows,
+            series: vec![Series {
+                name: "embedded".to_owned(),
+                points: points.collect(),
+            }],
+            ..Plot::default()
         }
     }
 
     fn operations(&self) -> Table {
-        let mut table = Table::new([
-            Column::text("operation"),
-            Column::figures("Apache p50 [µs]"),
-            Column::figures("p99 [µs]"),
-            Column::figures("embedded p50 [µs]"),
-            Column::figures("embedded p99 [µs]"),
-            Column::figures("ratio"),
-            Column::figures("times"),
-        ]);
-        for row in &self.rows {
-            table.row([
-                Cell::Text(row.operation.to_string()),
-                Cell::Figure(row.time(0, 0.5)),
-                Cell::Figure(row.time(0, 0.99)),
-                Cell::Figure(row.time(1, 0.5)),
-                Cell::Figure(row.time(1, 0.99)),
-                Cell::Figure(row.ratio()),
-                Cell::Count(row.times[1].len()),
-            ]);
-        }
-        table
+        Table::of(
+            &self.rows,
+            &[
+                ("operation", &|row| row.operation.to_string().into()),
+                ("Apache p50 [µs]", &|row| row.time(0, 0.5).into()),
+                ("p99 [µs]", &|row| row.time(0, 0.99).into()),
+                ("embedded p50 [µs]", &|row| row.time(1, 0.5).into()),
+                ("embedded p99 [µs]", &|row| row.time(1, 0.99).into()),
+                ("ratio", &|row| row.ratio().into()),
+                ("times", &|row| row.times[1].len().into()),
+            ],
+        )
     }
 
     fn throughput(&self) -> Table {
-        let mut table = Table::new([
-            Column::text("load"),
-            Column::figures("Apache [requests/s]"),
-            Column::figures("embedded [requests/s]"),
-            Column::figures("ratio"),
-        ]);
-        for rates in &self.rates {
-            table.row([
-                Cell::Text(rates.name()),
-                Cell::figure(rates.median(0)),
-                Cell::figure(rates.median(1)),
-                Cell::figure(rates.ratio()),
-            ]);
-        }
-        table
+        Table::of(
+            &self.rates,
+            &[
+                ("load", &|rates| rates.name().into()),
+                ("Apache [requests/s]", &|rates| rates.median(0).into()),
+                ("embedded [requests/s]", &|rates| rates.median(1).into()),
+                ("ratio", &|rates| rates.ratio().into()),
+            ],
+        )
     }
 
     /// What the embedded server is slower at.
     fn losses(&self) -> String {
-        let operations = self.rows.iter().filter(|row| row.ratio() < 1.0);
-        let operations = operations.map(|row| row.operation.to_string());
-        let rates = self.rates.iter();
-        let rates = rates.filter(|rates| rates.ratio().is_some_and(|ratio| ratio < 1.0));
-        let slower: Vec<String> = operations.chain(rates.map(Rates::name)).collect();
+        let slower = self.ratios().filter(|(_, ratio)| *ratio < 1.0);
+        let slower: Vec<String> = slower.map(|(name, _)| name).collect();
         match &slower[..] {
             [] => "At nothing of this is the embedded server slower.".to_owned(),
             _ => format!("The embedded server is slower at: {}.", slower.join(", ")),

@@ -104,13 +104,13 @@ impl Place {
         })
     }
 
-    /// Does an operation once, and tells how long that took. What it leaves is removed afterwards.
+    /// Does an operation once, and returns how long that took. What it leaves is removed afterwards.
     pub(crate) async fn time(&self, operation: Operation) -> anyhow::Result<Duration> {
         let client = &self.client;
         let persistent = open(CreateMode::Persistent);
-        let took = match operation {
+        let began = Instant::now();
+        Ok(match operation {
             Operation::Create => {
-                let began = Instant::now();
                 client.create("/new", &DATA, &persistent).await?;
                 let took = began.elapsed();
                 client.delete("/new", None).await?;
@@ -119,16 +119,41 @@ impl Place {
             Operation::CreateEphemeralSequential => {
                 let path = format!("/sequential/{CONTENDER}");
                 let mode = open(CreateMode::EphemeralSequential);
-                let began = Instant::now();
                 let (_, sequence) = client.create(&path, b"", &mode).await?;
                 let took = began.elapsed();
                 client.delete(&format!("{path}{sequence}"), None).await?;
                 took
             }
+            Operation::Get => {
+                client.get_data("/one").await?;
+                began.elapsed()
+            }
+            Operation::Set => {
+                client.set_data("/one", &DATA, None).await?;
+                began.elapsed()
+            }
+            Operation::Exists => {
+                client.check_stat("/one").await?;
+                began.elapsed()
+            }
+            Operation::List(count) => {
+                let names = client.list_children(&format!("/{count}")).await?;
+                anyhow::ensure!(names.len() == count, "{} names", names.len());
+                began.elapsed()
+            }
             Operation::Delete => {
                 client.create("/old", &DATA, &persistent).await?;
                 let began = Instant::now();
                 client.delete("/old", None).await?;
+                began.elapsed()
+            }
+            Operation::Multi => {
+                let mut writer = client.new_multi_writer();
+                writer.add_check_version("/sequential", 0)?;
+                writer.add_set_data("/one", &DATA, None)?;
+                writer.add_create("/both", &DATA, &persistent)?;
+                writer.add_delete("/both", None)?;
+                writer.commit().await?;
                 began.elapsed()
             }
             Operation::Watch => {
@@ -139,43 +164,12 @@ impl Place {
                 began.elapsed()
             }
             Operation::Connect => {
-                let began = Instant::now();
                 let session = connect(&self.address).await?;
                 let took = began.elapsed();
                 drop(session);
                 took
             }
-            operation => {
-                let began = Instant::now();
-                self.once(operation).await?;
-                began.elapsed()
-            }
-        };
-        Ok(took)
-    }
-
-    /// Does an operation that leaves everything as it was.
-    async fn once(&self, operation: Operation) -> anyhow::Result<()> {
-        let client = &self.client;
-        match operation {
-            Operation::Get => drop(client.get_data("/one").await?),
-            Operation::Set => drop(client.set_data("/one", &DATA, None).await?),
-            Operation::Exists => drop(client.check_stat("/one").await?),
-            Operation::List(count) => {
-                let names = client.list_children(&format!("/{count}")).await?;
-                anyhow::ensure!(names.len() == count, "{} names", names.len());
-            }
-            Operation::Multi => {
-                let mut writer = client.new_multi_writer();
-                writer.add_check_version("/sequential", 0)?;
-                writer.add_set_data("/one", &DATA, None)?;
-                writer.add_create("/both", &DATA, &open(CreateMode::Persistent))?;
-                writer.add_delete("/both", None)?;
-                writer.commit().await?;
-            }
-            other => anyhow::bail!("{other} leaves something behind"),
-        }
-        Ok(())
+        })
     }
 }
 

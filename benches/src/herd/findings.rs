@@ -1,26 +1,9 @@
 //! The findings, in words, figures and pictures.
 
 use hdrhistogram::Histogram;
-use zookeeper_recipes_benches::measure::{Cost, Costs};
-use zookeeper_recipes_benches::report::{Cell, Column, Machine, Plot, Report, Series, Table};
+use zookeeper_recipes_benches::measure::Row;
+use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Series, Table};
 use zookeeper_recipes_benches::way::{POLL_INTERVAL, Subject, Way};
-
-/// All rows, in the order in which they were measured.
-#[derive(Debug)]
-pub(crate) struct Findings {
-    pub(crate) rows: Vec<Row>,
-}
-
-/// The findings for one way to wait and one number of contenders.
-#[derive(Debug)]
-pub(crate) struct Row {
-    pub(crate) subject: Subject,
-    pub(crate) way: Way,
-    pub(crate) contenders: usize,
-    /// From a call of release until the next contender holds, in nanoseconds.
-    pub(crate) handoffs: Histogram<u64>,
-    pub(crate) costs: Costs,
-}
 
 const ABOUT: &str = "\
 Contenders queue for one lock, each with a session and a connection of its own. A holder releases; \
@@ -33,55 +16,39 @@ One contender in ten is a writer (at least one), the others are readers, queued 
 Any holder releases, writer or reader. That lets in no contender, a writer, or all readers up to \
 the next writer, and each contender let in is a handoff. A single node has no readers.";
 
-impl Findings {
-    /// Writes the report.
-    ///
-    /// # Errors
-    ///
-    /// If a picture cannot be drawn.
-    pub(crate) fn report(&self, machine: Machine) -> anyhow::Result<Report> {
-        let mut report = Report::new("herd", "What a release costs", machine);
-        report.paragraph(ABOUT);
-        report.paragraph(&legend());
-        for (subject, name, heading) in [
-            (Subject::Lock, "lock", "Exclusive lock"),
-            (Subject::RwLock, "shared-lock", "Read/write lock"),
-        ] {
-            report.heading(heading);
-            if subject == Subject::RwLock {
-                report.paragraph(ABOUT_SHARED);
-            }
-            self.of_subject(&mut report, subject, name, heading)?;
+/// Makes the report of these rows.
+///
+/// # Errors
+///
+/// If a picture cannot be drawn.
+pub(crate) fn report(rows: &[Row], machine: Machine) -> anyhow::Result<Report> {
+    let mut report = Report::new("herd", "What a release costs", machine);
+    report.paragraph(ABOUT);
+    report.paragraph(&legend());
+    for (subject, name, heading) in [
+        (Subject::Lock, "lock", "Exclusive lock"),
+        (Subject::RwLock, "shared-lock", "Read/write lock"),
+    ] {
+        report.heading(heading);
+        if subject == Subject::RwLock {
+            report.paragraph(ABOUT_SHARED);
         }
-        Ok(report)
-    }
-
-    fn of_subject(
-        &self,
-        report: &mut Report,
-        subject: Subject,
-        name: &str,
-        heading: &str,
-    ) -> anyhow::Result<()> {
-        let rows: Vec<&Row> = self
-            .rows
-            .iter()
-            .filter(|row| row.subject == subject)
-            .collect();
+        let rows: Vec<&Row> = rows.iter().filter(|row| row.subject == subject).collect();
         for picture in PICTURES {
             let plot = Plot {
                 title: format!("{heading}: {}", picture.title),
                 right: "contenders".to_owned(),
                 up: picture.up.to_owned(),
                 series: series(&rows, picture.figure),
+                ..Plot::default()
             };
             report.plot(&format!("{name}-{}", picture.name), &plot)?;
         }
         report.table(&format!("{name}-release"), &releases(&rows));
         report.paragraph("The cost of going to the end of the queue after the release:");
         report.table(&format!("{name}-join"), &joins(&rows));
-        Ok(())
     }
+    Ok(report)
 }
 
 /// The legend of the figures.
@@ -95,7 +62,7 @@ fn legend() -> String {
          handoffs were timed, p99.9 where 1,000 were.\n\
          * **poll** looks every {POLL_INTERVAL:?}. A release comes at a random moment of that \
          interval, and requests are counted until the next contender holds. While a contender \
-         holds, they all go on looking."
+         holds, they all continue to look."
     )
 }
 
@@ -124,7 +91,7 @@ const PICTURES: [Picture; 3] = [
         name: "handoff",
         title: "from release to the next holder",
         up: "median handoff [ms]",
-        figure: |row| milliseconds(row.handoffs.value_at_quantile(0.5)),
+        figure: |row| milliseconds(row.times.handoffs.value_at_quantile(0.5)),
     },
 ];
 
@@ -142,70 +109,54 @@ fn series(rows: &[&Row], figure: fn(&Row) -> f64) -> Vec<Series> {
 }
 
 fn releases(rows: &[&Row]) -> Table {
-    let mut table = Table::new([
-        Column::text("way to wait"),
-        Column::figures("contenders"),
-        Column::figures("woken"),
-        Column::figures("notifications"),
-        Column::figures("requests"),
-        Column::figures("bytes"),
-        Column::figures("releases counted"),
-        Column::figures("handoff p50 [ms]"),
-        Column::figures("p99 [ms]"),
-        Column::figures("p99.9 [ms]"),
-        Column::figures("handoffs timed"),
-    ]);
-    for row in rows {
-        let [woken, notifications, requests, bytes] = figures(row, &row.costs.of_releases);
-        table.row([
-            row.way.name.into(),
-            Cell::Count(row.contenders as u64),
-            woken,
-            notifications,
-            requests,
-            bytes,
-            Cell::Count(row.costs.releases),
-            percentile(&row.handoffs, 0.5, 1),
-            percentile(&row.handoffs, 0.99, 100),
-            percentile(&row.handoffs, 0.999, 1_000),
-            Cell::Count(row.handoffs.len()),
-        ]);
-    }
-    table
+    let each = |row: &&Row, sum| Cell::Figure(per_release(row, sum));
+    Table::of(
+        rows.iter().copied(),
+        &[
+            ("way to wait", &|row| row.way.name.into()),
+            ("contenders", &|row| row.contenders.into()),
+            ("woken", &|row| each(row, row.costs.of_releases.notified)),
+            ("notifications", &|row| {
+                each(row, row.costs.of_releases.traffic.notifications)
+            }),
+            ("requests", &|row| {
+                each(row, row.costs.of_releases.traffic.requests)
+            }),
+            ("bytes", &|row| {
+                each(row, row.costs.of_releases.traffic.bytes)
+            }),
+            ("releases counted", &|row| row.costs.releases.into()),
+            ("handoff p50 [ms]", &|row| {
+                percentile(&row.times.handoffs, 0.5, 1)
+            }),
+            ("p99 [ms]", &|row| {
+                percentile(&row.times.handoffs, 0.99, 100)
+            }),
+            ("p99.9 [ms]", &|row| {
+                percentile(&row.times.handoffs, 0.999, 1_000)
+            }),
+            ("handoffs timed", &|row| row.times.handoffs.len().into()),
+        ],
+    )
 }
 
 fn joins(rows: &[&Row]) -> Table {
-    let mut table = Table::new([
-        Column::text("way to wait"),
-        Column::figures("contenders"),
-        Column::figures("woken"),
-        Column::figures("notifications"),
-        Column::figures("requests"),
-        Column::figures("bytes"),
-    ]);
-    for row in rows {
-        let [woken, notifications, requests, bytes] = figures(row, &row.costs.of_joins);
-        table.row([
-            row.way.name.into(),
-            Cell::Count(row.contenders as u64),
-            woken,
-            notifications,
-            requests,
-            bytes,
-        ]);
-    }
-    table
-}
-
-fn figures(row: &Row, cost: &Cost) -> [Cell; 4] {
-    let traffic = cost.traffic;
-    [
-        cost.notified,
-        traffic.notifications,
-        traffic.requests,
-        traffic.bytes,
-    ]
-    .map(|sum| Cell::Figure(per_release(row, sum)))
+    let each = |row: &&Row, sum| Cell::Figure(per_release(row, sum));
+    Table::of(
+        rows.iter().copied(),
+        &[
+            ("way to wait", &|row| row.way.name.into()),
+            ("contenders", &|row| row.contenders.into()),
+            ("woken", &|row| each(row, row.costs.of_joins.notified)),
+            ("notifications", &|row| {
+                each(row, row.costs.of_joins.traffic.notifications)
+            }),
+            ("requests", &|row| {
+                each(row, row.costs.of_joins.traffic.requests)
+            }),
+            ("bytes", &|row| each(row, row.costs.of_joins.traffic.bytes)),
+        ],
+    )
 }
 
 fn per_release(row: &Row, sum: u64) -> f64 {
@@ -215,7 +166,7 @@ fn per_release(row: &Row, sum: u64) -> f64 {
 /// A percentile in milliseconds; nothing if there are fewer than `least` handoffs.
 fn percentile(handoffs: &Histogram<u64>, quantile: f64, least: u64) -> Cell {
     let percentile = || milliseconds(handoffs.value_at_quantile(quantile));
-    Cell::figure((handoffs.len() >= least).then(percentile))
+    (handoffs.len() >= least).then(percentile).into()
 }
 
 fn milliseconds(nanoseconds: u64) -> f64 {

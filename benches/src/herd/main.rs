@@ -8,15 +8,12 @@ use std::time::Duration;
 
 use clap::Parser;
 use zookeeper_recipes_benches::Testbed;
-use zookeeper_recipes_benches::measure::{Field, Limits, Setting};
-use zookeeper_recipes_benches::member::Member;
+use zookeeper_recipes_benches::measure::{Limits, Sweep};
 use zookeeper_recipes_benches::open_files::allow_open_files;
-use zookeeper_recipes_benches::progress::Progress;
 use zookeeper_recipes_benches::report::{Destination, Machine};
 use zookeeper_recipes_benches::way::{Subject, Way};
-use zookeeper_recipes_benches::wire::Wire;
 
-use crate::findings::{Findings, Row};
+use crate::findings::report;
 
 /// What a release costs, by each way to wait, as the number of contenders grows.
 #[derive(Debug, Parser)]
@@ -64,17 +61,15 @@ impl Arguments {
     }
 
     fn timing(&self) -> Limits {
-        match self.quick {
-            true => Limits {
-                least: 10,
-                most: 10,
-                time: Duration::ZERO,
-            },
-            false => Limits {
-                least: self.handoffs.min(5) as usize,
-                most: self.handoffs as usize,
-                time: Duration::from_secs(self.seconds),
-            },
+        let handoffs = if self.quick {
+            10
+        } else {
+            self.handoffs as usize
+        };
+        Limits {
+            least: handoffs.min(if self.quick { 10 } else { 5 }),
+            most: handoffs,
+            time: Duration::from_secs(self.seconds),
         }
     }
 }
@@ -85,82 +80,23 @@ fn main() -> anyhow::Result<()> {
     // Each contender has a connection, and a counted connection passes both ends of the proxy.
     let contenders = sizes.iter().copied().max().unwrap_or(0);
     allow_open_files(3 * contenders as u64 + 200)?;
+    let pairs = [Subject::Lock, Subject::RwLock].into_iter();
+    let pairs = pairs.flat_map(|subject| {
+        let ways = Way::ALL.into_iter().filter(move |way| way.fits(subject));
+        ways.map(move |way| (subject, way))
+    });
+    let sweep = Sweep {
+        sizes,
+        pairs: pairs.collect(),
+        most_sessions: usize::MAX,
+        warms_up: !arguments.quick,
+        timing: arguments.timing(),
+        counting: arguments.counting(),
+    };
     let testbed = Testbed::start();
     let (machine, rows) = testbed.runtime().block_on(async {
         let machine = Machine::with(testbed.server()).await?;
-        let rows = measure(&testbed, &arguments, &sizes).await?;
-        anyhow::Ok((machine, rows))
+        anyhow::Ok((machine, sweep.run(&testbed).await?))
     })?;
-    let findings = Findings { rows };
-    findings.report(machine)?.write(&arguments.destination)
-}
-
-/// Each kind of lock with each way to wait that it has.
-fn pairs() -> impl Iterator<Item = (Subject, Way)> {
-    let subjects = [Subject::Lock, Subject::RwLock].into_iter();
-    subjects.flat_map(|subject| {
-        let ways = Way::ALL.into_iter().filter(move |way| way.fits(subject));
-        ways.map(move |way| (subject, way))
-    })
-}
-
-async fn measure(
-    testbed: &Testbed,
-    arguments: &Arguments,
-    sizes: &[usize],
-) -> anyhow::Result<Vec<Row>> {
-    let server = testbed.server();
-    let direct = server.connect_string();
-    let wire = Wire::to(server).await?;
-    let mut progress = Progress::of(1 + 2 * sizes.len() * pairs().count());
-    let observing = Member::connect(&direct, 1).await?.remove(0);
-    let mut field = Field::new(testbed, &observing);
-
-    if !arguments.quick {
-        progress.step("warming up".to_owned());
-        field.warm_up().await?;
-    }
-    let mut rows = Vec::new();
-    for &contenders in sizes {
-        let mut times = Vec::new();
-        let members = Member::connect(&direct, contenders).await?;
-        for (subject, way) in pairs() {
-            progress.step(format!(
-                "{subject}, {way:?}, {contenders} contenders, timed"
-            ));
-            let setting = Setting {
-                way,
-                subject,
-                contenders,
-                members: &members,
-            };
-            times.push(field.time(setting, arguments.timing(), &progress).await?);
-        }
-        Member::close(members).await;
-
-        let members = Member::connect(&wire.connect_string(), contenders).await?;
-        for ((subject, way), times) in pairs().zip(times) {
-            progress.step(format!(
-                "{subject}, {way:?}, {contenders} contenders, counted"
-            ));
-            let setting = Setting {
-                way,
-                subject,
-                contenders,
-                members: &members,
-            };
-            let costs = field.count(setting, &wire, arguments.counting(), &progress);
-            rows.push(Row {
-                subject,
-                way,
-                contenders,
-                handoffs: times.handoffs,
-                costs: costs.await?,
-            });
-        }
-        Member::close(members).await;
-    }
-    Member::close(vec![observing]).await;
-    progress.finish();
-    Ok(rows)
+    report(&rows, machine)?.write(&arguments.destination)
 }

@@ -1,5 +1,6 @@
 //! The measurement: which library does which work, in which order.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -7,18 +8,17 @@ use tokio::time::timeout;
 use zookeeper_recipes_benches::progress::Progress;
 use zookeeper_recipes_benches::report::Machine;
 use zookeeper_recipes_benches::wire::Wire;
-use zookeeper_recipes_benches::{Comparison, Overhead, Testbed};
+use zookeeper_recipes_benches::{Overhead, Testbed, comparisons};
 use zookeeper_recipes_interop::ProgramError;
 
 use crate::driver::{Done, Driver, PATIENCE};
 use crate::figures::Figures;
 use crate::memory::memory_of_a_waiter;
-use crate::passed::Passed;
 use crate::peer::Peer;
 use crate::plan::{Options, Plan};
-use crate::processor::{Cost, Costs, processor_time};
+use crate::processor::{Cost, processor_time};
 use crate::row::{Measure, Row};
-use crate::summary::{Summary, summarise};
+use crate::summary::{Passed, Summary, summarise};
 
 /// More rounds of the memory of a waiter say nothing new.
 const ROUNDS_OF_MEMORY: usize = 5;
@@ -67,8 +67,8 @@ struct Bench<'p> {
     missing: Vec<(Peer, String)>,
     warm_up_turns: Vec<(Peer, u64)>,
     figures: Figures,
-    costs: Costs,
-    passed: Vec<Passed>,
+    costs: BTreeMap<(Row, Peer), Cost>,
+    passed: BTreeMap<(Row, Peer), Passed>,
     progress: Progress,
 }
 
@@ -82,8 +82,8 @@ impl Bench<'_> {
             missing: Vec::new(),
             warm_up_turns: Vec::new(),
             figures: Figures::default(),
-            costs: Costs::default(),
-            passed: Vec::new(),
+            costs: BTreeMap::new(),
+            passed: BTreeMap::new(),
             progress: Progress::of(2 * plan.rows.len() + 2),
         };
         for peer in Peer::ALL {
@@ -147,7 +147,6 @@ impl Bench<'_> {
                 Measure::Memory => self.plan.rounds.min(ROUNDS_OF_MEMORY),
             };
             for round in 0..rounds {
-                self.progress.within(|| format!("round {}", round + 1));
                 for place in 0..self.drivers.len() {
                     let which = (round + place) % self.drivers.len();
                     let peer = self.drivers[which].0;
@@ -173,7 +172,6 @@ impl Bench<'_> {
             let mut driver = Driver::start(*peer, &wire.connect_string()).await?;
             for row in self.plan.rows.iter().filter(|row| peer.has(**row)) {
                 let path = format!("{}-counted", path(*peer, *row));
-                let mut last = None;
                 // The first time opens sessions and makes directories.
                 for _ in 0..2 {
                     let before = wire.read();
@@ -186,14 +184,9 @@ impl Bench<'_> {
                         }
                         Measure::Memory => break,
                     };
-                    last = Some((before.until(&wire.read()), done.all_times));
+                    let (traffic, turns) = (before.until(&wire.read()), done.all_times);
+                    self.passed.insert((*row, *peer), Passed { traffic, turns });
                 }
-                self.passed.extend(last.map(|(traffic, turns)| Passed {
-                    row: *row,
-                    peer: *peer,
-                    traffic,
-                    turns,
-                }));
             }
             driver.end().await?;
         }
@@ -206,11 +199,9 @@ impl Bench<'_> {
             .step("beside the same requests alone".to_owned());
         let (rounds, times) = self.plan.beside_requests;
         let warm_up = 10 * times;
-        Comparison::all(self.testbed)
+        comparisons(self.testbed)
             .iter()
-            .flat_map(|comparison| {
-                Overhead::measure(self.testbed, comparison, warm_up, rounds, times)
-            })
+            .flat_map(|works| Overhead::measure(self.testbed, works, warm_up, rounds, times))
             .collect()
     }
 
@@ -232,7 +223,7 @@ impl Bench<'_> {
                         client: client.saturating_sub(client_then),
                         server: server.saturating_sub(server_then),
                     };
-                    self.costs.add(row, *peer, cost);
+                    *self.costs.entry((row, *peer)).or_default() += cost;
                 }
                 Ok(Some(done.times as f64 / done.took.as_secs_f64()))
             }

@@ -20,11 +20,6 @@ pub(crate) struct OfClient {
     clients: Vec<Client>,
 }
 
-struct ClientLock {
-    client: Client,
-    path: String,
-}
-
 impl OfClient {
     pub(crate) fn new(connect_string: &str, session_timeout: Duration) -> OfClient {
         OfClient {
@@ -46,12 +41,7 @@ impl Library for OfClient {
         )
     }
 
-    async fn lock(
-        &mut self,
-        kind: Kind,
-        session: usize,
-        path: &str,
-    ) -> anyhow::Result<Arc<dyn Lock>> {
+    async fn lock(&mut self, kind: Kind, session: usize, path: &str) -> anyhow::Result<Lock> {
         let OfClient {
             connect_string,
             session_timeout,
@@ -63,10 +53,12 @@ impl Library for OfClient {
         })
         .await?;
         match kind {
-            Kind::Lock | Kind::Dropped | Kind::Shared => Ok(Arc::new(ClientLock {
-                client: client.clone(),
-                path: path.to_owned(),
-            })),
+            Kind::Lock | Kind::Dropped | Kind::Shared => {
+                let (client, path) = (client.clone(), path.to_owned());
+                Ok(Arc::new(move || {
+                    acquire(client.clone(), path.clone()).boxed()
+                }))
+            }
             Kind::Read | Kind::Write | Kind::Semaphore | Kind::Try => bail!("it has no {kind:?}"),
         }
     }
@@ -83,18 +75,15 @@ impl Library for OfClient {
     }
 }
 
-#[async_trait]
-impl Lock for ClientLock {
-    async fn acquire(&self) -> anyhow::Result<Release> {
-        let prefix = LockPrefix::new_curator(&self.path, "lock-")?;
-        let parents = CreateMode::Container.with_acls(Acls::anyone_all());
-        let options = LockOptions::new(Acls::anyone_all()).with_ancestor_options(parents)?;
-        let held = self.client.lock(prefix, b"", options).await?.into_owned();
-        // The client deletes the znode in the background, and offers nothing to wait for.
-        Ok(async move {
-            drop(held);
-            Ok(())
-        }
-        .boxed())
-    }
+async fn acquire(client: Client, path: String) -> anyhow::Result<Release> {
+    let prefix = LockPrefix::new_curator(&path, "lock-")?;
+    let parents = CreateMode::Container.with_acls(Acls::anyone_all());
+    let options = LockOptions::new(Acls::anyone_all()).with_ancestor_options(parents)?;
+    let held = client.lock(prefix, b"", options).await?.into_owned();
+    // The client deletes the znode in the background, and offers nothing to wait for.
+    let release = async move {
+        drop(held);
+        Ok(())
+    };
+    Ok(release.boxed())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::BoxFuture;
 
 /// The permits of a semaphore.
 pub(crate) const PERMITS: u32 = 5;
@@ -26,11 +26,8 @@ pub(crate) enum Kind {
 /// A release under way.
 pub(crate) type Release = BoxFuture<'static, anyhow::Result<()>>;
 
-/// A lock that can be acquired again and again.
-#[async_trait]
-pub(crate) trait Lock: Send + Sync {
-    async fn acquire(&self) -> anyhow::Result<Release>;
-}
+/// Acquires a lock, any number of times.
+pub(crate) type Lock = Arc<dyn Fn() -> BoxFuture<'static, anyhow::Result<Release>> + Send + Sync>;
 
 /// A library with its sessions. It opens each session when that is first used.
 #[async_trait]
@@ -39,12 +36,7 @@ pub(crate) trait Library: Send {
     fn version(&self) -> String;
 
     /// A lock of this kind, in the session of this number.
-    async fn lock(
-        &mut self,
-        kind: Kind,
-        session: usize,
-        path: &str,
-    ) -> anyhow::Result<Arc<dyn Lock>>;
+    async fn lock(&mut self, kind: Kind, session: usize, path: &str) -> anyhow::Result<Lock>;
 
     /// Closes the sessions.
     async fn close(&mut self);
@@ -61,9 +53,4 @@ pub(crate) async fn nth<S, F: Future<Output = anyhow::Result<S>> + Send>(
         sessions.push(session);
     }
     Ok(&sessions[number])
-}
-
-/// A release that has nothing to do.
-pub(crate) fn nothing_to_release() -> Release {
-    async { Ok(()) }.boxed()
 }

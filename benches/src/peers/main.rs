@@ -49,7 +49,6 @@ mod figures;
 mod library;
 mod memory;
 mod ours;
-mod passed;
 mod peer;
 mod plan;
 mod processor;

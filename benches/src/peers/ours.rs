@@ -11,7 +11,7 @@ use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
 use zookeeper_recipes_rwlock::RwLock;
 use zookeeper_recipes_semaphore::Semaphore;
 
-use crate::library::{Kind, Library, Lock, PERMITS, Release, nothing_to_release, nth};
+use crate::library::{Kind, Library, Lock, PERMITS, Release, nth};
 
 /// How many times in a row the tasks of a process may pass a lock on locally.
 pub(crate) const LOCAL_HANDOVERS: u32 = 100;
@@ -22,12 +22,6 @@ pub(crate) struct Ours {
     options: ConnectOptions,
     sessions: Vec<Session>,
 }
-
-struct OfRecipe(Box<dyn Recipe>);
-
-struct Dropped(ExclusiveLock);
-
-struct FailedTry(ExclusiveLock);
 
 impl Ours {
     pub(crate) fn new(connect_string: &str, session_timeout: Duration) -> Ours {
@@ -47,12 +41,7 @@ impl Library for Ours {
         concat!("zookeeper-recipes ", env!("CARGO_PKG_VERSION")).to_owned()
     }
 
-    async fn lock(
-        &mut self,
-        kind: Kind,
-        session: usize,
-        path: &str,
-    ) -> anyhow::Result<Arc<dyn Lock>> {
+    async fn lock(&mut self, kind: Kind, session: usize, path: &str) -> anyhow::Result<Lock> {
         let Ours {
             connect_string,
             options,
@@ -62,19 +51,17 @@ impl Library for Ours {
             Ok(Session::connect_with(connect_string, options.clone()).await?)
         })
         .await?;
-        let recipe: Box<dyn Recipe> = match kind {
-            Kind::Lock => Box::new(ExclusiveLock::new(session, path)?),
+        let recipe: Arc<dyn Recipe> = match kind {
+            Kind::Lock | Kind::Dropped | Kind::Try => Arc::new(ExclusiveLock::new(session, path)?),
             Kind::Shared => {
                 let options = LockOptions::new().local(LOCAL_HANDOVERS);
-                Box::new(ExclusiveLock::with_options(session, path, options)?)
+                Arc::new(ExclusiveLock::with_options(session, path, options)?)
             }
-            Kind::Read => Box::new(RwLock::new(session, path)?.read().clone()),
-            Kind::Write => Box::new(RwLock::new(session, path)?.write().clone()),
-            Kind::Semaphore => Box::new(Semaphore::new(session, path, PERMITS)?),
-            Kind::Dropped => return Ok(Arc::new(Dropped(ExclusiveLock::new(session, path)?))),
-            Kind::Try => return Ok(Arc::new(FailedTry(ExclusiveLock::new(session, path)?))),
+            Kind::Read => Arc::new(RwLock::new(session, path)?.read().clone()),
+            Kind::Write => Arc::new(RwLock::new(session, path)?.write().clone()),
+            Kind::Semaphore => Arc::new(Semaphore::new(session, path, PERMITS)?),
         };
-        Ok(Arc::new(OfRecipe(recipe)))
+        Ok(Arc::new(move || acquire(kind, recipe.clone()).boxed()))
     }
 
     async fn close(&mut self) {
@@ -84,32 +71,20 @@ impl Library for Ours {
     }
 }
 
-#[async_trait]
-impl Lock for OfRecipe {
-    async fn acquire(&self) -> anyhow::Result<Release> {
-        let hold = self.0.acquire().await?;
-        Ok(async move { Ok(hold.release().await?) }.boxed())
-    }
-}
-
-#[async_trait]
-impl Lock for Dropped {
-    async fn acquire(&self) -> anyhow::Result<Release> {
-        let hold = self.0.acquire().await?;
-        Ok(async move {
-            drop(hold);
-            Ok(())
-        }
-        .boxed())
-    }
-}
-
-#[async_trait]
-impl Lock for FailedTry {
-    async fn acquire(&self) -> anyhow::Result<Release> {
-        match self.0.try_acquire().await? {
-            None => Ok(nothing_to_release()),
+async fn acquire(kind: Kind, recipe: Arc<dyn Recipe>) -> anyhow::Result<Release> {
+    if kind == Kind::Try {
+        return match recipe.try_acquire().await? {
+            None => Ok(async { Ok(()) }.boxed()),
             Some(_) => bail!("acquired what another session holds"),
-        }
+        };
     }
+    let hold = recipe.acquire().await?;
+    let release = async move {
+        match kind {
+            Kind::Dropped => drop(hold),
+            _ => hold.release().await?,
+        }
+        Ok(())
+    };
+    Ok(release.boxed())
 }

@@ -7,9 +7,6 @@ use std::fs;
 use std::ops::AddAssign;
 use std::time::Duration;
 
-use crate::peer::Peer;
-use crate::row::Row;
-
 /// The processor time of all threads of a process since it began; `None` if the system does not
 /// tell. The system counts in steps, usually of 10 ms.
 pub(crate) fn processor_time(process: u32) -> Option<Duration> {
@@ -35,43 +32,18 @@ pub(crate) struct Cost {
     pub(crate) server: Duration,
 }
 
+impl Cost {
+    /// One of the times for one turn, in microseconds.
+    pub(crate) fn of_a_turn(&self, time: Duration) -> Option<f64> {
+        (self.turns > 0).then(|| time.as_secs_f64() * 1e6 / self.turns as f64)
+    }
+}
+
 impl AddAssign for Cost {
     fn add_assign(&mut self, other: Cost) {
         self.turns += other.turns;
         self.client += other.client;
         self.server += other.server;
-    }
-}
-
-/// The processor time of all rounds together.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Costs {
-    costs: Vec<(Row, Peer, Cost)>,
-}
-
-impl Costs {
-    pub(crate) fn add(&mut self, row: Row, peer: Peer, cost: Cost) {
-        let mut costs = self.costs.iter_mut();
-        match costs.find(|(of_row, of_peer, _)| (*of_row, *of_peer) == (row, peer)) {
-            Some((_, _, costs)) => *costs += cost,
-            None => self.costs.push((row, peer, cost)),
-        }
-    }
-
-    /// The time of the library's process for a turn, in microseconds.
-    pub(crate) fn client(&self, row: Row, peer: Peer) -> Option<f64> {
-        self.of_a_turn(row, peer, |cost| cost.client)
-    }
-
-    /// The time of the server for a turn, in microseconds.
-    pub(crate) fn server(&self, row: Row, peer: Peer) -> Option<f64> {
-        self.of_a_turn(row, peer, |cost| cost.server)
-    }
-
-    fn of_a_turn(&self, row: Row, peer: Peer, time: fn(&Cost) -> Duration) -> Option<f64> {
-        let mut costs = self.costs.iter();
-        let (_, _, cost) = costs.find(|(of_row, of_peer, _)| (*of_row, *of_peer) == (row, peer))?;
-        (cost.turns > 0).then(|| time(cost).as_secs_f64() * 1e6 / cost.turns as f64)
     }
 }
 
@@ -94,17 +66,16 @@ mod tests {
 
     #[test]
     fn costs_of_rounds_add_up() {
-        let mut costs = Costs::default();
+        let mut costs = Cost::default();
+        assert_eq!(costs.of_a_turn(costs.client), None);
         for (turns, client, server) in [(10, 1, 5), (30, 3, 3)] {
-            let cost = Cost {
+            costs += Cost {
                 turns,
                 client: Duration::from_millis(client),
                 server: Duration::from_millis(server),
             };
-            costs.add(Row::Lock, Peer::Ours, cost);
         }
-        assert_eq!(costs.client(Row::Lock, Peer::Ours), Some(100.0));
-        assert_eq!(costs.server(Row::Lock, Peer::Ours), Some(200.0));
-        assert_eq!(costs.server(Row::Lock, Peer::Kazoo), None);
+        assert_eq!(costs.of_a_turn(costs.client), Some(100.0));
+        assert_eq!(costs.of_a_turn(costs.server), Some(200.0));
     }
 }

@@ -1,18 +1,33 @@
 //! The report of the comparison.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::figures::Figures;
 use crate::ours::LOCAL_HANDOVERS;
-use crate::passed::Passed;
 use crate::peer::Peer;
 use crate::plan::Plan;
-use crate::processor::Costs;
+use crate::processor::Cost;
 use crate::row::Row;
 use crate::target::{OVER_RAW_REQUESTS, Target};
-use zookeeper_recipes_benches::Overhead;
-use zookeeper_recipes_benches::SESSION_TIMEOUT;
-use zookeeper_recipes_benches::report::{Bars, Cell, Column, Group, Machine, Report, Table, shown};
+use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Series, Table, shown};
+use zookeeper_recipes_benches::wire::Traffic;
+use zookeeper_recipes_benches::{Overhead, SESSION_TIMEOUT, Spread};
+
+/// The traffic between a library and the server, for one row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passed {
+    pub(crate) traffic: Traffic,
+    /// The turns that the traffic was for.
+    pub(crate) turns: u64,
+}
+
+impl Passed {
+    /// The share of one turn in a count.
+    fn for_a_turn(&self, count: u64) -> f64 {
+        count as f64 / self.turns as f64
+    }
+}
 
 /// All figures, and how they were measured.
 #[derive(Debug)]
@@ -24,9 +39,9 @@ pub(crate) struct Summary<'p> {
     pub(crate) warm_up_turns: Vec<(Peer, u64)>,
     pub(crate) figures: Figures,
     /// The processor time of turns.
-    pub(crate) costs: Costs,
+    pub(crate) costs: BTreeMap<(Row, Peer), Cost>,
     /// The traffic on the wire.
-    pub(crate) passed: Vec<Passed>,
+    pub(crate) passed: BTreeMap<(Row, Peer), Passed>,
     /// Uncontended acquisitions beside their requests alone.
     pub(crate) beside_requests: Vec<Overhead>,
 }
@@ -47,7 +62,7 @@ pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Resu
          is better for ours in any row; it is the median of the ratios within each round. A dash: \
          the library has no such thing, or was not there.",
     );
-    report.bars("ratios", &summary.bars())?;
+    report.plot("ratios", &summary.ratios())?;
 
     report.heading("Where ours loses");
     report.paragraph(&summary.losses());
@@ -62,7 +77,7 @@ pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Resu
              connection, in turns. The first row of each kind is the requests by zookeeper-client \
              itself, the second is the requests by the trait that the recipes call.",
         );
-        report.table("requests", &summary.requests());
+        report.table("requests", &Overhead::table(&summary.beside_requests));
     }
 
     report.heading("What a turn costs the processors");
@@ -89,6 +104,14 @@ pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Resu
     Ok(report)
 }
 
+/// A target, and what was measured.
+struct Judged {
+    work: String,
+    to: &'static str,
+    bound: String,
+    measured: Option<(Spread, bool)>,
+}
+
 impl Summary<'_> {
     fn participants(&self) -> String {
         let mut lines = String::new();
@@ -102,47 +125,39 @@ impl Summary<'_> {
         lines
     }
 
-    fn others() -> Vec<Peer> {
-        Peer::others().collect()
-    }
-
     fn medians(&self) -> Table {
-        let others = Summary::others();
-        let columns = [Column::text("work"), Column::text("unit")]
-            .into_iter()
-            .chain(Peer::ALL.map(|peer| Column::figures(peer.name())))
-            .chain(
-                others
-                    .iter()
-                    .map(|peer| Column::figures(format!("ours to {}", peer.name()))),
-            );
-        let mut table = Table::new(columns);
-        for &row in &self.plan.rows {
-            let medians = Peer::ALL.map(|peer| Cell::figure(self.figures.median(row, peer)));
-            let ratios = others.iter().map(|&peer| {
-                let ratio = self.figures.ratio(row, peer);
-                Cell::figure(ratio.map(|ratio| ratio.median))
-            });
-            let names = [Cell::from(row.title()), Cell::from(row.unit())];
-            table.row(names.into_iter().chain(medians).chain(ratios));
-        }
-        table
+        let columns = ["work", "unit"].map(str::to_owned).into_iter();
+        let columns = columns.chain(Peer::ALL.map(|peer| peer.name().to_owned()));
+        let columns = columns.chain(Peer::others().map(|it| format!("ours to {}", it.name())));
+        let rows = self.plan.rows.iter().map(|&row| {
+            let names = [Cell::from(row.title()), row.unit().into()].into_iter();
+            let medians = Peer::ALL.map(|peer| self.figures.median(row, peer).into());
+            let ratios = Peer::others().map(|peer| self.ratio(row, peer).into());
+            names.chain(medians).chain(ratios).collect()
+        });
+        Table::new(columns.collect(), rows.collect())
     }
 
-    fn bars(&self) -> Bars {
-        let others = Summary::others();
-        let group = |row: Row| Group {
-            name: row.title().to_owned(),
-            ratios: others
-                .iter()
-                .map(|&peer| Some(self.figures.ratio(row, peer)?.median))
+    /// The median of the ratios within each round.
+    fn ratio(&self, row: Row, peer: Peer) -> Option<f64> {
+        Some(self.figures.ratio(row, peer)?.median)
+    }
+
+    fn ratios(&self) -> Plot {
+        let rows = &self.plan.rows;
+        let series = Peer::others().map(|peer| Series {
+            name: peer.name().to_owned(),
+            points: (0..)
+                .zip(rows)
+                .filter_map(|(place, &row)| Some((self.ratio(row, peer)?, f64::from(place))))
                 .collect(),
-        };
-        Bars {
+        });
+        Plot {
             title: "How many times better ours is (medians; left of 1: worse)".to_owned(),
-            axis: "ours to the other's".to_owned(),
-            series: others.iter().map(|peer| peer.name().to_owned()).collect(),
-            groups: self.plan.rows.iter().map(|&row| group(row)).collect(),
+            right: "ours to the other's".to_owned(),
+            rows: rows.iter().map(|row| row.title().to_owned()).collect(),
+            series: series.collect(),
+            ..Plot::default()
         }
     }
 
@@ -150,12 +165,10 @@ impl Summary<'_> {
         let mut lines = String::new();
         for &row in &self.plan.rows {
             for peer in Peer::others() {
-                let Some(ratio) = self.figures.ratio(row, peer) else {
+                let ratio = self.figures.ratio(row, peer);
+                let Some(ratio) = ratio.filter(|ratio| ratio.median < 1.0) else {
                     continue;
                 };
-                if ratio.median >= 1.0 {
-                    continue;
-                }
                 let median = |peer| {
                     let median = self.figures.median(row, peer);
                     median.map_or_else(String::new, shown)
@@ -181,167 +194,122 @@ impl Summary<'_> {
     }
 
     fn targets(&self) -> Table {
-        let mut table = Table::new([
-            Column::text("work"),
-            Column::text("ours to"),
-            Column::text("to be reached"),
-            Column::figures("median"),
-            Column::figures("least"),
-            Column::figures("most"),
-            Column::text("verdict"),
-        ]);
         let verdict = |reached| if reached { "reached" } else { "**missed**" };
-        for target in Target::all() {
-            if !self.plan.rows.contains(&target.row) {
-                continue;
-            }
-            let judged = target.judge(&self.figures);
-            let measured = judged.map(|(measured, _)| measured);
-            table.row([
-                target.row.title().into(),
-                target.peer.name().into(),
-                Cell::Text(format!("at least {}", shown(target.ratio))),
-                Cell::figure(measured.map(|measured| measured.median)),
-                Cell::figure(measured.map(|measured| measured.least)),
-                Cell::figure(measured.map(|measured| measured.most)),
-                judged
-                    .map_or("not measured", |(_, reached)| verdict(reached))
-                    .into(),
-            ]);
-        }
-        for overhead in self.beside_requests.iter().filter(|one| one.is_recipe) {
-            let time = overhead.to_client;
-            table.row([
-                Cell::Text(format!("{}, uncontended: time", overhead.name)),
-                "the same raw requests".into(),
-                Cell::Text(format!("at most {}", shown(OVER_RAW_REQUESTS))),
-                Cell::Figure(time.median),
-                Cell::Figure(time.least),
-                Cell::Figure(time.most),
-                verdict(time.median <= OVER_RAW_REQUESTS).into(),
-            ]);
-        }
-        table
+        let targets = Target::all().filter(|target| self.plan.rows.contains(&target.row));
+        let targets = targets.map(|target| Judged {
+            work: target.row.title().to_owned(),
+            to: target.peer.name(),
+            bound: format!("at least {}", shown(target.ratio)),
+            measured: target.judge(&self.figures),
+        });
+        let recipes = self.beside_requests.iter().filter(|one| one.is_recipe);
+        let requests = recipes.map(|overhead| Judged {
+            work: format!("{}, uncontended: time", overhead.name),
+            to: "the same raw requests",
+            bound: format!("at most {}", shown(OVER_RAW_REQUESTS)),
+            measured: Some((
+                overhead.to_client,
+                overhead.to_client.median <= OVER_RAW_REQUESTS,
+            )),
+        });
+        let spread = |judged: &Judged, of: fn(Spread) -> f64| {
+            Cell::from(judged.measured.map(|(measured, _)| of(measured)))
+        };
+        Table::of(
+            targets.chain(requests),
+            &[
+                ("work", &|judged| judged.work.clone().into()),
+                ("ours to", &|judged| judged.to.into()),
+                ("to be reached", &|judged| judged.bound.clone().into()),
+                ("median", &|judged| spread(judged, |it| it.median)),
+                ("least", &|judged| spread(judged, |it| it.least)),
+                ("most", &|judged| spread(judged, |it| it.most)),
+                ("verdict", &|judged| {
+                    let reached = judged.measured.map(|(_, reached)| verdict(reached));
+                    reached.unwrap_or("not measured").into()
+                }),
+            ],
+        )
     }
 
-    fn requests(&self) -> Table {
-        let mut table = Table::new([
-            Column::text("what"),
-            Column::figures("median [µs]"),
-            Column::figures("to the client's requests"),
-            Column::figures("to the trait's requests"),
-        ]);
-        for overhead in &self.beside_requests {
-            table.row([
-                overhead.name.into(),
-                Cell::Figure(overhead.time.as_secs_f64() * 1e6),
-                Cell::Figure(overhead.to_client.median),
-                Cell::Figure(overhead.to_session.median),
-            ]);
-        }
-        table
+    /// Two figures of each library for each row. Leaves out rows without any figure.
+    fn pairs(&self, names: [&str; 2], figure: impl Fn(usize, Row, Peer) -> Option<f64>) -> Table {
+        let columns = names.into_iter().flat_map(|name| {
+            let column = move |peer: Peer| format!("{name}: {}", peer.name());
+            Peer::ALL.map(column)
+        });
+        let rows = self.plan.rows.iter().filter_map(|&row| {
+            let figure = |place| Peer::ALL.map(|peer| figure(place, row, peer));
+            let figures = [figure(0), figure(1)].concat();
+            figures.iter().any(Option::is_some).then(|| {
+                let figures = figures.into_iter().map(Cell::from);
+                [Cell::from(row.title())]
+                    .into_iter()
+                    .chain(figures)
+                    .collect()
+            })
+        });
+        let columns = ["work".to_owned()].into_iter().chain(columns);
+        Table::new(columns.collect(), rows.collect())
     }
 
     fn processors(&self) -> Table {
-        let columns = |what: &'static str| {
-            let name = move |peer: Peer| Column::figures(format!("{what}: {}", peer.name()));
-            Peer::ALL.map(name)
-        };
-        let columns = [Column::text("work")]
-            .into_iter()
-            .chain(columns("client"))
-            .chain(columns("server"));
-        let mut table = Table::new(columns);
-        for &row in &self.plan.rows {
-            let client = Peer::ALL.map(|peer| Cell::figure(self.costs.client(row, peer)));
-            let server = Peer::ALL.map(|peer| Cell::figure(self.costs.server(row, peer)));
-            if client.iter().any(|cell| *cell != Cell::Nothing) {
-                let title = [Cell::from(row.title())].into_iter();
-                table.row(title.chain(client).chain(server));
-            }
-        }
-        table
+        self.pairs(["client", "server"], |place, row, peer| {
+            let cost = self.costs.get(&(row, peer))?;
+            cost.of_a_turn([cost.client, cost.server][place])
+        })
     }
 
     fn wire(&self) -> Table {
-        let columns = |what: &'static str| {
-            let name = move |peer: Peer| Column::figures(format!("{what}: {}", peer.name()));
-            Peer::ALL.map(name)
-        };
-        let columns = [Column::text("work")]
-            .into_iter()
-            .chain(columns("requests"))
-            .chain(columns("bytes"));
-        let mut table = Table::new(columns);
-        for &row in &self.plan.rows {
-            let passed = |peer| {
-                let mut passed = self.passed.iter();
-                passed.find(move |passed| passed.row == row && passed.peer == peer)
-            };
-            let cells = |count: fn(&Passed) -> u64| {
-                Peer::ALL.map(|peer| Cell::figure(passed(peer).map(|of| of.for_a_turn(count(of)))))
-            };
-            if passed(Peer::Ours).is_some() {
-                let title = [Cell::from(row.title())].into_iter();
-                let requests = cells(|passed| passed.traffic.requests);
-                let bytes = cells(|passed| passed.traffic.bytes);
-                table.row(title.chain(requests).chain(bytes));
-            }
-        }
-        table
+        self.pairs(["requests", "bytes"], |place, row, peer| {
+            let passed = self.passed.get(&(row, peer))?;
+            let Traffic {
+                requests, bytes, ..
+            } = passed.traffic;
+            Some(passed.for_a_turn([requests, bytes][place]))
+        })
     }
 
     /// The traffic of each library, with the notifications and the bytes of lists.
     fn wire_each(&self) -> Table {
-        let mut table = Table::new([
-            Column::text("row"),
-            Column::text("library"),
-            Column::figures("turns"),
-            Column::figures("requests"),
-            Column::figures("notifications"),
-            Column::figures("bytes"),
-            Column::figures("bytes of lists"),
-        ]);
-        for passed in &self.passed {
-            let traffic = passed.traffic;
-            let for_a_turn = |count| Cell::Figure(passed.for_a_turn(count));
-            table.row([
-                Cell::Text(passed.row.name()),
-                passed.peer.name().into(),
-                Cell::Count(passed.turns),
-                for_a_turn(traffic.requests),
-                for_a_turn(traffic.notifications),
-                for_a_turn(traffic.bytes),
-                for_a_turn(traffic.list_bytes),
-            ]);
-        }
-        table
+        Table::of(
+            &self.passed,
+            &[
+                ("row", &|((row, _), _)| row.name().into()),
+                ("library", &|((_, peer), _)| peer.name().into()),
+                ("turns", &|(_, it)| it.turns.into()),
+                ("requests", &|(_, it)| {
+                    it.for_a_turn(it.traffic.requests).into()
+                }),
+                ("notifications", &|(_, it)| {
+                    it.for_a_turn(it.traffic.notifications).into()
+                }),
+                ("bytes", &|(_, it)| it.for_a_turn(it.traffic.bytes).into()),
+                ("bytes of lists", &|(_, it)| {
+                    it.for_a_turn(it.traffic.list_bytes).into()
+                }),
+            ],
+        )
     }
 
     /// Each round's figures.
     fn rounds(&self) -> Table {
-        let columns = [
-            Column::text("row"),
-            Column::text("unit"),
-            Column::text("library"),
-            Column::figures("round"),
-            Column::figures("figure"),
-        ];
-        let mut table = Table::new(columns);
-        for &row in &self.plan.rows {
-            for peer in Peer::ALL {
-                for (round, figure) in (1..).zip(self.figures.rounds(row, peer)) {
-                    table.row([
-                        Cell::Text(row.name()),
-                        row.unit().into(),
-                        peer.name().into(),
-                        Cell::Count(round),
-                        Cell::Figure(*figure),
-                    ]);
-                }
-            }
-        }
-        table
+        let libraries = self.plan.rows.iter();
+        let libraries = libraries.flat_map(|&row| Peer::ALL.map(|peer| (row, peer)));
+        let rounds = libraries.flat_map(|(row, peer)| {
+            let figures = (1_u64..).zip(self.figures.rounds(row, peer));
+            figures.map(move |(round, figure)| (row, peer, round, *figure))
+        });
+        Table::of(
+            rounds,
+            &[
+                ("row", &|(row, ..)| row.name().into()),
+                ("unit", &|(row, ..)| row.unit().into()),
+                ("library", &|(_, peer, ..)| peer.name().into()),
+                ("round", &|(_, _, round, _)| (*round).into()),
+                ("figure", &|(.., figure)| (*figure).into()),
+            ],
+        )
     }
 
     fn method(&self) -> String {

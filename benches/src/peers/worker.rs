@@ -99,7 +99,7 @@ impl Worker {
         work: &str,
         path: &str,
         size: usize,
-    ) -> anyhow::Result<Vec<Arc<dyn Lock>>> {
+    ) -> anyhow::Result<Vec<Lock>> {
         let library = &mut self.library;
         let mut contenders = Vec::with_capacity(size);
         match work {
@@ -111,8 +111,7 @@ impl Worker {
             "try" => {
                 if !self.holders.contains_key(path) {
                     let holder = library.lock(Kind::Lock, 1, path).await?;
-                    self.holders
-                        .insert(path.to_owned(), holder.acquire().await?);
+                    self.holders.insert(path.to_owned(), holder().await?);
                 }
                 contenders.push(library.lock(Kind::Try, 0, path).await?);
             }
@@ -152,7 +151,7 @@ impl Worker {
         let mut queue = match self.queue.take() {
             Some(queue) => queue,
             None => Queue {
-                holder: self.library.lock(holder, 0, path).await?.acquire().await?,
+                holder: self.library.lock(holder, 0, path).await?().await?,
                 waiting: JoinSet::new(),
             },
         };
@@ -162,7 +161,7 @@ impl Worker {
             let lock = self.library.lock(waiter, session, path).await?;
             let all_hold = all_hold.clone();
             queue.waiting.spawn(async move {
-                let hold = lock.acquire().await?;
+                let hold = lock().await?;
                 let at = Instant::now();
                 all_hold.wait().await;
                 hold.await?;
@@ -194,10 +193,7 @@ impl Queue {
 
 /// Lets the contenders take turns for about this time. Says how long that was, how many turns they
 /// took in it, and how many altogether.
-async fn run(
-    contenders: Vec<Arc<dyn Lock>>,
-    time: Duration,
-) -> anyhow::Result<(Duration, u64, u64)> {
+async fn run(contenders: Vec<Lock>, time: Duration) -> anyhow::Result<(Duration, u64, u64)> {
     let first_turns = contenders.len() as u64;
     let taken = Arc::new(AtomicU64::new(0));
     let stopped = Arc::new(AtomicBool::new(false));
@@ -206,11 +202,11 @@ async fn run(
     for lock in contenders {
         let (taken, stopped, begun) = (taken.clone(), stopped.clone(), begun.clone());
         tasks.spawn(async move {
-            let release = lock.acquire().await?;
+            let release = lock().await?;
             begun.send(()).await?;
             release.await?;
             while !stopped.load(Ordering::Relaxed) {
-                let release = lock.acquire().await?;
+                let release = lock().await?;
                 taken.fetch_add(1, Ordering::Relaxed);
                 release.await?;
             }

@@ -1,18 +1,9 @@
 //! The findings, in words, figures and pictures.
 
 use hdrhistogram::Histogram;
-use zookeeper_recipes_benches::measure::{Cost, Costs, Times};
-use zookeeper_recipes_benches::report::{Cell, Column, Machine, Plot, Report, Series, Table};
+use zookeeper_recipes_benches::measure::{Cost, Costs, Row, Times};
+use zookeeper_recipes_benches::report::{Machine, Plot, Report, Series, Table};
 use zookeeper_recipes_benches::way::Way;
-
-/// The findings for one way to wait and one number of contenders.
-#[derive(Debug)]
-pub(crate) struct Row {
-    pub(crate) way: Way,
-    pub(crate) contenders: usize,
-    pub(crate) times: Times,
-    pub(crate) costs: Costs,
-}
 
 /// All rows, in the order in which they were measured.
 #[derive(Debug)]
@@ -100,65 +91,42 @@ impl Findings {
 
     fn bytes(&self, step: &Step) -> Plot {
         let curves = self.ways.iter().flat_map(|way| {
-            let figures = |row: &Row| Figures::of(row, step);
-            let all = self.curve(way, way.name.to_owned(), |row| figures(row).bytes);
             let rest = format!("{} – without lists", way.name);
-            let rest = self.curve(way, rest, |row| figures(row).bytes_without_lists);
-            [all, rest]
+            [
+                self.curve(way, way.name.to_owned(), |row| Figures::of(row, step).bytes),
+                self.curve(way, rest, |row| Figures::of(row, step).bytes_without_lists),
+            ]
         });
-        Plot {
-            title: format!("{}: bytes on the wire", step.heading),
-            right: "contenders in the queue".to_owned(),
-            up: "bytes".to_owned(),
-            series: curves.collect(),
-        }
+        plot(step, "bytes on the wire", "bytes", curves.collect())
     }
 
     fn times(&self, step: &Step) -> Plot {
-        let curves = self
-            .ways
-            .iter()
+        let curves = self.ways.iter();
+        let curves = curves
             .map(|way| self.curve(way, way.name.to_owned(), |row| Figures::of(row, step).time));
         let lists = self.ways.first().map(|way| {
-            self.curve(way, "a list alone".to_owned(), |row| {
-                Figures::of(row, step).list
-            })
+            let list = "a list alone".to_owned();
+            self.curve(way, list, |row| Figures::of(row, step).list)
         });
-        Plot {
-            title: format!("{}: time", step.heading),
-            right: "contenders in the queue".to_owned(),
-            up: "median [ms]".to_owned(),
-            series: curves.chain(lists).collect(),
-        }
+        plot(step, "time", "median [ms]", curves.chain(lists).collect())
     }
 
     fn table(&self, step: &Step) -> Table {
-        let mut table = Table::new([
-            Column::text("way to wait"),
-            Column::figures("contenders"),
-            Column::figures("requests"),
-            Column::figures("bytes"),
-            Column::figures("without lists"),
-            Column::figures("time [ms]"),
-            Column::figures("a list alone [ms]"),
-            Column::figures("over a list [ms]"),
-            Column::figures("times"),
-        ]);
-        for row in &self.rows {
-            let figures = Figures::of(row, step);
-            table.row([
-                row.way.name.into(),
-                Cell::Count(row.contenders as u64),
-                Cell::Figure(figures.requests),
-                Cell::Figure(figures.bytes),
-                Cell::Figure(figures.bytes_without_lists),
-                Cell::Figure(figures.time),
-                Cell::Figure(figures.list),
-                Cell::Figure(figures.time - figures.list),
-                Cell::Count((step.times)(&row.times).len()),
-            ]);
-        }
-        table
+        let rows = self.rows.iter().map(|row| (row, Figures::of(row, step)));
+        Table::of(
+            rows,
+            &[
+                ("way to wait", &|(row, _)| row.way.name.into()),
+                ("contenders", &|(row, _)| row.contenders.into()),
+                ("requests", &|(_, of)| of.requests.into()),
+                ("bytes", &|(_, of)| of.bytes.into()),
+                ("without lists", &|(_, of)| of.bytes_without_lists.into()),
+                ("time [ms]", &|(_, of)| of.time.into()),
+                ("a list alone [ms]", &|(_, of)| of.list.into()),
+                ("over a list [ms]", &|(_, of)| (of.time - of.list).into()),
+                ("times", &|(row, _)| (step.times)(&row.times).len().into()),
+            ],
+        )
     }
 
     /// How the longest queue compares to the shortest.
@@ -178,6 +146,16 @@ impl Findings {
             to.time / from.time,
             to.list / from.list,
         ))
+    }
+}
+
+fn plot(step: &Step, what: &str, up: &str, series: Vec<Series>) -> Plot {
+    Plot {
+        title: format!("{}: {what}", step.heading),
+        right: "contenders in the queue".to_owned(),
+        up: up.to_owned(),
+        series,
+        ..Plot::default()
     }
 }
 

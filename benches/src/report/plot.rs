@@ -1,15 +1,20 @@
-//! Curves on logarithmic axes, as SVG.
-
-use std::ops::Range;
+//! Curves and ratios on logarithmic axes, as SVG.
 
 use anyhow::Context;
 use plotters::coord::Shift;
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::coord::combinators::{BindKeyPoints, IntoLogRange, LogCoord, WithKeyPoints};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-const SIZE: (u32, u32) = (960, 540);
+const WIDTH: u32 = 960;
+
+/// The height of a picture of curves.
+const HEIGHT: u32 = 540;
+
+/// The height of a row of ratios, and of all that is above and below the rows.
+const ROW: u32 = 28;
+const AROUND_ROWS: u32 = 120;
 
 /// The width of the names of the curves, right of them.
 const LEGEND: i32 = 250;
@@ -25,8 +30,27 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(86, 180, 233),
 ];
 
-/// A picture with logarithmic axes.
-#[derive(Clone, Debug)]
+/// The marks of points: their corners, in halves of the size of a mark.
+const MARKS: [&[(i32, i32)]; 5] = [
+    // As round as a small mark can be.
+    &[
+        (-1, -2),
+        (1, -2),
+        (2, -1),
+        (2, 1),
+        (1, 2),
+        (-1, 2),
+        (-2, 1),
+        (-2, -1),
+    ],
+    &[(0, -2), (2, 2), (-2, 2)],
+    &[(-2, -2), (2, -2), (2, 2), (-2, 2)],
+    &[(0, -3), (3, 0), (0, 3), (-3, 0)],
+    &[(0, 2), (-2, -2), (2, -2)],
+];
+
+/// A picture with logarithmic axes: of curves, or of figures in rows.
+#[derive(Clone, Debug, Default)]
 pub struct Plot {
     /// The title, above the picture.
     pub title: String,
@@ -34,11 +58,14 @@ pub struct Plot {
     pub right: String,
     /// The quantity on the vertical axis, with its unit.
     pub up: String,
+    /// The names of the rows, from top to bottom; none in a picture of curves. The second part of a
+    /// point is then the place of its row.
+    pub rows: Vec<String>,
     /// The curves. Curves of the same place have the same colour and mark in all pictures.
     pub series: Vec<Series>,
 }
 
-/// A curve.
+/// A curve, or the marks of the same kind in all rows.
 #[derive(Clone, Debug)]
 pub struct Series {
     /// The name, beside the picture.
@@ -58,7 +85,11 @@ fn failed(error: impl std::error::Error) -> String {
 impl Plot {
     pub(super) fn to_svg(&self) -> anyhow::Result<String> {
         let mut svg = String::new();
-        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let height = match self.rows.len() as u32 {
+            0 => HEIGHT,
+            rows => AROUND_ROWS + rows * ROW,
+        };
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
         self.draw(&area)
             .and_then(|()| area.present().map_err(failed))
             .map_err(anyhow::Error::msg)
@@ -69,22 +100,23 @@ impl Plot {
 
     fn draw(&self, area: &Area<'_>) -> Result<(), String> {
         area.fill(&WHITE).map_err(failed)?;
-        let points = || self.series.iter().flat_map(Series::visible);
-        let (width, _) = SIZE;
-        let legend = width as i32 - LEGEND;
+        let legend = WIDTH as i32 - LEGEND;
+        let (right, up, names) = self.axes();
         let (curves, _) = area.split_horizontally(legend);
         let mut chart = ChartBuilder::on(&curves)
             .caption(&self.title, ("sans-serif", 22))
             .margin(12)
             .x_label_area_size(48)
-            .y_label_area_size(76)
-            .build_cartesian_2d(
-                Axis::at(points().map(|(right, _)| right)),
-                Axis::in_decades(points().map(|(_, up)| up)),
-            )
+            .y_label_area_size(names)
+            .build_cartesian_2d(right, up)
             .map_err(failed)?;
         chart
             .configure_mesh()
+            .x_label_formatter(&|number| label(*number))
+            .y_label_formatter(&|number| {
+                let row = self.rows.get(-number.log10().round() as usize);
+                row.map_or_else(|| label(*number), String::clone)
+            })
             .x_desc(&self.right)
             .y_desc(&self.up)
             .axis_desc_style(("sans-serif", 17))
@@ -98,11 +130,15 @@ impl Plot {
             if series.points.is_empty() {
                 continue;
             }
-            let at = |(right, up): (f64, f64)| chart.backend_coord(&(right.log10(), up.log10()));
-            let points: Vec<(i32, i32)> = series.visible().map(at).collect();
+            let at = |(right, up)| chart.backend_coord(&(value(right), value(up)));
+            let points: Vec<(i32, i32)> = self.visible(series).map(at).collect();
+            let name = match points.is_empty() {
+                false => series.name.clone(),
+                true => format!("{} (none)", series.name),
+            };
             // Larger than the curves that follow, so that the reader sees where they coincide.
             let size = 5 + 2 * (self.series.len() - 1 - place) as i32;
-            if points.len() > 1 {
+            if points.len() > 1 && self.rows.is_empty() {
                 draw_line(area, place, points.clone())?;
             }
             for point in points {
@@ -111,10 +147,6 @@ impl Plot {
 
             draw_line(area, place, vec![(legend, top), (legend + 34, top)])?;
             draw_marker(area, place, 6, (legend + 17, top))?;
-            let name = match series.visible().next() {
-                Some(_) => series.name.clone(),
-                None => format!("{} (none)", series.name),
-            };
             let style = TextStyle::from(("sans-serif", 16).into_font())
                 .pos(Pos::new(HPos::Left, VPos::Center));
             area.draw(&Text::new(name, (legend + 42, top), style))
@@ -123,88 +155,76 @@ impl Plot {
         }
         Ok(())
     }
-}
 
-impl Series {
-    fn visible(&self) -> impl Iterator<Item = (f64, f64)> {
-        let points = self.points.iter().copied();
-        points.filter(|(right, up)| *right > 0.0 && *up > 0.0)
-    }
-}
-
-/// A logarithmic axis, measured in powers of ten.
-struct Axis {
-    range: Range<f64>,
-    /// The places of a line with a label.
-    labelled: Vec<f64>,
-    /// The places of a line.
-    between: Vec<f64>,
-}
-
-impl Axis {
-    /// An axis with a line at each value.
-    fn at(values: impl Iterator<Item = f64>) -> Axis {
-        let mut powers: Vec<f64> = values.map(f64::log10).collect();
-        powers.sort_unstable_by(f64::total_cmp);
-        powers.dedup();
-        let first = powers.first().copied().unwrap_or(0.0);
-        let last = powers.last().copied().unwrap_or(1.0);
-        Axis {
-            range: first - 0.08..last + 0.08,
-            labelled: powers,
-            between: Vec::new(),
+    /// The two axes, and the width of the labels of the vertical one.
+    fn axes(&self) -> (Axis, Axis, u32) {
+        let points = || self.series.iter().flat_map(|series| self.visible(series));
+        let (right, up) = (points().map(|it| it.0), points().map(|it| it.1));
+        match self.rows.is_empty() {
+            true => (axis_at(right, 0.08), axis_in_decades(up), 76),
+            // The ratio 1 is on the axis.
+            false => {
+                let rows = (0..self.rows.len()).map(|row| -(row as f64));
+                // The ratio 1 is on the axis.
+                let right = axis_in_decades(right.chain([0.0]));
+                (right, axis_at(rows, 0.5), 300)
+            }
         }
     }
 
-    /// An axis with a line at each power of ten, from below the values to above them.
-    fn in_decades(values: impl Iterator<Item = f64>) -> Axis {
-        let powers: Vec<f64> = values.map(f64::log10).collect();
-        let smallest = powers.iter().copied().min_by(f64::total_cmp).unwrap_or(0.0);
-        let largest = powers.iter().copied().max_by(f64::total_cmp).unwrap_or(1.0);
-        // Whole numbers, and small.
-        let first = (smallest - 0.05).floor() as i32;
-        let last = (largest + 0.05).ceil() as i32;
-        let steps = (2..10).map(|step| f64::from(step).log10());
-        let between = (first..last)
-            .flat_map(|decade| steps.clone().map(move |step| f64::from(decade) + step));
-        Axis {
-            range: f64::from(first)..f64::from(last),
-            labelled: (first..=last).map(f64::from).collect(),
-            between: between.collect(),
-        }
+    /// The points that have a place in the picture, as places on the axes.
+    fn visible(&self, series: &Series) -> impl Iterator<Item = (f64, f64)> {
+        let points = series.points.iter().copied();
+        let is_curve = self.rows.is_empty();
+        let points = points.filter(move |(right, up)| *right > 0.0 && (*up > 0.0 || !is_curve));
+        points.map(move |(right, up)| match is_curve {
+            true => (right.log10(), up.log10()),
+            false => (right.log10(), -up),
+        })
     }
 }
 
-impl Ranged for Axis {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
+/// A logarithmic axis. Its places are powers of ten, or rows downwards.
+type Axis = WithKeyPoints<LogCoord<f64>>;
 
-    fn map(&self, power: &f64, (from, to): (i32, i32)) -> i32 {
-        let part = (power - self.range.start) / (self.range.end - self.range.start);
-        from + (part * f64::from(to - from)).round() as i32
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        match hint.weight().allow_light_points() {
-            true => [&*self.labelled, &self.between].concat(),
-            false => self.labelled.clone(),
-        }
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.range.clone()
-    }
+/// The value at a place of an axis.
+fn value(place: f64) -> f64 {
+    10_f64.powf(place)
 }
 
-impl ValueFormatter<f64> for Axis {
-    fn format_ext(&self, power: &f64) -> String {
-        label(*power)
-    }
+/// An axis with a line at each of these places.
+fn axis_at(places: impl Iterator<Item = f64>, around: f64) -> Axis {
+    let mut places: Vec<f64> = places.collect();
+    places.sort_unstable_by(f64::total_cmp);
+    places.dedup();
+    let first = places.first().copied().unwrap_or(0.0);
+    let last = places.last().copied().unwrap_or(1.0);
+    let range = value(first - around)..value(last + around);
+    range
+        .log_scale()
+        .with_key_points(places.into_iter().map(value).collect())
 }
 
-/// This power of ten as a label.
-pub(super) fn label(power: f64) -> String {
-    let number = 10_f64.powf(power);
+/// An axis with a line at each power of ten, from below the places to above them.
+fn axis_in_decades(powers: impl Iterator<Item = f64>) -> Axis {
+    let powers: Vec<f64> = powers.collect();
+    let smallest = powers.iter().copied().min_by(f64::total_cmp).unwrap_or(0.0);
+    let largest = powers.iter().copied().max_by(f64::total_cmp).unwrap_or(1.0);
+    // Whole numbers, and small.
+    let first = (smallest - 0.05).floor() as i32;
+    let last = (largest + 0.05).ceil() as i32;
+    let steps = (2..10).map(|step| f64::from(step).log10());
+    let between =
+        (first..last).flat_map(|decade| steps.clone().map(move |step| f64::from(decade) + step));
+    let decades = (first..=last).map(|decade| value(f64::from(decade)));
+    (value(f64::from(first))..value(f64::from(last)))
+        .log_scale()
+        .with_key_points(decades.collect())
+        .with_light_points(between.map(value))
+}
+
+/// A number on an axis.
+fn label(number: f64) -> String {
     match number {
         _ if number >= 999_999.5 => format!("{}M", rounded(number / 1e6)),
         _ if number >= 9_999.5 => format!("{}k", rounded(number / 1e3)),
@@ -219,7 +239,7 @@ fn rounded(number: f64) -> String {
     }
 }
 
-pub(super) fn colour(place: usize) -> RGBColor {
+fn colour(place: usize) -> RGBColor {
     COLOURS[place % COLOURS.len()]
 }
 
@@ -241,27 +261,9 @@ fn draw_marker(
     size: i32,
     (across, down): (i32, i32),
 ) -> Result<(), String> {
-    let half = size / 2;
-    let outline = match place % 5 {
-        // As round as a small mark can be.
-        0 => vec![
-            (-half, -size),
-            (half, -size),
-            (size, -half),
-            (size, half),
-            (half, size),
-            (-half, size),
-            (-size, half),
-            (-size, -half),
-        ],
-        1 => vec![(0, -size - 1), (size + 1, size), (-size - 1, size)],
-        2 => vec![(-size, -size), (size, -size), (size, size), (-size, size)],
-        3 => vec![(0, -size - 2), (size + 2, 0), (0, size + 2), (-size - 2, 0)],
-        _ => vec![(0, size + 1), (-size - 1, -size), (size + 1, -size)],
-    };
-    let outline = outline.into_iter();
-    let mut outline: Vec<_> = outline
-        .map(|(right, below)| (across + right, down + below))
+    let corners = MARKS[place % MARKS.len()].iter();
+    let mut outline: Vec<(i32, i32)> = corners
+        .map(|(right, below)| (across + right * size / 2, down + below * size / 2))
         .collect();
     area.draw(&Polygon::new(outline.clone(), colour(place).filled()))
         .map_err(failed)?;
@@ -283,6 +285,7 @@ mod tests {
             title: "Notifications per release".to_owned(),
             right: "contenders".to_owned(),
             up: "notifications per release".to_owned(),
+            rows: Vec::new(),
             series: vec![
                 series("parent", &[(2.0, 2.0), (10.0, 10.0), (1000.0, 1000.0)]),
                 series("poll", &[(2.0, 0.0), (10.0, 0.0)]),
@@ -324,6 +327,30 @@ mod tests {
     }
 
     #[test]
+    fn picture_of_rows_names_them_and_has_a_mark_for_each_figure() -> anyhow::Result<()> {
+        let rows = ["lock", "failed try"].map(str::to_owned).to_vec();
+        let plot = Plot { rows, ..plot() };
+        let with = |points: &[(f64, f64)]| {
+            let points = points.to_vec();
+            let name = "Curator".to_owned();
+            let series = vec![Series { name, points }];
+            Plot {
+                series,
+                ..plot.clone()
+            }
+            .to_svg()
+        };
+        let svg = with(&[(0.5, 0.0), (250.0, 1.0)])?;
+        let texts: Vec<&str> = svg.lines().map(str::trim).collect();
+        for text in ["lock", "failed try", "Curator", "0.1", "1", "1000"] {
+            assert!(texts.contains(&text), "{text:?} in {svg}");
+        }
+        let marks = |svg: &str| svg.matches("<polygon").count();
+        assert_eq!(marks(&svg), marks(&with(&[(0.5, 0.0)])?) + 1);
+        Ok(())
+    }
+
+    #[test]
     fn picture_without_a_point_can_be_drawn() -> anyhow::Result<()> {
         let nothing = Plot {
             series: Vec::new(),
@@ -343,7 +370,7 @@ mod tests {
             (100_000.0, "100k"),
             (1e7, "10M"),
         ] {
-            assert_eq!(label(f64::log10(number)), text);
+            assert_eq!(label(number), text);
         }
     }
 }

@@ -1,19 +1,11 @@
 //! Figures in rows and columns.
 
-use std::fmt::Write as _;
-
 /// A table: the first columns name the row, the others are its figures.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    columns: Vec<Column>,
+    /// The names of the columns. Those of figures have the unit.
+    columns: Vec<String>,
     rows: Vec<Vec<Cell>>,
-}
-
-/// The head of a column.
-#[derive(Clone, Debug)]
-pub struct Column {
-    name: String,
-    is_text: bool,
 }
 
 /// The content of one row and column.
@@ -29,30 +21,10 @@ pub enum Cell {
     Nothing,
 }
 
-impl Column {
-    /// A column of words, aligned to the left.
-    pub fn text(name: impl Into<String>) -> Column {
-        Column {
-            name: name.into(),
-            is_text: true,
-        }
-    }
-
-    /// A column of figures, aligned to the right. The name has the unit.
-    pub fn figures(name: impl Into<String>) -> Column {
-        Column {
-            name: name.into(),
-            is_text: false,
-        }
-    }
-}
+/// The name of a column, and its cell in a row.
+pub(super) type Column<'c, R> = (&'c str, &'c dyn Fn(&R) -> Cell);
 
 impl Cell {
-    /// The figure if there is one.
-    pub fn figure(figure: Option<f64>) -> Cell {
-        figure.map_or(Cell::Nothing, Cell::Figure)
-    }
-
     fn to_markdown(&self) -> String {
         match self {
             Cell::Text(text) => text.replace('|', "\\|"),
@@ -81,64 +53,93 @@ impl From<&str> for Cell {
     }
 }
 
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell::Text(text)
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(count: u64) -> Cell {
+        Cell::Count(count)
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(count: usize) -> Cell {
+        Cell::Count(count as u64)
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(figure: f64) -> Cell {
+        Cell::Figure(figure)
+    }
+}
+
+impl From<Option<f64>> for Cell {
+    fn from(figure: Option<f64>) -> Cell {
+        figure.map_or(Cell::Nothing, Cell::Figure)
+    }
+}
+
 impl Table {
-    /// A table without rows.
-    pub fn new(columns: impl IntoIterator<Item = Column>) -> Table {
+    /// A table with a line for each row.
+    pub fn of<R>(rows: impl IntoIterator<Item = R>, columns: &[Column<'_, R>]) -> Table {
+        let row = |row: R| columns.iter().map(|(_, cell)| cell(&row)).collect();
         Table {
-            columns: columns.into_iter().collect(),
-            rows: Vec::new(),
+            columns: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            rows: rows.into_iter().map(row).collect(),
         }
     }
 
-    /// Adds a row.
+    /// A table of rows that are made already.
     ///
     /// # Panics
     ///
-    /// If the row has more or fewer cells than there are columns.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
-        let cells: Vec<Cell> = cells.into_iter().collect();
-        assert_eq!(cells.len(), self.columns.len(), "a cell for each column");
-        self.rows.push(cells);
+    /// If a row has more or fewer cells than there are columns.
+    pub fn new(columns: Vec<String>, rows: Vec<Vec<Cell>>) -> Table {
+        let complete = rows.iter().all(|row| row.len() == columns.len());
+        assert!(complete, "a cell for each column");
+        Table { columns, rows }
     }
 
-    /// The table in Markdown, its columns under each other.
+    /// The table in Markdown. Words are aligned to the left, figures to the right.
     pub fn to_markdown(&self) -> String {
-        let heads = self.columns.iter().map(|column| column.name.clone());
-        let mut lines: Vec<Vec<String>> = vec![heads.collect()];
+        let mut lines = vec![self.columns.clone()];
         for row in &self.rows {
             lines.push(row.iter().map(Cell::to_markdown).collect());
         }
+        let is_text = |place: usize| {
+            let mut cells = self.rows.iter().map(|row| &row[place]);
+            cells.any(|cell| matches!(cell, Cell::Text(_)))
+        };
         let width = |place: usize| {
             let cells = lines.iter().map(|line| line[place].chars().count());
             cells.max().unwrap_or(0).max(3)
         };
-        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-        let columns = || self.columns.iter().zip(&widths);
-        let mut markdown = String::new();
-        for (number, line) in lines.iter().enumerate() {
-            for (cell, (column, &width)) in line.iter().zip(columns()) {
-                // Writing to a String does not fail.
-                let _ = match column.is_text {
-                    true => write!(markdown, "| {cell:<width$} "),
-                    false => write!(markdown, "| {cell:>width$} "),
-                };
-            }
-            markdown.push_str("|\n");
-            if number == 0 {
-                for (column, &width) in columns() {
-                    let _ = match column.is_text {
-                        true => write!(markdown, "| {} ", "-".repeat(width)),
-                        false => write!(markdown, "| {}: ", "-".repeat(width - 1)),
-                    };
+        let aligned = |line: Vec<String>| {
+            let cells = line.into_iter().enumerate().map(|(place, cell)| {
+                let width = width(place);
+                match is_text(place) {
+                    true => format!("| {cell:<width$} "),
+                    false => format!("| {cell:>width$} "),
                 }
-                markdown.push_str("|\n");
-            }
-        }
-        markdown
+            });
+            cells.collect::<String>() + "|\n"
+        };
+        let rule = (0..self.columns.len()).map(|place| match is_text(place) {
+            true => "-".repeat(width(place)),
+            false => "-".repeat(width(place) - 1) + ":",
+        });
+        let rule = rule.collect();
+        let mut lines = lines.clone().into_iter();
+        let heads = lines.next().into_iter().chain([rule]);
+        heads.chain(lines).map(aligned).collect()
     }
 
     pub(super) fn to_csv(&self) -> String {
-        let heads = self.columns.iter().map(|column| Cell::from(&*column.name));
+        let heads = self.columns.iter().map(|name| Cell::from(&**name));
         let heads: Vec<Cell> = heads.collect();
         let mut csv = String::new();
         for row in std::iter::once(&heads).chain(&self.rows) {
@@ -187,10 +188,14 @@ mod tests {
     use super::*;
 
     fn table() -> Table {
-        let mut table = Table::new([Column::text("way"), Column::figures("time [ms]")]);
-        table.row(["poll, |often|".into(), Cell::Figure(1234.567)]);
-        table.row(["parent".into(), Cell::Nothing]);
-        table
+        let rows = [("poll, |often|", Some(1234.567)), ("parent", None)];
+        Table::of(
+            rows,
+            &[
+                ("way", &|(way, _)| (*way).into()),
+                ("time [ms]", &|(_, time)| (*time).into()),
+            ],
+        )
     }
 
     #[test]
