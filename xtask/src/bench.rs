@@ -1,11 +1,9 @@
-//! `cargo xtask bench`: the cost of the recipes, measured on a real server, in reports.
+//! `cargo xtask bench` and `cargo xtask demo`: the programs of `benches`.
 
 use std::process::Command;
 
 use crate::cargo::{cargo, run as run_command};
 use crate::install;
-
-const PACKAGE: &str = "zookeeper-recipes-benches";
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Bench {
@@ -37,24 +35,63 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     if matches!(bench, Bench::Peers(_)) {
         install::run_peers();
     }
-    run_command(&mut command(bench))
+    run_command(&mut optimised(bench))
 }
 
-fn command(bench: &Bench) -> Command {
+fn optimised(bench: &Bench) -> Command {
     let (program, arguments) = match bench {
         Bench::Herd(arguments) => ("herd", arguments),
         Bench::Queue(arguments) => ("queue", arguments),
         Bench::Embedded(arguments) => ("embedded", arguments),
         Bench::Peers(arguments) => ("peers", arguments),
     };
-    let mut command = cargo(&["run", "--quiet", "--release", "--locked"]);
-    command.args(self::program(program)).args(&arguments.words);
-    command
+    command(program, &["--release"], arguments)
 }
 
-/// How cargo is told to run a program of the benches; the program's own arguments follow.
-pub(crate) fn program(name: &str) -> [&str; 5] {
-    ["--package", PACKAGE, "--bin", name, "--"]
+/// Installs a server if the demo starts one, and becomes the demo.
+///
+/// The demo takes the place of this process, so that an interrupt reaches the demo itself, which
+/// then cleans up. Returns only if that fails.
+pub(crate) fn demo(arguments: &Arguments) -> anyhow::Result<()> {
+    if needs_a_server(&arguments.words) {
+        install::run()?;
+    }
+    // Not optimised: the holds and the server decide how long it takes, and it is built sooner.
+    become_command(command("demo", &[], arguments))
+}
+
+fn needs_a_server(words: &[String]) -> bool {
+    let has = |word: &str| words.iter().any(|it| it == word);
+    has("--server") && !has("--help") && !has("-h")
+}
+
+#[cfg(unix)]
+fn become_command(mut command: Command) -> anyhow::Result<()> {
+    use std::os::unix::process::CommandExt;
+
+    let error = anyhow::Error::from(command.exec());
+    Err(error.context(format!("cannot run {}", crate::cargo::line(&command))))
+}
+
+/// Windows interrupts all processes of the console. This process then ends before the demo.
+#[cfg(not(unix))]
+fn become_command(mut command: Command) -> anyhow::Result<()> {
+    run_command(&mut command)
+}
+
+/// The command that builds and runs a program of the benches.
+fn command(program: &str, profile: &[&str], arguments: &Arguments) -> Command {
+    let mut command = cargo(&["run", "--quiet", "--locked"]);
+    command.args(profile);
+    command.args([
+        "--package",
+        "zookeeper-recipes-benches",
+        "--bin",
+        program,
+        "--",
+    ]);
+    command.args(&arguments.words);
+    command
 }
 
 #[cfg(test)]
@@ -62,7 +99,6 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cargo::line;
 
     #[derive(Parser)]
     struct CommandLine {
@@ -72,17 +108,22 @@ mod tests {
 
     #[test]
     fn arguments_reach_the_bench() {
-        let run_by = |words: &[&str]| {
-            let words = ["bench"].iter().chain(words);
-            line(&command(&CommandLine::parse_from(words).bench))
-        };
-        let herd = "cargo run --quiet --release --locked --package zookeeper-recipes-benches \
-                    --bin herd --";
-        assert_eq!(run_by(&["herd"]), herd);
+        let words = ["bench", "herd", "--help", "--contenders", "2,10"];
         assert_eq!(
-            run_by(&["herd", "--help", "--contenders", "2,10"]),
-            format!("{herd} --help --contenders 2,10")
+            crate::cargo::line(&optimised(&CommandLine::parse_from(words).bench)),
+            "cargo run --quiet --locked --release --package zookeeper-recipes-benches --bin herd -- \
+             --help --contenders 2,10"
         );
-        assert!(run_by(&["peers", "--quick"]).ends_with("--bin peers -- --quick"));
+    }
+
+    #[test]
+    fn server_is_installed_if_the_demo_starts_one() {
+        let needs = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            needs_a_server(&words)
+        };
+        assert!(needs(&["--contenders", "3", "--server"]));
+        assert!(!needs(&["--hold", "1s", "--connect", "zk1:2181"]));
+        assert!(!needs(&["--server", "--help"]));
     }
 }

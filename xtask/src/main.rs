@@ -3,7 +3,6 @@
 mod bench;
 mod cargo;
 mod ci;
-mod demo;
 mod install;
 mod kazoo;
 mod licences;
@@ -48,7 +47,7 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Install => install::run().map(|()| install::run_peers()),
-        Task::Demo(arguments) => demo::run(&arguments),
+        Task::Demo(arguments) => bench::demo(&arguments),
         Task::Test(arguments) => test::run(&arguments),
         Task::Bench(bench) => bench::run(&bench),
         Task::Simulate(arguments) => simulate::run(&arguments),

@@ -18,7 +18,7 @@ fn signal_reaches_the_demo_and_its_end_is_the_end_of_the_task() -> Result<(), Bo
     assert!(made_runnable.success());
 
     let mut task = Command::new(env!("CARGO_BIN_EXE_xtask"))
-        .args(["demo", "--connect", "zk1:2181"])
+        .args(["demo", "--help", "--connect", "zk1:2181"])
         .env("CARGO", &path)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -28,7 +28,7 @@ fn signal_reaches_the_demo_and_its_end_is_the_end_of_the_task() -> Result<(), Bo
     assert_eq!(
         line.trim_end(),
         "run --quiet --locked --package zookeeper-recipes-benches --bin demo -- \
-         --connect zk1:2181"
+         --help --connect zk1:2181"
     );
     // Not an interrupt: a shell has the programs that it starts in the background ignore it.
     kill_process(Pid::from_child(&task), Signal::TERM)?;

@@ -35,37 +35,3 @@ fn reached_from<N: Copy + Ord>(node: N, arrows: &BTreeMap<N, BTreeSet<N>>) -> BT
     }
     reached
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn circles_of(arrows: &[(u8, u8)]) -> Vec<Vec<u8>> {
-        let mut graph: BTreeMap<u8, BTreeSet<u8>> = BTreeMap::new();
-        for &(from, to) in arrows {
-            graph.entry(from).or_default().insert(to);
-        }
-        let circles = circles(&graph).into_iter();
-        circles.map(|circle| circle.into_iter().collect()).collect()
-    }
-
-    #[test]
-    fn arrows_one_way_are_no_circle() {
-        assert!(circles_of(&[(1, 2), (1, 3), (2, 3), (3, 4)]).is_empty());
-    }
-
-    #[test]
-    fn each_circle_is_found_once_and_without_its_neighbours() {
-        let arrows = [
-            (0, 1),
-            (1, 2),
-            (2, 3),
-            (3, 1),
-            (3, 4),
-            (4, 5),
-            (5, 4),
-            (5, 6),
-        ];
-        assert_eq!(circles_of(&arrows), [vec![1, 2, 3], vec![4, 5]]);
-    }
-}

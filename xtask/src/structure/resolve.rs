@@ -19,56 +19,30 @@ enum Missing {
     InAnotherCrate,
 }
 
-/// A name that is being looked up, and the look-ups that need it. Imports that lead in a circle
-/// need a name that is being looked up already.
-#[derive(Clone, Copy)]
-struct LookUp<'l> {
-    module: usize,
-    name: &'l str,
-    goes_on: bool,
-    needed_by: Option<&'l LookUp<'l>>,
-}
-
-impl LookUp<'_> {
-    fn leads_in_a_circle(&self) -> bool {
-        let key = |it: &LookUp<'_>| (it.module, it.name.to_owned(), it.goes_on);
-        let mut outer = self.needed_by;
-        while let Some(look_up) = outer {
-            if key(look_up) == key(self) {
-                return true;
-            }
-            outer = look_up.needed_by;
-        }
-        false
-    }
-}
+/// How many imports may lead from one to the next. More of them lead in a circle.
+const MOST_IMPORTS: u8 = 16;
 
 impl Modules {
     /// The file that defines what a path, taken in a module, leads to.
     ///
     /// `None` if the path leads to a module, or out of the crate.
     pub(crate) fn defining_file(&self, module: usize, path: &[String]) -> Option<usize> {
-        match self.resolve(module, path, None) {
+        match self.resolve(module, path, MOST_IMPORTS) {
             Ok(Found::InFile(file)) => Some(file),
             _ => None,
         }
     }
 
-    fn resolve(
-        &self,
-        module: usize,
-        path: &[String],
-        needed_by: Option<&LookUp<'_>>,
-    ) -> Result<Found, Missing> {
+    fn resolve(&self, module: usize, path: &[String], imports_left: u8) -> Result<Found, Missing> {
         let Some((first, rest)) = path.split_first() else {
             return Ok(Found::Module(module));
         };
         match first.as_str() {
-            "crate" => self.walk(0, rest, needed_by),
-            "self" => self.walk(module, rest, needed_by),
-            "super" => self.walk(module, path, needed_by),
-            _ => match self.look_up(module, first, !rest.is_empty(), needed_by)? {
-                Found::Module(inside) => self.walk(inside, rest, needed_by),
+            "crate" => self.walk(0, rest, imports_left),
+            "self" => self.walk(module, rest, imports_left),
+            "super" => self.walk(module, path, imports_left),
+            _ => match self.look_up(module, first, !rest.is_empty(), imports_left)? {
+                Found::Module(inside) => self.walk(inside, rest, imports_left),
                 found => Ok(found),
             },
         }
@@ -76,45 +50,34 @@ impl Modules {
 
     /// Follows a path that begins inside a module. A name that no module of the crate has is taken
     /// for the work of a macro in the last module of the path.
-    fn walk(
-        &self,
-        module: usize,
-        path: &[String],
-        needed_by: Option<&LookUp<'_>>,
-    ) -> Result<Found, Missing> {
+    fn walk(&self, module: usize, path: &[String], imports_left: u8) -> Result<Found, Missing> {
         let Some((first, rest)) = path.split_first() else {
             return Ok(Found::Module(module));
         };
         if first == "super" {
             let parent = self.modules[module].parent.ok_or(Missing::Unknown)?;
-            return self.walk(parent, rest, needed_by);
+            return self.walk(parent, rest, imports_left);
         }
-        match self.look_up(module, first, !rest.is_empty(), needed_by) {
-            Ok(Found::Module(inside)) => self.walk(inside, rest, needed_by),
+        match self.look_up(module, first, !rest.is_empty(), imports_left) {
+            Ok(Found::Module(inside)) => self.walk(inside, rest, imports_left),
             Ok(found) => Ok(found),
             Err(Missing::Unknown) => Ok(Found::InFile(self.modules[module].file)),
             Err(Missing::InAnotherCrate) => Err(Missing::InAnotherCrate),
         }
     }
 
-    /// What a name stands for in a module. A module and an item may share a name: the module is
-    /// meant if the path goes on behind it.
+    /// What a name means in a module. A module and an item may share a name: the module is meant if
+    /// the path continues behind it.
     fn look_up(
         &self,
         module: usize,
         name: &str,
         goes_on: bool,
-        needed_by: Option<&LookUp<'_>>,
+        imports_left: u8,
     ) -> Result<Found, Missing> {
-        let this = LookUp {
-            module,
-            name,
-            goes_on,
-            needed_by,
-        };
-        if this.leads_in_a_circle() {
+        let Some(imports_left) = imports_left.checked_sub(1) else {
             return Err(Missing::InAnotherCrate);
-        }
+        };
         let here = &self.modules[module];
         let child = here.children.iter().find(|(child, _)| child == name);
         let child = child.map(|(_, child)| Found::Module(*child));
@@ -125,7 +88,7 @@ impl Modules {
         for (_, meaning) in here.names.iter().filter(|(meant, _)| meant == name) {
             let found = match meaning {
                 Meaning::Defined => Ok(Found::InFile(here.file)),
-                Meaning::Imported(path) => self.resolve(module, path, Some(&this)),
+                Meaning::Imported(path) => self.resolve(module, path, imports_left),
             };
             match found {
                 Ok(found) => return Ok(found),
@@ -135,19 +98,25 @@ impl Modules {
         if let Some(child) = child {
             return Ok(child);
         }
-        match self.look_up_in_globs(&this) {
+        match self.look_up_in_globs(module, name, goes_on, imports_left) {
             Err(Missing::Unknown) => Err(missing),
             found => found,
         }
     }
 
-    /// What a name stands for in the modules whose names a module imports all at once.
-    fn look_up_in_globs(&self, this: &LookUp<'_>) -> Result<Found, Missing> {
+    /// What a name means in the modules whose names a module imports all at once.
+    fn look_up_in_globs(
+        &self,
+        module: usize,
+        name: &str,
+        goes_on: bool,
+        imports_left: u8,
+    ) -> Result<Found, Missing> {
         let mut missing = Missing::Unknown;
-        for glob in &self.modules[this.module].globs {
-            let found = match self.resolve(this.module, glob, Some(this)) {
-                Ok(Found::Module(all)) if all != this.module => {
-                    self.look_up(all, this.name, this.goes_on, Some(this))
+        for glob in &self.modules[module].globs {
+            let found = match self.resolve(module, glob, imports_left) {
+                Ok(Found::Module(all)) if all != module => {
+                    self.look_up(all, name, goes_on, imports_left)
                 }
                 // The variants of an enum: the glob itself has been taken.
                 Ok(_) => Err(Missing::Unknown),

@@ -59,9 +59,11 @@ fn files_that_import_each_other_are_named_with_what_they_take() {
 #[test]
 fn circle_through_three_files_of_a_directory_is_one_circle() {
     let files = [
-        ("src/main.rs", "mod room;"),
-        ("src/room/mod.rs", "mod a; mod b; mod c;"),
-        ("src/room/a.rs", "use super::b::B; pub struct A;"),
+        ("src/main.rs", "mod room; use room::a::A;"),
+        ("src/room/mod.rs", "mod a; mod b; mod c; mod d;"),
+        ("src/room/a.rs", "use super::{b::B, d::D}; pub struct A;"),
+        // A neighbour, which is no part of the circle.
+        ("src/room/d.rs", "pub struct D;"),
         ("src/room/b.rs", "use super::c::C; pub struct B;"),
         ("src/room/c.rs", "use crate::room::a::A; pub struct C;"),
     ];
