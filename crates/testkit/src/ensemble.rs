@@ -31,7 +31,7 @@ const ANSWER: Duration = Duration::from_secs(1);
 ///
 /// let mut ensemble = Ensemble::start(3, ServerOptions::new()).await?;
 /// let leader = ensemble.leader().await?;
-/// ensemble.kill(leader).await?;
+/// ensemble.members_mut()[leader].kill().await?;
 /// assert_ne!(ensemble.leader().await?, leader);
 /// # Ok(())
 /// # }
@@ -151,56 +151,10 @@ impl Ensemble {
         &self.members
     }
 
-    /// Kills a member (SIGKILL): see [`Server::kill`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Process`].
-    ///
-    /// # Panics
-    ///
-    /// When there is no member with this index.
-    pub async fn kill(&mut self, member: usize) -> Result<(), Error> {
-        self.members[member].kill().await
-    }
-
-    /// Ends a member in good order: see [`Server::stop`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Process`].
-    ///
-    /// # Panics
-    ///
-    /// When there is no member with this index.
-    pub async fn stop(&mut self, member: usize) -> Result<(), Error> {
-        self.members[member].stop().await
-    }
-
-    /// Pauses a member (SIGSTOP): see [`Server::pause`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotRunning`], [`Error::Process`].
-    ///
-    /// # Panics
-    ///
-    /// When there is no member with this index.
-    pub fn pause(&self, member: usize) -> Result<(), Error> {
-        self.members[member].pause()
-    }
-
-    /// Resumes a paused member (SIGCONT): see [`Server::resume`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotRunning`], [`Error::Process`].
-    ///
-    /// # Panics
-    ///
-    /// When there is no member with this index.
-    pub fn resume(&self, member: usize) -> Result<(), Error> {
-        self.members[member].resume()
+    /// The members, to be killed, stopped or configured. The indexes are those of
+    /// [`members`](Self::members).
+    pub fn members_mut(&mut self) -> &mut [Server] {
+        &mut self.members
     }
 
     /// Cuts a member off from the other members, until it is [healed](Self::heal).
@@ -233,24 +187,6 @@ impl Ensemble {
         Ok(())
     }
 
-    /// Sets a line of a member's `zoo.cfg`: see [`Server::set_configuration`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error::DataDirectory`].
-    ///
-    /// # Panics
-    ///
-    /// When there is no member with this index.
-    pub fn set_configuration(
-        &mut self,
-        member: usize,
-        key: impl Into<String>,
-        value: impl Into<String>,
-    ) -> Result<(), Error> {
-        self.members[member].set_configuration(key, value)
-    }
-
     /// Stops a member if it runs, and starts it again with its data and ports.
     ///
     /// If there are enough members for a quorum, it waits until the member serves clients.
@@ -261,16 +197,12 @@ impl Ensemble {
     ///
     /// # Panics
     ///
-    /// When there is no member with this index.
+    /// If there is no member with this index.
     pub async fn restart(&mut self, member: usize) -> Result<(), Error> {
         self.members[member].stop().await?;
         self.members[member].launch()?;
-        let running = self
-            .members
-            .iter()
-            .filter(|member| member.is_running())
-            .count();
-        if running < self.quorum() {
+        let running = self.members.iter().filter(|member| member.is_running());
+        if running.count() < self.quorum() {
             return Ok(());
         }
         self.members[member].wait_until_serving().await

@@ -3,6 +3,7 @@
 use std::env;
 
 use uuid::Uuid;
+use zookeeper_recipes_core::{ConnectOptions, Ensemble, ZookeeperEnsemble};
 
 use crate::error::Error;
 use crate::four_letter::Monitor;
@@ -71,11 +72,7 @@ impl TestEnsemble {
     ///
     /// [`Error::ConnectString`] when it cannot be one.
     pub fn external(connect_string: &str) -> Result<Self, Error> {
-        if addresses(connect_string).any(|address| !is_address(address)) {
-            return Err(Error::ConnectString {
-                value: connect_string.to_owned(),
-            });
-        }
+        servers(connect_string)?;
         Ok(Self {
             connect_string: connect_string.to_owned(),
             server: None,
@@ -127,40 +124,20 @@ impl TestEnsemble {
     /// As [`Monitor::read`]; an ensemble of others' may well not have `mntr` in its whitelist.
     pub async fn monitors(&self) -> Result<Vec<Monitor>, Error> {
         let mut monitors = Vec::new();
-        for address in addresses(&self.connect_string) {
-            monitors.push(Monitor::read(&with_port(address)).await?);
+        for server in servers(&self.connect_string)? {
+            monitors.push(Monitor::read(&server).await?);
         }
         Ok(monitors)
     }
 }
 
-/// The port of a server whose address names none.
-const USUAL_PORT: u16 = 2181;
-
-fn addresses(connect_string: &str) -> impl Iterator<Item = &str> {
-    let hosts = match connect_string.split_once("://") {
-        Some((_, rest)) => rest,
-        None => connect_string,
-    };
-    let hosts = hosts.split_once('/').map_or(hosts, |(hosts, _)| hosts);
-    hosts.split(',').map(str::trim)
-}
-
-fn is_address(address: &str) -> bool {
-    let (host, port) = match address.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
-        _ => (address, None),
-    };
-    !host.is_empty()
-        && !host.contains(char::is_whitespace)
-        && port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port != 0))
-}
-
-fn with_port(address: &str) -> String {
-    match address.rsplit_once(':') {
-        Some((_, port)) if port.parse::<u16>().is_ok() => address.to_owned(),
-        _ => format!("{address}:{USUAL_PORT}"),
-    }
+/// The addresses in a connect string, each with its port.
+fn servers(connect_string: &str) -> Result<Vec<String>, Error> {
+    let ensemble = ZookeeperEnsemble::new(connect_string, ConnectOptions::new());
+    let ensemble = ensemble.map_err(|_| Error::ConnectString {
+        value: connect_string.to_owned(),
+    })?;
+    Ok(ensemble.servers())
 }
 
 #[cfg(test)]
@@ -196,8 +173,7 @@ mod tests {
 
     #[test]
     fn usual_port_is_added_where_there_is_none() {
-        assert_eq!(with_port("zk1"), "zk1:2181");
-        assert_eq!(with_port("zk1:99"), "zk1:99");
-        assert_eq!(with_port("[::1]"), "[::1]:2181");
+        let servers = servers("zk1,zk1:99,[::1]/app").expect("a connect string");
+        assert_eq!(servers, ["zk1:2181", "zk1:99", "[::1]:2181"]);
     }
 }

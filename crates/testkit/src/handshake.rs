@@ -13,7 +13,7 @@ use zookeeper_recipes_protocol::{
 use crate::error::Error;
 use crate::frames::{FrameReader, Read};
 
-/// The timeout that a session of ours asks for; it is closed at once anyway.
+/// The timeout that a session of ours asks for. The session is closed at once.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long to wait before the session is taken over again.
@@ -49,8 +49,8 @@ pub(crate) async fn end_session(
     patience: Duration,
 ) -> Result<(), Error> {
     let deadline = Instant::now() + patience;
-    // The owner reconnects while we are at it, and may take the session back before it is closed.
-    // So it is over only when the server says that it no longer knows it.
+    // The owner may reconnect and take the session back before it is closed. The session is over only
+    // when the server no longer knows it.
     let mut known = false;
     loop {
         let outcome = match timeout_at(deadline, take_and_close(address, session_id)).await {
@@ -86,7 +86,7 @@ enum Takeover {
 
 async fn take_and_close(address: &str, session_id: i64) -> io::Result<Takeover> {
     let mut stream = TcpStream::connect(address).await?;
-    // In one packet, so that there is as little time as can be between the two.
+    // In one packet, to minimise the gap between the two.
     let mut requests = connect_request(session_id, password(session_id));
     requests.extend(close_request());
     stream.write_all(&requests).await?;

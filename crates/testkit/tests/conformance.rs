@@ -1,6 +1,7 @@
 //! The conformance suite finds what is broken on purpose.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -109,40 +110,40 @@ async fn a_shared_recipe_that_minds_nobody_is_found() {
     );
 }
 
-type Waiters = Arc<Mutex<Vec<oneshot::Sender<Result<Hold, Error>>>>>;
+type Acquired = BoxFuture<'static, Result<Hold, Error>>;
 
-/// Gives the hold of the first task of this process to the last one.
-#[derive(Debug)]
-struct LatestFirst {
+/// A queue with another `acquire`.
+struct Altered {
     queue: Queue,
-    waiters: Waiters,
+    acquire: Box<dyn Fn(Queue) -> Acquired + Send + Sync>,
+    /// Whether `acquire_timeout` does the same, without a timeout.
+    alters_timeouts: bool,
 }
 
-impl Recipe for LatestFirst {
+impl fmt::Debug for Altered {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.queue.fmt(formatter)
+    }
+}
+
+impl Recipe for Altered {
     fn acquire(&self) -> BoxFuture<'_, Result<Hold, Error>> {
-        Box::pin(async move {
-            let (grant, granted) = oneshot::channel();
-            self.waiters.lock().expect("no panic").push(grant);
-            let (queue, waiters) = (self.queue.clone(), self.waiters.clone());
-            tokio::spawn(async move {
-                let acquired = queue.acquire().await;
-                let latest = waiters.lock().expect("no panic").pop();
-                latest.expect("as many as came").send(acquired)
-            });
-            granted.await.expect("the task answers")
-        })
+        (self.acquire)(self.queue.clone())
     }
 
-    fn acquire_timeout(&self, _timeout: Duration) -> BoxFuture<'_, Result<Hold, Error>> {
-        Box::pin(async move { self.acquire().await })
+    fn acquire_timeout(&self, timeout: Duration) -> BoxFuture<'_, Result<Hold, Error>> {
+        match self.alters_timeouts {
+            true => self.acquire(),
+            false => Box::pin(self.queue.acquire_timeout(timeout)),
+        }
     }
 
     fn try_acquire(&self) -> BoxFuture<'_, Result<Option<Hold>, Error>> {
-        Box::pin(async move { self.queue.try_acquire().await })
+        Box::pin(self.queue.try_acquire())
     }
 
     fn contenders(&self) -> BoxFuture<'_, Result<Vec<QueueEntry>, Error>> {
-        Box::pin(async move { self.queue.contenders().await })
+        Box::pin(self.queue.contenders())
     }
 
     fn path(&self) -> &NodePath {
@@ -154,6 +155,50 @@ impl Recipe for LatestFirst {
     }
 }
 
+type Waiters = Arc<Mutex<Vec<oneshot::Sender<Result<Hold, Error>>>>>;
+
+/// Gives the hold of the first task of this process to the last one.
+fn latest_first(queue: Queue, waiters: Waiters) -> Box<dyn Recipe> {
+    let acquire = move |queue: Queue| -> Acquired {
+        let waiters = waiters.clone();
+        Box::pin(async move {
+            let (grant, granted) = oneshot::channel();
+            waiters.lock().expect("no panic").push(grant);
+            tokio::spawn(async move {
+                let acquired = queue.acquire().await;
+                let latest = waiters.lock().expect("no panic").pop();
+                latest.expect("as many as came").send(acquired)
+            });
+            granted.await.expect("the task answers")
+        })
+    };
+    Box::new(Altered {
+        queue,
+        acquire: Box::new(acquire),
+        alters_timeouts: true,
+    })
+}
+
+/// Continues to acquire when the future is dropped, and keeps the hold.
+fn leaky(queue: Queue) -> Box<dyn Recipe> {
+    let acquire = |queue: Queue| -> Acquired {
+        Box::pin(async move {
+            let (wanted, hold) = oneshot::channel();
+            tokio::spawn(async move {
+                if let Err(hold) = wanted.send(queue.acquire().await) {
+                    std::mem::forget(hold);
+                }
+            });
+            hold.await.expect("the task answers")
+        })
+    };
+    Box::new(Altered {
+        queue,
+        acquire: Box::new(acquire),
+        alters_timeouts: false,
+    })
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recipe_that_serves_the_latest_first_is_found() {
     let server = server().await;
@@ -163,9 +208,7 @@ async fn a_recipe_that_serves_the_latest_first_is_found() {
         .expect("a session opens");
     let waiters = Waiters::default();
     let make = |_: &Session, path: &str| {
-        let queue = queue(&session, path, ThreeAtATime);
-        let waiters = waiters.clone();
-        Box::new(LatestFirst { queue, waiters }) as Box<dyn Recipe>
+        latest_first(queue(&session, path, ThreeAtATime), waiters.clone())
     };
     let broken = broken_promise(Conformance::new(&server, make).holders(3)).await;
     assert_eq!(broken, "first come, first served");
@@ -191,49 +234,10 @@ impl Rule for ThreeAtATime {
     }
 }
 
-/// Goes on acquiring when it is no longer wanted, and keeps what it gets.
-#[derive(Debug)]
-struct Leaky(Queue);
-
-impl Recipe for Leaky {
-    fn acquire(&self) -> BoxFuture<'_, Result<Hold, Error>> {
-        Box::pin(async move {
-            let (wanted, hold) = oneshot::channel();
-            let queue = self.0.clone();
-            tokio::spawn(async move {
-                if let Err(hold) = wanted.send(queue.acquire().await) {
-                    std::mem::forget(hold);
-                }
-            });
-            hold.await.expect("the task answers")
-        })
-    }
-
-    fn acquire_timeout(&self, timeout: Duration) -> BoxFuture<'_, Result<Hold, Error>> {
-        Box::pin(async move { self.0.acquire_timeout(timeout).await })
-    }
-
-    fn try_acquire(&self) -> BoxFuture<'_, Result<Option<Hold>, Error>> {
-        Box::pin(async move { self.0.try_acquire().await })
-    }
-
-    fn contenders(&self) -> BoxFuture<'_, Result<Vec<QueueEntry>, Error>> {
-        Box::pin(async move { self.0.contenders().await })
-    }
-
-    fn path(&self) -> &NodePath {
-        self.0.path()
-    }
-
-    fn session(&self) -> &Session {
-        self.0.session()
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recipe_that_leaks_when_it_is_cancelled_is_found() {
     let server = server().await;
-    let make = |session: &Session, path: &str| Box::new(Leaky(queue(session, path, First))) as _;
+    let make = |session: &Session, path: &str| leaky(queue(session, path, First));
     assert_eq!(
         broken_promise(Conformance::new(&server, make)).await,
         "dropped at any await, an acquisition leaves nothing"

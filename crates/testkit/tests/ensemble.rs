@@ -17,7 +17,7 @@ async fn ensemble_survives_the_leaders_death() {
     let client = administrator(&ensemble).await;
     create(&client, "/before").await;
     let first = ensemble.leader().await.expect("a leader");
-    ensemble.kill(first).await.expect("a kill");
+    ensemble.members_mut()[first].kill().await.expect("a kill");
     let second = ensemble.leader().await.expect("a leader");
     assert_ne!(second, first);
     assert!(client.check_stat("/before").await.is_ok());
@@ -39,10 +39,10 @@ async fn ensemble_survives_the_leaders_death() {
 async fn paused_leader_is_replaced_and_follows_when_it_goes_on() {
     let mut ensemble = ensemble().await;
     let first = ensemble.leader().await.expect("a leader");
-    ensemble.pause(first).expect("a pause");
+    ensemble.members()[first].pause().expect("a pause");
     let second = ensemble.leader().await.expect("a leader");
     assert_ne!(second, first);
-    ensemble.resume(first).expect("a resumption");
+    ensemble.members()[first].resume().expect("a resumption");
     ensemble
         .wait_until_all_serve()
         .await
@@ -60,7 +60,7 @@ async fn ensemble_without_a_quorum_says_so_and_comes_back_with_its_data() {
     create(&before, "/kept").await;
     drop(before);
     for member in 0..3 {
-        ensemble.kill(member).await.expect("a kill");
+        ensemble.members_mut()[member].kill().await.expect("a kill");
     }
     let waited = tokio::time::timeout(Duration::from_secs(1), ensemble.wait_until_serving()).await;
     assert!(waited.is_err(), "a dead ensemble cannot serve: {waited:?}");
@@ -155,8 +155,8 @@ async fn members_without_proxies_between_them_cannot_be_isolated() {
 async fn member_is_still_one_with_another_line_in_its_configuration() {
     let mut ensemble = ensemble().await;
     let follower = ensemble.followers().await.expect("followers")[0];
-    ensemble
-        .set_configuration(follower, "maxSessionTimeout", "3000")
+    ensemble.members_mut()[follower]
+        .set_configuration("maxSessionTimeout", "3000")
         .expect("it is written");
     ensemble.restart(follower).await.expect("a restart");
     let member = &ensemble.members()[follower];

@@ -46,23 +46,29 @@ fn promises(violations: Vec<Violation>) -> Vec<&'static str> {
 const TOO_MANY: &str = "no more is held at a time than can be";
 const TOO_OLD: &str = "tokens grow with every grant";
 
-#[tokio::test(start_paused = true)]
-async fn weights_that_hold_together_must_not_exceed_the_capacity() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let [first, second, third] = holds(&session(&simulation, "node-7").await).await;
+/// Reports a hold with this token. Returns its number and the broken promises.
+fn grant(history: &mut History, weight: u64, token: i64) -> (u64, Vec<&'static str>) {
+    let who = format!("holder {token}");
+    let (number, found) = history.granted_elsewhere(&who, weight, token.into(), "/held");
+    (number, promises(found))
+}
+
+#[test]
+fn weights_that_hold_together_must_not_exceed_the_capacity() {
     let mut history = History::new(5);
-    let (number, violations) = history.granted("first", 3, &first);
-    assert!(violations.is_empty());
-    assert!(history.granted("second", 2, &second).1.is_empty());
-    let (_, violations) = history.granted("third", 1, &third);
+    let (number, found) = grant(&mut history, 3, 1);
+    assert_eq!(found, [""; 0]);
+    assert_eq!(grant(&mut history, 2, 2).1, [""; 0]);
+    let (third, violations) = history.granted_elsewhere("third", 1, 3.into(), "/held");
     assert!(
-        violations[0].to_string().contains("first"),
-        "{violations:?}"
+        violations[0]
+            .text
+            .contains("third (/held) held beside holder 1")
     );
     assert_eq!(promises(violations), [TOO_MANY]);
-    assert!(history.letting_go(number).is_some());
-    assert!(history.letting_go(number).is_none());
-    assert!(history.granted("again", 2, &third).1.is_empty());
+    history.letting_go(third);
+    history.letting_go(number);
+    assert_eq!(grant(&mut history, 2, 4).1, [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,65 +95,65 @@ async fn what_is_lost_or_disregarded_overlaps_with_nothing() {
     assert_eq!(history.held().count(), 4);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_token_that_is_older_than_that_of_an_excluded_one_before_is_found() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let [older, newer] = holds(&session(&simulation, "node-7").await).await;
+#[test]
+fn a_token_that_is_older_than_that_of_an_excluded_one_before_is_found() {
     for (weight, found) in [(1, vec![]), (2, vec![TOO_OLD])] {
         let mut history = History::new(2);
-        let (number, _) = history.granted("newer", 1, &newer);
+        let (number, _) = grant(&mut history, 1, 8);
         history.letting_go(number);
-        let (_, violations) = history.granted("older", weight, &older);
-        assert_eq!(promises(violations), found, "weight {weight}");
+        assert_eq!(grant(&mut history, weight, 7).1, found, "weight {weight}");
+    }
+}
+
+#[test]
+fn a_token_that_two_holds_of_one_kind_share_is_found() {
+    // A writer that is replaced by a reader keeps its token.
+    for (weight, found) in [(1, vec![]), (2, vec![TOO_OLD])] {
+        let mut history = History::new(2);
+        let (number, _) = grant(&mut history, 2, 7);
+        history.letting_go(number);
+        assert_eq!(grant(&mut history, weight, 7).1, found, "weight {weight}");
     }
 }
 
 const TOO_EARLY: &str = "first come, first served";
 
-#[tokio::test(start_paused = true)]
-async fn a_grant_before_the_turn_of_a_contender_that_came_earlier_is_found() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let [first, second, third] = holds(&session(&simulation, "node-7").await).await;
+#[test]
+fn a_grant_before_the_turn_of_a_contender_that_came_earlier_is_found() {
     let mut history = History::new(5).ordered();
-    history.came(first.fencing_token(), 3);
-    history.came(second.fencing_token(), 3);
-    history.came(third.fencing_token(), 2);
+    for (token, weight) in [(1, 3), (2, 3), (3, 2)] {
+        history.came(token.into(), weight);
+    }
     // There is room for the third beside the first, but not before the second.
-    let (number, violations) = history.granted("third", 2, &third);
-    assert_eq!(promises(violations), [TOO_EARLY]);
+    let (number, found) = grant(&mut history, 2, 3);
+    assert_eq!(found, [TOO_EARLY]);
     history.letting_go(number);
-    let (number, violations) = history.granted("first", 3, &first);
-    assert!(violations.is_empty(), "{violations:?}");
+    let (number, found) = grant(&mut history, 3, 1);
+    assert_eq!(found, [""; 0]);
     history.letting_go(number);
-    history.went(first.fencing_token());
-    let (_, violations) = history.granted("second", 3, &second);
-    assert!(violations.is_empty(), "{violations:?}");
+    history.went(1.into());
+    assert_eq!(grant(&mut history, 3, 2).1, [""; 0]);
     // Once it has left the queue, it holds no place.
-    history.went(third.fencing_token());
-    let (_, violations) = history.granted("third", 2, &third);
-    assert_eq!(promises(violations), [TOO_EARLY]);
+    history.went(3.into());
+    assert_eq!(grant(&mut history, 2, 3).1, [TOO_EARLY]);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_capacity_counts_for_those_whom_it_let_in() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let [first, second, third] = holds(&session(&simulation, "node-7").await).await;
+#[test]
+fn a_capacity_counts_for_those_whom_it_let_in() {
     let mut history = History::new(5).ordered();
-    history.came(first.fencing_token(), 3);
-    history.came(second.fencing_token(), 2);
+    history.came(1.into(), 3);
+    history.came(2.into(), 2);
     history.resized(4);
     // The capacity was lowered after they had room, and before the third came.
-    assert!(history.granted("first", 3, &first).1.is_empty());
-    let (number, violations) = history.granted("second", 2, &second);
-    assert!(violations.is_empty(), "{violations:?}");
+    assert_eq!(grant(&mut history, 3, 1).1, [""; 0]);
+    let (number, found) = grant(&mut history, 2, 2);
+    assert_eq!(found, [""; 0]);
     // Its place goes to a contender that weighs less.
-    history.came(third.fencing_token(), 1);
+    history.came(3.into(), 1);
     history.letting_go(number);
-    history.replaced(second.fencing_token(), third.fencing_token());
-    let (_, violations) = history.granted("second", 1, &second);
-    assert!(violations.is_empty(), "{violations:?}");
-    let (_, violations) = history.granted("third", 1, &third);
-    assert!(promises(violations).contains(&TOO_EARLY));
+    history.replaced(2.into(), 3.into());
+    assert_eq!(grant(&mut history, 1, 2).1, [""; 0]);
+    assert!(grant(&mut history, 1, 3).1.contains(&TOO_EARLY));
 }
 
 #[tokio::test(start_paused = true)]
@@ -189,7 +195,8 @@ async fn guarded_writes_that_come_late_or_are_refused_to_a_holder_are_found() {
     }
     let (number, _) = history.granted("holder", 1, &later);
     assert!(history.guarded_write_refused(number).is_some());
-    history.letting_go(number);
+    assert!(history.letting_go(number).is_some());
+    assert!(history.letting_go(number).is_none());
     assert_eq!(history.guarded_write_refused(number), None);
 }
 
@@ -222,38 +229,4 @@ async fn guarded_write_that_lands_after_its_hold_is_handed_on_is_found() {
     );
     // Now the order of the tokens says so.
     assert!(history.guarded_write_committed(2, token).is_some());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_token_that_two_holds_of_one_kind_share_is_found() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let [hold] = holds(&session(&simulation, "node-7").await).await;
-    for (weight, found) in [(1, vec![]), (2, vec![TOO_OLD])] {
-        let mut history = History::new(2);
-        let (number, _) = history.granted("first", 2, &hold);
-        history.letting_go(number);
-        let (_, violations) = history.granted("again", weight, &hold);
-        assert_eq!(promises(violations), found, "weight {weight}");
-    }
-}
-
-#[test]
-fn holds_of_other_programs_are_held_until_they_are_released() {
-    let mut history = History::new(2);
-    let (number, violations) = history.granted_elsewhere("writer", 2, 7.into(), "w-7");
-    assert!(violations.is_empty(), "{violations:?}");
-    let (beside, violations) = history.granted_elsewhere("reader", 1, 8.into(), "r-8");
-    assert!(
-        violations[0]
-            .text
-            .contains("reader (r-8) held beside writer (w-7)")
-    );
-    assert_eq!(promises(violations), [TOO_MANY]);
-    history.letting_go(beside);
-    history.letting_go(number);
-    // A writer that goes on as a reader keeps its token.
-    let (_, violations) = history.granted_elsewhere("writer", 1, 7.into(), "r-7");
-    assert!(violations.is_empty(), "{violations:?}");
-    let (_, violations) = history.granted_elsewhere("late", 1, 6.into(), "r-6");
-    assert_eq!(promises(violations), [TOO_OLD]);
 }

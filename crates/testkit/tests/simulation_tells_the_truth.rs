@@ -17,7 +17,8 @@ use zookeeper_recipes_core::ensemble::{
 };
 use zookeeper_recipes_core::{ConnectOptions, ServerError, ZookeeperEnsemble};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
-use zookeeper_recipes_testkit::{FourLetterWord, Server, ServerOptions};
+use zookeeper_recipes_suite::number;
+use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 const SESSIONS: usize = 3;
 const STEPS: usize = 60;
@@ -41,9 +42,9 @@ enum Ask {
 enum Step {
     /// One session asks all of this without waiting in between.
     Ask(usize, Vec<Ask>),
-    /// One of the watches that stand is dropped.
+    /// One of the watches is dropped.
     DropWatch(usize),
-    /// A session is closed and another one opened in its stead.
+    /// A session is closed, and another session is opened.
     Reopen(usize),
 }
 
@@ -469,13 +470,9 @@ fn version(told: &str) -> (u32, u32, u32) {
     (next(), next(), next())
 }
 
-/// How many watches stand on a real server.
-async fn standing_watches(server: &Server) -> u64 {
-    let figures = server.ask(FourLetterWord::Mntr).await.unwrap();
-    let figure = figures
-        .lines()
-        .find_map(|line| line.strip_prefix("zk_watch_count\t"));
-    figure.unwrap().trim().parse().unwrap()
+/// The number of watches on a real server.
+async fn watches(server: &Server) -> u64 {
+    server.monitor().await.unwrap().watches
 }
 
 /// The two transcripts, up to where they are the same no longer.
@@ -498,13 +495,6 @@ fn compare(seed: u64, real: &Witness, simulated: &Witness) {
     );
 }
 
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name)
-        .ok()
-        .and_then(|value| value.parse().ok())
-        .unwrap_or(default)
-}
-
 #[tokio::test]
 async fn every_reply_and_every_event_is_a_real_servers() {
     let server = Server::start(ServerOptions::new()).await.unwrap();
@@ -512,8 +502,8 @@ async fn every_reply_and_every_event_is_a_real_servers() {
     let root = root.connect().await.unwrap();
     let anyone = [Acl::new(Permission::ALL, AuthId::anyone())];
     let version = version(&server.status().await.unwrap().version);
-    let first = setting("SEED", 1);
-    for seed in first..first + setting("SEEDS", 12) {
+    let first = number("SEED").unwrap_or(1);
+    for seed in first..first + number("SEEDS").unwrap_or(12) {
         let chroot = format!("/seed-{seed}");
         root.create(&chroot, b"", CreateMode::Persistent, &anyone)
             .await
@@ -561,7 +551,7 @@ async fn every_reply_and_every_event_is_a_real_servers() {
             // A server takes a closed session's watches off soon after, not before it answers.
             let simulated_watches = simulation.counters().watches() as u64;
             let same = async {
-                while standing_watches(&server).await != simulated_watches {
+                while watches(&server).await != simulated_watches {
                     tokio::time::sleep(Duration::from_millis(2)).await;
                 }
             };
@@ -570,15 +560,15 @@ async fn every_reply_and_every_event_is_a_real_servers() {
                 .is_err()
             {
                 panic!(
-                    "seed {seed}, after step {number} {step:?}: {} watches stand, not {:?}",
-                    standing_watches(&server).await,
+                    "seed {seed}, after step {number} {step:?}: {} watches are set, not {:?}",
+                    watches(&server).await,
                     simulation.administrator().watches()
                 );
             }
         }
         drop((real, simulated));
         // The next sequence counts its watches from none again.
-        while standing_watches(&server).await > 0 {
+        while watches(&server).await > 0 {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }

@@ -15,7 +15,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use zookeeper_client::Client;
-use zookeeper_recipes_core::{Error, Hold, NodePath, Recipe, Session};
+use zookeeper_recipes_core::{Error, Hold, Recipe, Session};
 use zookeeper_recipes_suite::{
     KINDS, LONG, administrator, children, eventually, in_time, server, session,
 };
@@ -30,8 +30,6 @@ const WARM_UP: usize = 3_000;
 const ACQUIRES: usize = 10_000;
 const AT_A_TIME: usize = 16;
 const SESSIONS: usize = 2;
-/// How many paths that were watched the client keeps, to use their memory again.
-const PATHS_KEPT: usize = 1_000;
 /// A little, for buffers whose size depends on the moment, and far less than one of an acquire.
 const BLOCKS: isize = ACQUIRES as isize / 100;
 const BYTES: isize = 128 << 10;
@@ -142,22 +140,6 @@ impl Place {
         }
     }
 
-    /// Has the client's memory of watched paths filled, which would grow for a long time else.
-    async fn warm_up(&self) {
-        for session in &self.sessions {
-            let root = NodePath::new("/warm-up").expect("a path");
-            let server = session.server(&root).await.expect("a session");
-            let paths: Vec<String> = (0..2 * PATHS_KEPT)
-                .map(|number| format!("{root}/_c_{number:032}-lock-{number:010}"))
-                .collect();
-            let watches = paths.iter().map(|path| server.exists_and_watch(path));
-            for watch in join_all(watches).await {
-                drop(watch.expect("a watch"));
-            }
-        }
-        self.acquire_and_drop(WARM_UP, 0).await;
-    }
-
     /// Has so many acquires dropped, and says how many of them were under way then.
     async fn acquire_and_drop(&self, acquires: usize, seed: u64) -> usize {
         let left = Arc::new(AtomicUsize::new(acquires));
@@ -235,7 +217,7 @@ impl Place {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_acquires_dropped_at_random_moments_leave_nothing() {
     let mut place = Place::new().await;
-    place.warm_up().await;
+    place.acquire_and_drop(WARM_UP, 0).await;
     place.nothing_is_left().await;
     let mut before = Count::take();
     for round in 1.. {

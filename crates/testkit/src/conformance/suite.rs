@@ -18,6 +18,21 @@ type Open<'a> =
     dyn Fn(String, ConnectOptions) -> BoxFuture<'a, Result<Session, Error>> + Send + Sync + 'a;
 pub(super) type Make<'a> = dyn Fn(&Session, &str) -> Box<dyn Recipe> + Send + Sync + 'a;
 
+/// The promises, in the order in which they are checked.
+const PROMISES: [&str; 11] = [
+    "never more hold than may, and all get through",
+    "first come, first served",
+    "a failed try leaves no trace",
+    "a deadline is kept",
+    "dropped at any await, an acquisition leaves nothing",
+    "foreign children are ignored",
+    "a holder is told when its znode is deleted",
+    "a guarded write is done while its hold is held, and not after",
+    "a hold is lost with its session before the next one holds",
+    "when a holder's session expires, it is told, and all who wait get through",
+    "a waiter that leaves is told why, lets nobody in, and keeps nobody waiting",
+];
+
 /// The promises of one recipe, checked on a [server](CheckedServer).
 ///
 /// By default these are the promises of an exclusive lock that keeps order. The other methods
@@ -115,48 +130,22 @@ impl<'a> Conformance<'a> {
     ///
     /// The first broken promise.
     pub async fn check(self) -> Result<(), BrokenPromise> {
-        type Check<'c, 'a> = BoxFuture<'c, Kept>;
-        let promises: [(&'static str, Check<'_, 'a>); 11] = [
-            (
-                "never more hold than may, and all get through",
-                Box::pin(self.exclusion()),
-            ),
-            ("first come, first served", Box::pin(self.order())),
-            ("a failed try leaves no trace", Box::pin(self.tries())),
-            ("a deadline is kept", Box::pin(self.deadline())),
-            (
-                "dropped at any await, an acquisition leaves nothing",
-                Box::pin(self.cancelling()),
-            ),
-            (
-                "foreign children are ignored",
-                Box::pin(self.foreign_children()),
-            ),
-            (
-                "a holder is told when its znode is deleted",
-                Box::pin(self.deletion()),
-            ),
-            (
-                "a guarded write is done while its hold is held, and not after",
-                Box::pin(self.guarded_writes()),
-            ),
-            (
-                "a hold is lost with its session before the next one holds",
-                Box::pin(self.holder_loss()),
-            ),
-            (
-                "when a holder's session expires, it is told, and all who wait get through",
-                Box::pin(self.holder_expiry()),
-            ),
-            (
-                "a waiter that leaves is told why, lets nobody in, and keeps nobody waiting",
-                Box::pin(self.leaving()),
-            ),
+        let checks: [BoxFuture<'_, Kept>; 11] = [
+            Box::pin(self.exclusion()),
+            Box::pin(self.order()),
+            Box::pin(self.tries()),
+            Box::pin(self.deadline()),
+            Box::pin(self.cancelling()),
+            Box::pin(self.foreign_children()),
+            Box::pin(self.deletion()),
+            Box::pin(self.guarded_writes()),
+            Box::pin(self.holder_loss()),
+            Box::pin(self.holder_expiry()),
+            Box::pin(self.leaving()),
         ];
-        for (promise, check) in promises {
-            check
-                .await
-                .map_err(|seen| BrokenPromise { promise, seen })?;
+        for (promise, check) in PROMISES.into_iter().zip(checks) {
+            let kept = check.await;
+            kept.map_err(|seen| BrokenPromise { promise, seen })?;
         }
         Ok(())
     }

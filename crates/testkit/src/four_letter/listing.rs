@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::hexadecimal::hexadecimal;
+/// `0x…` as Java prints a long: two's complement.
+pub(super) fn hexadecimal(text: &str) -> Option<i64> {
+    let bits = u64::from_str_radix(text.strip_prefix("0x")?, 16);
+    bits.ok().map(|bits| bits as i64)
+}
 
 /// Reads the answer to `wchp`: each watched path with the sessions that watch it.
 pub fn parse_watches(answer: &str) -> BTreeMap<String, BTreeSet<i64>> {

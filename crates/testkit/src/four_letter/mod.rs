@@ -5,7 +5,6 @@
 //! [`Monitor::packets_received`].
 
 mod ask;
-mod hexadecimal;
 mod listing;
 mod monitor;
 mod status;

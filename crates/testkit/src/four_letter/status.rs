@@ -1,7 +1,7 @@
 //! A server's role and progress.
 
 use super::ask::ask;
-use super::hexadecimal::hexadecimal;
+use super::listing::hexadecimal;
 use super::word::FourLetterWord;
 use crate::error::Error;
 

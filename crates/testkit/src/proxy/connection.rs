@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
-use super::fault::{Direction, Strike};
+use super::fault::{Breakage, Direction, Strike};
 use super::link::{Ending, Link};
 use super::operation::Operation;
 use super::shared::Shared;
@@ -37,6 +37,49 @@ pub(super) enum Item {
     End(Option<Strike>, Ending),
     /// The sender has ended its direction.
     SenderEnded,
+}
+
+/// What becomes of a frame that a fault has struck.
+pub(super) enum Fate {
+    /// The frame is passed on.
+    Passes,
+    /// The frame goes nowhere.
+    Swallowed,
+    /// The frame goes nowhere, and nothing after it is read.
+    Last,
+}
+
+impl Item {
+    /// Puts other bytes in place of a frame.
+    pub(super) fn replace(&mut self, replace: impl Fn(&[u8]) -> Vec<u8>) {
+        if let Item::Bytes { bytes, .. } = self {
+            *bytes = replace(bytes);
+        }
+    }
+}
+
+/// Has a breakage strike a frame, at its place in the queue.
+pub(super) async fn strike(
+    strike: Strike,
+    breakage: Breakage,
+    frame: &mut Item,
+    queue: &mpsc::Sender<Item>,
+) -> Fate {
+    let (item, fate) = match breakage {
+        Breakage::Delay(delay) => {
+            if let Item::Bytes { due, .. } = frame {
+                *due += delay;
+            }
+            strike.dealt();
+            return Fate::Passes;
+        }
+        Breakage::Freeze => (Item::Freeze(strike), Fate::Passes),
+        Breakage::HalfClose(direction) => (Item::HalfClose(strike, direction), Fate::Swallowed),
+        Breakage::Cut => (Item::End(Some(strike), Ending::Cut), Fate::Last),
+        Breakage::Reset => (Item::End(Some(strike), Ending::Reset), Fate::Last),
+    };
+    let _ = queue.send(item).await;
+    fate
 }
 
 /// A request that the server has yet to answer.

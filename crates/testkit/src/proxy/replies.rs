@@ -4,23 +4,12 @@ use tokio::net::tcp::ReadHalf;
 use tokio::sync::mpsc;
 use zookeeper_recipes_protocol::{FRAME_HEADER, ReplyHeader, xid};
 
-use super::connection::{Connection, Item};
-use super::fault::{Breakage, Direction, Effect, Strike};
+use super::connection::{self, Connection, Fate, Item};
+use super::fault::{Direction, Effect, Strike};
 use super::frame::{self, Request};
-use super::link::Ending;
 use super::operation::Operation;
 use super::shared::Protocol;
 use crate::frames::FrameReader;
-
-/// What becomes of a reply.
-enum Fate {
-    /// The reply is passed on.
-    Passes,
-    /// The reply goes nowhere.
-    Swallowed,
-    /// The reply goes nowhere, and nothing after it is read.
-    Last,
-}
 
 impl Connection {
     pub(super) async fn read_replies(
@@ -91,39 +80,13 @@ impl Connection {
 
 /// Has a fault strike a reply.
 async fn strike_reply(strike: Strike, frame: &mut Item, to_client: &mpsc::Sender<Item>) -> Fate {
-    match &strike.effect {
-        Effect::AtReply(Breakage::Delay(delay)) => {
-            if let Item::Bytes { due, .. } = frame {
-                *due += *delay;
-            }
-            strike.dealt();
-        }
-        Effect::AtReply(Breakage::Freeze) => {
-            let _ = to_client.send(Item::Freeze(strike)).await;
-        }
-        Effect::AtReply(Breakage::HalfClose(direction)) => {
-            let direction = *direction;
-            let item = Item::HalfClose(strike, direction);
-            let _ = to_client.send(item).await;
-            return Fate::Swallowed;
-        }
-        Effect::AtReply(Breakage::Cut) => {
-            let item = Item::End(Some(strike), Ending::Cut);
-            let _ = to_client.send(item).await;
-            return Fate::Last;
-        }
-        Effect::AtReply(Breakage::Reset) => {
-            let item = Item::End(Some(strike), Ending::Reset);
-            let _ = to_client.send(item).await;
-            return Fate::Last;
-        }
+    match strike.effect.clone() {
+        Effect::AtReply(breakage) => connection::strike(strike, breakage, frame, to_client).await,
         Effect::ReplyReplaced(replace) => {
-            if let Item::Bytes { bytes, .. } = frame {
-                *bytes = replace(bytes);
-            }
+            frame.replace(|bytes| replace(bytes));
             strike.dealt();
+            Fate::Passes
         }
-        Effect::AtRequest(_) | Effect::RequestReplaced(_) | Effect::Refused(_) => {}
+        Effect::AtRequest(_) | Effect::RequestReplaced(_) | Effect::Refused(_) => Fate::Passes,
     }
-    Fate::Passes
 }

@@ -7,23 +7,13 @@ use tokio::io::AsyncReadExt;
 use tokio::net::tcp::ReadHalf;
 use tokio::sync::mpsc;
 
-use super::connection::{Connection, Item, Pending};
+use super::connection::{self, Connection, Fate, Item, Pending};
 use super::fault::{Breakage, Direction, Effect, Strike};
 use super::frame::{self, Request};
 use super::link::Ending;
 use super::operation::Operation;
 use super::shared::Protocol;
 use crate::frames::FrameReader;
-
-/// What becomes of a request.
-enum Fate {
-    /// The request is passed on.
-    Passes,
-    /// The request goes nowhere.
-    Swallowed,
-    /// The request goes nowhere, and nothing after it is read.
-    Last,
-}
 
 impl Connection {
     pub(super) async fn read_requests(
@@ -118,33 +108,31 @@ impl Connection {
             Effect::AtReply(_) | Effect::ReplyReplaced(_) => pending.strike = Some(strike),
             Effect::Refused(code) => pending.refusal = Some((code, strike)),
             Effect::RequestReplaced(replace) => {
-                if let Item::Bytes { bytes, .. } = frame {
-                    *bytes = replace(bytes);
-                }
+                frame.replace(|bytes| replace(bytes));
                 strike.dealt();
             }
-            Effect::AtRequest(Breakage::Delay(delay)) => {
-                if let Item::Bytes { due, .. } = frame {
-                    *due += delay;
+            Effect::AtRequest(breakage @ (Breakage::Cut | Breakage::Reset)) => {
+                // Earlier requests are answered first.
+                let mut unanswered = self.unanswered.subscribe();
+                // An error is impossible: the sender is our own.
+                let _ = unanswered.wait_for(|count| *count == 0).await;
+                match to_client.upgrade() {
+                    Some(queue) => {
+                        connection::strike(strike, breakage, frame, &queue).await;
+                    }
+                    // The server has ended its direction already.
+                    None => {
+                        self.link.end(match breakage {
+                            Breakage::Reset => Ending::Reset,
+                            _ => Ending::Cut,
+                        });
+                        strike.dealt();
+                    }
                 }
-                strike.dealt();
-            }
-            Effect::AtRequest(Breakage::Freeze) => {
-                let _ = to_server.send(Item::Freeze(strike)).await;
-            }
-            Effect::AtRequest(Breakage::HalfClose(direction)) => {
-                let item = Item::HalfClose(strike, direction);
-                let _ = to_server.send(item).await;
-                return Fate::Swallowed;
-            }
-            Effect::AtRequest(Breakage::Cut) => {
-                self.end_once_answered(to_client, strike, Ending::Cut).await;
                 return Fate::Last;
             }
-            Effect::AtRequest(Breakage::Reset) => {
-                self.end_once_answered(to_client, strike, Ending::Reset)
-                    .await;
-                return Fate::Last;
+            Effect::AtRequest(breakage) => {
+                return connection::strike(strike, breakage, frame, to_server).await;
             }
         }
         Fate::Passes
@@ -165,30 +153,6 @@ impl Connection {
             let _ = to_client.send(item).await;
         }
         Fate::Swallowed
-    }
-
-    async fn end_once_answered(
-        &self,
-        to_client: &mpsc::WeakSender<Item>,
-        strike: Strike,
-        ending: Ending,
-    ) {
-        // An error is impossible: the sender is our own.
-        let _ = self
-            .unanswered
-            .subscribe()
-            .wait_for(|count| *count == 0)
-            .await;
-        match to_client.upgrade() {
-            Some(to_client) => {
-                let _ = to_client.send(Item::End(Some(strike), ending)).await;
-            }
-            // The server has ended its direction already.
-            None => {
-                self.link.end(ending);
-                strike.dealt();
-            }
-        }
     }
 
     /// The answers in the server's stead whose turn has come.

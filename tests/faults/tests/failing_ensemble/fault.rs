@@ -1,6 +1,5 @@
 //! What becomes of the members of the ensemble.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -47,18 +46,6 @@ enum Fault {
     LeaderPaused,
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Fault::LeaderKilled => "leader killed",
-            Fault::FollowerPaused => "follower paused",
-            Fault::MembersRestarted => "members restarted",
-            Fault::QuorumLost => "quorum lost",
-            Fault::LeaderPaused => "leader paused",
-        })
-    }
-}
-
 pub(crate) struct FaultInjector<'a> {
     pub(crate) ensemble: Ensemble,
     pub(crate) journals: &'a [Arc<Journal>],
@@ -102,7 +89,7 @@ impl FaultInjector<'_> {
 
     async fn strike(&mut self, fault: Fault) {
         let leader = self.leader().await;
-        self.say(&format!("{fault}: member {leader} leads"));
+        self.say(&format!("{fault:?}: member {leader} leads"));
         let followers: Vec<usize> = (0..MEMBERS).filter(|member| *member != leader).collect();
         let follower = *self.rng.choice(&followers).expect("one of two");
         let mended = match fault {
@@ -112,7 +99,7 @@ impl FaultInjector<'_> {
             Fault::MembersRestarted => self.restart_all().await,
             Fault::QuorumLost => self.kill_both(leader, follower).await,
         };
-        self.work_goes_on(&fault.to_string(), mended).await;
+        self.work_goes_on(&format!("{fault:?}"), mended).await;
         let all = self.ensemble.wait_until_all_serve().await;
         all.expect("all members serve");
     }
@@ -137,7 +124,10 @@ impl FaultInjector<'_> {
     async fn kill(&mut self, leader: usize) -> Mended {
         self.let_some_stay(None).await;
         self.say(&format!("member {leader} is killed"));
-        self.ensemble.kill(leader).await.expect("it is killed");
+        self.ensemble.members_mut()[leader]
+            .kill()
+            .await
+            .expect("it is killed");
         let next = self.leader().await;
         self.let_all_go();
         let mended = Mended::now();
@@ -155,7 +145,9 @@ impl FaultInjector<'_> {
             .collect();
         self.let_some_stay(Some(member)).await;
         self.say(&format!("member {member} is paused"));
-        self.ensemble.pause(member).expect("it is paused");
+        self.ensemble.members()[member]
+            .pause()
+            .expect("it is paused");
         let paused = Instant::now();
         for (journal, losses) in self.journals.iter().zip(losses) {
             eventually("what is held by way of it is lost", || async move {
@@ -171,7 +163,9 @@ impl FaultInjector<'_> {
         sleep(LONGER_THAN_A_SESSION.saturating_sub(paused.elapsed())).await;
         self.let_all_go();
         self.say(&format!("member {member} goes on"));
-        self.ensemble.resume(member).expect("it goes on");
+        self.ensemble.members()[member]
+            .resume()
+            .expect("it goes on");
         Mended::now()
     }
 
@@ -189,7 +183,10 @@ impl FaultInjector<'_> {
         self.let_some_stay(None).await;
         self.say(&format!("members {leader} and {follower} are killed"));
         for member in [leader, follower] {
-            self.ensemble.kill(member).await.expect("it is killed");
+            self.ensemble.members_mut()[member]
+                .kill()
+                .await
+                .expect("it is killed");
         }
         // At times so long that the clients give up their sessions, and at others only their holds.
         let longer = self.rng.u32(0..=1_000);

@@ -11,8 +11,8 @@ use zookeeper_recipes_suite::{
 use zookeeper_recipes_testkit::proxy::{Breakage, Direction, Fault, Operation, Proxy};
 
 use crate::support::{
-    Succeeded, acquire, acquired, assert_no_contender_left, assert_nothing_left, creates,
-    held_and_awaited, queue_length, waits_in_earnest,
+    Succeeded, acquire, acquired, assert_no_contender_left, assert_nothing_left,
+    assert_session_over, awaited, creates, held, held_and_awaited, queue_length, waits_in_earnest,
 };
 
 on_both_servers!(
@@ -50,10 +50,7 @@ async fn waiter_comes_through_a_break_and_gets_its_turn_also_when_it_came_meanwh
         for (break_name, break_now) in BREAKS {
             for released_meanwhile in [false, true] {
                 let scenario = format!("{}-{break_name}-{released_meanwhile}", kind.name);
-                let first = kind.rival_on(&rival, &scenario).acquire().await;
-                let first = first.expect("it is free");
-                let waiter = acquire(kind.on(&victim, &scenario));
-                queue_length(kind, &*kind.on(&rival, &scenario), 2).await;
+                let (first, waiter) = awaited(kind, &rival, &victim, &scenario).await;
                 waits_in_earnest(kind, &server, (&victim, &proxy), first.node_path()).await;
                 let connections = proxy.counters().connections();
                 if released_meanwhile {
@@ -98,11 +95,7 @@ async fn holder_comes_through_a_break_and_nobody_else_gets_in(server: TestServer
         let victim = session(&proxy, LONG).await;
         for (break_name, break_now) in BREAKS {
             let scenario = format!("{}-{break_name}", kind.name);
-            let hold = kind
-                .on(&victim, &scenario)
-                .acquire()
-                .await
-                .expect("it is free");
+            let hold = held(kind.on(&victim, &scenario)).await;
             let next = acquire(kind.rival_on(&rival, &scenario));
             queue_length(kind, &*kind.on(&rival, &scenario), 2).await;
             let connections = proxy.counters().connections();
@@ -171,20 +164,11 @@ async fn frozen_contender_is_forgotten_with_its_session_and_told_so(server: Test
     let mut contenders = Vec::new();
     let mut holds = Vec::new();
     for &kind in KINDS {
-        let first = kind
-            .rival_on(&rival, "waiting")
-            .acquire()
-            .await
-            .expect("it is free");
-        contenders.push((kind, acquire(kind.on(&waiting, "waiting"))));
+        let (first, waiter) = awaited(kind, &rival, &waiting, "waiting").await;
+        contenders.push((kind, waiter));
         holds.push((kind, "waiting", first));
-        queue_length(kind, &*kind.on(&rival, "waiting"), 2).await;
 
-        let first = kind
-            .rival_on(&rival, "entering")
-            .acquire()
-            .await
-            .expect("it is free");
+        let first = held(kind.rival_on(&rival, "entering")).await;
         first.release().await.expect("it is released");
     }
     // The connection that the fault strikes is frozen by it, and any later one by the proxy.
@@ -213,16 +197,7 @@ async fn frozen_contender_is_forgotten_with_its_session_and_told_so(server: Test
         let outcome = in_time("the contender is told", contender)
             .await
             .expect("no panic");
-        assert!(
-            matches!(
-                outcome,
-                Err(Error::SessionOver {
-                    reason: SessionEnd::Expired,
-                    ..
-                })
-            ),
-            "{kind:?}: {outcome:?}"
-        );
+        assert_session_over(kind, outcome, SessionEnd::Expired);
     }
     for (kind, scenario, hold) in holds {
         let again = match scenario {
@@ -289,7 +264,7 @@ async fn acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_th
     suspend(&silent, &expiring).await;
     let acquiring: Vec<_> = KINDS
         .iter()
-        .map(|kind| (kind, acquire(kind.on(&expiring, "expiring"))))
+        .map(|kind| (*kind, acquire(kind.on(&expiring, "expiring"))))
         .collect();
     let rival = session(&server, LONG).await;
     let next = acquire(KINDS[0].rival_on(&rival, "held"));
@@ -298,16 +273,7 @@ async fn acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_th
     silent.thaw();
     for (kind, acquiring) in acquiring {
         let outcome = in_time("it is told", acquiring).await.expect("no panic");
-        assert!(
-            matches!(
-                outcome,
-                Err(Error::SessionOver {
-                    reason: SessionEnd::Expired,
-                    ..
-                })
-            ),
-            "{kind:?}: {outcome:?}"
-        );
+        assert_session_over(kind, outcome, SessionEnd::Expired);
     }
     for &kind in KINDS {
         let hold = acquired("in the next one", acquire(kind.on(&expiring, "expiring"))).await;

@@ -5,7 +5,7 @@ use zookeeper_recipes_suite::{
     KINDS, LATE, LONG, SHORT, TICK, assert_nothing_left, eventually, in_time, server, session,
 };
 
-use crate::support::{acquire, acquired, queue_length, works_with_each_kind};
+use crate::support::{acquire, acquired, hold_all, queue_length, works_with_each_kind};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn holders_and_waiters_come_through_a_restart_of_the_server() {
@@ -43,11 +43,7 @@ async fn holders_and_waiters_come_through_a_restart_of_the_server() {
 async fn sessions_go_on_when_servers_no_longer_know_digest() {
     let mut server = server().await;
     let session = session(&server, SHORT).await;
-    let mut holds = Vec::new();
-    for &kind in KINDS {
-        let hold = kind.on(&session, "held").acquire().await;
-        holds.push(hold.expect("it is free"));
-    }
+    let holds = hold_all(&session, "held").await;
     server
         .set_configuration("DigestAuthenticationProvider.enabled", "false")
         .expect("it is written");

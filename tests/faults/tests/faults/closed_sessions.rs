@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use futures_util::FutureExt;
-use zookeeper_recipes_core::{Error, LossReason, SessionEnd};
+use zookeeper_recipes_core::{LossReason, SessionEnd};
 use zookeeper_recipes_suite::{KINDS, LONG, SHORT, TestServer, in_time, on_both_servers, session};
 
-use crate::support::{acquire, acquired, queue_length};
+use crate::support::{acquire, acquired, assert_session_over, held, queue_length};
 
 on_both_servers!(close_does_not_wait_for_attempts_that_nobody_polls,);
 
@@ -18,10 +18,8 @@ async fn close_does_not_wait_for_attempts_that_nobody_polls(server: TestServer) 
     let mut nexts = Vec::new();
     let mut parked = Vec::new();
     for &kind in KINDS {
-        let first = kind.rival_on(&rival, "awaited").acquire().await;
-        firsts.push(first.expect("it is free"));
-        let hold = kind.on(&closing, "held").acquire().await;
-        holds.push(hold.expect("it is free"));
+        firsts.push(held(kind.rival_on(&rival, "awaited")).await);
+        holds.push(held(kind.on(&closing, "held")).await);
         let next = acquire(kind.rival_on(&rival, "held"));
         queue_length(kind, &*kind.rival_on(&rival, "held"), 2).await;
         nexts.push((kind, next));
@@ -52,15 +50,6 @@ async fn close_does_not_wait_for_attempts_that_nobody_polls(server: TestServer) 
     assert!(took < SHORT, "the next ones held after {took:?}");
     for (kind, attempt) in parked {
         let outcome = in_time(kind.name, attempt).await;
-        assert!(
-            matches!(
-                outcome,
-                Err(Error::SessionOver {
-                    reason: SessionEnd::Closed,
-                    ..
-                })
-            ),
-            "{kind:?}: {outcome:?}"
-        );
+        assert_session_over(kind, outcome, SessionEnd::Closed);
     }
 }

@@ -7,7 +7,9 @@ use zookeeper_recipes_suite::{
     KINDS, Kind, LONG, TestServer, administrator, assert_no_watch_left, in_time, on_both_servers,
     proxy, session,
 };
-use zookeeper_recipes_testkit::proxy::{Breakage, Direction, Fault, Operation, Proxy, Strikes};
+use zookeeper_recipes_testkit::proxy::{
+    Breakage, Direction, Fault, Occasion, Operation, Proxy, Strikes,
+};
 
 use crate::support::{
     acquire, acquired, assert_no_contender_left, creates, queue_length, waits_in_earnest,
@@ -21,50 +23,31 @@ on_both_servers!(
     parents_are_made_and_the_recipe_held_whichever_create_is_lost,
 );
 
-/// Loses a request, or its reply or its outcome, of an operation on what begins with a path.
-type Loss = fn(Operation, &str) -> Fault;
+/// Loses a request, or its reply or its outcome.
+type Loss = fn(Occasion) -> Fault;
 
 const LOSSES: &[(&str, Loss)] = &[
-    ("request-lost", |operation, under| {
-        Fault::on(operation).under(under).request_lost()
+    ("request-lost", Occasion::request_lost),
+    ("reply-lost", Occasion::reply_lost),
+    ("request-reset", |it| it.at_request(Breakage::Reset)),
+    ("reply-reset", |it| it.at_reply(Breakage::Reset)),
+    ("reply-half-closed", |it| {
+        it.at_reply(Breakage::HalfClose(Direction::ToClient))
     }),
-    ("reply-lost", |operation, under| {
-        Fault::on(operation).under(under).reply_lost()
+    ("applied-and-answered-with-a-timeout", |it| it.answered(-7)),
+    ("applied-and-answered-with-a-lost-connection", |it| {
+        it.answered(-4)
     }),
-    ("request-reset", |operation, under| {
-        Fault::on(operation)
-            .under(under)
-            .at_request(Breakage::Reset)
+    ("applied-and-answered-with-a-system-error", |it| {
+        it.answered(-1)
     }),
-    ("reply-reset", |operation, under| {
-        Fault::on(operation).under(under).at_reply(Breakage::Reset)
+    ("applied-and-answered-with-an-inconsistency", |it| {
+        it.answered(-2)
     }),
-    ("reply-half-closed", |operation, under| {
-        let breakage = Breakage::HalfClose(Direction::ToClient);
-        Fault::on(operation).under(under).at_reply(breakage)
+    ("applied-and-answered-with-an-unknown-code", |it| {
+        it.answered(-999)
     }),
-    ("applied-and-answered-with-a-timeout", |operation, under| {
-        Fault::on(operation).under(under).answered(-7)
-    }),
-    (
-        "applied-and-answered-with-a-lost-connection",
-        |operation, under| Fault::on(operation).under(under).answered(-4),
-    ),
-    (
-        "applied-and-answered-with-a-system-error",
-        |operation, under| Fault::on(operation).under(under).answered(-1),
-    ),
-    (
-        "applied-and-answered-with-an-inconsistency",
-        |operation, under| Fault::on(operation).under(under).answered(-2),
-    ),
-    (
-        "applied-and-answered-with-an-unknown-code",
-        |operation, under| Fault::on(operation).under(under).answered(-999),
-    ),
-    ("request-lost-three-times", |operation, under| {
-        Fault::on(operation).under(under).request_lost()
-    }),
+    ("request-lost-three-times", Occasion::request_lost),
 ];
 
 /// What all kinds share.
@@ -161,8 +144,9 @@ impl Scenario<'_> {
         } else {
             1
         };
+        let occasion = Fault::on(operation).under(directory);
         (0..times)
-            .map(|_| self.place.proxy.fault(loss(operation, &directory)))
+            .map(|_| self.place.proxy.fault(loss(occasion.clone())))
             .collect()
     }
 

@@ -15,8 +15,8 @@ use zookeeper_recipes_suite::{
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
 use crate::support::{
-    acquire, assert_no_contender_left, held_and_awaited, queue_length, waits_in_earnest,
-    works_with_each_kind,
+    acquire, assert_no_contender_left, awaited, held, held_and_awaited, queue_length,
+    waits_in_earnest, works_with_each_kind,
 };
 
 on_both_servers!(
@@ -87,10 +87,8 @@ async fn waiter_and_newcomer_whose_reconnect_gets_a_new_session_get_their_turn_o
     let rival = session(&server, LONG).await;
     let mut attempts = Vec::new();
     for &kind in KINDS {
-        let first = kind.rival_on(&rival, "waiting").acquire().await;
-        let attempt = acquire(kind.on(&waiting, "waiting"));
-        queue_length(kind, &*kind.rival_on(&rival, "waiting"), 2).await;
-        attempts.push((kind, first.expect("it is free"), attempt));
+        let (first, attempt) = awaited(kind, &rival, &waiting, "waiting").await;
+        attempts.push((kind, first, attempt));
     }
     for proxy in [&waiting_proxy, &idle_proxy] {
         proxy.cut();
@@ -147,12 +145,8 @@ async fn server_that_closes_at_a_removed_watch_costs_a_connection_and_no_hold(se
     for &kind in KINDS {
         let proxy = proxy_closing_at(&server, &[REMOVE_WATCHES]).await;
         let session = session(&proxy, SHORT).await;
-        let hold = kind.on(&session, "held").acquire().await;
-        let hold = hold.expect("it is free");
-        let first = kind.rival_on(&rival, "dropped").acquire().await;
-        let first = first.expect("it is free");
-        let waiter = acquire(kind.on(&session, "dropped"));
-        queue_length(kind, &*kind.rival_on(&rival, "dropped"), 2).await;
+        let hold = held(kind.on(&session, "held")).await;
+        let (first, waiter) = awaited(kind, &rival, &session, "dropped").await;
         waits_in_earnest(kind, &server, (&session, &proxy), first.node_path()).await;
         waiter.abort();
         queue_length(kind, &*kind.rival_on(&rival, "dropped"), 1).await;
@@ -179,12 +173,10 @@ async fn server_that_closes_at_watches_set_again_costs_connections_and_no_hold(s
     let proxy = proxy_closing_at(&server, &SET_WATCHES).await;
     let victim = session(&proxy, LONG).await;
     let rival = session(&server, LONG).await;
-    let first = KINDS[0].on(&rival, "awaited").acquire().await;
-    let first = first.expect("it is free");
+    let first = held(KINDS[0].on(&rival, "awaited")).await;
     let waiter = acquire(KINDS[0].on(&victim, "awaited"));
     waits_in_earnest(KINDS[0], &server, (&victim, &proxy), first.node_path()).await;
-    let held = KINDS[0].on(&victim, "held").acquire().await;
-    let held = held.expect("it is free");
+    let held = held(KINDS[0].on(&victim, "held")).await;
     let id = victim.id();
     proxy.cut();
     eventually("the watches were set again", || async {
@@ -211,8 +203,7 @@ async fn server_that_closes_at_removed_watches_and_forgets_sessions_costs_few_of
     proxy.fault(lost);
     let victim = session(&proxy, LONG).await;
     let rival = session(&server, LONG).await;
-    let first = KINDS[0].on(&rival, "awaited").acquire().await;
-    let first = first.expect("it is free");
+    let first = held(KINDS[0].on(&rival, "awaited")).await;
     for _ in 0..WAITS {
         let waits = KINDS[0].on(&victim, "awaited");
         match waits.acquire_timeout(A_MOMENT).await {

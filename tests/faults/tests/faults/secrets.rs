@@ -2,38 +2,21 @@
 //! nowhere else.
 
 use std::fmt;
-use std::io::Read;
-use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
-use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, Error, Permission, Session, SessionEnd, TlsOptions,
-};
+use zookeeper_recipes_core::{Acl, AuthId, ConnectOptions, Error, Permission, Session, SessionEnd};
 use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
+use zookeeper_recipes_suite::tls::{After, Authority, Tap, trusting};
 use zookeeper_recipes_suite::{
-    Address, LATE, TICK, TestServer, eventually, in_time, on_both_servers, proxy,
+    LATE, TICK, TestServer, eventually, in_time, on_both_servers, proxy,
 };
 
-on_both_servers!(
-    server_without_tls_is_an_error_if_tls_is_asked_for,
-    no_credentials_are_shown_whatever_happens,
-);
+on_both_servers!(no_credentials_are_shown_whatever_happens);
 
-/// A certificate whose key nobody has.
-const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----
-MIIBeTCCAR+gAwIBAgIUbU68YWxAH9Rdcg/Zqu9GDgQ3PqwwCgYIKoZIzj0EAwIw
-ETEPMA0GA1UEAwwGYSB0ZXN0MCAXDTI2MTEyMzA2MTMyMloYDzIxMjYxMDMwMDYx
-MzIyWjARMQ8wDQYDVQQDDAZhIHRlc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
-AAQPv3hkP/PIr+IWvmy6+86HBTyLmz4boBP0NuFMYiXJ1JAuPjURC4g+XqY3sb17
-4+576k/Bxhuv79feNHSIH+bVo1MwUTAdBgNVHQ4EFgQUaMl9Jeha5U/3InplEJdH
-cLiHeyYwHwYDVR0jBBgwFoAUaMl9Jeha5U/3InplEJdHcLiHeyYwDwYDVR0TAQH/
-BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiA+Abx2rpeZmpk+vbQZrBw6YgxiNhxS
-pYcU0HNC80dQlAIhANfZzp/IwuSHOzb7dkETWj3wKK79KcLN0+OxjgHI72Zv
------END CERTIFICATE-----";
 /// The first bytes of a TLS connection.
 const TLS_HANDSHAKE: &[u8] = &[22, 3];
 const SECRET: &str = "correct-horse";
@@ -47,93 +30,41 @@ fn options() -> ConnectOptions {
         .auth("digest", format!("me:{SECRET}"))
 }
 
-/// Trusts an authority that has signed no server's certificate.
-fn encrypted() -> ConnectOptions {
-    options().tls(TlsOptions::new().roots(AUTHORITY.as_bytes()))
-}
-
 fn contains(bytes: &[u8], text: &str) -> bool {
     let text = text.as_bytes();
     bytes.windows(text.len()).any(|window| window == text)
 }
 
-/// Records what each connection to it sends, and answers nothing.
-fn tap() -> (String, Arc<Mutex<Vec<Vec<u8>>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("it is bound").to_string();
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let noted = heard.clone();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (noted, mut stream) = (noted.clone(), stream.expect("a connection"));
-            std::thread::spawn(move || {
-                let mut bytes = Vec::new();
-                // An error ends the connection like its end.
-                let _ = stream.read_to_end(&mut bytes);
-                noted.lock().expect("no panic").push(bytes);
-            });
-        }
-    });
-    (address, heard)
+/// Connects to a tap, which answers nothing. Returns the tap once it has heard something.
+async fn heard_by_a_tap(scheme: &str, options: ConnectOptions) -> Tap {
+    let tap = Tap::new(After::Silence).await;
+    let address = format!("{scheme}localhost:{}", tap.port);
+    let opened = Session::connect_with(&address, options).await;
+    assert!(matches!(opened, Err(Error::Connect { .. })), "{opened:?}");
+    eventually("it is asked for a session", async || {
+        !tap.heard().is_empty()
+    })
+    .await;
+    tap
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_but_the_handshake_of_tls_is_sent_in_plaintext() {
-    let (address, heard) = tap();
-    for connect_string in [address.clone(), format!("tcp+tls://{address}")] {
-        let options = encrypted();
-        let opened = Session::connect_with(&connect_string, options).await;
-        assert!(matches!(opened, Err(Error::Connect { .. })), "{opened:?}");
-    }
-    // The client's connections have ended, and the thread notes them.
-    let sent = || heard.lock().expect("no panic").clone();
-    let has_sent = async || sent().iter().filter(|bytes| !bytes.is_empty()).count() >= 2;
-    eventually("both have sent something", has_sent).await;
-    // The thread that looks for obstacles sends nothing.
-    for bytes in sent().iter().filter(|bytes| !bytes.is_empty()) {
-        assert!(bytes.starts_with(TLS_HANDSHAKE), "{bytes:?}");
+    for scheme in ["", "tcp+tls://"] {
+        let tls = trusting(&Authority::new("root"));
+        let tap = heard_by_a_tap(scheme, options().tls(tls)).await;
+        tap.assert_only_handshakes();
         for plain in [SECRET, "digest", "me:"] {
-            assert!(!contains(bytes, plain), "{plain} in {bytes:?}");
+            assert!(!contains(&tap.heard(), plain), "{plain}");
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_are_not_sent_before_the_session_stands() {
-    let (address, heard) = tap();
-    let opened = Session::connect_with(&address, options()).await;
-    assert!(matches!(opened, Err(Error::Connect { .. })), "{opened:?}");
-    let is_wrong = |bytes: &[u8]| bytes.starts_with(TLS_HANDSHAKE) || contains(bytes, SECRET);
-    let sent = || heard.lock().expect("no panic").clone();
-    let has_asked = async || sent().iter().any(|bytes| !bytes.is_empty());
-    eventually("the session has been asked for", has_asked).await;
-    assert!(!sent().iter().any(|bytes| is_wrong(bytes)), "{:?}", sent());
-}
-
-#[tokio::test]
-async fn scheme_that_contradicts_the_options_is_refused_at_once() {
-    let (address, heard) = tap();
-    for (connect_string, options) in [
-        (format!("tcp://{address}"), encrypted()),
-        (format!("{address},tcp://{address}"), encrypted()),
-        (format!("tcp+tls://{address}"), options()),
-        (format!("tcp://{address},tcp+tls://{address}"), options()),
-    ] {
-        let refused = Session::connect_with(&connect_string, options.clone()).await;
-        let is_refused = matches!(refused, Err(Error::InvalidInput(_)));
-        assert!(is_refused, "{connect_string}: {refused:?}");
-        let refused = Session::connect_in_background(&connect_string, options);
-        assert!(refused.is_err(), "{connect_string}: {refused:?}");
-    }
-    assert!(heard.lock().expect("no panic").is_empty());
-}
-
-async fn server_without_tls_is_an_error_if_tls_is_asked_for(server: TestServer) {
-    let options = encrypted();
-    let address = server.address();
-    let opened = Session::connect_with(&address, options);
-    let opened = in_time("the connect", opened).await;
-    assert!(matches!(opened, Err(Error::Connect { .. })), "{opened:?}");
+    let heard = heard_by_a_tap("", options()).await.heard();
+    assert!(!heard.starts_with(TLS_HANDSHAKE), "{heard:?}");
+    assert!(!contains(&heard, SECRET), "{heard:?}");
 }
 
 /// Everything that is logged, at all levels and by all crates.
@@ -242,8 +173,9 @@ async fn use_credentials(address: &str, cut: impl Fn()) -> String {
     let credentials = format!("me:{SECRET}@{address}");
     let refused = Session::connect_with(&credentials, options()).await;
     seen += &shown(&refused.expect_err("no place for credentials"));
-    let (nobody, _) = tap();
-    let refused = Session::connect_with(&nobody, options()).await;
+    let tap = Tap::new(After::Silence).await;
+    let silent = format!("localhost:{}", tap.port);
+    let refused = Session::connect_with(&silent, options()).await;
     seen += &shown(&refused.expect_err("nobody answers"));
     seen
 }

@@ -271,10 +271,7 @@ async fn first_come_first_served_and_no_more_than_may_across_the_end_of_the_crea
                 let rest = per_grant(&counters, ORDINARY);
                 let lists = per_grant(&counters, &[Operation::GetChildren]);
                 println!(
-                    "{name}, {when} the end, {come:?}: {:.2}, of them {reads:.2} for the order; \
-                     numbers {}",
-                    rest + reads,
-                    ranges(&sequences)
+                    "{name}, {when} the end, {come:?}: {rest:.2}, and {reads:.2} for the order"
                 );
                 let below: Range<i32> = match when {
                     "across" => NEXT..i32::MAX,
@@ -302,24 +299,4 @@ async fn first_come_first_served_and_no_more_than_may_across_the_end_of_the_crea
         monitor.expect("the server answers").watches == 0
     })
     .await;
-}
-
-/// Numbers as people write them: runs of one number, and of numbers that count up.
-fn ranges(numbers: &[i32]) -> String {
-    let mut runs: Vec<(i32, i32, usize)> = Vec::new();
-    for &number in numbers {
-        match runs.last_mut() {
-            Some((first, last, count)) if number == *last && first == last => *count += 1,
-            Some((_, last, count)) if Some(number) == last.checked_add(1) && *count == 1 => {
-                *last = number;
-            }
-            _ => runs.push((number, number, 1)),
-        }
-    }
-    let runs = runs.into_iter().map(|(first, last, count)| match count {
-        1 if first == last => first.to_string(),
-        1 => format!("{first}..={last}"),
-        count => format!("{count} × {first}"),
-    });
-    runs.collect::<Vec<_>>().join(", ")
 }

@@ -13,7 +13,7 @@ use zookeeper_recipes_suite::{
 };
 use zookeeper_recipes_testkit::history::History;
 
-use crate::support::{acquire, acquired, assert_nothing_left, queue_length};
+use crate::support::{acquire, acquired, assert_nothing_left, held, queue_length};
 
 /// Set for the child process that is to hold, and to look when it is told to.
 const HOLDER: &str = "ZOOKEEPER_RECIPES_STOPPED_HOLDER";
@@ -34,11 +34,7 @@ async fn be_the_holder(connect_string: &str) {
     let session = session(connect_string, SHORT).await;
     let mut holds: Vec<Hold> = Vec::new();
     for &kind in KINDS {
-        let hold = kind
-            .on(&session, SCENARIO)
-            .acquire()
-            .await
-            .expect("it is free");
+        let hold = held(kind.on(&session, SCENARIO)).await;
         say(&format!("{}", hold.fencing_token().get()));
         holds.push(hold);
     }

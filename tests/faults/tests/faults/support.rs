@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
 use zookeeper_client::Client;
-use zookeeper_recipes_core::{Error, Hold, LossReason, Recipe, Session, WaitStrategy};
+use zookeeper_recipes_core::{Error, Hold, LossReason, Recipe, Session, SessionEnd, WaitStrategy};
 use zookeeper_recipes_suite::{
     self as suite, Address, KINDS, Kind, TestServer, eventually, in_time,
 };
@@ -30,6 +30,42 @@ pub(crate) fn in_own_runtime<T: Send + 'static>(
 pub(crate) async fn queue_length(kind: Kind, recipe: &dyn Recipe, length: usize) {
     let most = if kind.recipe.queues { length } else { 1 };
     suite::queue_length(recipe, length.min(most)).await;
+}
+
+/// Acquires a recipe that is free.
+pub(crate) async fn held(recipe: Box<dyn Recipe>) -> Hold {
+    let acquired = in_time("it is free", recipe.acquire()).await;
+    acquired.expect("it is free")
+}
+
+/// Acquires each kind in this session.
+pub(crate) async fn hold_all(session: &Session, scenario: &str) -> Vec<Hold> {
+    let mut holds = Vec::new();
+    for kind in KINDS {
+        holds.push(held(kind.on(session, scenario)).await);
+    }
+    holds
+}
+
+/// Holds in the rival's session, and waits in the victim's.
+pub(crate) async fn awaited(
+    kind: Kind,
+    rival: &Session,
+    victim: &Session,
+    scenario: &str,
+) -> (Hold, Acquiring) {
+    let first = held(kind.rival_on(rival, scenario)).await;
+    let waiter = acquire(kind.on(victim, scenario));
+    queue_length(kind, &*kind.rival_on(rival, scenario), 2).await;
+    (first, waiter)
+}
+
+/// Checks that an attempt has ended with its session, for this reason.
+pub(crate) fn assert_session_over(kind: Kind, outcome: Result<Hold, Error>, expected: SessionEnd) {
+    match outcome {
+        Err(Error::SessionOver { reason, .. }) if reason == expected => {}
+        other => panic!("{kind:?}: {other:?}"),
+    }
 }
 
 pub(crate) type Acquiring = JoinHandle<Result<Hold, Error>>;

@@ -6,12 +6,13 @@ use futures_util::future::{join_all, pending};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use zookeeper_client::Client;
-use zookeeper_recipes_core::{Error, FencingToken};
+use zookeeper_recipes_core::Error;
 use zookeeper_recipes_election::{LeaderElection, RunError, Term};
 use zookeeper_recipes_suite::{
     LONG, SHORT, TestServer, administrator, assert_directory_empty, create, eventually, in_time,
     on_both_servers, proxy, session,
 };
+use zookeeper_recipes_testkit::history::History;
 use zookeeper_recipes_testkit::proxy::Proxy;
 
 on_both_servers!(leaders_are_transferred_under_load_and_never_two_of_them_work);
@@ -20,37 +21,36 @@ const PATH: &str = "/transferred";
 const CANDIDATES: usize = 5;
 const TRANSFERS: usize = 12;
 
-/// Sees who works, and that no two do.
-#[derive(Debug, Default)]
+/// The leaders that work, and the violations.
 struct Referee {
+    history: History,
     working: Vec<String>,
-    newest: Option<FencingToken>,
     violations: Vec<String>,
 }
 
 type SharedReferee = Arc<Mutex<Referee>>;
 
 /// The work of a leader, which ends when this is dropped.
-struct Working(SharedReferee, String);
+struct Working(SharedReferee, String, u64);
 
 impl Working {
     fn begin(referee: &SharedReferee, term: &Term) -> Working {
         let id = term.id().to_owned();
         let mut state = referee.lock().expect("no panic");
-        let token = Some(term.fencing_token());
-        if !state.working.is_empty() || token <= state.newest {
-            let violation = format!("{id} with {token:?} beside {state:?}");
-            state.violations.push(violation);
-        }
-        state.newest = token;
+        let token = term.fencing_token();
+        let (number, found) = state.history.granted_elsewhere(&id, 1, token, PATH);
+        state
+            .violations
+            .extend(found.iter().map(ToString::to_string));
         state.working.push(id.clone());
-        Working(referee.clone(), id)
+        Working(referee.clone(), id, number)
     }
 }
 
 impl Drop for Working {
     fn drop(&mut self) {
         let mut state = self.0.lock().expect("no panic");
+        state.history.letting_go(self.2);
         state.working.retain(|id| *id != self.1);
     }
 }
@@ -121,7 +121,11 @@ async fn leaders_are_transferred_under_load_and_never_two_of_them_work(server: T
     let client = administrator(&server).await;
     let loads = (0..4).map(|number| tokio::spawn(load(client.clone(), number)));
     let loads: Vec<JoinHandle<()>> = loads.collect();
-    let referee = SharedReferee::default();
+    let referee = Arc::new(Mutex::new(Referee {
+        history: History::new(1),
+        working: Vec::new(),
+        violations: Vec::new(),
+    }));
     let (end, ended) = watch::channel(false);
     let candidates =
         (0..CANDIDATES).map(|number| Candidate::start(&server, number, &referee, ended.clone()));

@@ -15,7 +15,7 @@ use zookeeper_recipes_suite::{
 };
 use zookeeper_recipes_testkit::proxy::{Fault, Operation};
 
-use crate::support::{acquire, held_and_awaited, in_own_runtime, queue_length};
+use crate::support::{awaited, held_and_awaited, hold_all, in_own_runtime};
 
 on_both_servers!(
     holder_whose_reconnect_gets_a_new_session_knows_its_loss_before_the_next_one_holds,
@@ -52,18 +52,12 @@ async fn closed_session_of_a_client_that_lives_on_bars_nobody(server: TestServer
     let client = client(&server).await;
     let rival = session(&server, LONG).await;
     let victim = session_over(client.clone()).await;
-    let (mut holds, mut waiters, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
+    let holds = hold_all(&victim, "held").await;
+    let (mut waiters, mut firsts) = (Vec::new(), Vec::new());
     for kind in KINDS {
-        holds.push(
-            kind.on(&victim, "held")
-                .acquire()
-                .await
-                .expect("it is free"),
-        );
-        let first = kind.rival_on(&rival, "awaited").acquire().await;
-        firsts.push(first.expect("it is free"));
-        waiters.push(acquire(kind.on(&victim, "awaited")));
-        queue_length(*kind, &*kind.rival_on(&rival, "awaited"), 2).await;
+        let (first, waiter) = awaited(*kind, &rival, &victim, "awaited").await;
+        firsts.push(first);
+        waiters.push(waiter);
     }
     in_time("the close", victim.close()).await;
     assert!(holds.iter().all(|hold| !hold.is_held()));
@@ -143,15 +137,7 @@ async fn holds_outlive_a_reconnect_of_the_client(server: TestServer) {
     let proxy = proxy(&server).await;
     let client = client(&proxy).await;
     let session = session_over(client.clone()).await;
-    let mut holds = Vec::new();
-    for kind in KINDS {
-        holds.push(
-            kind.on(&session, "kept")
-                .acquire()
-                .await
-                .expect("it is free"),
-        );
-    }
+    let holds = hold_all(&session, "kept").await;
     for _ in 0..5 {
         let before = proxy.counters();
         proxy.cut();

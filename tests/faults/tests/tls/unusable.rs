@@ -3,7 +3,7 @@
 use std::fs;
 use zookeeper_recipes_suite::tls::{Authority, Files, trusting};
 
-use zookeeper_recipes_core::{ConnectOptions, TlsOptions, ZookeeperEnsemble};
+use zookeeper_recipes_core::{ConnectOptions, Session, TlsOptions, ZookeeperEnsemble};
 
 /// The problem of these options, which is found before a connection is opened.
 fn problem(connect_string: &str, tls: Option<TlsOptions>) -> String {
@@ -11,7 +11,9 @@ fn problem(connect_string: &str, tls: Option<TlsOptions>) -> String {
         Some(tls) => ConnectOptions::new().tls(tls),
         None => ConnectOptions::new(),
     };
-    let made = ZookeeperEnsemble::new(connect_string, options);
+    let made = ZookeeperEnsemble::new(connect_string, options.clone());
+    let opened = Session::connect_in_background(connect_string, options);
+    assert!(opened.is_err(), "{opened:?}");
     made.expect_err("it is refused").to_string()
 }
 
