@@ -16,6 +16,19 @@ pub struct RecipeOptions {
     handovers: Option<u32>,
 }
 
+/// Sets the options that all recipes but the election share.
+macro_rules! shared {
+    ($chosen:expr, $options:expr) => {{
+        let options = $options
+            .strategy($chosen.strategy)
+            .after_session_loss($chosen.after_session_loss);
+        match $chosen.data {
+            Some(data) => options.data(data),
+            None => options,
+        }
+    }};
+}
+
 impl RecipeOptions {
     /// The defaults of the recipes.
     pub fn new() -> RecipeOptions {
@@ -47,37 +60,20 @@ impl RecipeOptions {
     }
 
     pub(crate) fn lock(self) -> LockOptions {
-        let options = LockOptions::new()
-            .strategy(self.strategy)
-            .after_session_loss(self.after_session_loss);
-        let options = match self.handovers {
+        let handovers = self.handovers;
+        let options = shared!(self, LockOptions::new());
+        match handovers {
             Some(handovers) => options.local(handovers),
-            None => options,
-        };
-        match self.data {
-            Some(data) => options.data(data),
             None => options,
         }
     }
 
     pub(crate) fn rwlock(self) -> RwLockOptions {
-        let options = RwLockOptions::new()
-            .strategy(self.strategy)
-            .after_session_loss(self.after_session_loss);
-        match self.data {
-            Some(data) => options.data(data),
-            None => options,
-        }
+        shared!(self, RwLockOptions::new())
     }
 
     pub(crate) fn semaphore(self) -> SemaphoreOptions {
-        let options = SemaphoreOptions::new()
-            .strategy(self.strategy)
-            .after_session_loss(self.after_session_loss);
-        match self.data {
-            Some(data) => options.data(data),
-            None => options,
-        }
+        shared!(self, SemaphoreOptions::new())
     }
 
     /// The candidate's id, and the options.

@@ -65,7 +65,7 @@ impl CheckedServer for TestServer {
 
     fn pause(&self) -> Result<(), String> {
         match self {
-            TestServer::Apache(server) => server.pause().map_err(|error| error.to_string()),
+            TestServer::Apache(server) => CheckedServer::pause(&**server),
             TestServer::Embedded(server) => {
                 server.pause();
                 Ok(())
@@ -75,7 +75,7 @@ impl CheckedServer for TestServer {
 
     fn resume(&self) -> Result<(), String> {
         match self {
-            TestServer::Apache(server) => server.resume().map_err(|error| error.to_string()),
+            TestServer::Apache(server) => CheckedServer::resume(&**server),
             TestServer::Embedded(server) => {
                 server.resume();
                 Ok(())
