@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zookeeper_recipes_core::{Acl, AuthId, NodePath, Permission};
+use zookeeper_recipes_core::{Acl, AuthId, NodePath, Permission, Session};
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
 use zookeeper_recipes_rwlock::RwLock;
@@ -53,16 +53,6 @@ pub fn comparisons(testbed: &Testbed) -> Vec<Vec<Work>> {
             turn(&ExclusiveLock::new(&session, &*directory).expect(GOOD_PATH)).await;
         },
     );
-    let lock = ExclusiveLock::new(session, path()).expect(GOOD_PATH);
-    let read = RwLock::new(session, path()).expect(GOOD_PATH);
-    let write = RwLock::new(session, path()).expect(GOOD_PATH);
-    let election = LeaderElection::new(session, path(), "node-7").expect(GOOD_PATH);
-    let queues = vec![
-        Work::of_recipe("exclusive lock", lock),
-        Work::of_recipe("read lock", read.read().clone()),
-        Work::of_recipe("write lock", write.write().clone()),
-        Work::of_recipe("leadership", election),
-    ];
     let semaphore = Semaphore::new(session, path(), 5).expect(GOOD_PATH);
     let semaphore = Work::of_recipe("semaphore", semaphore);
     let single = SingleNodeLock::new(session, path()).expect(GOOD_PATH);
@@ -75,10 +65,29 @@ pub fn comparisons(testbed: &Testbed) -> Vec<Vec<Work>> {
     });
     vec![
         group("create + list, delete", "", Reads::Queue, vec![made_anew]),
-        group("sequential create, delete", "", Reads::Nothing, queues),
+        group(
+            "sequential create, delete",
+            "",
+            Reads::Nothing,
+            queues(testbed, session),
+        ),
         group("create + get, delete", "5", Reads::Data, vec![semaphore]),
         singles
             .chain([Work::of_recipe("single-node lock", single)])
             .collect(),
+    ]
+}
+
+/// The recipes that only create and delete.
+fn queues(testbed: &Testbed, session: &Session) -> Vec<Work> {
+    let lock = ExclusiveLock::new(session, testbed.directory()).expect(GOOD_PATH);
+    let read = RwLock::new(session, testbed.directory()).expect(GOOD_PATH);
+    let write = RwLock::new(session, testbed.directory()).expect(GOOD_PATH);
+    let election = LeaderElection::new(session, testbed.directory(), "node-7").expect(GOOD_PATH);
+    vec![
+        Work::of_recipe("exclusive lock", lock),
+        Work::of_recipe("read lock", read.read().clone()),
+        Work::of_recipe("write lock", write.write().clone()),
+        Work::of_recipe("leadership", election),
     ]
 }

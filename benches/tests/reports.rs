@@ -69,7 +69,7 @@ fn herd_counts_exactly_whom_each_way_wakes() -> Outcome {
         assert!(figure(row, "notifications")? >= woken, "{row:?}");
         assert_eq!(figure(row, "handoffs timed")?, 10.0, "{row:?}");
         assert!(figure(row, "handoff p50 [ms]")? > 0.0, "{row:?}");
-        assert_eq!(row["p99 [ms]"], "", "ten handoffs tell no percentile");
+        assert_eq!(row["p99 [ms]"], "", "ten handoffs have no percentile");
         // The release, and the requests of the waiters that it wakes.
         let requests = figure(row, "requests")?;
         match way {
@@ -133,7 +133,7 @@ fn queue_costs_the_same_but_for_the_list() -> Outcome {
         let [few, many] = bytes_without_lists[..] else {
             return Err(format!("not two rows for {way} in {rows:?}").into());
         };
-        // A contender that has never waited has no watch on its own znode, and is told nothing.
+        // A contender that has never waited has no watch on its own znode, and gets no notification.
         assert!((few - many).abs() < 20.0, "{file}, {way}: {few}, {many}");
     }
     Ok(())

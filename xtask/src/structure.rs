@@ -50,7 +50,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is wrong. A file may be part of several targets, and is told once.
+/// What is wrong. A file may be part of several targets, and is reported once.
 #[derive(Debug, Default)]
 struct Findings {
     files: BTreeSet<String>,
@@ -103,7 +103,7 @@ impl Arrows {
         let mut arrows = Arrows::default();
         for (place, module) in modules.modules.iter().enumerate() {
             for path in &module.taken {
-                // The path may go on behind the item, to a variant or to a function of it.
+                // The path may continue behind the item, to a variant or to a function of it.
                 let mut beginnings = (1..=path.len()).map(|end| &path[..end]);
                 let found = beginnings.find_map(|path| {
                     let file = modules.defining_file(place, path)?;

@@ -109,12 +109,12 @@ impl Place {
         let client = &self.client;
         let persistent = open(CreateMode::Persistent);
         let began = Instant::now();
-        Ok(match operation {
+        match operation {
             Operation::Create => {
                 client.create("/new", &DATA, &persistent).await?;
                 let took = began.elapsed();
                 client.delete("/new", None).await?;
-                took
+                return Ok(took);
             }
             Operation::CreateEphemeralSequential => {
                 let path = format!("/sequential/{CONTENDER}");
@@ -122,30 +122,20 @@ impl Place {
                 let (_, sequence) = client.create(&path, b"", &mode).await?;
                 let took = began.elapsed();
                 client.delete(&format!("{path}{sequence}"), None).await?;
-                took
+                return Ok(took);
             }
-            Operation::Get => {
-                client.get_data("/one").await?;
-                began.elapsed()
-            }
-            Operation::Set => {
-                client.set_data("/one", &DATA, None).await?;
-                began.elapsed()
-            }
-            Operation::Exists => {
-                client.check_stat("/one").await?;
-                began.elapsed()
-            }
+            Operation::Get => drop(client.get_data("/one").await?),
+            Operation::Set => drop(client.set_data("/one", &DATA, None).await?),
+            Operation::Exists => drop(client.check_stat("/one").await?),
             Operation::List(count) => {
                 let names = client.list_children(&format!("/{count}")).await?;
                 anyhow::ensure!(names.len() == count, "{} names", names.len());
-                began.elapsed()
             }
             Operation::Delete => {
                 client.create("/old", &DATA, &persistent).await?;
                 let began = Instant::now();
                 client.delete("/old", None).await?;
-                began.elapsed()
+                return Ok(began.elapsed());
             }
             Operation::Multi => {
                 let mut writer = client.new_multi_writer();
@@ -154,22 +144,22 @@ impl Place {
                 writer.add_create("/both", &DATA, &persistent)?;
                 writer.add_delete("/both", None)?;
                 writer.commit().await?;
-                began.elapsed()
             }
             Operation::Watch => {
                 let (_, _, watcher) = client.get_and_watch_data("/one").await?;
                 let began = Instant::now();
                 client.set_data("/one", &DATA, None).await?;
                 watcher.changed().await;
-                began.elapsed()
+                return Ok(began.elapsed());
             }
             Operation::Connect => {
                 let session = connect(&self.address).await?;
                 let took = began.elapsed();
                 drop(session);
-                took
+                return Ok(took);
             }
-        })
+        }
+        Ok(began.elapsed())
     }
 }
 

@@ -140,7 +140,7 @@ impl Bench<'_> {
     /// Measures each row in rounds. Each round begins with another peer than the round before.
     async fn measure(&mut self) -> anyhow::Result<()> {
         for row in &self.plan.rows {
-            self.progress.step(row.title().to_owned());
+            self.progress.step(row.title());
             let rounds = match row.measure() {
                 Measure::Turns { .. } | Measure::Readers { .. } => self.plan.rounds,
                 // Each round takes a new process, and is much like the others.
@@ -205,7 +205,7 @@ impl Bench<'_> {
             .collect()
     }
 
-    /// The figure of one library in one round; `None` if the system does not tell.
+    /// The figure of one library in one round; `None` if the system does not report it.
     async fn figure(&mut self, which: usize, row: Row) -> anyhow::Result<Option<f64>> {
         let (peer, driver) = &mut self.drivers[which];
         let path = path(*peer, row);

@@ -22,7 +22,7 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// If all of them did, the figure would be the burst of the replies to their lists.
 const AT_A_TIME: usize = 20;
 
-/// By how many bytes a process grows for each waiter; `None` if the system does not tell.
+/// By how many bytes a process grows for each waiter; `None` if the system does not report it.
 ///
 /// The process is new: memory that an earlier measurement had freed would hide the growth.
 pub(crate) async fn memory_of_a_waiter(
@@ -78,7 +78,7 @@ async fn until_settled(testbed: &Testbed) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How many bytes of a process are in memory; `None` if the system does not tell.
+/// How many bytes of a process are in memory; `None` if the system does not report it.
 fn resident(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status

@@ -103,7 +103,7 @@ impl Peer {
 
 /// This program again, in the role of a library at work.
 fn itself(library: Rust) -> anyhow::Result<Command> {
-    let program: PathBuf = env::current_exe().context("cannot tell which program this is")?;
+    let program: PathBuf = env::current_exe().context("cannot find the path of this program")?;
     let mut command = Command::new(program);
     let library = library.to_possible_value();
     command.arg("work");

@@ -8,7 +8,7 @@ use std::ops::AddAssign;
 use std::time::Duration;
 
 /// The processor time of all threads of a process since it began; `None` if the system does not
-/// tell. The system counts in steps, usually of 10 ms.
+/// report it. The system counts in steps, usually of 10 ms.
 pub(crate) fn processor_time(process: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The second field is the name, in parentheses. It may contain spaces and parentheses.
@@ -56,7 +56,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn processor_time_grows_with_work() {
-        let before = processor_time(std::process::id()).expect("Linux tells");
+        let before = processor_time(std::process::id()).expect("Linux reports it");
         let began = Instant::now();
         let worked = || processor_time(std::process::id()).is_some_and(|after| after > before);
         while !worked() {

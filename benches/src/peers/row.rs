@@ -1,38 +1,39 @@
 //! The rows of the comparison.
 
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 
-/// Work that is measured.
+/// Work that is measured. The documentation of each row is its title in reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Row {
-    /// One contender for a lock.
+    /// lock, uncontended
     Lock,
-    /// One contender for a read lock.
+    /// read lock, uncontended
     Read,
-    /// One contender for a write lock.
+    /// write lock, uncontended
     Write,
-    /// One contender for one of five permits.
+    /// semaphore of 5, uncontended
     Semaphore,
-    /// One contender for a lock, which leaves the release to the background.
+    /// lock, uncontended, release not awaited
     Dropped,
-    /// A try for a lock that another session holds.
+    /// failed try
     Try,
-    /// 2 sessions for one lock.
+    /// lock, 2 sessions contend
     #[value(name = "contended-2")]
     Contended2,
-    /// 10 sessions for one lock.
+    /// lock, 10 sessions contend
     #[value(name = "contended-10")]
     Contended10,
-    /// 100 sessions for one lock.
+    /// lock, 100 sessions contend
     #[value(name = "contended-100")]
     Contended100,
-    /// 50 readers behind a writer, each in a session of its own.
+    /// 50 readers behind a writer, until all hold
     Readers,
-    /// 200 locks over one session.
+    /// 200 locks over one session
     Many,
-    /// 100 tasks of one process on one lock.
+    /// 100 tasks of one process on one lock
     Tasks,
-    /// The memory of a waiter.
+    /// memory of a waiter
     Memory,
 }
 
@@ -62,22 +63,10 @@ impl Row {
     }
 
     /// The name in a report.
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Row::Lock => "lock, uncontended",
-            Row::Read => "read lock, uncontended",
-            Row::Write => "write lock, uncontended",
-            Row::Semaphore => "semaphore of 5, uncontended",
-            Row::Dropped => "lock, uncontended, release not awaited",
-            Row::Try => "failed try",
-            Row::Contended2 => "lock, 2 sessions contend",
-            Row::Contended10 => "lock, 10 sessions contend",
-            Row::Contended100 => "lock, 100 sessions contend",
-            Row::Readers => "50 readers behind a writer, until all hold",
-            Row::Many => "200 locks over one session",
-            Row::Tasks => "100 tasks of one process on one lock",
-            Row::Memory => "memory of a waiter",
-        }
+    pub(crate) fn title(self) -> String {
+        let value = self.to_possible_value();
+        let help = value.as_ref().and_then(PossibleValue::get_help);
+        help.map_or_else(String::new, ToString::to_string)
     }
 
     /// The unit of the figures.

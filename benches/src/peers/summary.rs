@@ -155,7 +155,7 @@ impl Summary<'_> {
         Plot {
             title: "How many times better ours is (medians; left of 1: worse)".to_owned(),
             right: "ours to the other's".to_owned(),
-            rows: rows.iter().map(|row| row.title().to_owned()).collect(),
+            rows: rows.iter().map(|row| row.title()).collect(),
             series: series.collect(),
             ..Plot::default()
         }
@@ -197,7 +197,7 @@ impl Summary<'_> {
         let verdict = |reached| if reached { "reached" } else { "**missed**" };
         let targets = Target::all().filter(|target| self.plan.rows.contains(&target.row));
         let targets = targets.map(|target| Judged {
-            work: target.row.title().to_owned(),
+            work: target.row.title(),
             to: target.peer.name(),
             bound: format!("at least {}", shown(target.ratio)),
             measured: target.judge(&self.figures),

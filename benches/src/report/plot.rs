@@ -19,7 +19,7 @@ const AROUND_ROWS: u32 = 120;
 /// The width of the names of the curves, right of them.
 const LEGEND: i32 = 250;
 
-/// Colours that colour-blind readers can tell apart, by Okabe and Ito.
+/// Colours that colour-blind readers can distinguish, by Okabe and Ito.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),

@@ -1,4 +1,4 @@
-//! The create counter of a znode: what the names of its sequential children go on from.
+//! The create counter of a znode, which numbers its sequential children.
 
 use std::process::Command;
 

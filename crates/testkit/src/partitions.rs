@@ -46,7 +46,7 @@ impl Partitions {
         }
         for ((from, to), known) in known_as {
             // For elections, only the member with the greater number may connect. The other member
-            // tells its address and is connected to. This is that way back.
+            // sends its address and is connected to. This is that way back.
             if let Some(back) = ways.get(&(to, from)) {
                 known.get_or_init(|| back.election.address());
             }

@@ -312,7 +312,7 @@ impl Server {
         create_counter::set(installation, &self.directory, port, paths, next).await
     }
 
-    /// Pauses the server (SIGSTOP), and returns when it stands still.
+    /// Pauses the server (SIGSTOP), and returns when it has stopped.
     ///
     /// Connections stay open, and the server does not answer. Its clock runs on, so sessions may
     /// expire when it resumes.
@@ -426,9 +426,8 @@ impl Server {
         Ok(four_letter::parse_ephemerals(&answer))
     }
 
-    /// Ends a session as if it had expired: its ephemeral znodes go at once, and its client is told
-    /// that it has expired when it reconnects, which it does by itself, since its connection is
-    /// cut.
+    /// Ends a session as if it had expired. The server deletes its ephemeral znodes at once and cuts
+    /// its connection. The client learns of the expiry when it reconnects.
     ///
     /// # Errors
     ///

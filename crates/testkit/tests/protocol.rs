@@ -1,5 +1,5 @@
-//! The codec of `zookeeper-recipes-protocol`, with a real server and a client that nobody here
-//! wrote.
+//! The codec of `zookeeper-recipes-protocol`, with a real server and a client of another
+//! project.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A proxy: it breaks what it was told to, where it was told to, and counts.
+//! A proxy breaks connections as it is configured to, and counts.
 
 use std::time::{Duration, Instant};
 
@@ -131,7 +131,7 @@ async fn transactions_are_found_by_each_of_their_paths_and_notifications_by_thei
     assert_eq!(
         event.event_type,
         zookeeper_client::EventType::NodeDeleted,
-        "told again after the reconnect"
+        "notified after the reconnect"
     );
     assert_eq!(proxy.counters().notifications(), 2);
 }
@@ -392,7 +392,11 @@ async fn reconnect_opens_a_new_session_and_the_old_one_lives_on() {
     .await;
     let second = create("/of-the-second").await;
     assert_ne!(second, first);
-    assert_eq!(client.session_id().0, first, "the client does not tell");
+    assert_eq!(
+        client.session_id().0,
+        first,
+        "the client does not report it"
+    );
     let ephemerals = server.ephemerals().await.expect("an answer");
     assert!(ephemerals[&first].contains("/of-the-first"));
     assert!(ephemerals[&second].contains("/of-the-second"));

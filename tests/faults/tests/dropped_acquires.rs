@@ -40,12 +40,12 @@ const ROUNDS: usize = 3;
 /// An attempt that waits for its turn is not polled any more after this time.
 const LONGEST: Duration = Duration::from_millis(16);
 
-/// Held by somebody else all the while.
+/// Another session holds it all the time.
 const HELD: &str = "held";
 /// Fought for by all.
 const BUSY: &str = "busy";
 
-/// Polls a future until a random moment and drops it then; `None` where it was not finished.
+/// Polls a future until a random moment and drops it then; `None` if it was not finished.
 async fn dropped_at_random<T>(work: impl Future<Output = T>, dice: &mut Rng) -> Option<T> {
     let mut work = pin!(work);
     // Either decides: as many short times as long ones, or so many polls.

@@ -30,8 +30,7 @@ impl Judge {
         Judge::by(History::new(recipe.capacity))
     }
 
-    /// A judge that judges the order too. It is to be told of each contender that
-    /// [comes](Self::came).
+    /// A judge that judges the order too. Report each contender that [comes](Self::came).
     pub fn of_order(recipe: TestedRecipe) -> Judge {
         Judge::by(History::new(recipe.capacity).ordered())
     }
@@ -54,7 +53,7 @@ impl Judge {
         self.seen().history.came(token, weight);
     }
 
-    /// Somebody has come to a hold, this very moment. Gives the hold a number.
+    /// A hold begins now. Returns its number.
     pub fn granted(&self, who: impl Debug, weight: u64, hold: &HoldView) -> u64 {
         assert!(hold.is_held(), "{who:?} comes to {:?}", hold.state());
         let token = hold.fencing_token();
@@ -68,7 +67,7 @@ impl Judge {
         number
     }
 
-    /// The owner of a hold is about to let go of it.
+    /// The owner of a hold is about to release it.
     pub fn letting_go(&self, number: u64) {
         let mut seen = self.seen();
         let held = seen.history.letting_go(number).expect("it is held");
@@ -82,7 +81,7 @@ impl Judge {
         );
     }
 
-    /// Somebody holds for a while.
+    /// A contender holds for this time.
     pub async fn turn(&self, who: impl Debug, weight: u64, hold: &HoldView, stay: Duration) {
         let number = self.granted(who, weight, hold);
         tokio::time::sleep(stay).await;
@@ -94,7 +93,7 @@ impl Judge {
         self.seen().tokens.len()
     }
 
-    /// How many have held at a time, at the most.
+    /// The most holders at a time.
     pub fn most_at_a_time(&self) -> usize {
         self.seen().most
     }

@@ -65,17 +65,17 @@ impl Kind {
         Kind { weight, ..self }
     }
 
-    /// The recipe of this kind that stands for a scenario.
+    /// The recipe of this kind in a scenario.
     pub fn on(self, session: &Session, scenario: &str) -> Box<dyn Recipe> {
         self.at(session, &self.path(scenario))
     }
 
-    /// What cannot hold while the recipe of this kind is held that stands for a scenario.
+    /// The recipe that cannot be held while that of this kind is held in a scenario.
     pub fn rival_on(self, session: &Session, scenario: &str) -> Box<dyn Recipe> {
         self.rival().on(session, scenario)
     }
 
-    /// The path of the recipe that stands for a scenario.
+    /// The path of the recipe in a scenario.
     pub fn path(self, scenario: &str) -> String {
         format!("/{}/{scenario}/held", self.name)
     }

@@ -43,7 +43,7 @@ pub struct TestedRecipe {
     pub resizes: bool,
     /// True if the holder leads, and can be observed.
     pub elects: bool,
-    /// As what weight a hold of all the capacity can go on, if it can.
+    /// How a hold of all the capacity becomes a lesser one, if it can.
     pub downgrade: Option<Downgrade>,
     make: Make,
     weight_of: fn(&str) -> Option<u64>,

@@ -23,7 +23,7 @@ pub const LATE: Duration = Duration::from_secs(15);
 
 /// What sessions and clients can connect to.
 pub trait Address {
-    /// Where it listens.
+    /// The connect string.
     fn address(&self) -> String;
 }
 
@@ -79,7 +79,7 @@ pub async fn session(at: &(impl Address + ?Sized), timeout: Duration) -> Session
     session_told(at, timeout, TICK).await
 }
 
-/// A session that is told of this tick.
+/// A session that is configured with this tick.
 pub async fn session_told(
     at: &(impl Address + ?Sized),
     timeout: Duration,

@@ -157,7 +157,7 @@ async fn waiters_and_other_holds_of_the_first_process_go(server: TestServer) {
     let detached = first.detach([hold]).await.expect("it is held");
     let reason = LossReason::Session(SessionEnd::Detached);
     assert_eq!(other.state(), HoldState::Lost(reason));
-    let waited = in_time("the waiter is told", waiting).await;
+    let waited = in_time("the waiter learns of it", waiting).await;
     let error = waited.expect("no panic").expect_err("its session is over");
     assert!(matches!(
         error,
@@ -237,7 +237,7 @@ async fn hold_under_a_write_without_an_answer_is_not_left(server: TestServer) {
     let first = session(&proxy, LONG).await;
     let kept = locked(&first).await;
     let written = acquired(&*LOCK.at(&first, "/left/written", 1)).await;
-    // The future is dropped before its answer, and nobody knows whether the write is done.
+    // The future is dropped before its answer, so it is unknown whether the write is done.
     let sent = written.transaction().set_data(DATA, b"late").commit();
     let none = tokio::time::timeout(Duration::ZERO, sent).await;
     assert!(none.is_err(), "the answer has come at once");
@@ -291,7 +291,7 @@ async fn what_cannot_be_left_is_refused_and_released(server: TestServer) {
     refused(vec![acquired(&*single.on(&first, "left")).await]).await;
     let foreign = locked(&other).await;
     refused(vec![foreign]).await;
-    // They are released, and the session goes on.
+    // They are released, and the session continues.
     locked(&first).await.release().await.expect("it is free");
     acquired(&*single.on(&other, "left"))
         .await

@@ -1,4 +1,4 @@
-//! apt-get, run so that it asks nobody.
+//! apt-get, run without questions.
 
 use std::process::{Command, Stdio};
 
@@ -12,7 +12,7 @@ pub(crate) enum Privilege {
     Sudo,
 }
 
-/// How apt-get can be run on this machine without a question to anybody; `None` if it cannot.
+/// How apt-get can be run on this machine without a question; `None` if it cannot.
 pub(crate) fn privilege() -> Option<Privilege> {
     if !in_path("apt-get") {
         return None;

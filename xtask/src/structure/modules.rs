@@ -1,4 +1,4 @@
-//! The modules of a crate, each with the file that it stands in.
+//! The modules of a crate, each with its file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ impl Modules {
         Ok(place)
     }
 
-    /// The file of a module that stands in a file of its own, and the directory of the modules
+    /// The file of a module in a file of its own, and the directory of the modules
     /// inside it.
     fn file_of(
         &self,

@@ -24,7 +24,7 @@ pub(crate) struct Source<'s> {
     pub(crate) modules: Vec<&'s ItemMod>,
 }
 
-/// What a name stands for.
+/// What a name means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// The module defines it.
@@ -100,7 +100,7 @@ impl<'s> Source<'s> {
         self.names.push((name, Meaning::Imported(path)));
     }
 
-    /// Takes every path that stands in the arguments of a macro.
+    /// Takes every path in the arguments of a macro.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path = Path::new();
         let mut colons = 0;

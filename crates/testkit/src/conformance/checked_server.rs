@@ -41,18 +41,18 @@ pub trait CheckedServer: Send + Sync {
     /// The address of the server, for clients.
     fn connect_string(&self) -> String;
 
-    /// Makes the server stand still: connections stay open, and nothing is answered.
+    /// Pauses the server: connections stay open, and it does not answer.
     ///
     /// # Errors
     ///
-    /// The reason, if the server goes on.
+    /// The reason, if the server continues.
     fn pause(&self) -> Result<(), String>;
 
-    /// Ends the standstill.
+    /// Resumes the server.
     ///
     /// # Errors
     ///
-    /// The reason, if the server still stands still.
+    /// The reason, if the server is still paused.
     fn resume(&self) -> Result<(), String>;
 }
 

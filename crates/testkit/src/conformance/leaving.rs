@@ -12,7 +12,7 @@ use super::suite::Conformance;
 /// Long enough for two contenders to queue.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// How long nobody may be let in.
+/// How long no contender may be let in.
 const A_WHILE: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Copy, Debug)]
@@ -95,11 +95,11 @@ impl Conformance<'_> {
         }
         let outcome = leaver.await;
         if !leaves.is_end(&outcome, &znode) {
-            return Err(format!("it was told {outcome:?}"));
+            return Err(format!("it got {outcome:?}"));
         }
         self.queue_length(&*observer, holds.len() + 1).await?;
         self.is_next(holds, &mut last).await?;
-        // Its session goes on, or the next one does.
+        // Its session continues, or it has a new one.
         let again = (self.make)(&theirs, path).acquire_timeout(PATIENCE).await;
         again.map_err(text)?.release().await.map_err(text)
     }

@@ -91,7 +91,7 @@ impl Conformance<'_> {
         self.queue_length(&*(self.make)(&theirs, PATH), holds.len() + 1)
             .await
             .or_else(|seen| if self.ordered { Err(seen) } else { Ok(()) })?;
-        // Asleep for longer than its session lives, as far as the server can tell.
+        // The server is paused for longer than the session lives.
         self.server.pause()?;
         let told = tokio::time::timeout(SESSION_TIMEOUT, join_all(holds.iter().map(lapse))).await;
         self.server.resume()?;

@@ -26,11 +26,11 @@ const PROMISES: [&str; 11] = [
     "a deadline is kept",
     "dropped at any await, an acquisition leaves nothing",
     "foreign children are ignored",
-    "a holder is told when its znode is deleted",
+    "a holder learns that its znode was deleted",
     "a guarded write is done while its hold is held, and not after",
     "a hold is lost with its session before the next one holds",
-    "when a holder's session expires, it is told, and all who wait get through",
-    "a waiter that leaves is told why, lets nobody in, and keeps nobody waiting",
+    "when a holder's session expires, it learns of it, and all waiters get through",
+    "a waiter that leaves learns why, lets no other in, and keeps no other waiting",
 ];
 
 /// The promises of one recipe, checked on a [server](CheckedServer).
@@ -117,11 +117,11 @@ impl<'a> Conformance<'a> {
     /// * a deadline is kept;
     /// * an acquisition that is dropped at any await leaves nothing;
     /// * foreign children are ignored;
-    /// * a holder is told when its znode is deleted;
+    /// * a holder learns that its znode was deleted;
     /// * a guarded write is done while its hold is held, and not after;
     /// * a hold is lost with its session before the next one holds;
-    /// * when a holder's session expires, it is told, and all who wait get through;
-    /// * a waiter that leaves is told why, lets nobody in, and keeps nobody waiting.
+    /// * when a holder's session expires, it learns of it, and all waiters get through;
+    /// * a waiter that leaves learns why, lets no other in, and keeps no other waiting.
     ///
     /// Does not check how many waiters a release wakes: [`Laws::wakes`](crate::laws::Laws::wakes)
     /// does.

@@ -10,11 +10,11 @@ use crate::error::Error;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Monitor {
-    /// Packets received since the server started or was told `srst`: requests, pings, and
+    /// Packets received since the server started or got `srst`: requests, pings, and
     /// four-letter words. The `mntr` that read this figure is among them, so of the difference of
     /// two readings one is the second reading's own.
     pub packets_received: u64,
-    /// Packets sent since the server started or was told `srst`: replies, watch notifications, and
+    /// Packets sent since the server started or got `srst`: replies, watch notifications, and
     /// answers to four-letter words (but not yet this one).
     pub packets_sent: u64,
     /// Watches of all sessions connected to this server.
@@ -27,7 +27,7 @@ pub struct Monitor {
     pub connections: u64,
     /// Requests received and not yet answered.
     pub outstanding_requests: u64,
-    /// Everything the server said, by its name without `zk_`: versions differ in what they tell.
+    /// All figures by their names without `zk_`. Versions of the server have different figures.
     pub values: BTreeMap<String, String>,
 }
 

@@ -127,7 +127,7 @@ impl Connection {
             Some(_) => None,
         };
         if let Some(mut server) = server {
-            // An error means that the peer has gone already, as reading will tell.
+            // An error means that the peer has gone already. The next read finds that.
             let _ = client.set_nodelay(true);
             let _ = server.set_nodelay(true);
             match self.pass_on(&mut client, &mut server).await {

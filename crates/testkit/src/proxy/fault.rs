@@ -241,7 +241,7 @@ impl fmt::Debug for Effect {
     }
 }
 
-/// Tells when a [`Fault`] has struck.
+/// Counts how often a [`Fault`] has struck.
 #[derive(Clone, Debug)]
 pub struct Strikes {
     count: watch::Receiver<u64>,
@@ -320,7 +320,7 @@ impl Armed {
 }
 
 impl Strike {
-    /// Tells that it has happened.
+    /// Reports that it has happened.
     pub(super) fn dealt(&self) {
         self.count.send_modify(|count| *count += 1);
     }

@@ -1,4 +1,4 @@
-//! What a connection is told: to stand still, to close a direction, to end.
+//! The condition of a connection: frozen, closed in a direction, ended.
 
 use tokio::sync::watch;
 
@@ -47,7 +47,7 @@ pub(super) struct Condition {
     pub(super) ending: Option<Ending>,
 }
 
-/// What a connection is told from outside, and by the faults that strike it.
+/// Changes the condition of a connection, from outside and by the faults that strike it.
 pub(super) struct Link {
     condition: watch::Sender<Condition>,
 }

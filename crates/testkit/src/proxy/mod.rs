@@ -1,6 +1,6 @@
 //! A proxy that breaks connections on purpose.
 //!
-//! A [`Proxy`] stands between clients and one server, on a port of its own. It reads ZooKeeper's
+//! A [`Proxy`] is between clients and one server, on a port of its own. It reads ZooKeeper's
 //! frames, so it can break a connection at a chosen request, before or after the server has
 //! applied it. It counts the requests and bytes that pass. It tests what your service does when
 //! connections fail, with any client:

@@ -13,8 +13,8 @@ use super::link::{Ending, Frozen};
 use crate::frames::{FrameReader, Read};
 
 impl Connection {
-    /// Reads the body of a direction's next frame. With none the direction has ended, or goes on
-    /// without frames.
+    /// Reads the body of a direction's next frame. `None` if the direction has ended, or
+    /// continues without frames.
     pub(super) async fn next_frame(
         &self,
         frames: &mut FrameReader,

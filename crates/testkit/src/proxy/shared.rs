@@ -28,7 +28,7 @@ pub(crate) enum Protocol {
     /// a proxy the follower would see its connection end, and give up. So the proxy tries again for
     /// it.
     Quorum,
-    /// Leader election among servers. A server that connects first tells its own address. The proxy
+    /// Leader election among servers. A server that connects first sends its own address. The proxy
     /// replaces it by this address, so that servers connect back through a proxy too.
     Election(Arc<OnceLock<SocketAddr>>),
 }

@@ -251,7 +251,7 @@ impl Contender {
                 self.journal.violated(text);
             }
         }
-        // By its path alone a lock of one znode cannot be told from that of the next holder.
+        // The path of a lock that is one znode is also that of the next holder.
         if !self.journal.recipe().queues {
             return;
         }

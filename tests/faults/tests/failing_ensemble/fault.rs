@@ -21,7 +21,7 @@ const LONGER_THAN_A_SESSION: Duration = Duration::from_secs(SESSION_TIMEOUT.as_s
 
 /// The moments that matter about a fault's end.
 struct Mended {
-    /// From here on somebody can come to hold who could not during the fault.
+    /// From then on contenders can hold that could not during the fault.
     from: Instant,
     /// Here the ensemble was seen to serve.
     serves: Instant,
@@ -55,8 +55,8 @@ pub(crate) struct FaultInjector<'a> {
 }
 
 impl FaultInjector<'_> {
-    /// Lets every fault strike, and goes on with all of them in another order until so much time
-    /// has passed. Then tells the contenders to come to an end.
+    /// Lets every fault strike, and continues with all of them in another order until this time
+    /// has passed. Then lets the contenders end.
     pub(crate) async fn run(mut self, lasts: Duration) -> Ensemble {
         let mut faults = vec![
             Fault::LeaderKilled,

@@ -15,7 +15,7 @@ use zookeeper_recipes_testkit::history::{History, Violation};
 
 use crate::settings::SESSION_TIMEOUT;
 
-/// Tasks that are never later than this are not the cause when somebody is told of a loss too late:
+/// Tasks that are never later than this are not the cause if a loss is reported too late:
 /// there is much more time between a loss and the next grant.
 const NOT_TO_BLAME: Duration = SESSION_TIMEOUT.checked_div(12).expect("twelve is not zero");
 
@@ -24,9 +24,9 @@ const NOT_TO_BLAME: Duration = SESSION_TIMEOUT.checked_div(12).expect("twelve is
 struct Loss {
     who: String,
     weight: u64,
-    /// When its owner was told.
+    /// When its owner learned of it.
     marked: Option<Instant>,
-    /// When somebody came to hold who could not have held beside it.
+    /// When a contender came to hold that could not have held beside it.
     succeeded: Option<Instant>,
 }
 
@@ -111,7 +111,7 @@ impl Journal {
         self.record().violations.push(text);
     }
 
-    /// Somebody has come to a hold, this very moment.
+    /// A hold begins now.
     pub(crate) fn granted(&self, who: &str, weight: u64, hold: &HoldView) -> u64 {
         let mut record = self.record();
         let Record {
@@ -126,7 +126,7 @@ impl Journal {
         figures.grants += 1;
         for (number, other) in history.held() {
             if !other.hold.is_held() && history.excludes(other.weight, weight) {
-                // Its owner may not have been told, which would be too late.
+                // Its owner may not know yet, which would be too late.
                 losses.entry(number).or_insert_with(|| Loss {
                     who: other.who.clone(),
                     weight: other.weight,
@@ -145,7 +145,7 @@ impl Journal {
         number
     }
 
-    /// The owner of a hold has been told that it is lost.
+    /// The owner of a hold has learned that it is lost.
     pub(crate) fn marked(&self, number: u64, reason: LossReason) {
         let now = Instant::now();
         let mut record = self.record();
@@ -225,26 +225,26 @@ impl Journal {
         }
     }
 
-    /// From here on somebody is about this.
+    /// Notes what a contender does from now on.
     pub(crate) fn is_about(&self, who: &str, what: impl Into<String>) {
         let mut doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner);
         doing.insert(who.to_owned(), what.into());
     }
 
-    /// Somebody has come to its end.
+    /// A contender has ended.
     pub(crate) fn is_done(&self, who: &str) {
         let mut doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner);
         doing.remove(who);
     }
 
-    /// What those are about who have not come to their end.
+    /// What the contenders do that have not ended.
     pub(crate) fn unfinished(&self) -> String {
         let doing = self.doing.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = doing.iter().map(|(who, what)| format!("  {who}: {what}\n"));
         lines.collect()
     }
 
-    /// Counts somebody who stays to the bitter end.
+    /// Counts a holder that stays until its hold is lost.
     pub(crate) fn stay(&self) -> Staying<'_> {
         self.staying.fetch_add(1, Ordering::Relaxed);
         Staying(&self.staying)
@@ -298,10 +298,10 @@ impl Journal {
         }
     }
 
-    /// Everything that should not have been.
+    /// All violations.
     ///
-    /// `live` are the sessions that have not ended, and `lag` is how late a task was at the worst:
-    /// who waits to be told of a loss is told by tasks.
+    /// `live` are the sessions that have not ended, and `lag` is how late a task was at the worst. Tasks
+    /// report losses to their owners.
     pub(crate) fn judge(&self, live: &[SessionId], lag: Duration) -> Vec<String> {
         let record = self.record();
         let name = self.recipe.name;
@@ -315,7 +315,10 @@ impl Journal {
                 None => Duration::MAX,
             };
             if !late.is_zero() && lag < NOT_TO_BLAME {
-                let text = format!("{} was told {late:?} after the next grant", loss.who);
+                let text = format!(
+                    "{} learned of its loss {late:?} after the next grant",
+                    loss.who
+                );
                 violations.push(text);
             }
         }
@@ -345,7 +348,7 @@ impl Journal {
     }
 }
 
-/// Somebody who stays, until it is dropped.
+/// A holder that stays, until this is dropped.
 pub(crate) struct Staying<'a>(&'a AtomicUsize);
 
 impl Drop for Staying<'_> {
@@ -361,7 +364,7 @@ impl Record {
             .extend(violations.map(|violation| violation.to_string()));
     }
 
-    /// Nobody deletes anything by hand: a znode can have gone only with its session.
+    /// The test deletes no znode by hand. So a znode goes only with its session.
     fn explain(&mut self, who: &str, reason: LossReason, session: SessionId) {
         let said = format!("{who}: {reason}");
         match reason {

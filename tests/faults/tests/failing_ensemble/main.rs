@@ -205,7 +205,7 @@ async fn what_remains(
     text
 }
 
-/// Nobody holds or waits any more: no contender's znode is left, and no watch.
+/// Waits until no contender's znode and no watch is left.
 async fn nothing_is_left(ensemble: &Ensemble, journals: &[Arc<Journal>]) {
     let client = &administrator(ensemble).await;
     for journal in journals {

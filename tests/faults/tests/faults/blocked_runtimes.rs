@@ -89,7 +89,7 @@ impl PausingHolder {
         held
     }
 
-    /// A session whose client keeps its connection through the pause. A reconnect would tell the
+    /// A session whose client keeps its connection through the pause. A reconnect would show the
     /// leader that the session lives.
     async fn patient_session(&self) -> Session {
         let follower = self.ensemble.members()[self.follower].connect_string();

@@ -194,7 +194,7 @@ async fn frozen_contender_is_forgotten_with_its_session_and_told_so(server: Test
     entering_proxy.thaw();
     waiting_proxy.thaw();
     for (kind, contender) in contenders {
-        let outcome = in_time("the contender is told", contender)
+        let outcome = in_time("the attempt ends", contender)
             .await
             .expect("no panic");
         assert_session_over(kind, outcome, SessionEnd::Expired);
@@ -272,7 +272,9 @@ async fn acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_th
     next.release().await.expect("it is released");
     silent.thaw();
     for (kind, acquiring) in acquiring {
-        let outcome = in_time("it is told", acquiring).await.expect("no panic");
+        let outcome = in_time("the attempt ends", acquiring)
+            .await
+            .expect("no panic");
         assert_session_over(kind, outcome, SessionEnd::Expired);
     }
     for &kind in KINDS {

@@ -1,4 +1,4 @@
-//! Sessions that are closed while somebody still waits in them.
+//! Sessions that are closed while contenders wait in them.
 
 use std::time::Instant;
 

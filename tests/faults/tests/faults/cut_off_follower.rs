@@ -1,4 +1,4 @@
-//! A holder whose server is cut off from its leader, and goes on answering signs of life.
+//! A holder whose server is cut off from its leader, and still answers signs of life.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const SESSION: Duration = Duration::from_secs(4);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn holder_at_a_follower_that_is_cut_off_is_suspended_then_lost_before_the_next_one_holds() {
-    // A follower that is cut off goes on answering for twenty ticks, far longer than the session
+    // A follower that is cut off still answers for twenty ticks, far longer than the session
     // lives: the client alone would notice nothing.
     let options = ServerOptions::new()
         .tick_time(TICK)

@@ -138,13 +138,13 @@ fn shut_down(connect_string: &str) {
     second.shutdown_background();
     third.block_on(async {
         for waiter in waiters {
-            let outcome = in_time("the waiter is told", waiter)
+            let outcome = in_time("the waiter learns of it", waiter)
                 .await
                 .expect("no panic");
             assert!(outcome.is_err(), "{outcome:?}");
         }
         for hold in holds {
-            in_time("the hold is told", hold.lost()).await;
+            in_time("the hold is lost", hold.lost()).await;
             let released = in_time("the release", hold.release()).await;
             assert!(released.is_err(), "{released:?}");
         }

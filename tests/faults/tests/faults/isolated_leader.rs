@@ -1,4 +1,4 @@
-//! A leader that is cut off from its followers, and goes on answering its own clients.
+//! A leader that is cut off from its followers, and still answers its own clients.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::{Succession, acquire};
 
 const TICK: Duration = Duration::from_secs(1);
 
-/// For how many ticks a leader or a follower that is cut off goes on serving.
+/// For how many ticks a leader or a follower that is cut off still serves.
 const SYNC_LIMIT: u32 = 3;
 
 /// The session timeouts of the leader's clients, in ticks.

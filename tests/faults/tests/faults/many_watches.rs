@@ -70,7 +70,7 @@ impl Watching {
                     && self.hold.state() == HoldState::Held
             })
             .await;
-            // Answered in this session, after whatever the client has told the server anew.
+            // The server answers this after the watches that the client sets again.
             let lock = ExclusiveLock::new(&self.session, "/locks/other").expect("a good path");
             let hold = lock.acquire().await.expect("it is free");
             hold.release().await.expect("it is released");
@@ -97,7 +97,7 @@ async fn session_of_thousands_of_observers_survives_a_broken_connection(server: 
         tokio::spawn(async move {
             while leader.changed().await.is_ok() {
                 let leads = leader.borrow_and_update().leader().is_some();
-                // Nobody listens at the end.
+                // At the end there is no receiver.
                 let _ = tell.send((shard, leads));
             }
         });
@@ -117,7 +117,7 @@ async fn session_of_thousands_of_observers_survives_a_broken_connection(server: 
     watching.hold.release().await.expect("it is released");
 }
 
-/// As many waiters as are many, at so many paths that somebody else holds.
+/// `MANY` waiters, at this number of paths, which another session holds.
 async fn waiters_survive_a_broken_connection(
     server: TestServer,
     recipe: TestedRecipe,

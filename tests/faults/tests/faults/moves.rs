@@ -231,7 +231,7 @@ async fn watches_hold(
             PATIENCE,
             told.wait_for(|told| nth % 2 == 0 || *told > before),
         );
-        assert!(told.await.is_ok(), "move {nth}: no change is told");
+        assert!(told.await.is_ok(), "move {nth}: no change is notified");
     }
     is_quiet.send_replace(true);
     let changes = load.await.expect("the writer stays at its server");
@@ -240,7 +240,7 @@ async fn watches_hold(
         let told = timeout(PATIENCE, seen.wait_for(|seen| *seen == last)).await;
         assert!(
             matches!(told, Ok(Ok(_))),
-            "{path}: the last change is not told"
+            "{path}: the last change is not notified"
         );
     }
     is_over.send_replace(true);

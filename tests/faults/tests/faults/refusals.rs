@@ -21,7 +21,7 @@ on_both_servers!(
     handshake_that_is_garbled_is_no_session_and_no_spin,
 );
 
-/// Those of `org.apache.zookeeper.KeeperException.Code`, none, and one that nobody has.
+/// The codes of `org.apache.zookeeper.KeeperException.Code`, no error, and an unknown code.
 const CODES: &[i32] = &[
     0, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -12, -13, -14, -100, -101, -102, -103, -108, -110,
     -111, -112, -113, -114, -115, -118, -119, -120, -121, -122, -123, -124, -125, -127, 77,
@@ -105,7 +105,7 @@ impl Victim {
         let _ = timeout(DEADLINE, recipe.contenders()).await;
     }
 
-    /// Has all of `cases` tried at the same time, and then sees that others can go on.
+    /// Has all of `cases` tried at the same time, and then checks that others can hold.
     async fn live_through_refusals(self, rival: &Session, cases: &[(Kind, bool)]) {
         let mut firsts = Vec::new();
         for (kind, _) in cases.iter().filter(|(_, contended)| *contended) {

@@ -88,7 +88,7 @@ impl Queue {
         let granted = self.judge.granted(number, (self.weight)(number), &hold);
         let write = hold.transaction().set_data(STORED, b"");
         write.commit().await.expect("the server says it is held");
-        // Said before the release is sent, so that nobody is let in by it unnoticed.
+        // Before the release is sent, so that the judge sees each contender that it lets in.
         self.judge.letting_go(granted);
         hold.release().await.expect("it is released");
     }

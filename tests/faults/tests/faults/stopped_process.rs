@@ -15,12 +15,12 @@ use zookeeper_recipes_testkit::history::History;
 
 use crate::support::{acquire, acquired, assert_nothing_left, held, queue_length};
 
-/// Set for the child process that is to hold, and to look when it is told to.
+/// Set for the child process, which holds, and looks when it gets a line.
 const HOLDER: &str = "ZOOKEEPER_RECIPES_STOPPED_HOLDER";
 const TEST: &str =
     "stopped_process::holder_that_was_stopped_knows_at_first_look_and_is_refused_everywhere";
 const SCENARIO: &str = "stopped";
-/// Before each line that the holder has to say, which stands among those of the test harness.
+/// Begins each line of the holder, among the lines of the test harness.
 const SAYS: &str = "the holder says: ";
 
 /// Whether a store accepts a write with this token.
@@ -38,7 +38,7 @@ async fn be_the_holder(connect_string: &str) {
         say(&format!("{}", hold.fencing_token().get()));
         holds.push(hold);
     }
-    // The line is there when this thread goes on, so looking is the first thing it does.
+    // The line is there when this thread continues, so it looks first.
     let looked = tokio::task::spawn_blocking(move || {
         let mut line = String::new();
         std::io::stdin()

@@ -148,7 +148,7 @@ impl Succession {
         eventually(&what, || async { self.grant.is_finished() }).await;
     }
 
-    /// The loss must be told before the next one holds.
+    /// Checks that the holder learns of the loss before the next one holds.
     pub(crate) async fn in_order(self) -> Succeeded {
         let what = self.what;
         let grant = in_time(&format!("{what}: the next one"), self.grant).await;
@@ -157,7 +157,7 @@ impl Succession {
         let (lost_at, reason, lost) = loss.expect("no panic");
         assert!(
             lost_at < granted_at,
-            "{what}: the loss ({reason}) is told {:?} after the next one holds",
+            "{what}: the loss ({reason}) is reported {:?} after the next one holds",
             lost_at - granted_at
         );
         assert!(!lost.is_held(), "{what}: what is lost stays lost");

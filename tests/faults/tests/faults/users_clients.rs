@@ -178,7 +178,7 @@ async fn guards(administrator: &Client) -> usize {
     names.iter().filter(|name| name.starts_with(GUARD)).count()
 }
 
-/// Somebody deletes the guard. It ends by itself when the session does.
+/// An administrator deletes the guard.
 async fn nothing_is_deleted_or_written_without_the_guard(server: TestServer) {
     let client = client(&server).await;
     let ensemble = ClientEnsemble::new(client.clone());

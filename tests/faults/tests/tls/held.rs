@@ -128,7 +128,7 @@ async fn requests_go_on_when_a_server_reads_again() {
                     })
             });
         }
-        // Nobody can be asked whether the socket is full: 10 MB fill it in far less.
+        // The system does not report whether the socket is full. 10 MB fill it in far less time.
         tokio::time::sleep(Duration::from_millis(300)).await;
         let began = Instant::now();
         front.set_deaf(false);

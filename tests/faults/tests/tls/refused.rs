@@ -128,7 +128,7 @@ async fn plain_client_at_a_port_with_tls_ends_by_its_deadline() {
     assert_no_session(&server);
 }
 
-/// Nobody has ever opened a session at this server.
+/// Checks that no session was ever opened at this server.
 fn assert_no_session(server: &EmbeddedServer) {
     assert_eq!(server.administrator().sessions(), []);
 }
