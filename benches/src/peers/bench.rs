@@ -1,9 +1,8 @@
 //! The measurement: which library does which work, in which order.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use tokio::time::timeout;
 use zookeeper_recipes_benches::progress::Progress;
 use zookeeper_recipes_benches::report::Machine;
@@ -12,7 +11,6 @@ use zookeeper_recipes_benches::{Overhead, Testbed, comparisons};
 use zookeeper_recipes_interop::ProgramError;
 
 use crate::driver::{Done, Driver, PATIENCE};
-use crate::figures::Figures;
 use crate::memory::memory_of_a_waiter;
 use crate::peer::Peer;
 use crate::plan::{Options, Plan};
@@ -41,34 +39,18 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         bench.measure().await?;
         bench.count().await
     })?;
-    let beside_requests = match plan.rows.contains(&Row::Lock) {
-        true => bench.beside_requests(),
-        false => Vec::new(),
-    };
-    let summary = Summary {
-        plan: &plan,
-        versions: bench.versions,
-        missing: bench.missing,
-        warm_up_turns: bench.warm_up_turns,
-        figures: bench.figures,
-        costs: bench.costs,
-        passed: bench.passed,
-        beside_requests,
-    };
+    if plan.rows.contains(&Row::Lock) {
+        bench.beside_requests();
+    }
     bench.progress.finish();
-    summarise(&summary, machine)?.write(&options.destination)
+    summarise(&bench.summary, machine)?.write(&options.destination)
 }
 
 struct Bench<'p> {
     testbed: &'p Testbed,
     plan: &'p Plan,
     drivers: Vec<(Peer, Driver)>,
-    versions: Vec<(Peer, String)>,
-    missing: Vec<(Peer, String)>,
-    warm_up_turns: Vec<(Peer, u64)>,
-    figures: Figures,
-    costs: BTreeMap<(Row, Peer), Cost>,
-    passed: BTreeMap<(Row, Peer), Passed>,
+    summary: Summary<'p>,
     progress: Progress,
 }
 
@@ -78,23 +60,18 @@ impl Bench<'_> {
             testbed,
             plan,
             drivers: Vec::new(),
-            versions: Vec::new(),
-            missing: Vec::new(),
-            warm_up_turns: Vec::new(),
-            figures: Figures::default(),
-            costs: BTreeMap::new(),
-            passed: BTreeMap::new(),
+            summary: Summary::of(plan),
             progress: Progress::of(2 * plan.rows.len() + 2),
         };
         for peer in Peer::ALL {
             match Driver::start(peer, &testbed.server().connect_string()).await {
                 Ok(driver) => {
-                    bench.versions.push((peer, driver.version.clone()));
+                    bench.summary.versions.push((peer, driver.version.clone()));
                     bench.drivers.push((peer, driver));
                 }
                 Err(error) => match error.downcast_ref::<ProgramError>() {
                     Some(missing @ ProgramError::Missing { .. }) => {
-                        bench.missing.push((peer, missing.to_string()));
+                        bench.summary.missing.push((peer, missing.to_string()));
                     }
                     _ => return Err(error),
                 },
@@ -113,27 +90,20 @@ impl Bench<'_> {
                     continue;
                 }
                 let path = path(*peer, *row);
-                match row.measure() {
-                    Measure::Turns { work, size } => {
-                        *turns += driver
-                            .run(work, &path, size, self.plan.warm_up)
-                            .await?
-                            .times;
-                    }
-                    Measure::Readers { readers } => {
-                        for _ in 0..self.plan.releases {
-                            *turns += until_all_hold(self.testbed, driver, &path, readers)
-                                .await?
-                                .times;
-                        }
-                    }
+                let times = match row.measure() {
+                    Measure::Turns { .. } => 1,
+                    Measure::Readers { .. } => self.plan.releases,
                     // Memory that was used before would hide the growth.
-                    Measure::Memory => {}
+                    Measure::Memory => 0,
+                };
+                for _ in 0..times {
+                    let done = work(self.testbed, driver, *row, &path, self.plan.warm_up);
+                    *turns += done.await?.times;
                 }
             }
         }
         let peers = self.drivers.iter().map(|(peer, _)| *peer);
-        self.warm_up_turns = peers.zip(turns).collect();
+        self.summary.warm_up_turns = peers.zip(turns).collect();
         Ok(())
     }
 
@@ -152,7 +122,7 @@ impl Bench<'_> {
                     let peer = self.drivers[which].0;
                     if peer.has(*row) {
                         if let Some(figure) = self.figure(which, *row).await? {
-                            self.figures.add(*row, peer, figure);
+                            self.summary.figures.add(*row, peer, figure);
                         }
                     }
                 }
@@ -168,24 +138,21 @@ impl Bench<'_> {
     async fn count(&mut self) -> anyhow::Result<()> {
         self.progress.step("what passes on the wire".to_owned());
         let wire = Wire::to(self.testbed.server()).await?;
-        for (peer, _) in &self.versions {
+        for (peer, _) in &self.summary.versions {
             let mut driver = Driver::start(*peer, &wire.connect_string()).await?;
             for row in self.plan.rows.iter().filter(|row| peer.has(**row)) {
                 let path = format!("{}-counted", path(*peer, *row));
+                if row.measure() == Measure::Memory {
+                    continue;
+                }
                 // The first time opens sessions and makes directories.
                 for _ in 0..2 {
                     let before = wire.read();
-                    let done = match row.measure() {
-                        Measure::Turns { work, size } => {
-                            driver.run(work, &path, size, self.plan.time).await?
-                        }
-                        Measure::Readers { readers } => {
-                            until_all_hold(self.testbed, &mut driver, &path, readers).await?
-                        }
-                        Measure::Memory => break,
-                    };
+                    let done = work(self.testbed, &mut driver, *row, &path, self.plan.time).await?;
                     let (traffic, turns) = (before.until(&wire.read()), done.all_times);
-                    self.passed.insert((*row, *peer), Passed { traffic, turns });
+                    self.summary
+                        .passed
+                        .insert((*row, *peer), Passed { traffic, turns });
                 }
             }
             driver.end().await?;
@@ -194,15 +161,15 @@ impl Bench<'_> {
     }
 
     /// Measures an uncontended lock beside its requests alone.
-    fn beside_requests(&mut self) -> Vec<Overhead> {
+    fn beside_requests(&mut self) {
         self.progress
             .step("beside the same requests alone".to_owned());
         let (rounds, times) = self.plan.beside_requests;
         let warm_up = 10 * times;
-        comparisons(self.testbed)
-            .iter()
-            .flat_map(|works| Overhead::measure(self.testbed, works, warm_up, rounds, times))
-            .collect()
+        for works in comparisons(self.testbed) {
+            let overheads = Overhead::measure(self.testbed, &works, warm_up, rounds, times);
+            self.summary.beside_requests.extend(overheads);
+        }
     }
 
     /// The figure of one library in one round; `None` if the system does not report it.
@@ -210,11 +177,11 @@ impl Bench<'_> {
         let (peer, driver) = &mut self.drivers[which];
         let path = path(*peer, row);
         match row.measure() {
-            Measure::Turns { work, size } => {
+            Measure::Turns { .. } => {
                 let processes = [driver.process_id(), self.testbed.server().process_id()];
                 let times = || processes.map(|process| processor_time(process?));
                 let before = times();
-                let done = driver.run(work, &path, size, self.plan.time).await?;
+                let done = work(self.testbed, driver, row, &path, self.plan.time).await?;
                 if let ([Some(client), Some(server)], [Some(client_then), Some(server_then)]) =
                     (times(), before)
                 {
@@ -223,16 +190,15 @@ impl Bench<'_> {
                         client: client.saturating_sub(client_then),
                         server: server.saturating_sub(server_then),
                     };
-                    *self.costs.entry((row, *peer)).or_default() += cost;
+                    *self.summary.costs.entry((row, *peer)).or_default() += cost;
                 }
                 Ok(Some(done.times as f64 / done.took.as_secs_f64()))
             }
-            Measure::Readers { readers } => {
+            Measure::Readers { .. } => {
                 let mut took = Duration::ZERO;
                 for _ in 0..self.plan.releases {
-                    took += until_all_hold(self.testbed, driver, &path, readers)
-                        .await?
-                        .took;
+                    let done = work(self.testbed, driver, row, &path, self.plan.time);
+                    took += done.await?.took;
                 }
                 Ok(Some(took.as_secs_f64() * 1e3 / self.plan.releases as f64))
             }
@@ -241,18 +207,25 @@ impl Bench<'_> {
     }
 }
 
-/// Lets readers wait for a writer, and the writer release.
-async fn until_all_hold(
+/// Does the work of a row once: turns for this time, or a release that lets readers in.
+async fn work(
     testbed: &Testbed,
     driver: &mut Driver,
+    row: Row,
     path: &str,
-    readers: usize,
+    time: Duration,
 ) -> anyhow::Result<Done> {
-    driver.queue("readers", path, readers).await?;
-    timeout(PATIENCE, testbed.until_watched(path, readers))
-        .await
-        .context("the readers do not wait")?;
-    driver.release().await
+    match row.measure() {
+        Measure::Turns { work, size } => driver.run(work, path, size, time).await,
+        Measure::Readers { readers } => {
+            driver.queue("readers", path, readers).await?;
+            timeout(PATIENCE, testbed.until_watched(path, readers))
+                .await
+                .context("the readers do not wait")?;
+            driver.release().await
+        }
+        Measure::Memory => bail!("memory is no work"),
+    }
 }
 
 /// The path of a library's lock for a row.

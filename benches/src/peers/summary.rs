@@ -112,7 +112,21 @@ struct Judged {
     measured: Option<(Spread, bool)>,
 }
 
-impl Summary<'_> {
+impl<'p> Summary<'p> {
+    /// The summary of this plan before anything is measured.
+    pub(crate) fn of(plan: &'p Plan) -> Summary<'p> {
+        Summary {
+            plan,
+            versions: Vec::new(),
+            missing: Vec::new(),
+            warm_up_turns: Vec::new(),
+            figures: Figures::default(),
+            costs: BTreeMap::new(),
+            passed: BTreeMap::new(),
+            beside_requests: Vec::new(),
+        }
+    }
+
     fn participants(&self) -> String {
         let mut lines = String::new();
         for (peer, version) in &self.versions {
