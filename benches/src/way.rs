@@ -17,15 +17,9 @@ pub struct Way {
     pub name: &'static str,
     /// Which waiters wake when a contender comes or goes.
     pub wakes: Wakes,
-    /// How the contenders of the queue wait; `None` for a lock without a queue.
-    queue: Option<InQueue>,
-}
-
-/// How the contenders of a queue wait.
-#[derive(Clone, Copy, Debug)]
-pub struct InQueue {
-    strategy: WaitStrategy,
-    marks_release: bool,
+    /// How the contenders of the queue wait, and whether releases are marked; `None` for a lock
+    /// without a queue.
+    queue: Option<(WaitStrategy, bool)>,
 }
 
 /// Which waiters wake when a contender comes or goes.
@@ -48,16 +42,6 @@ pub enum Subject {
     RwLock,
 }
 
-impl InQueue {
-    /// Waits by this strategy, and marks releases or not.
-    pub const fn new(strategy: WaitStrategy, marks_release: bool) -> InQueue {
-        InQueue {
-            strategy,
-            marks_release,
-        }
-    }
-}
-
 impl Way {
     /// A lock without a queue: all wait for one znode, and each release wakes all.
     pub const SINGLE_NODE: Way = Way::new("single node", Wakes::Everybody, None);
@@ -66,28 +50,28 @@ impl Way {
     pub const POLL: Way = Way::new(
         "poll",
         Wakes::Nobody,
-        Some(InQueue::new(WaitStrategy::Poll(POLL_INTERVAL), false)),
+        Some((WaitStrategy::Poll(POLL_INTERVAL), false)),
     );
 
     /// Each waiter watches the directory, and each change of it wakes all.
     pub const PARENT: Way = Way::new(
         "parent",
         Wakes::Everybody,
-        Some(InQueue::new(WaitStrategy::Parent, false)),
+        Some((WaitStrategy::Parent, false)),
     );
 
     /// Each waiter watches its predecessor, and lists the queue when it wakes.
     pub const PREDECESSOR_LISTED: Way = Way::new(
         "predecessor (list on wake)",
         Wakes::WhomItConcerns,
-        Some(InQueue::new(WaitStrategy::Predecessor, false)),
+        Some((WaitStrategy::Predecessor, false)),
     );
 
     /// Each waiter watches its predecessor, whose marked release grants without a read.
     pub const PREDECESSOR: Way = Way::new(
         "predecessor (no read)",
         Wakes::WhomItConcerns,
-        Some(InQueue::new(WaitStrategy::Predecessor, true)),
+        Some((WaitStrategy::Predecessor, true)),
     );
 
     /// All ways, the most expensive first.
@@ -99,8 +83,9 @@ impl Way {
         Way::PREDECESSOR,
     ];
 
-    /// A way of this name. `queue` is how the contenders wait; without it there is no queue.
-    pub const fn new(name: &'static str, wakes: Wakes, queue: Option<InQueue>) -> Way {
+    /// A way of this name. `queue` is how the contenders wait, and whether releases are marked;
+    /// without it there is no queue.
+    pub const fn new(name: &'static str, wakes: Wakes, queue: Option<(WaitStrategy, bool)>) -> Way {
         Way { name, wakes, queue }
     }
 
@@ -129,22 +114,22 @@ impl Way {
         name: &str,
         writes: bool,
     ) -> Result<Box<dyn Recipe>, InvalidInput> {
-        let Some(queue) = self.queue else {
+        let Some((strategy, marks_release)) = self.queue else {
             return Ok(Box::new(SingleNodeLock::new(session, path)?));
         };
         Ok(match subject {
             Subject::Lock => {
                 let options = LockOptions::new()
                     .data(name)
-                    .strategy(queue.strategy)
-                    .mark_release(queue.marks_release);
+                    .strategy(strategy)
+                    .mark_release(marks_release);
                 Box::new(ExclusiveLock::with_options(session, path, options)?)
             }
             Subject::RwLock => {
                 let options = RwLockOptions::new()
                     .data(name)
-                    .strategy(queue.strategy)
-                    .mark_release(queue.marks_release);
+                    .strategy(strategy)
+                    .mark_release(marks_release);
                 let lock = RwLock::with_options(session, path, options)?;
                 match writes {
                     true => Box::new(lock.write().clone()),

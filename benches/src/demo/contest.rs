@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use zookeeper_recipes_benches::member::Member;
 use zookeeper_recipes_benches::passing::{Entrant, MakeRecipe, Passing};
-use zookeeper_recipes_benches::way::{InQueue, POLL_INTERVAL, Wakes, Way};
+use zookeeper_recipes_benches::way::{POLL_INTERVAL, Wakes, Way};
 use zookeeper_recipes_core::{Recipe, Refusal, Session, WaitStrategy};
 use zookeeper_recipes_testkit::TestEnsemble;
 
@@ -17,17 +17,17 @@ pub(crate) const WAYS: [Way; 4] = [
     Way::new(
         "poll",
         Wakes::Nobody,
-        Some(InQueue::new(WaitStrategy::Poll(POLL_INTERVAL), true)),
+        Some((WaitStrategy::Poll(POLL_INTERVAL), true)),
     ),
     Way::new(
         "parent",
         Wakes::Everybody,
-        Some(InQueue::new(WaitStrategy::Parent, true)),
+        Some((WaitStrategy::Parent, true)),
     ),
     Way::new(
         "predecessor",
         Wakes::WhomItConcerns,
-        Some(InQueue::new(WaitStrategy::Predecessor, true)),
+        Some((WaitStrategy::Predecessor, true)),
     ),
 ];
 
