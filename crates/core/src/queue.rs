@@ -10,6 +10,7 @@ mod entries;
 mod local;
 mod look;
 pub(crate) mod options;
+mod other_waits;
 mod place;
 mod session_queue;
 mod wait;

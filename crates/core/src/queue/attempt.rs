@@ -14,11 +14,11 @@ use crate::hold::sole_writer::written_by_owner_alone;
 use crate::queue::alone::Alone;
 use crate::queue::directory::{MissingDirectory, UnknownCreates};
 use crate::queue::look::{Look, check_label, could_win, look};
+use crate::queue::other_waits::wait_otherwise;
 use crate::queue::place::{Entrant, Place};
 use crate::queue::session_queue::{Listing, SessionQueue};
-use crate::queue::wait::{Waited, Watches, wait_on, wait_on_parent};
+use crate::queue::wait::{Waited, Watches, wait_on};
 use crate::retry::{Backoff, LONGEST};
-use crate::rule::WaitStrategy;
 use crate::server::ensemble::{Acl, CreateMode, Created, Reply};
 use crate::server::error::Refusal;
 
@@ -53,23 +53,18 @@ async fn hold(
             }
             Look::Wait(on) => {
                 on.tell(attempt);
-                match queue.shared.options.strategy {
-                    WaitStrategy::Predecessor => {
-                        let waited = wait_on(&mut watches, queue, &place, &on).await?;
-                        attempt.woken();
-                        if waited == Waited::Handover {
-                            // If the lease has lapsed, the waiter's znode may be deleted, so the
-                            // queue is listed.
-                            if let Some(grant) = place.grant(queue, watches.own.take()) {
-                                return Ok(Some(grant));
-                            }
-                        }
+                if let Some(after) = wait_otherwise(&mut watches, queue).await? {
+                    listing = after;
+                    continue;
+                }
+                let waited = wait_on(&mut watches, queue, &place, &on).await?;
+                attempt.woken();
+                if waited == Waited::Handover {
+                    // If the lease has lapsed, the waiter's znode may be deleted, so the queue is
+                    // listed.
+                    if let Some(grant) = place.grant(queue, watches.own.take()) {
+                        return Ok(Some(grant));
                     }
-                    WaitStrategy::Parent => {
-                        listing = wait_on_parent(&mut watches, queue).await?;
-                        continue;
-                    }
-                    WaitStrategy::Poll(interval) => tokio::time::sleep(interval).await,
                 }
             }
         }

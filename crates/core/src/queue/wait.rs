@@ -8,10 +8,10 @@ use crate::error::Error;
 use crate::events::attempt::Attempt;
 use crate::hold::loss_watch::{Certainty, LossWatch, Watched};
 use crate::queue::place::Place;
-use crate::queue::session_queue::{Listing, SessionQueue};
+use crate::queue::session_queue::SessionQueue;
 use crate::retry::{Backoff, LONGEST, retry};
 use crate::server::ensemble::{Event, Reply, ServerSession, Stat, Watch};
-use crate::server::error::{Refusal, ServerError, if_there};
+use crate::server::error::{Refusal, ServerError};
 
 /// What a waiter waits on.
 pub(crate) struct WaitOn {
@@ -389,69 +389,6 @@ impl Watches {
             Event::Deleted => Woken::Gone(name),
             Event::Unwatched | Event::SessionEnded(_) => Woken::Changed,
         }
-    }
-}
-
-/// Waits until the directory may have changed, and lists it.
-pub(crate) async fn wait_on_parent(
-    watches: &mut Watches,
-    queue: &SessionQueue<'_>,
-) -> Result<Listing, Error> {
-    parent_changed(watches, queue).await;
-    let path = queue.directory();
-    let list = || async {
-        // Sent in this order, because the data must not be older than the names.
-        let names = queue.server.list_and_watch(path);
-        let reads = queue.shared.rule.reads_directory();
-        let data = reads.then(|| queue.server.get_and_watch(path));
-        let names = names.await?;
-        let data = match data {
-            Some(data) => Some(data.await?),
-            None => None,
-        };
-        Ok((names, data))
-    };
-    let list = || async { if_there(list().await) };
-    let listed = retry(ServerError::is_unknown, list).await;
-    let Some(((names, watch), data)) = listed.map_err(|error| queue.failed(error))? else {
-        return Ok(Listing::missing());
-    };
-    watches.parent = Some(watch);
-    let data = data.map(|(data, _, watch)| {
-        watches.directory = Some(watch);
-        data
-    });
-    Ok(Listing {
-        names,
-        data,
-        is_missing: false,
-    })
-}
-
-/// Waits for the watches on the directory, if they are set.
-async fn parent_changed(watches: &mut Watches, queue: &SessionQueue<'_>) {
-    let mut condition = queue.live.subscribe();
-    let reconnects = condition.borrow_and_update().reconnects;
-    let Some(watch) = watches.parent.take() else {
-        return;
-    };
-    // A reconnect is a reason to look, because a watch on children can miss a change then.
-    let reconnected = async {
-        // An error means that the session is over, which ends the attempt.
-        let _ = condition.wait_for(|now| now.reconnects != reconnects).await;
-    };
-    let directory = watches.directory.take();
-    let directory_changed = async {
-        match directory {
-            Some(watch) => watch.await,
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        biased;
-        _ = watch => {}
-        _ = directory_changed => {}
-        () = reconnected => {}
     }
 }
 
