@@ -4,6 +4,9 @@
 //! `use`, by a path inside its code or inside the arguments of a macro. A name that a module
 //! re-exports counts for the file that defines it. A `mod` is no arrow, and neither is a re-export.
 //! Test code and doc comments do not count.
+//!
+//! The tables of `ARCHITECTURE.md` that list the files of one acquisition and of one release are held
+//! to the code.
 
 mod attributes;
 mod circles;
@@ -12,6 +15,7 @@ mod resolve;
 mod source;
 #[cfg(test)]
 mod tests;
+mod walks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -56,6 +60,8 @@ struct Findings {
     files: BTreeSet<String>,
     circles: BTreeSet<String>,
     long_functions: BTreeSet<String>,
+    /// What is wrong with the tables of files that one acquisition and one release run through.
+    walks: Vec<String>,
 }
 
 impl Findings {
@@ -66,6 +72,10 @@ impl Findings {
         self.files
             .extend(files.map(|file| file.display().to_string()));
         let arrows = Arrows::of(&modules);
+        if root == Path::new(walks::CORE) {
+            let architecture = read(Path::new(walks::ARCHITECTURE))?;
+            self.walks = walks::wrong(&architecture, &modules.files, &arrows.targets());
+        }
         for circle in circles(&arrows.targets()) {
             self.circles.insert(arrows.between(&circle, &modules));
         }
@@ -88,6 +98,7 @@ impl Findings {
                 "functions of more than {MOST_LINES} lines:\n{lines}"
             ));
         }
+        parts.extend(self.walks.iter().cloned());
         parts.join("\n")
     }
 }

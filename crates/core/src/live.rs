@@ -2,7 +2,6 @@
 
 pub(crate) mod lease;
 pub(crate) mod live_session;
-mod renewal;
 #[cfg(test)]
 pub(crate) mod scripted;
 pub(crate) mod unsupported;
