@@ -9,9 +9,9 @@ use zookeeper_recipes_core::ensemble::{
 };
 
 use crate::client::world::World;
-use crate::run::shared::Shared;
+use crate::engine::shared::Shared;
 use crate::server::state::Servers;
-use crate::wire::watch_kind::WatchKind;
+use crate::wire::read::WatchKind;
 
 /// Changes and reads the tree without a session, at once, past every access control list.
 ///

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use zookeeper_recipes_core::ensemble::SessionId;
 
-use crate::chance::injected::Fault;
+use crate::chance::fault::{Fault, Way};
 use crate::chance::rates::FaultRates;
-use crate::chance::way::Way;
-use crate::client::action::Action;
+use crate::client::world::Action;
+use crate::engine::shared::Shared;
 use crate::options::ServerSettings;
-use crate::run::shared::Shared;
 
 /// Breaks the servers, sessions and requests of a simulation.
 ///

@@ -6,12 +6,12 @@ use std::time::Duration;
 use zookeeper_recipes_core::ensemble::Ensemble;
 use zookeeper_recipes_core::{ConnectOptions, ZookeeperEnsemble};
 
-use crate::chance::way::Way;
+use crate::chance::fault::Way;
+use crate::client::process::{Clock, ProcessId};
 use crate::client::surroundings::SimulatedSurroundings;
-use crate::process::machine::{Clock, ProcessId};
-use crate::process::turns::Kind;
-use crate::run::shared::Shared;
-use crate::run::tasks;
+use crate::client::turns::Kind;
+use crate::engine::shared::Shared;
+use crate::engine::tasks;
 
 /// A process of a simulation: a machine of its own, with its clock, its sessions and its tasks.
 ///

@@ -6,12 +6,12 @@ use std::time::Duration;
 use zookeeper_recipes_core::ensemble::Ensemble;
 
 use crate::administrator::{Administrator, standing_watches};
+use crate::engine::shared::Shared;
 use crate::faults::Faults;
 use crate::options::SimulationOptions;
 use crate::record::counters::Counters;
 use crate::record::history::Committed;
 use crate::record::trace::{Trace, TraceKind};
-use crate::run::shared::Shared;
 use crate::simulated_process::SimulatedProcess;
 
 /// A simulated ensemble and all its clients. Cheap to clone.

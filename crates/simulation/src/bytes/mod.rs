@@ -1,7 +1,5 @@
 //! What clients and servers say to each other, as bytes of ZooKeeper's protocol.
 
-pub(crate) mod codes;
-mod converting;
-mod credentials;
 pub(crate) mod replies;
 pub(crate) mod requests;
+mod values;

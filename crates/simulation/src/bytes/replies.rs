@@ -10,9 +10,8 @@ use zookeeper_recipes_protocol::{
     OpCode, PASSWORD_LENGTH, Reply, ReplyBody, ReplyHeader, RequestBody, WatcherEvent,
 };
 
-use super::codes;
-use super::converting::{acl_out, stat};
-use crate::server::password::password_of;
+use super::values::{acl_out, failure_code, refusal_code, stat};
+use crate::server::session::password_of;
 use crate::wire::answer::{Answer, Failure};
 use crate::wire::message::Downward;
 
@@ -184,7 +183,7 @@ fn reply(awaited: Awaited, zxid: i64, result: Result<Answer, Failure>) -> Reply 
             let results = failed_transaction(awaited.operations.len(), operation, &refusal);
             Reply::new(xid, zxid, ReplyBody::Multi(results))
         }
-        Err(failure) => Reply::failed(xid, zxid, codes::of_failure(&failure)),
+        Err(failure) => Reply::failed(xid, zxid, failure_code(&failure)),
         Ok(Answer::Exists(None)) => Reply::failed(xid, zxid, ErrorCode::NoNode),
         Ok(answer) => Reply::new(xid, zxid, body(awaited, answer)),
     }
@@ -194,7 +193,7 @@ fn reply(awaited: Awaited, zxid: i64, result: Result<Answer, Failure>) -> Reply 
 fn failed_transaction(count: usize, failed: usize, refusal: &Refusal) -> Vec<MultiResult> {
     let code = |index: usize| match index.cmp(&failed) {
         std::cmp::Ordering::Less => ErrorCode::Ok,
-        std::cmp::Ordering::Equal => codes::of_refusal(refusal),
+        std::cmp::Ordering::Equal => refusal_code(refusal),
         std::cmp::Ordering::Greater => ErrorCode::RuntimeInconsistency,
     };
     (0..count).map(|it| MultiResult::Error(code(it))).collect()
@@ -274,7 +273,7 @@ fn each_answer(answer: Result<Answer, Refusal>) -> MultiResult {
         },
         Ok(Answer::Children(children)) => MultiResult::GetChildren { children },
         Ok(_) => MultiResult::Error(ErrorCode::SystemError),
-        Err(refusal) => MultiResult::Error(codes::of_refusal(&refusal)),
+        Err(refusal) => MultiResult::Error(refusal_code(&refusal)),
     }
 }
 

@@ -8,11 +8,9 @@ use zookeeper_recipes_protocol::{
     WatchesRequest,
 };
 
-use super::converting::{acl_in, mode};
-use super::credentials;
-use crate::wire::read::{EachRead, Read, WatchesToSet};
+use super::values::{acl_in, identity, mode};
+use crate::wire::read::{EachRead, Read, WatchKind, WatchesToSet};
 use crate::wire::request::Request;
-use crate::wire::watch_kind::WatchKind;
 use crate::wire::write::Write;
 
 /// What a client asks for, in the words of the simulation.
@@ -24,7 +22,7 @@ pub(crate) fn request(body: RequestBody) -> Request {
         RequestBody::Reconfig(_) => Request::Reconfigure,
         RequestBody::Auth(request) => {
             let credentials = request.auth.unwrap_or_default();
-            Request::Authenticate(credentials::identity(&request.scheme, &credentials))
+            Request::Authenticate(identity(&request.scheme, &credentials))
         }
         // A server without SASL does not know the scheme.
         RequestBody::Sasl(_) => Request::Authenticate(None),

@@ -1,5 +1,4 @@
 //! What a simulation breaks: chosen requests, and by chance under the seed.
 
-pub(crate) mod injected;
+pub(crate) mod fault;
 pub(crate) mod rates;
-pub(crate) mod way;

@@ -1,15 +1,13 @@
-//! The clients' side of the network: connections, what is sent on them, and what breaks them.
+//! The clients' side of the network: processes, their connections, what clients send, and faults.
 //!
 //! Clients are those of the library, over [`surroundings`] and a [`stream`] of bytes, and those that
-//! connect over TCP. Both are [peers](crate::wire::peer::Peer) to the simulation.
+//! connect over TCP. Both are [peers](crate::wire::network::Peer) to the simulation.
 
-pub(crate) mod action;
-mod losing;
-pub(crate) mod peers;
-mod ports;
-mod rolling;
-mod sending;
-mod standing_still;
+pub(crate) mod connections;
+pub(crate) mod process;
+mod process_faults;
+mod requests;
 pub(crate) mod stream;
 pub(crate) mod surroundings;
+pub(crate) mod turns;
 pub(crate) mod world;

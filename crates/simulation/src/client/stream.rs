@@ -10,13 +10,12 @@ use fastrand::Rng;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use zookeeper_recipes_protocol::{ConnectRequest, FrameDecoder, OpCode, Request, RequestHeader};
 
+use super::process::ProcessId;
 use crate::bytes::replies::{Awaited, Replies};
 use crate::bytes::requests;
-use crate::process::machine::ProcessId;
-use crate::run::shared::Shared;
-use crate::wire::connection::ConnectionId;
+use crate::engine::shared::Shared;
 use crate::wire::message::Downward;
-use crate::wire::peer::Peer;
+use crate::wire::network::{ConnectionId, Peer};
 
 /// The address of each simulated client.
 const ADDRESS: &str = "127.0.0.1";

@@ -8,12 +8,12 @@ use futures_util::future::{BoxFuture, FutureExt};
 use zookeeper_recipes_connection::{Connecting, Network, Stream};
 use zookeeper_recipes_core::Surroundings;
 
-use super::peers::Knock;
+use super::connections::Knock;
+use super::process::{Clock, ProcessId};
 use super::stream::SimulatedStream;
-use crate::process::machine::{Clock, ProcessId};
-use crate::process::turns::Kind;
-use crate::run::shared::Shared;
-use crate::run::tasks;
+use super::turns::Kind;
+use crate::engine::shared::Shared;
+use crate::engine::tasks;
 
 /// A simulated process, as the library in it sees it.
 #[derive(Clone, Debug)]

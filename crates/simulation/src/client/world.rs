@@ -7,19 +7,29 @@ use std::time::Duration;
 
 use zookeeper_recipes_core::ensemble::SessionId;
 
-use super::action::Action;
-use crate::chance::injected::Pending;
-use crate::engine::agenda::Agenda;
-use crate::engine::kernel::{Kernel, Slot};
+use super::process::{Clock, Process, ProcessId};
+use super::turns::Turns;
+use crate::chance::fault::Pending;
+use crate::engine::kernel::{Agenda, Kernel, Slot};
 use crate::options::SimulationOptions;
-use crate::process::machine::{Clock, Process, ProcessId};
-use crate::process::turns::Turns;
 use crate::record::trace::TraceKind;
 use crate::server::state::Servers;
-use crate::wire::connection::ConnectionId;
 use crate::wire::message::Upward;
-use crate::wire::peer::Peer;
-use crate::wire::port::Port;
+use crate::wire::network::{ConnectionId, Peer, Port};
+
+#[derive(Debug)]
+pub(crate) enum Action {
+    Wake {
+        process: ProcessId,
+        at: Duration,
+    },
+    Unblock {
+        process: ProcessId,
+        at: Duration,
+    },
+    /// Things go wrong by chance.
+    RollDice,
+}
 
 pub(crate) struct World {
     pub(crate) servers: Servers,

@@ -9,19 +9,17 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
 use zookeeper_recipes_protocol::{
-    ConnectRequest, DecodeError, FrameDecoder, Request, RequestBody, RequestHeader,
+    ConnectRequest, DecodeError, FrameDecoder, FrameError, Request, RequestBody, RequestHeader,
 };
 
-use super::end::End;
 use super::member::Member;
 use super::outlet::{Outlet, Stage};
 use super::words;
 use crate::bytes::replies::Awaited;
 use crate::bytes::requests;
-use crate::client::peers::PEERS;
-use crate::wire::connection::ConnectionId;
+use crate::client::connections::PEERS;
 use crate::wire::message::Downward;
-use crate::wire::peer::Peer;
+use crate::wire::network::{ConnectionId, Peer};
 
 /// How long a client may take until it has sent its first frame.
 const FIRST_FRAME: Duration = Duration::from_secs(10);
@@ -308,4 +306,24 @@ impl Drop for Connection {
             shared.do_what_is_due();
         }
     }
+}
+
+/// Why a connection ends.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum End {
+    /// The client has closed it, or the server, or a fault.
+    #[error("it was closed")]
+    Closed,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("the client sent {0}")]
+    Frame(#[from] FrameError),
+    #[error("the client sent a frame that is no message: {0}")]
+    Message(#[from] DecodeError),
+    #[error("the client sent nothing for {0:?}")]
+    Silent(Duration),
+    #[error("the client does not read: more than {0} bytes wait for it")]
+    Full(usize),
+    #[error("the client sent a request of an unknown type: {0}")]
+    UnknownType(i32),
 }

@@ -8,8 +8,8 @@ use std::time::Instant;
 use super::figures::Figures;
 use super::options::EmbeddedOptions;
 use super::outlet::Outlet;
-use crate::run::shared::Shared;
-use crate::wire::connection::ConnectionId;
+use crate::engine::shared::Shared;
+use crate::wire::network::ConnectionId;
 
 /// One server of an ensemble.
 #[derive(Debug)]

@@ -6,15 +6,13 @@
 #[cfg(feature = "admin")]
 mod admin;
 mod connection;
-mod end;
 mod error;
 mod figures;
-mod listening;
 mod member;
 mod options;
 mod outlet;
+mod port;
 mod server;
-mod standstill;
 mod thread;
 mod words;
 

@@ -13,7 +13,7 @@ use super::figures::{ConnectionFigures, Figures, operation_name};
 use crate::bytes::replies::{self, Awaited};
 use crate::wire::answer::{Answer, Failure};
 use crate::wire::message::Downward;
-use crate::wire::peer::Peer;
+use crate::wire::network::Peer;
 
 /// What is on its way to a client.
 ///

@@ -1,24 +1,27 @@
 //! The thread of an embedded server, with the runtime of all its tasks.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::runtime;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc as queue, oneshot};
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::CreateMode;
 
 #[cfg(feature = "admin")]
 use super::admin;
 use super::error::StartError;
-use super::listening::{MemberPort, accept, address_of, listen};
 use super::member::Member;
 use super::options::EmbeddedOptions;
-use super::standstill::{Pauses, Standstill, stand_still};
-use crate::run::shared::Shared;
+use super::port::{MemberPort, accept, address_of, listen};
+use crate::engine::shared::Shared;
 use crate::simulation::Simulation;
+
+type Started = Result<Served, StartError>;
+
+pub(super) type Pauses = queue::UnboundedReceiver<Pause>;
 
 /// The thread of an embedded server. Dropping it ends all that the server has.
 #[derive(Debug)]
@@ -39,8 +42,6 @@ pub(super) struct Served {
     #[cfg(feature = "admin")]
     pub(super) admin: Option<SocketAddr>,
 }
-
-type Started = Result<Served, StartError>;
 
 impl ServerThread {
     /// Starts the members, and returns when they take connections.
@@ -190,4 +191,59 @@ fn create(simulation: &Simulation, znodes: &[(String, Vec<u8>)]) -> Result<(), S
         })?;
     }
     Ok(())
+}
+
+/// One standstill: how to say that it has begun, and how to hear that it ends.
+#[derive(Debug)]
+pub(super) struct Pause {
+    begun: mpsc::Sender<()>,
+    ended: mpsc::Receiver<()>,
+}
+
+/// Begins and ends the standstill of a thread.
+#[derive(Debug)]
+pub(super) struct Standstill {
+    pauses: queue::UnboundedSender<Pause>,
+    /// The standstill ends when this is dropped.
+    current: Mutex<Option<mpsc::Sender<()>>>,
+}
+
+impl Standstill {
+    pub(super) fn new() -> (Standstill, Pauses) {
+        let (pauses, to_be_made) = queue::unbounded_channel();
+        let standstill = Standstill {
+            pauses,
+            current: Mutex::default(),
+        };
+        (standstill, to_be_made)
+    }
+
+    /// Returns when the thread stands still.
+    pub(super) fn begin(&self) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.is_some() {
+            return;
+        }
+        let (begun, begins) = mpsc::channel();
+        let (end, ended) = mpsc::channel();
+        if self.pauses.send(Pause { begun, ended }).is_ok() {
+            *current = Some(end);
+            // An error means that the thread has ended: it stands still for ever.
+            let _ = begins.recv();
+        }
+    }
+
+    pub(super) fn end(&self) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(current.take());
+    }
+}
+
+/// Blocks the thread whenever it is to stand still.
+pub(super) async fn stand_still(mut pauses: Pauses) {
+    while let Some(Pause { begun, ended }) = pauses.recv().await {
+        let _ = begun.send(());
+        // The sender is dropped when the thread may go on.
+        let _ = ended.recv();
+    }
 }

@@ -1,5 +1,8 @@
-//! What moves a simulation on: its clock, its chance, and the order in which things happen.
+//! The engine of a simulation: its clock, its chance, its one task, and the tasks of the processes.
 
-pub(crate) mod agenda;
+mod dice;
 pub(crate) mod kernel;
 pub(crate) mod limits;
+pub(crate) mod shared;
+mod step;
+pub(crate) mod tasks;

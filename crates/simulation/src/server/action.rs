@@ -1,8 +1,8 @@
-//! What the servers have to do at a time.
+//! What the servers have to do at a time, and what members say to each other.
 
-use super::peer_message::{FromLeader, ToLeader};
-use crate::wire::connection::ConnectionId;
-use crate::wire::message::Upward;
+use crate::wire::message::{Greeting, Upward};
+use crate::wire::network::ConnectionId;
+use crate::wire::request::Request;
 
 #[derive(Debug)]
 pub(crate) enum Action {
@@ -59,5 +59,52 @@ pub(crate) enum Action {
     EndIsolation {
         server: usize,
         cut: u64,
+    },
+}
+
+/// What a follower tells its leader.
+#[derive(Debug)]
+pub(crate) enum ToLeader {
+    Open {
+        connection: ConnectionId,
+        greeting: Greeting,
+    },
+    Revalidate {
+        connection: ConnectionId,
+        session: i64,
+        greeting: Greeting,
+    },
+    Write {
+        connection: ConnectionId,
+        id: u64,
+        session: i64,
+        request: Request,
+    },
+    Sync {
+        connection: ConnectionId,
+        id: u64,
+    },
+    Close {
+        connection: ConnectionId,
+        id: u64,
+        session: i64,
+    },
+    Touched(Vec<i64>),
+}
+
+/// What the leader tells a follower, and itself.
+#[derive(Debug)]
+pub(crate) enum FromLeader {
+    Commit {
+        index: u64,
+    },
+    Synced {
+        connection: ConnectionId,
+        id: u64,
+    },
+    Revalidated {
+        connection: ConnectionId,
+        session: i64,
+        valid: bool,
     },
 }

@@ -7,15 +7,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::action::Action;
-use super::apply::apply;
-use super::isolated::Isolated;
-use super::member::MemberState;
-use super::peer_message::{FromLeader, ToLeader};
-use super::session_record::SessionRecord;
+use super::action::{Action, FromLeader, ToLeader};
+use super::member::{Isolated, MemberState};
+use super::session::SessionRecord;
 use super::state::Servers;
-use super::transaction::Body;
-use crate::chance::way::Way;
+use super::transaction::{Body, apply};
+use crate::chance::fault::Way;
 use crate::wire::answer::Failure;
 
 impl Servers {

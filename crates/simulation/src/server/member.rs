@@ -1,13 +1,13 @@
 //! One server of the ensemble.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use super::action::Action;
-use super::peer_message::{FromLeader, ToLeader};
+use super::action::{Action, FromLeader, ToLeader};
+use super::session::SessionRecord;
 use super::tree::Tree;
 use super::watches::Watches;
-use crate::chance::way::Way;
+use crate::chance::fault::Way;
 
 /// How a server stands to its leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,4 +71,18 @@ impl Member {
             paused: None,
         }
     }
+}
+
+/// A leader that is cut off. There is at most one.
+#[derive(Debug)]
+pub(crate) struct Isolated {
+    pub(crate) server: usize,
+    pub(crate) cut: u64,
+    /// What it knows of the sessions, once the others have given it up: until then what it knows
+    /// is what the ensemble knows.
+    pub(crate) sessions: Option<BTreeMap<i64, SessionRecord>>,
+    /// The sessions that it has tried to expire while nobody had given it up.
+    pub(crate) expired: Vec<i64>,
+    /// Whether something waits to be committed, so that syncs wait, too.
+    pub(crate) waits: bool,
 }

@@ -4,22 +4,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use zookeeper_recipes_core::ensemble::AuthId;
+
 use super::action::Action;
-use super::end::ServerEnd;
-use super::isolated::Isolated;
-use super::member::{Member, MemberState};
+use super::member::{Isolated, Member, MemberState};
 use super::proposal::Outstanding;
-use super::session_record::SessionRecord;
+use super::session::{ServerEnd, SessionRecord};
 use super::transaction::Transaction;
 use super::tree::Tree;
-use crate::engine::agenda::Agenda;
-use crate::engine::kernel::{Kernel, Slot};
+use crate::engine::kernel::{Agenda, Kernel, Slot};
 use crate::options::{ServerSettings, SimulationOptions};
 use crate::record::history::Committed;
-use crate::wire::connection::ConnectionId;
 use crate::wire::message::Downward;
-use crate::wire::network::Network;
-use zookeeper_recipes_core::ensemble::AuthId;
+use crate::wire::network::{ConnectionId, Network};
 
 /// The wall clock's time at which every simulation begins, in milliseconds since 1970.
 const EPOCH: i64 = 1_700_000_000_000;
@@ -178,5 +175,19 @@ impl Servers {
             self.send_down(id, Downward::Close, Duration::ZERO);
         }
         self.network.forget_closed(id);
+    }
+
+    /// The members that follow, and that the leader can reach.
+    pub(crate) fn followers(&self) -> impl Iterator<Item = &Member> {
+        let members = self.members.iter().enumerate();
+        let others = members.filter(|(at, _)| *at != self.leader);
+        others
+            .map(|(_, member)| member)
+            .filter(|member| member.state == MemberState::Serving)
+    }
+
+    /// Whether a member leads, and serves.
+    pub(crate) fn leads(&self, server: usize) -> bool {
+        self.leader == server && self.members[server].state != MemberState::Down
     }
 }

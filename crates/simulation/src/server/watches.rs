@@ -1,133 +1,165 @@
-//! The watches that stand on one server.
+//! The watches on one server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use zookeeper_recipes_core::ensemble::Event;
 
-use super::persistent_watches::PersistentWatches;
 use super::tree::{Trigger, split};
-use crate::wire::connection::ConnectionId;
-use crate::wire::watch_kind::WatchKind;
+use crate::wire::network::ConnectionId;
+use crate::wire::read::WatchKind;
 
-/// All watches: at most one of each kind for a path and a connection. A persistent watch and one
-/// that fires once take each other's place, as in the servers before 3.9 (ZOOKEEPER-4466).
+/// How long a watch lasts, and what it covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WatchMode {
+    /// It fires once.
+    Once,
+    /// It stays when it has fired.
+    Persistent,
+    /// It stays, and also covers the znodes below its path.
+    Recursive,
+}
+
+/// All watches: at most one of each kind for a path and a connection.
+///
+/// A persistent watch and one that fires once replace each other, as in the servers before 3.9
+/// (ZOOKEEPER-4466).
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
-    /// The watches that fire once.
-    tables: BTreeMap<(String, WatchKind), BTreeSet<ConnectionId>>,
-    persistent: PersistentWatches,
+    tables: BTreeMap<(String, WatchKind), BTreeMap<ConnectionId, WatchMode>>,
+    /// The number of recursive watches.
+    recursive: usize,
 }
 
 impl Watches {
-    pub(crate) fn add(&mut self, path: &str, kind: WatchKind, connection: ConnectionId) {
-        self.persistent.remove(path, kind, connection);
-        self.tables
-            .entry((path.to_owned(), kind))
-            .or_default()
-            .insert(connection);
+    pub(super) fn add(
+        &mut self,
+        path: &str,
+        kind: WatchKind,
+        connection: ConnectionId,
+        mode: WatchMode,
+    ) {
+        let table = self.tables.entry((path.to_owned(), kind)).or_default();
+        let earlier = table.insert(connection, mode);
+        self.recursive += usize::from(mode == WatchMode::Recursive);
+        self.recursive -= usize::from(earlier == Some(WatchMode::Recursive));
     }
 
-    /// Adds a watch of both kinds that stays when it has seen something.
-    pub(crate) fn add_persistent(&mut self, path: &str, connection: ConnectionId, recursive: bool) {
+    /// Adds a watch of both kinds that stays when it has fired.
+    pub(super) fn add_persistent(&mut self, path: &str, connection: ConnectionId, recursive: bool) {
+        let mode = match recursive {
+            true => WatchMode::Recursive,
+            false => WatchMode::Persistent,
+        };
         for kind in [WatchKind::Data, WatchKind::Children] {
-            self.remove(path, Some(kind), connection);
-            self.persistent.add(path, kind, connection, recursive);
+            self.add(path, kind, connection, mode);
         }
     }
 
-    /// True if a watch of this kind stands on the path. Without a kind, a watch of either counts.
+    /// True if the path has a watch of this kind. Without a kind, a watch of either counts.
     ///
     /// Any client may have set the watch: Apache's server does not compare it with the client that
     /// asks.
-    pub(crate) fn contains(&self, path: &str, kind: Option<WatchKind>) -> bool {
-        [WatchKind::Data, WatchKind::Children]
-            .into_iter()
-            .filter(|each| kind.is_none_or(|kind| kind == *each))
-            .any(|each| {
-                self.tables.contains_key(&(path.to_owned(), each))
-                    || self.persistent.contains(path, each)
-            })
+    pub(super) fn contains(&self, path: &str, kind: Option<WatchKind>) -> bool {
+        let mut keys = kinds(kind).map(|kind| (path.to_owned(), kind));
+        keys.any(|key| self.tables.contains_key(&key))
     }
 
-    /// Takes off a watch, or with no kind both. Whether there was one.
-    pub(crate) fn remove(
+    /// Removes a client's watch of this kind, or without a kind both. True if there was one.
+    pub(super) fn remove(
         &mut self,
         path: &str,
         kind: Option<WatchKind>,
         connection: ConnectionId,
     ) -> bool {
         let mut found = false;
-        for each in [WatchKind::Data, WatchKind::Children] {
-            if kind.is_some_and(|kind| kind != each) {
+        for kind in kinds(kind) {
+            let key = (path.to_owned(), kind);
+            let Some(table) = self.tables.get_mut(&key) else {
                 continue;
+            };
+            let removed = table.remove(&connection);
+            if table.is_empty() {
+                self.tables.remove(&key);
             }
-            found |= self.persistent.remove(path, each, connection);
-            let key = (path.to_owned(), each);
-            if let Some(connections) = self.tables.get_mut(&key) {
-                found |= connections.remove(&connection);
-                if connections.is_empty() {
-                    self.tables.remove(&key);
-                }
-            }
+            self.recursive -= usize::from(removed == Some(WatchMode::Recursive));
+            found |= removed.is_some();
         }
         found
     }
 
-    pub(crate) fn remove_connection(&mut self, connection: ConnectionId) {
-        self.persistent.remove_connection(connection);
-        self.tables.retain(|_, connections| {
-            connections.remove(&connection);
-            !connections.is_empty()
+    pub(super) fn remove_connection(&mut self, connection: ConnectionId) {
+        let recursive = &mut self.recursive;
+        self.tables.retain(|_, table| {
+            let removed = table.remove(&connection);
+            *recursive -= usize::from(removed == Some(WatchMode::Recursive));
+            !table.is_empty()
         });
     }
 
-    /// Takes off the watches that this sees, and tells whom to notify of what, in order.
-    pub(crate) fn trigger(
+    /// Fires the watches that see this. Returns the notifications in order.
+    pub(super) fn trigger(
         &mut self,
         path: &str,
         trigger: Trigger,
     ) -> Vec<(ConnectionId, String, Event)> {
-        let mut notified = Vec::new();
         let event = match trigger {
             Trigger::Created => Event::Created,
             Trigger::Deleted => Event::Deleted,
             Trigger::DataChanged => Event::DataChanged,
         };
-        let mut watching = self.take(path, WatchKind::Data);
-        watching.extend(self.persistent.told(path, WatchKind::Data));
-        notified.extend(watching.iter().map(|it| (*it, path.to_owned(), event)));
+        let mut at_path: Vec<ConnectionId> = Vec::from_iter(self.fire(path, WatchKind::Data, true));
         if trigger == Trigger::Deleted {
-            let mut listing = self.take(path, WatchKind::Children);
-            listing.extend(self.persistent.told(path, WatchKind::Children));
-            // Who has been told through the other table is not told twice.
-            let untold = listing.difference(&watching);
-            notified.extend(untold.map(|it| (*it, path.to_owned(), event)));
+            // A client that watches both the data and the children gets one notification.
+            let mut listing = self.fire(path, WatchKind::Children, true);
+            listing.retain(|connection| !at_path.contains(connection));
+            at_path.extend(listing);
         }
+        let at_path = at_path.into_iter();
+        let mut notifications: Vec<_> = at_path.map(|it| (it, path.to_owned(), event)).collect();
         if trigger != Trigger::DataChanged {
             let (parent, _) = split(path);
-            let mut listing = self.take(parent, WatchKind::Children);
-            listing.extend(self.persistent.told_of_children(parent));
-            notified.extend(
-                listing
-                    .iter()
-                    .map(|it| (*it, parent.to_owned(), Event::ChildrenChanged)),
-            );
+            // A recursive watch sees the children themselves instead.
+            let listing = self.fire(parent, WatchKind::Children, false).into_iter();
+            notifications.extend(listing.map(|it| (it, parent.to_owned(), Event::ChildrenChanged)));
         }
-        notified
+        notifications
+    }
+
+    /// The clients whose watches see an event at this path. Watches that fire once are removed.
+    fn fire(&mut self, path: &str, kind: WatchKind, recursive: bool) -> BTreeSet<ConnectionId> {
+        let mut fired = BTreeSet::new();
+        let key = (path.to_owned(), kind);
+        if let Some(table) = self.tables.get_mut(&key) {
+            let seeing = table
+                .iter()
+                .filter(|(_, mode)| recursive || **mode != WatchMode::Recursive);
+            fired.extend(seeing.map(|(connection, _)| *connection));
+            table.retain(|_, mode| *mode != WatchMode::Once);
+            if table.is_empty() {
+                self.tables.remove(&key);
+            }
+        }
+        let mut above = path;
+        while recursive && self.recursive > 0 && above != "/" {
+            (above, _) = split(above);
+            let table = self.tables.get(&(above.to_owned(), kind));
+            let covering = table.into_iter().flatten();
+            let covering = covering.filter(|(_, mode)| **mode == WatchMode::Recursive);
+            fired.extend(covering.map(|(connection, _)| *connection));
+        }
+        fired
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, WatchKind, ConnectionId)> {
-        let once = self.tables.iter().flat_map(|((path, kind), connections)| {
-            connections
-                .iter()
-                .map(move |connection| (path.as_str(), *kind, *connection))
-        });
-        once.chain(self.persistent.iter())
+        self.tables.iter().flat_map(|((path, kind), table)| {
+            let connections = table.keys();
+            connections.map(move |connection| (path.as_str(), *kind, *connection))
+        })
     }
+}
 
-    fn take(&mut self, path: &str, kind: WatchKind) -> BTreeSet<ConnectionId> {
-        self.tables
-            .remove(&(path.to_owned(), kind))
-            .unwrap_or_default()
-    }
+/// This kind, or without a kind both.
+fn kinds(kind: Option<WatchKind>) -> impl Iterator<Item = WatchKind> {
+    let both = [WatchKind::Data, WatchKind::Children].into_iter();
+    both.filter(move |each| kind.is_none_or(|kind| kind == *each))
 }

@@ -1,14 +1,72 @@
 //! The network between clients and servers: it delays, breaks, and is cut, but never reorders.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::connection::{Connection, ConnectionId, HostId};
 use super::message::{Downward, Upward};
-use crate::chance::way::Way;
-use crate::engine::agenda::Agenda;
-use crate::engine::kernel::{Kernel, Slot};
+use crate::chance::fault::Way;
+use crate::engine::kernel::{Agenda, Kernel, Slot};
+
+/// A connection between the client of a session and a server.
+pub(crate) type ConnectionId = u64;
+
+/// A machine that clients run on: the place of its link in the network.
+pub(crate) type HostId = usize;
+
+/// What both ends of a connection have in common.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) host: HostId,
+    pub(crate) server: usize,
+    pub(crate) client_open: bool,
+    pub(crate) server_open: bool,
+    /// When the last message to the server arrives.
+    pub(crate) last_up: Duration,
+    /// When the last message to the client arrives.
+    pub(crate) last_down: Duration,
+    /// What is sent to the server no longer arrives.
+    pub(crate) up_broken: bool,
+    /// What has been sent to the server and is under way no longer arrives either.
+    pub(crate) deaf: bool,
+    /// What is sent to the client no longer arrives.
+    pub(crate) down_broken: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(host: HostId, server: usize) -> Connection {
+        Connection {
+            host,
+            server,
+            client_open: true,
+            server_open: true,
+            last_up: Duration::ZERO,
+            last_down: Duration::ZERO,
+            up_broken: false,
+            deaf: false,
+            down_broken: false,
+        }
+    }
+}
+
+/// The client's end of a connection.
+pub(crate) trait Peer: fmt::Debug + Send + Sync {
+    /// Gets what a server has sent.
+    fn hear(&self, message: Downward);
+
+    /// The connection is broken.
+    fn hang_up(&self);
+}
+
+/// The port of a server.
+pub(crate) trait Port: fmt::Debug + Send + Sync {
+    /// Refuses connections from now on.
+    fn close(&self);
+
+    /// Takes connections again.
+    fn open(&self);
+}
 
 /// A machine that clients run on, and its link to the servers.
 #[derive(Debug)]

@@ -1,6 +1,5 @@
 //! Reads, and changes of a client's watches.
 
-use super::watch_kind::WatchKind;
 use crate::record::request_kind::RequestKind;
 
 /// A read, or a change of the client's watches.
@@ -160,4 +159,13 @@ impl Read {
             Read::Malformed => "a request that cannot be read".to_owned(),
         }
     }
+}
+
+/// Which of a server's two tables a watch stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WatchKind {
+    /// Set by a get or an exists: sees a znode created, changed and deleted.
+    Data,
+    /// Set by a list: sees a znode's children come and go, and the znode deleted.
+    Children,
 }

@@ -20,7 +20,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::refused::Refused;
+use super::response::Refused;
 
 /// The most bytes of a body.
 pub(super) const LARGEST_BODY: usize = 64 << 10;

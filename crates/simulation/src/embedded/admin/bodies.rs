@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use zookeeper_recipes_core::ensemble::SessionId;
 
-use super::refused::Refused;
-use crate::chance::injected::{Fault, FaultKind};
+use super::response::Refused;
+use crate::chance::fault::{Fault, FaultKind};
 use crate::record::request_kind::RequestKind;
 
 /// Reads a body. No body is an empty object.

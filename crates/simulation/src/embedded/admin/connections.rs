@@ -10,7 +10,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
-use crate::embedded::listening::pause_after;
+use crate::embedded::port::pause_after;
 
 /// The most connections at one time.
 const MOST: usize = 256;

@@ -1,23 +1,21 @@
 //! The admin port: faults over HTTP, with bodies in JSON.
 
-mod administered;
 mod admission;
-mod answer;
 mod bodies;
 mod connections;
-mod refused;
+mod response;
 mod routes;
 mod views;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use administered::Administered;
 use admission::Admission;
+use views::Administered;
 
 use super::error::StartError;
-use super::listening::{address_of, listen};
 use super::member::Member;
+use super::port::{address_of, listen};
 use crate::simulation::Simulation;
 
 /// Takes requests on this port, if there is to be one, and tells the address.

@@ -13,13 +13,12 @@ use axum::routing::{get, post};
 use serde_json::{Value, json};
 use zookeeper_recipes_core::ensemble::SessionId;
 
-use super::administered::Administered;
 use super::admission::{Admission, LARGEST_BODY, admit};
-use super::answer::json_response;
 use super::bodies::{Cut, Delay, Lag, Lost, OfSession, Session, read};
-use super::refused::Refused;
+use super::response::{Refused, json_response};
 use super::views;
-use crate::chance::injected::{Fault, FaultKind};
+use super::views::Administered;
+use crate::chance::fault::{Fault, FaultKind};
 use crate::embedded::member::Member;
 use crate::faults::Faults;
 
@@ -85,7 +84,9 @@ const ROUTES: [(&str, &str, &str); 14] = [
 const MOST_FAULTS: usize = 1_000;
 
 type Told = Result<Response, Refused>;
+
 type Body = Result<Bytes, BytesRejection>;
+
 type Known = State<Arc<Administered>>;
 
 pub(super) fn router(administered: Arc<Administered>, admission: Admission) -> Router {

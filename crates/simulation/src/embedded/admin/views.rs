@@ -1,13 +1,21 @@
 //! Members and sessions, as the admin port tells of them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use zookeeper_recipes_core::ensemble::SessionId;
 
-use super::administered::Administered;
 use crate::embedded::member::Member;
 use crate::embedded::words;
+use crate::simulation::Simulation;
+
+/// What the admin port changes and tells of.
+#[derive(Debug)]
+pub(super) struct Administered {
+    pub(super) simulation: Simulation,
+    pub(super) members: Vec<Arc<Member>>,
+}
 
 /// A session id, as the four-letter words write it.
 pub(super) fn session_id(session: SessionId) -> String {

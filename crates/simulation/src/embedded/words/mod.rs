@@ -1,8 +1,6 @@
 //! The four-letter words, answered as Apache's server answers them.
 
-mod environment;
-mod listing;
-mod monitor;
+mod connections;
 mod status;
 
 #[cfg(feature = "admin")]
@@ -30,14 +28,14 @@ pub(super) fn answer(word: &str, member: &Member) -> String {
         "srvr" => status::srvr(member),
         "stat" => status::stat(member),
         "srst" => status::reset(member),
-        "mntr" => monitor::mntr(member),
-        "cons" => listing::cons(member),
-        "dump" => listing::dump(member),
-        "wchs" => listing::wchs(member),
-        "wchp" => listing::wchp(member),
-        "wchc" => listing::wchc(member),
-        "envi" => environment::envi(member),
-        "conf" => environment::conf(member),
+        "mntr" => status::mntr(member),
+        "cons" => connections::cons(member),
+        "dump" => connections::dump(member),
+        "wchs" => connections::wchs(member),
+        "wchp" => connections::wchp(member),
+        "wchc" => connections::wchc(member),
+        "envi" => status::envi(member),
+        "conf" => status::conf(member),
         other => format!("{other} is not executed because it is not in the whitelist.\n"),
     }
 }

@@ -1,0 +1,213 @@
+//! The clients' ends of connections: how they open, close and break.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use zookeeper_recipes_core::ensemble::{AuthId, SessionId};
+use zookeeper_recipes_protocol::ConnectRequest;
+
+use super::process::ProcessId;
+use super::world::World;
+use crate::record::request_kind::RequestKind;
+use crate::record::trace::TraceKind;
+use crate::wire::message::{Arriving, Greeting, Upward};
+use crate::wire::network::{ConnectionId, Peer, Port};
+use crate::wire::request::Request;
+
+/// The name of the process that all clients over TCP are to the simulation.
+#[cfg(feature = "embedded")]
+pub(crate) const PEERS: &str = "tcp";
+
+/// What comes of a try to connect to a server.
+pub(crate) enum Knock {
+    /// Nobody answers.
+    Lost,
+    /// The server refuses the connection after this time.
+    Refused(Duration),
+    /// The server accepts the connection after this time.
+    Accepted { server: usize, after: Duration },
+}
+
+impl World {
+    /// A client of a process tries to connect to a server.
+    pub(crate) fn knock(&mut self, process: ProcessId, server: usize) -> Knock {
+        let preferred = self.processes[process].reconnects_to.take();
+        let server = preferred.unwrap_or(server) % self.servers.members.len();
+        let now = self.now();
+        let host = &self.servers.network.hosts[process];
+        if now < host.mute_until.max(host.deaf_until) {
+            return Knock::Lost;
+        }
+        let after = self.servers.network.draw_delay(&mut self.servers.kernel);
+        match self.servers.is_down(server) {
+            true => Knock::Refused(after),
+            false => Knock::Accepted { server, after },
+        }
+    }
+
+    /// A client has connected to a server; `None` if the server serves nobody.
+    pub(crate) fn open_peer(
+        &mut self,
+        process: ProcessId,
+        server: usize,
+        peer: Arc<dyn Peer>,
+    ) -> Option<ConnectionId> {
+        if self.servers.is_down(server) && !self.servers.is_read_only(server) {
+            return None;
+        }
+        let id = self.servers.network.connect(process, server);
+        self.peers.insert(id, peer);
+        self.trace_connection(TraceKind::Connection, id, || {
+            format!("connecting to server {server}")
+        });
+        Some(id)
+    }
+
+    /// A client at this address asks for a session, new or its own.
+    pub(crate) fn greet_from_peer(
+        &mut self,
+        id: ConnectionId,
+        request: ConnectRequest,
+        address: &str,
+    ) {
+        let connect = Upward::Connect {
+            session: (request.session_id != 0).then_some(request.session_id),
+            seen: request.last_zxid_seen,
+            greeting: Greeting {
+                identities: vec![AuthId::new("ip", address)],
+                timeout: Duration::from_millis(request.timeout.max(0) as u64),
+                read_only: request.read_only == Some(true),
+                password: request.password,
+            },
+        };
+        self.send_up(id, connect, Duration::ZERO);
+    }
+
+    /// A client sends a request, which may meet faults.
+    pub(crate) fn ask_from_peer(&mut self, id: ConnectionId, request_id: u64, request: Request) {
+        let Some(connection) = self.servers.network.connections.get(&id) else {
+            return;
+        };
+        let process = connection.host;
+        let kind = request.kind();
+        self.count(process, kind);
+        if kind != RequestKind::Ping {
+            self.trace_connection(TraceKind::Request, id, || request.text());
+        }
+        let mut faults = Vec::new();
+        if self.faults.len() > 0 {
+            let session = SessionId(self.servers.session_on(id));
+            let name = &self.servers.network.hosts[process].name;
+            faults = self.faults.take(name, session, kind, &request.paths());
+        }
+        if kind.is_asked_for() {
+            self.roll_for_request(&mut faults);
+            self.roll_for_outcome(kind, &mut faults);
+        }
+        let arriving = Arriving::new(request_id, request);
+        self.transmit_with(process, id, arriving, faults);
+    }
+
+    /// The client has closed its end of a connection.
+    pub(crate) fn leave_peer(&mut self, id: ConnectionId) {
+        if self.peers.remove(&id).is_some() {
+            self.close_at_client(id);
+        }
+    }
+
+    /// A client's connection ends before a removal of a watch is answered.
+    pub(crate) fn interrupt_removal(&mut self, process: ProcessId) {
+        let name = self.name_of(process).to_owned();
+        let counters = &mut self.kernel().counters;
+        *counters.interrupted_removals.entry(name).or_default() += 1;
+    }
+
+    /// The client's end of a connection is closed.
+    pub(super) fn close_at_client(&mut self, id: ConnectionId) {
+        self.perhaps_deafen(id);
+        self.send_up(id, Upward::Close, Duration::ZERO);
+        let network = &mut self.servers.network;
+        if let Some(connection) = network.connections.get_mut(&id) {
+            connection.client_open = false;
+        }
+        network.forget_closed(id);
+    }
+
+    /// A client learns that its connection is broken, once its process does not stand still.
+    pub(crate) fn hang_up(&mut self, connection: ConnectionId, cause: &'static str) {
+        if let Some(peer) = self.peers.get(&connection).cloned() {
+            self.trace_connection(TraceKind::Connection, connection, || {
+                format!("disconnected: {cause}")
+            });
+            self.kernel().effect(move || peer.hang_up());
+        }
+    }
+
+    /// Both ends learn that a connection is broken.
+    pub(crate) fn break_connection(&mut self, id: ConnectionId, cause: &'static str) {
+        self.servers.close_at_server(id, false);
+        self.hang_up(id, cause);
+    }
+
+    /// Breaks a connection under whatever is in flight on it: what has been sent may or may not
+    /// still arrive.
+    pub(crate) fn cut(&mut self, connection: ConnectionId) {
+        let arrives = self.kernel().rng.bool();
+        let Some(found) = self.servers.network.connections.get_mut(&connection) else {
+            return;
+        };
+        found.down_broken = true;
+        if arrives {
+            // Only the way back is gone: what the client has sent is still under way.
+            self.trace_connection(TraceKind::Fault, connection, || {
+                "the connection is cut".to_owned()
+            });
+            self.hang_up(connection, "the connection was cut");
+        } else {
+            found.up_broken = true;
+            self.trace_connection(TraceKind::Fault, connection, || {
+                "the connection is cut, with what was under way".to_owned()
+            });
+            self.break_connection(connection, "the connection was cut");
+        }
+    }
+
+    /// What a client has sent into the void is perhaps not sent again once the network is mended.
+    /// The server, which hears nothing, gives the connection up by itself.
+    fn perhaps_deafen(&mut self, id: ConnectionId) {
+        let servers = &mut self.servers;
+        let session = servers.session_on(id);
+        let record = servers.sessions.get(&session);
+        let patience = record.map_or(servers.options.session_timeout, |record| record.timeout);
+        let now = servers.kernel.now;
+        let Some(connection) = servers.network.connections.get_mut(&id) else {
+            return;
+        };
+        let mute_until = servers.network.hosts[connection.host].mute_until;
+        if now < mute_until && servers.kernel.rng.bool() {
+            connection.deaf = true;
+            let cause = "nothing was heard of the client";
+            servers
+                .network
+                .break_at(&mut servers.kernel, now + patience, id, cause);
+        }
+    }
+
+    /// Stops a server. Its port refuses connections when the world is unlocked.
+    pub(crate) fn stop_member(&mut self, server: usize) {
+        self.servers.stop_member(server);
+        self.at_port(server, |port| port.close());
+    }
+
+    /// Starts a server that was stopped. Its port takes connections when the world is unlocked.
+    pub(crate) fn start_member(&mut self, server: usize) {
+        self.servers.start_member(server);
+        self.at_port(server, |port| port.open());
+    }
+
+    fn at_port(&mut self, server: usize, change: impl FnOnce(&dyn Port) + Send + 'static) {
+        if let Some(port) = self.ports.get(&server).and_then(Weak::upgrade) {
+            self.kernel().effect(move || change(&*port));
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! A process, which can sleep, and its clock.
+
+use std::collections::BTreeMap;
+use std::task::Waker;
+use std::time::Duration;
+
+use super::turns::TaskId;
+use crate::wire::network::HostId;
+
+/// A process: the place of its host in the network, and its place in the world.
+pub(crate) type ProcessId = HostId;
+
+/// The clock of a process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Clock {
+    pub(crate) begins_at: Duration,
+    /// By how many millionths it is faster than the servers' clocks.
+    pub(crate) drift: i32,
+}
+
+impl Clock {
+    pub(crate) fn at(&self, now: Duration) -> Duration {
+        let drift = now.as_nanos() as i128 * i128::from(self.drift) / 1_000_000;
+        self.begins_at + Duration::from_nanos((now.as_nanos() as i128 + drift) as u64)
+    }
+}
+
+/// One client machine.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) clock: Clock,
+    /// Where it has been killed, for ever.
+    pub(crate) asleep_until: Option<Duration>,
+    /// Until when its sessions and their clients stand still, while its own tasks go on.
+    pub(crate) blocked_until: Option<Duration>,
+    /// The server of its next connection. `None` if the client chooses the server.
+    pub(crate) reconnects_to: Option<usize>,
+    /// The tasks that wait for it to go on.
+    pub(crate) wakers: BTreeMap<TaskId, Waker>,
+    /// How many requests it has sent in which second.
+    sent: (u64, u64),
+}
+
+impl Process {
+    pub(crate) fn new(clock: Clock) -> Process {
+        Process {
+            clock,
+            asleep_until: None,
+            blocked_until: None,
+            reconnects_to: None,
+            wakers: BTreeMap::new(),
+            sent: (0, 0),
+        }
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.asleep_until == Some(Duration::MAX)
+    }
+
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.asleep_until.is_some()
+    }
+
+    /// Whether its sessions and their clients stand still.
+    pub(crate) fn is_still(&self) -> bool {
+        self.asleep_until.is_some() || self.blocked_until.is_some()
+    }
+
+    /// Counts a request, and tells how many have been sent in this second.
+    pub(crate) fn count_request(&mut self, now: Duration) -> u64 {
+        let second = now.as_secs();
+        if self.sent.0 != second {
+            self.sent = (second, 0);
+        }
+        self.sent.1 += 1;
+        self.sent.1
+    }
+}

@@ -1,0 +1,100 @@
+//! The dice: what goes wrong by chance as time goes by.
+
+use std::time::Duration;
+
+use crate::chance::fault::Way;
+use crate::chance::rates::FaultRates;
+use crate::client::world::{Action, World};
+use crate::wire::network::ConnectionId;
+
+/// How often the dice are rolled.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+impl World {
+    pub(super) fn roll_dice(&mut self) {
+        let rates = self.kernel().rates.clone();
+        if !rates.any_per_second() {
+            self.dice_armed = false;
+            return;
+        }
+        self.roll_for_processes(&rates);
+        self.roll_for_sessions(&rates);
+        self.roll_for_servers(&rates);
+        self.after(INTERVAL, Action::RollDice);
+    }
+
+    /// Whether something happens in this interval that happens so often in a second.
+    fn happens(&mut self, per_second: f64) -> bool {
+        self.kernel().chance(per_second * INTERVAL.as_secs_f64())
+    }
+
+    fn draw_way(&mut self) -> Way {
+        let kernel = self.kernel();
+        match kernel.chance(kernel.rates.one_way) {
+            false => Way::Both,
+            true if kernel.rng.bool() => Way::Up,
+            true => Way::Down,
+        }
+    }
+
+    fn roll_for_processes(&mut self, rates: &FaultRates) {
+        for process in 0..self.processes.len() {
+            if self.happens(rates.asleep) {
+                let duration = self.kernel().draw_up_to(rates.asleep_for);
+                self.fall_asleep(process, duration);
+            }
+            if self.happens(rates.blocked) {
+                let duration = self.kernel().draw_up_to(rates.blocked_for);
+                self.block(process, duration);
+            }
+            if self.happens(rates.partitioned) {
+                let duration = self.kernel().draw_up_to(rates.partitioned_for);
+                let way = self.draw_way();
+                self.partition(process, way, duration);
+            }
+        }
+    }
+
+    fn roll_for_sessions(&mut self, rates: &FaultRates) {
+        let connections: Vec<ConnectionId> = self.peers.keys().copied().collect();
+        for connection in connections {
+            if self.happens(rates.disconnected) {
+                self.cut(connection);
+            }
+        }
+        let sessions: Vec<i64> = self.servers.sessions.keys().copied().collect();
+        for session in sessions {
+            if self.happens(rates.expired) {
+                self.servers.expire(session);
+            }
+        }
+    }
+
+    fn roll_for_servers(&mut self, rates: &FaultRates) {
+        let count = self.servers.members.len();
+        if self.happens(rates.stalled) {
+            let duration = self.kernel().draw_up_to(rates.stalled_for);
+            self.servers.stall(duration);
+        }
+        for server in 0..count {
+            if self.happens(rates.paused) {
+                let duration = self.kernel().draw_up_to(rates.paused_for);
+                self.servers.pause_server(server, duration);
+            }
+            if self.happens(rates.cut_off) {
+                let duration = self.kernel().draw_up_to(rates.cut_off_for);
+                let way = self.draw_way();
+                self.servers.cut_off(server, way, duration);
+            }
+        }
+        if self.happens(rates.isolated) {
+            let duration = self.kernel().draw_up_to(rates.isolated_for);
+            self.servers.isolate(duration);
+        }
+        if self.happens(rates.elected) && count > 1 {
+            let server = self.kernel().rng.usize(0..count);
+            let duration = self.kernel().draw_up_to(rates.elected_within);
+            self.servers.elect(server, duration);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What is due next, of all that the network, the servers and the clients have to do.
+
+use std::time::Duration;
+
+use super::kernel::Slot;
+use crate::client::world::{Action, World};
+use crate::record::trace::TraceKind;
+use crate::wire::message::Downward;
+use crate::wire::network::{ConnectionId, Delivery};
+
+/// What came of a step.
+pub(super) enum Step {
+    /// Something has happened that a task could notice, or tasks are being woken.
+    Noticed,
+    /// There is nothing to do before this time, if ever.
+    Wait(Option<Duration>),
+}
+
+/// Whose agenda the next action is on.
+#[derive(Clone, Copy)]
+enum Next {
+    Network,
+    Servers,
+    Clients,
+}
+
+impl World {
+    /// Does what is due, up to the first thing that a task could notice.
+    pub(super) fn step(&mut self) -> Step {
+        if self.turns.settles() {
+            return Step::Noticed;
+        }
+        if let Some(waker) = self.turns.draw(&mut self.servers.kernel.rng) {
+            self.kernel().effect(move || waker.wake());
+            return Step::Noticed;
+        }
+        loop {
+            let Some(((at, _), next)) = self.next_of_all() else {
+                return Step::Wait(None);
+            };
+            if at > self.now() {
+                return Step::Wait(Some(at));
+            }
+            self.do_next(next);
+            if !self.kernel().effects.is_empty() {
+                return Step::Noticed;
+            }
+        }
+    }
+
+    fn next_of_all(&self) -> Option<(Slot, Next)> {
+        let of_network = self.servers.network.next().map(|it| (it, Next::Network));
+        let of_servers = self.servers.next().map(|it| (it, Next::Servers));
+        let of_clients = self.next().map(|it| (it, Next::Clients));
+        [of_network, of_servers, of_clients]
+            .into_iter()
+            .flatten()
+            .min_by_key(|(slot, _)| *slot)
+    }
+
+    fn do_next(&mut self, next: Next) {
+        let kernel = &mut self.servers.kernel;
+        kernel.gauge.count(kernel.now);
+        match next {
+            Next::Network => {
+                if let Some(delivery) = self.servers.network.take(kernel) {
+                    self.deliver(delivery);
+                }
+            }
+            Next::Servers => {
+                if let Some(action) = self.servers.take() {
+                    self.servers.perform(action);
+                }
+            }
+            Next::Clients => {
+                if let Some(action) = self.take() {
+                    self.perform(action);
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self, delivery: Delivery) {
+        match delivery {
+            Delivery::ToServer {
+                connection,
+                message,
+            } => self.servers.reach_server(connection, message),
+            Delivery::ToClient {
+                connection,
+                message,
+            } => {
+                if let Some(peer) = self.peers.get(&connection).cloned() {
+                    self.trace_arrival(connection, &message);
+                    self.kernel().effect(move || peer.hear(message));
+                }
+            }
+            Delivery::Break { connection, cause } => self.break_connection(connection, cause),
+        }
+    }
+
+    /// Notes in the trace what has come to a client.
+    fn trace_arrival(&mut self, id: ConnectionId, message: &Downward) {
+        let (kind, text): (_, Option<String>) = match message {
+            Downward::Connected { .. } => (TraceKind::Connection, Some("connected".to_owned())),
+            Downward::Expired => (TraceKind::Connection, Some("expired".to_owned())),
+            Downward::Close => {
+                let text = "disconnected: the server closed the connection";
+                (TraceKind::Connection, Some(text.to_owned()))
+            }
+            Downward::Event { path, event } => {
+                (TraceKind::Event, Some(format!("{path} {event:?}")))
+            }
+            Downward::Reply { text, .. } => (TraceKind::Reply, text.clone()),
+            Downward::Torn { share, .. } => {
+                let text = format!("{share}/256 of a reply");
+                (TraceKind::Fault, Some(text))
+            }
+        };
+        if let Some(text) = text {
+            self.trace_connection(kind, id, || text);
+        }
+    }
+
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::Wake { process, at } => self.wake(process, at),
+            Action::Unblock { process, at } => self.unblock(process, at),
+            Action::RollDice => self.roll_dice(),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The servers perform what is due, unless a server is paused or commits stall.
+
+use std::time::Duration;
+
+use super::action::Action;
+use super::member::MemberState;
+use super::state::Servers;
+use crate::wire::message::Upward;
+use crate::wire::network::ConnectionId;
+
+impl Servers {
+    /// A message of a client reaches its server.
+    pub(crate) fn reach_server(&mut self, connection: ConnectionId, message: Upward) {
+        self.perform(Action::Arrive {
+            connection,
+            message,
+        });
+    }
+
+    pub(crate) fn perform(&mut self, action: Action) {
+        let action = match self.paused {
+            0 => action,
+            _ => match self.hold_back(action) {
+                Some(action) => action,
+                None => return,
+            },
+        };
+        match action {
+            Action::Arrive {
+                connection,
+                message,
+            } => self.arrive(connection, message),
+            Action::ToLeader {
+                term,
+                server,
+                message,
+            } => self.reach_leader(term, server, message),
+            Action::FromLeader {
+                term,
+                server,
+                message,
+            } => self.reach_follower(term, server, message),
+            Action::Commit { index } => self.commit(index),
+            Action::ExpireSessions => self.expire_sessions(),
+            Action::TouchSessions => self.touch_sessions(),
+            Action::ReapContainers => self.reap_containers_by_timer(),
+            Action::EndStall => self.commit_held(),
+            Action::Resume { server } => self.resume_server(server),
+            Action::GiveUpLeader { server, cut } => self.give_up_leader(server, cut),
+            Action::RejoinLeader { server, cut } => self.rejoin_leader(server, cut),
+            Action::Elected { term, server } => self.elected(term, server),
+            Action::FollowersGiveUp { cut } => self.followers_give_up(cut),
+            Action::StepDown { cut } => self.step_down(cut),
+            Action::EndIsolation { server, cut } => self.end_isolation(server, cut),
+        }
+    }
+
+    /// Keeps what a paused server would have to do.
+    fn hold_back(&mut self, action: Action) -> Option<Action> {
+        let server = match &action {
+            Action::Arrive { connection, .. } => {
+                let connection = self.network.connections.get(connection);
+                connection.map(|it| it.server)
+            }
+            Action::ToLeader { server, .. }
+                if self.members[*server].state == MemberState::Isolated =>
+            {
+                Some(*server)
+            }
+            Action::ToLeader { .. } | Action::Commit { .. } | Action::ExpireSessions => {
+                Some(self.leader)
+            }
+            Action::FromLeader { server, .. } => Some(*server),
+            _ => None,
+        };
+        let paused = server.and_then(|server| self.members[server].paused.as_mut());
+        match paused {
+            Some(held) => {
+                held.push(action);
+                None
+            }
+            None => Some(action),
+        }
+    }
+
+    /// Nothing is committed for a while, as where the disks of all servers are busy.
+    pub(crate) fn stall(&mut self, duration: Duration) {
+        self.kernel
+            .trace_fault(|| format!("nothing is committed for {duration:?}"));
+        self.stalled_until = self.stalled_until.max(self.kernel.now + duration);
+        self.schedule(self.stalled_until, Action::EndStall);
+    }
+
+    /// A server stands still for a while, and notices nothing of it itself.
+    ///
+    /// For less than the time after which the others give it up.
+    pub(crate) fn pause_server(&mut self, server: usize, duration: Duration) {
+        let given_up_after = self.options.tick * self.options.sync_limit;
+        let duration = duration.min(given_up_after - self.options.tick / 2);
+        if self.members[server].paused.is_some() {
+            return;
+        }
+        self.kernel
+            .trace_fault(|| format!("server {server} stands still for {duration:?}"));
+        self.members[server].paused = Some(Vec::new());
+        self.paused += 1;
+        self.after(duration, Action::Resume { server });
+    }
+
+    /// A server takes what has come for it meanwhile, in its order; but whether a leader looks
+    /// for expired sessions or hears its followers first is nobody's promise.
+    pub(crate) fn resume_server(&mut self, server: usize) {
+        let Some(mut held) = self.members[server].paused.take() else {
+            return;
+        };
+        self.paused -= 1;
+        self.kernel
+            .trace_fault(|| format!("server {server} goes on"));
+        // The leader's ping, which has been waiting, is answered first.
+        if matches!(self.members[server].state, MemberState::Serving) {
+            self.answer_ping(server);
+        }
+        if self.kernel.rng.bool() {
+            held.sort_by_key(|action| !matches!(action, Action::ExpireSessions));
+        }
+        for action in held {
+            self.perform(action);
+        }
+    }
+}

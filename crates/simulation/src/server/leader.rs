@@ -1,0 +1,179 @@
+//! What members say to each other, and what the leader does with it.
+
+use std::time::Duration;
+
+use super::access::Writer;
+use super::action::{Action, FromLeader, ToLeader};
+use super::member::MemberState;
+use super::session::SessionRecord;
+use super::state::Servers;
+use super::transaction::Body;
+use crate::chance::fault::Way;
+use crate::wire::answer::Failure;
+use crate::wire::message::Greeting;
+use crate::wire::network::ConnectionId;
+use crate::wire::request::Request;
+
+impl Servers {
+    pub(super) fn forward(&mut self, server: usize, message: ToLeader) {
+        let delay = if server == self.leader {
+            Duration::ZERO
+        } else {
+            self.network.draw_delay(&mut self.kernel)
+        };
+        let at = (self.kernel.now + delay).max(self.members[server].last_up);
+        self.members[server].last_up = at;
+        let term = self.term;
+        let action = Action::ToLeader {
+            term,
+            server,
+            message,
+        };
+        self.schedule(at, action);
+    }
+
+    pub(super) fn tell(&mut self, server: usize, message: FromLeader) {
+        if server == self.leader {
+            if self.members[server].state == MemberState::Serving {
+                self.follow(server, message);
+            }
+            return;
+        }
+        let at = match message {
+            // A follower lets a session go on before it has applied all that it has heard of.
+            FromLeader::Revalidated { .. } => {
+                self.kernel.now + self.network.draw_delay(&mut self.kernel)
+            }
+            FromLeader::Commit { .. } | FromLeader::Synced { .. } => self.in_line(server),
+        };
+        let term = self.term;
+        let action = Action::FromLeader {
+            term,
+            server,
+            message,
+        };
+        self.schedule(at, action);
+    }
+
+    /// When a follower has applied what it is told now, after all that it was told before.
+    fn in_line(&mut self, server: usize) -> Duration {
+        let member = &mut self.members[server];
+        let delay = self.kernel.draw(&self.options.follower_lag) + member.lag;
+        member.last_down = member.last_down.max(self.kernel.now + delay);
+        member.last_down
+    }
+
+    pub(super) fn reach_leader(&mut self, term: u64, server: usize, message: ToLeader) {
+        match self.members[server].state {
+            MemberState::Isolated => self.lead_alone(server, message),
+            _ if term != self.term => {}
+            MemberState::Down => {}
+            MemberState::CutOff(Way::Both | Way::Up) => {
+                self.members[server].held_up.push_back(message);
+            }
+            MemberState::Serving | MemberState::CutOff(Way::Down) => self.lead(server, message),
+        }
+    }
+
+    pub(super) fn lead(&mut self, server: usize, message: ToLeader) {
+        match message {
+            ToLeader::Open {
+                connection,
+                greeting,
+            } => self.open_session(server, connection, greeting),
+            ToLeader::Revalidate {
+                connection,
+                session,
+                greeting,
+            } => {
+                let valid = self.revalidate(self.leader, session, server, &greeting);
+                let chance = self.kernel.rates.replaced;
+                if !valid && self.kernel.chance(chance) {
+                    return self.open_session(server, connection, greeting);
+                }
+                let answer = FromLeader::Revalidated {
+                    connection,
+                    session,
+                    valid,
+                };
+                self.tell(server, answer);
+            }
+            ToLeader::Write {
+                connection,
+                id,
+                session,
+                request,
+            } => {
+                let body = match self.check_session(self.leader, server, session) {
+                    Err(failure) => Body::Refused(failure),
+                    Ok(()) => self.judge(session, request),
+                };
+                self.propose(session, Some((connection, id)), body);
+            }
+            ToLeader::Sync { connection, id } => {
+                if self.committed == self.log_end() {
+                    self.tell(server, FromLeader::Synced { connection, id });
+                } else {
+                    let last = self.log_end() - 1;
+                    self.syncs.push((last, server, connection, id));
+                }
+            }
+            ToLeader::Close {
+                connection,
+                id,
+                session,
+            } => {
+                let origin = Some((connection, id));
+                self.propose_close(session, origin, false);
+            }
+            ToLeader::Touched(sessions) => {
+                for session in sessions {
+                    self.touch_at_leader(self.leader, session);
+                }
+            }
+        }
+    }
+
+    fn open_session(&mut self, server: usize, connection: ConnectionId, greeting: Greeting) {
+        let session = self.new_session(server);
+        let timeout = self.options.negotiate(greeting.timeout);
+        self.identities.insert(session, greeting.identities);
+        let record = SessionRecord {
+            timeout,
+            expires: self.expiry(timeout),
+            owner: Some(server),
+            closing: false,
+        };
+        self.sessions.insert(session, record);
+        self.arm_timers();
+        self.propose(session, Some((connection, 0)), Body::OpenSession);
+    }
+
+    /// What a write of a session comes to, on top of all that has been proposed.
+    fn judge(&mut self, session: i64, request: Request) -> Body {
+        let identities = self.identities.get(&session).cloned().unwrap_or_default();
+        if matches!(request, Request::Reconfigure) {
+            return Body::Refused(Failure::ReconfigurationDisabled);
+        }
+        let (writes, several) = request.writes().unwrap_or((Vec::new(), false));
+        self.decide(&writes, several, &Writer::Session(session, &identities))
+    }
+
+    /// Whether a leader takes a write of a session from a server.
+    pub(super) fn check_session(
+        &mut self,
+        leader: usize,
+        server: usize,
+        session: i64,
+    ) -> Result<(), Failure> {
+        let sessions = self.sessions_of(leader);
+        match sessions.and_then(|sessions| sessions.get(&session)) {
+            None => Err(Failure::SessionExpired),
+            Some(record) if record.closing => Err(Failure::SessionExpired),
+            Some(record) if record.owner.is_some_and(|owner| owner != server) => {
+                Err(Failure::SessionMoved)
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}

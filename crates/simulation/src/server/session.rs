@@ -1,0 +1,47 @@
+//! What servers keep of a session: the leader its record, each server its ends of connections.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::wire::message::Arriving;
+
+#[derive(Clone, Debug)]
+pub(crate) struct SessionRecord {
+    /// The timeout that was negotiated last.
+    pub(crate) timeout: Duration,
+    pub(crate) expires: Duration,
+    /// The server through which it came last.
+    pub(crate) owner: Option<usize>,
+    pub(crate) closing: bool,
+}
+
+/// What a server keeps for a connection that a client has opened and the server has not closed.
+#[derive(Debug, Default)]
+pub(crate) struct ServerEnd {
+    /// The session that the server serves on it, once that is settled.
+    pub(crate) session: Option<i64>,
+    /// Whether the session is one that only reads, on a server without a leader.
+    pub(crate) reads_only: bool,
+    /// The session timeout that the client has asked for.
+    pub(crate) timeout: Duration,
+    /// Requests that came before the session was settled.
+    pub(crate) early: VecDeque<Arriving>,
+    /// Requests that wait for their turn: reads behind the writes of their own session.
+    pub(crate) pipeline: VecDeque<Arriving>,
+}
+
+/// The password that a client has to show when it comes back to a session.
+///
+/// Apache's server makes the same password of the session's id: `java.util.Random`, seeded with
+/// the id and a constant. It keeps nobody out who knows that.
+pub(crate) fn password_of(session: i64) -> [u8; 16] {
+    const MULTIPLIER: u64 = 0x5_DEEC_E66D;
+    const MASK: u64 = (1 << 48) - 1;
+    let mut state = ((session ^ 0xB341_5C00) as u64 ^ MULTIPLIER) & MASK;
+    let mut password = [0; 16];
+    for bytes in password.chunks_mut(4) {
+        state = state.wrapping_mul(MULTIPLIER).wrapping_add(0xB) & MASK;
+        bytes.copy_from_slice(&((state >> 16) as u32).to_le_bytes());
+    }
+    password
+}

@@ -1,0 +1,191 @@
+//! Writes: what the leader proposes for clients, for the administrator and for itself.
+
+use std::sync::Arc;
+
+use zookeeper_recipes_core::Refusal;
+use zookeeper_recipes_core::ensemble::{Acl, Operation};
+
+use super::access::Writer;
+use super::action::Action;
+use super::proposal::Proposal;
+use super::state::Servers;
+use super::transaction::{Body, Transaction, apply};
+use super::tree::{Edit, Owner};
+use crate::wire::answer::Failure;
+use crate::wire::network::ConnectionId;
+use crate::wire::write::Write;
+
+impl Servers {
+    /// Turns writes into a transaction's body, on top of all that has been proposed.
+    pub(crate) fn decide(&mut self, writes: &[Write], several: bool, writer: &Writer<'_>) -> Body {
+        let mut proposal = Proposal::new(&self.tree, &self.outstanding);
+        let mut edits = Vec::new();
+        for (index, write) in writes.iter().enumerate() {
+            match proposal.add(write, writer) {
+                Ok(edit) => edits.push(edit),
+                Err(Failure::Refused { refusal, .. }) => {
+                    let operation = several.then_some(index);
+                    return Body::Refused(Failure::Refused { operation, refusal });
+                }
+                Err(failure) => return Body::Refused(failure),
+            }
+        }
+        let zxid = (self.epoch << 32) | (self.proposals + 1);
+        for (path, creates) in proposal.promised() {
+            self.outstanding.insert(path, (creates, zxid));
+        }
+        Body::Write { edits, several }
+    }
+
+    pub(crate) fn propose(
+        &mut self,
+        session: i64,
+        origin: Option<(ConnectionId, u64)>,
+        body: Body,
+    ) -> u64 {
+        self.proposals += 1;
+        let zxid = (self.epoch << 32) | self.proposals;
+        let transaction = Arc::new(Transaction {
+            zxid,
+            session,
+            origin,
+            time: self.began_at + self.kernel.now.as_millis() as i64,
+            body,
+        });
+        apply(&mut self.tree, &transaction, |_, _| {});
+        let index = self.log_end();
+        self.log.push_back(transaction);
+        let delay = self.kernel.draw(&self.options.commit_delay);
+        let at = (self.kernel.now + delay).max(self.last_commit);
+        self.last_commit = at;
+        self.schedule(at, Action::Commit { index });
+        index
+    }
+
+    pub(super) fn propose_close(
+        &mut self,
+        session: i64,
+        origin: Option<(ConnectionId, u64)>,
+        expired: bool,
+    ) -> u64 {
+        if let Some(record) = self.sessions.get_mut(&session) {
+            record.closing = true;
+        }
+        let mut ephemerals = self.tree.ephemerals(session);
+        // The server keeps them in a hash set: their order means nothing, and none may be relied
+        // on.
+        self.kernel.rng.shuffle(&mut ephemerals);
+        self.propose(
+            session,
+            origin,
+            Body::CloseSession {
+                ephemerals,
+                expired,
+            },
+        )
+    }
+
+    /// Writes as the administrator, who may do everything.
+    pub(crate) fn administer(&mut self, operation: Operation) -> Result<(), Refusal> {
+        self.write_as(operation, &Writer::Administrator).map(drop)
+    }
+
+    /// Writes as somebody who has no rights but everyone's.
+    pub(crate) fn write_as_anyone(&mut self, operation: Operation) -> Result<(), Refusal> {
+        self.write_as(operation, &Writer::Session(0, &[])).map(drop)
+    }
+
+    /// Writes, and tells the path of the znode.
+    fn write_as(&mut self, operation: Operation, writer: &Writer<'_>) -> Result<String, Refusal> {
+        let body = self.decide(&[operation.into()], false, writer);
+        let written = match &body {
+            Body::Refused(Failure::Refused { refusal, .. }) => Err(refusal.clone()),
+            Body::Write { edits, .. } => {
+                let path = edits.iter().find_map(Edit::path);
+                Ok(path.unwrap_or_default().to_owned())
+            }
+            _ => Ok(String::new()),
+        };
+        self.propose(0, None, body);
+        self.commit_all();
+        written
+    }
+
+    /// Creates a znode, and tells its path.
+    pub(crate) fn create_as_administrator(&mut self, create: Operation) -> Result<String, Refusal> {
+        self.write_as(create, &Writer::Administrator)
+    }
+
+    /// Replaces an access control list, and tells the earlier one.
+    pub(crate) fn set_acl(&mut self, path: &str, acl: &[Acl]) -> Result<Vec<Acl>, Refusal> {
+        let earlier = self.tree.get(path).ok_or(Refusal::NoNode)?.acl.clone();
+        self.edit(Edit::SetAcl {
+            path: path.to_owned(),
+            acl: acl.into(),
+        });
+        Ok(earlier.to_vec())
+    }
+
+    /// Sets the counter behind the sequence numbers of a znode's children. Each server applies it
+    /// in the order of the log: a follower that lags counts on from it too.
+    pub(crate) fn set_create_counter(&mut self, path: &str, creates: i32) -> Result<(), Refusal> {
+        self.tree.get(path).ok_or(Refusal::NoNode)?;
+        self.outstanding.remove(path);
+        self.edit(Edit::SetCreates {
+            path: path.to_owned(),
+            creates,
+        });
+        Ok(())
+    }
+
+    fn edit(&mut self, edit: Edit) {
+        let body = Body::Write {
+            edits: vec![edit],
+            several: false,
+        };
+        self.propose(0, None, body);
+        self.commit_all();
+    }
+
+    /// Commits all that has been proposed.
+    pub(crate) fn commit_all(&mut self) {
+        if self.log_end() > 0 {
+            let last = self.log_end() - 1;
+            self.commit(last);
+        }
+    }
+
+    pub(crate) fn reap_containers_by_timer(&mut self) {
+        self.reap_containers();
+        if self.timers_armed {
+            self.after(self.options.container_interval, Action::ReapContainers);
+        }
+    }
+
+    /// Deletes the containers that have had children and have none now.
+    pub(crate) fn reap_containers(&mut self) -> Vec<String> {
+        let leader = &self.members[self.leader].tree;
+        let candidates: Vec<String> = leader
+            .iter()
+            .filter(|(_, node)| {
+                node.owner == Owner::Container
+                    && node.children.is_empty()
+                    && node.stat().cversion > 0
+            })
+            .map(|(path, _)| path.clone())
+            .collect();
+        let mut reaped = Vec::new();
+        for path in candidates {
+            let delete = Operation::Delete {
+                path: path.clone(),
+                version: None,
+            };
+            let body = self.decide(&[delete.into()], false, &Writer::Reaper);
+            if matches!(body, Body::Write { .. }) {
+                reaped.push(path);
+            }
+            self.propose(0, None, body);
+        }
+        reaped
+    }
+}
