@@ -10,6 +10,7 @@ use zookeeper_recipes_core::ensemble::{
 
 use crate::client::world::World;
 use crate::engine::shared::Shared;
+use crate::server::access::Writer;
 use crate::server::state::Servers;
 use crate::wire::read::WatchKind;
 
@@ -72,18 +73,18 @@ impl Administrator {
         self.shared.with(|world| change(&mut world.servers))
     }
 
+    fn write(&self, operation: Operation, writer: &Writer<'_>) -> Result<String, Refusal> {
+        self.servers(|servers| servers.write_as(operation, writer))
+    }
+
     /// Creates a znode that is open to all, and returns its path.
     ///
     /// # Errors
     ///
     /// The server's reason, if it refuses the change.
     pub fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Result<String, Refusal> {
-        self.create_with_acl(
-            path,
-            data,
-            mode,
-            &[Acl::new(Permission::ALL, AuthId::anyone())],
-        )
+        let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
+        self.create_with_acl(path, data, mode, &everyone)
     }
 
     /// Creates a znode with this access control list, and returns its path.
@@ -104,7 +105,7 @@ impl Administrator {
             mode,
             acl: acl.to_vec(),
         };
-        self.servers(|servers| servers.create_as_administrator(create))
+        self.write(create, &Writer::Administrator)
     }
 
     /// Replaces a znode's data.
@@ -113,12 +114,8 @@ impl Administrator {
     ///
     /// The server's reason, if it refuses the change.
     pub fn set_data(&self, path: &str, data: &[u8]) -> Result<(), Refusal> {
-        let set = Operation::SetData {
-            path: path.to_owned(),
-            data: data.to_vec(),
-            version: None,
-        };
-        self.servers(|servers| servers.administer(set))
+        let set = set_data(path, data);
+        self.write(set, &Writer::Administrator).map(drop)
     }
 
     /// Replaces a znode's data, with the rights that everyone has.
@@ -127,12 +124,8 @@ impl Administrator {
     ///
     /// The server's reason, if it refuses the change.
     pub fn set_data_as_anyone(&self, path: &str, data: &[u8]) -> Result<(), Refusal> {
-        let set = Operation::SetData {
-            path: path.to_owned(),
-            data: data.to_vec(),
-            version: None,
-        };
-        self.servers(|servers| servers.write_as_anyone(set))
+        let set = set_data(path, data);
+        self.write(set, &Writer::Session(0, &[])).map(drop)
     }
 
     /// Replaces a znode's access control list, and returns the earlier one.
@@ -154,7 +147,7 @@ impl Administrator {
             path: path.to_owned(),
             version: None,
         };
-        self.servers(|servers| servers.administer(delete))
+        self.write(delete, &Writer::Administrator).map(drop)
     }
 
     /// Ends a session, as the leader expires it.
@@ -197,7 +190,7 @@ impl Administrator {
                 .filter(|(path, _)| *path != "/" && !path.starts_with("/zookeeper"))
                 .map(|(path, node)| StandingNode {
                     path: path.clone(),
-                    data: node.data.clone(),
+                    data: node.data.clone().unwrap_or_default(),
                     stat: node.stat(),
                 })
                 .collect()
@@ -240,6 +233,14 @@ impl Administrator {
             let connections = &world.servers.network.connections;
             Some(connections.get(&connection)?.server)
         })
+    }
+}
+
+fn set_data(path: &str, data: &[u8]) -> Operation {
+    Operation::SetData {
+        path: path.to_owned(),
+        data: data.to_vec(),
+        version: None,
     }
 }
 

@@ -72,51 +72,39 @@ impl Fault {
     }
 
     /// Only with a request of this process.
-    pub fn of_process(self, process: &str) -> Fault {
-        Fault {
-            process: Some(process.to_owned()),
-            ..self
-        }
+    pub fn of_process(mut self, process: &str) -> Fault {
+        self.process = Some(process.to_owned());
+        self
     }
 
     /// Only with a request of this session.
-    pub fn of_session(self, session: SessionId) -> Fault {
-        Fault {
-            session: Some(session),
-            ..self
-        }
+    pub fn of_session(mut self, session: SessionId) -> Fault {
+        self.session = Some(session);
+        self
     }
 
     /// Only with a request of this kind.
-    pub fn on(self, request: RequestKind) -> Fault {
-        Fault {
-            request: Some(request),
-            ..self
-        }
+    pub fn on(mut self, request: RequestKind) -> Fault {
+        self.request = Some(request);
+        self
     }
 
     /// Only with a request on a path that begins with this prefix.
-    pub fn under(self, prefix: &str) -> Fault {
-        Fault {
-            prefix: Some(prefix.to_owned()),
-            ..self
-        }
+    pub fn under(mut self, prefix: &str) -> Fault {
+        self.prefix = Some(prefix.to_owned());
+        self
     }
 
     /// Only with the `nth` request that matches, counted from one.
-    pub fn nth(self, nth: u64) -> Fault {
-        Fault {
-            left: nth.max(1),
-            ..self
-        }
+    pub fn nth(mut self, nth: u64) -> Fault {
+        self.left = nth.max(1);
+        self
     }
 
     /// Makes the client try this server first if the fault breaks the connection.
-    pub fn reconnecting_to(self, server: usize) -> Fault {
-        Fault {
-            reconnect_to: Some(server),
-            ..self
-        }
+    pub fn reconnecting_to(mut self, server: usize) -> Fault {
+        self.reconnect_to = Some(server);
+        self
     }
 
     /// Counts a request that matches. True if the fault happens to it.

@@ -70,17 +70,15 @@ impl World {
         request: ConnectRequest,
         address: &str,
     ) {
-        let connect = Upward::Connect {
+        let greeting = Greeting {
             session: (request.session_id != 0).then_some(request.session_id),
             seen: request.last_zxid_seen,
-            greeting: Greeting {
-                identities: vec![AuthId::new("ip", address)],
-                timeout: Duration::from_millis(request.timeout.max(0) as u64),
-                read_only: request.read_only == Some(true),
-                password: request.password,
-            },
+            identities: vec![AuthId::new("ip", address)],
+            timeout: Duration::from_millis(request.timeout.max(0) as u64),
+            read_only: request.read_only == Some(true),
+            password: request.password,
         };
-        self.send_up(id, connect, Duration::ZERO);
+        self.send_up(id, Upward::Connect(greeting), Duration::ZERO);
     }
 
     /// A client sends a request, which may meet faults.

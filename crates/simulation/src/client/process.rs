@@ -26,7 +26,7 @@ impl Clock {
 }
 
 /// One client machine.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Process {
     pub(crate) clock: Clock,
     /// Where it has been killed, for ever.
@@ -45,11 +45,7 @@ impl Process {
     pub(crate) fn new(clock: Clock) -> Process {
         Process {
             clock,
-            asleep_until: None,
-            blocked_until: None,
-            reconnects_to: None,
-            wakers: BTreeMap::new(),
-            sent: (0, 0),
+            ..Process::default()
         }
     }
 

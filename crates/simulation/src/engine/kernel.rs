@@ -103,11 +103,6 @@ impl Kernel {
         });
     }
 
-    /// Writes a line into the trace that tells of a fault of the servers.
-    pub(crate) fn trace_fault(&mut self, text: impl FnOnce() -> String) {
-        self.trace(TraceKind::Fault, None, 0, text);
-    }
-
     pub(crate) fn effect(&mut self, effect: impl FnOnce() + Send + 'static) {
         self.effects.push(Box::new(effect));
     }

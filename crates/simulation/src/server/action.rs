@@ -1,37 +1,30 @@
-//! What the servers have to do at a time, and what members say to each other.
+//! The actions of servers, and the messages between members.
 
+use super::transaction::Origin;
 use crate::wire::message::{Greeting, Upward};
 use crate::wire::network::ConnectionId;
 use crate::wire::request::Request;
 
+/// What the servers have to do at a time.
 #[derive(Debug)]
 pub(crate) enum Action {
     /// A message of a client arrives.
-    Arrive {
-        connection: ConnectionId,
-        message: Upward,
-    },
-    ToLeader {
-        term: u64,
-        server: usize,
-        message: ToLeader,
-    },
-    FromLeader {
-        term: u64,
-        server: usize,
-        message: FromLeader,
-    },
+    Arrive(ConnectionId, Upward),
+    /// A message of a member reaches the leader of a term.
+    ToLeader(u64, usize, ToLeader),
+    /// A message of the leader of a term reaches a member.
+    FromLeader(u64, usize, FromLeader),
     Commit {
         index: u64,
     },
     /// The leader looks for sessions that it has not heard of for too long.
     ExpireSessions,
-    /// The followers tell the leader which sessions they have heard of.
+    /// The followers report to the leader which sessions they have heard of.
     TouchSessions,
     ReapContainers,
-    /// Commits that have stalled go on.
+    /// The ensemble commits again after a stall.
     EndStall,
-    /// A paused server goes on.
+    /// A paused server runs again.
     Resume {
         server: usize,
     },
@@ -62,49 +55,29 @@ pub(crate) enum Action {
     },
 }
 
-/// What a follower tells its leader.
+/// A message of a follower to its leader, or of the leader to itself.
 #[derive(Debug)]
 pub(crate) enum ToLeader {
-    Open {
-        connection: ConnectionId,
-        greeting: Greeting,
-    },
-    Revalidate {
-        connection: ConnectionId,
-        session: i64,
-        greeting: Greeting,
-    },
-    Write {
-        connection: ConnectionId,
-        id: u64,
-        session: i64,
-        request: Request,
-    },
-    Sync {
-        connection: ConnectionId,
-        id: u64,
-    },
-    Close {
-        connection: ConnectionId,
-        id: u64,
-        session: i64,
-    },
+    /// A client asks for a new session.
+    Open(ConnectionId, Greeting),
+    /// A client resumes this session.
+    Revalidate(ConnectionId, i64, Greeting),
+    /// A session writes.
+    Write(Origin, i64, Request),
+    Sync(Origin),
+    /// A client closes this session.
+    Close(Origin, i64),
+    /// The sessions that the follower has heard of.
     Touched(Vec<i64>),
 }
 
-/// What the leader tells a follower, and itself.
+/// A message of the leader to a follower, or to itself.
 #[derive(Debug)]
 pub(crate) enum FromLeader {
     Commit {
         index: u64,
     },
-    Synced {
-        connection: ConnectionId,
-        id: u64,
-    },
-    Revalidated {
-        connection: ConnectionId,
-        session: i64,
-        valid: bool,
-    },
+    Synced(Origin),
+    /// The client resumes its session. `None` if the session is over.
+    Revalidated(ConnectionId, Option<i64>),
 }

@@ -8,7 +8,7 @@ use super::action::FromLeader;
 use super::member::MemberState;
 use super::state::Servers;
 use super::transaction::{Body, Transaction};
-use super::tree::{Edit, Owner};
+use super::tree::{Edit, EditKind, Owner};
 use crate::record::history::{Change, Committed};
 use crate::record::trace::TraceKind;
 
@@ -53,8 +53,8 @@ impl Servers {
             .into_iter()
             .partition(|(last, ..)| *last <= index);
         self.syncs = later;
-        for (_, server, connection, id) in due {
-            self.tell(server, FromLeader::Synced { connection, id });
+        for (_, server, origin) in due {
+            self.tell(server, FromLeader::Synced(origin));
         }
     }
 
@@ -113,24 +113,23 @@ fn changes(transaction: &Transaction) -> Vec<Change> {
     }
 }
 
-/// What an edit changes, as far as a history tells of it.
+/// The change of an edit, if a history has it.
 fn change(edit: &Edit) -> Option<Change> {
-    match edit {
-        Edit::Check { .. } | Edit::SetAcl { .. } | Edit::SetCreates { .. } => None,
-        Edit::Create {
-            path, data, owner, ..
-        } => Some(Change::Created {
-            path: path.clone(),
+    let path = edit.path.clone();
+    match &edit.kind {
+        EditKind::Check | EditKind::SetAcl(_) | EditKind::SetCreates(_) => None,
+        EditKind::Create { data, owner, .. } => Some(Change::Created {
+            path,
             ephemeral_owner: match owner {
                 Owner::Session(session) => Some(SessionId(*session)),
                 Owner::Nobody | Owner::Container => None,
             },
-            data: data.clone(),
+            data: data.clone().unwrap_or_default(),
         }),
-        Edit::Delete { path } => Some(Change::Deleted { path: path.clone() }),
-        Edit::SetData { path, data, .. } => Some(Change::DataSet {
-            path: path.clone(),
-            data: data.clone(),
+        EditKind::Delete => Some(Change::Deleted { path }),
+        EditKind::SetData { data, .. } => Some(Change::DataSet {
+            path,
+            data: data.clone().unwrap_or_default(),
         }),
     }
 }

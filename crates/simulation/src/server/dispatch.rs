@@ -11,35 +11,17 @@ use crate::wire::network::ConnectionId;
 impl Servers {
     /// A message of a client reaches its server.
     pub(crate) fn reach_server(&mut self, connection: ConnectionId, message: Upward) {
-        self.perform(Action::Arrive {
-            connection,
-            message,
-        });
+        self.perform(Action::Arrive(connection, message));
     }
 
     pub(crate) fn perform(&mut self, action: Action) {
-        let action = match self.paused {
-            0 => action,
-            _ => match self.hold_back(action) {
-                Some(action) => action,
-                None => return,
-            },
+        let Some(action) = self.hold_back(action) else {
+            return;
         };
         match action {
-            Action::Arrive {
-                connection,
-                message,
-            } => self.arrive(connection, message),
-            Action::ToLeader {
-                term,
-                server,
-                message,
-            } => self.reach_leader(term, server, message),
-            Action::FromLeader {
-                term,
-                server,
-                message,
-            } => self.reach_follower(term, server, message),
+            Action::Arrive(connection, message) => self.arrive(connection, message),
+            Action::ToLeader(term, server, message) => self.reach_leader(term, server, message),
+            Action::FromLeader(term, server, message) => self.reach_follower(term, server, message),
             Action::Commit { index } => self.commit(index),
             Action::ExpireSessions => self.expire_sessions(),
             Action::TouchSessions => self.touch_sessions(),
@@ -55,22 +37,25 @@ impl Servers {
         }
     }
 
-    /// Keeps what a paused server would have to do.
+    /// Keeps an action of a paused server. Returns the action of any other.
     fn hold_back(&mut self, action: Action) -> Option<Action> {
+        if self.paused == 0 {
+            return Some(action);
+        }
         let server = match &action {
-            Action::Arrive { connection, .. } => {
+            Action::Arrive(connection, _) => {
                 let connection = self.network.connections.get(connection);
                 connection.map(|it| it.server)
             }
-            Action::ToLeader { server, .. }
+            Action::ToLeader(_, server, _)
                 if self.members[*server].state == MemberState::Isolated =>
             {
                 Some(*server)
             }
-            Action::ToLeader { .. } | Action::Commit { .. } | Action::ExpireSessions => {
+            Action::ToLeader(..) | Action::Commit { .. } | Action::ExpireSessions => {
                 Some(self.leader)
             }
-            Action::FromLeader { server, .. } => Some(*server),
+            Action::FromLeader(_, server, _) => Some(*server),
             _ => None,
         };
         let paused = server.and_then(|server| self.members[server].paused.as_mut());
@@ -85,8 +70,7 @@ impl Servers {
 
     /// Nothing is committed for a while, as where the disks of all servers are busy.
     pub(crate) fn stall(&mut self, duration: Duration) {
-        self.kernel
-            .trace_fault(|| format!("nothing is committed for {duration:?}"));
+        self.trace_fault(|| format!("nothing is committed for {duration:?}"));
         self.stalled_until = self.stalled_until.max(self.kernel.now + duration);
         self.schedule(self.stalled_until, Action::EndStall);
     }
@@ -100,8 +84,7 @@ impl Servers {
         if self.members[server].paused.is_some() {
             return;
         }
-        self.kernel
-            .trace_fault(|| format!("server {server} stands still for {duration:?}"));
+        self.trace_fault(|| format!("server {server} stands still for {duration:?}"));
         self.members[server].paused = Some(Vec::new());
         self.paused += 1;
         self.after(duration, Action::Resume { server });
@@ -114,8 +97,7 @@ impl Servers {
             return;
         };
         self.paused -= 1;
-        self.kernel
-            .trace_fault(|| format!("server {server} goes on"));
+        self.trace_fault(|| format!("server {server} goes on"));
         // The leader's ping, which has been waiting, is answered first.
         if matches!(self.members[server].state, MemberState::Serving) {
             self.answer_ping(server);

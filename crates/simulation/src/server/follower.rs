@@ -10,7 +10,7 @@ use super::action::FromLeader;
 use super::member::MemberState;
 use super::state::Servers;
 use super::transaction::{Body, Transaction, apply, outcome};
-use super::tree::Edit;
+use super::tree::{Edit, EditKind};
 use crate::chance::fault::Way;
 use crate::wire::answer::{Answer, Failure};
 use crate::wire::message::Downward;
@@ -39,19 +39,11 @@ impl Servers {
     pub(super) fn follow(&mut self, server: usize, message: FromLeader) {
         match message {
             FromLeader::Commit { index } => self.catch_up(server, index + 1),
-            FromLeader::Synced { connection, id } => {
-                self.complete(connection, id, Ok(Answer::Done));
+            FromLeader::Synced(origin) => self.complete(origin, Ok(Answer::Done)),
+            FromLeader::Revalidated(connection, Some(session)) => {
+                self.establish(connection, session);
             }
-            FromLeader::Revalidated {
-                connection,
-                session,
-                valid: true,
-            } => self.establish(connection, session),
-            FromLeader::Revalidated {
-                connection,
-                valid: false,
-                ..
-            } => {
+            FromLeader::Revalidated(connection, None) => {
                 if self.network.connections.contains_key(&connection) {
                     self.send_down(connection, Downward::Expired, Duration::ZERO);
                     self.close_at_server(connection, true);
@@ -93,10 +85,8 @@ impl Servers {
         }
         match &transaction.body {
             Body::OpenSession => {
-                if let Some((connection, _)) = transaction.origin {
-                    if self.is_at(connection, at) {
-                        self.establish(connection, transaction.session);
-                    }
+                if let Some(origin) = transaction.origin.filter(|it| self.is_at(it.0, at)) {
+                    self.establish(origin.0, transaction.session);
                 }
             }
             Body::CloseSession { .. } => {
@@ -127,8 +117,8 @@ impl Servers {
         let server = &mut self.members[at];
         let watches = &mut server.watches;
         apply(&mut server.tree, transaction, |edit, applied| {
-            if let (Some(trigger), Some(path)) = (applied.trigger, edit.path()) {
-                for (connection, path, event) in watches.trigger(path, trigger) {
+            if let Some(trigger) = applied.trigger {
+                for (connection, path, event) in watches.trigger(&edit.path, trigger) {
                     let acl = match event {
                         Event::ChildrenChanged => applied.parent_acl.clone(),
                         _ => applied.acl.clone(),
@@ -150,14 +140,13 @@ impl Servers {
                 .collect();
             return Answer::Outcomes(outcomes);
         }
-        match outcomes.pop() {
-            Some((Edit::Create { path, .. }, Some(stat))) => {
-                Answer::Created(Created { path, stat })
-            }
-            Some((Edit::SetData { .. } | Edit::SetAcl { .. } | Edit::Check { .. }, Some(stat))) => {
-                Answer::Stat(stat)
-            }
-            _ => Answer::Done,
+        let Some((Edit { path, kind }, Some(stat))) = outcomes.pop() else {
+            return Answer::Done;
+        };
+        match kind {
+            EditKind::Create { .. } => Answer::Created(Created { path, stat }),
+            EditKind::SetData { .. } | EditKind::SetAcl(_) | EditKind::Check => Answer::Stat(stat),
+            EditKind::Delete | EditKind::SetCreates(_) => Answer::Done,
         }
     }
 
@@ -172,11 +161,8 @@ impl Servers {
         transaction: &Transaction,
         result: Result<Answer, Failure>,
     ) {
-        let Some((connection, id)) = transaction.origin else {
-            return;
-        };
-        if self.is_at(connection, server) {
-            self.complete(connection, id, result);
+        if let Some(origin) = transaction.origin.filter(|it| self.is_at(it.0, server)) {
+            self.complete(origin, result);
         }
     }
 }

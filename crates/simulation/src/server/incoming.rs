@@ -25,11 +25,7 @@ impl Servers {
         let server = connection.server;
         match message {
             Upward::Close => self.close_at_server(id, false),
-            Upward::Connect {
-                session,
-                seen,
-                greeting,
-            } => self.greet(id, server, session, seen, greeting),
+            Upward::Connect(greeting) => self.greet(id, server, greeting),
             Upward::Request(arriving) if self.options.closes_at(&arriving.request) => {
                 self.kernel.trace(TraceKind::Connection, None, 0, || {
                     format!(
@@ -52,49 +48,27 @@ impl Servers {
         }
     }
 
-    /// A client has connected: to open a session, or to go on with one.
-    fn greet(
-        &mut self,
-        id: ConnectionId,
-        server: usize,
-        session: Option<i64>,
-        seen: i64,
-        greeting: Greeting,
-    ) {
+    /// A client asks for a new session, or resumes one.
+    fn greet(&mut self, id: ConnectionId, server: usize, greeting: Greeting) {
         self.ends.entry(id).or_default().timeout = greeting.timeout;
         if self.is_down(server) {
-            return self.greet_reader(id, server, session, seen, greeting);
+            return self.greet_reader(id, server, greeting);
         }
-        if session.is_none() && seen > self.members[server].tree.zxid {
+        if greeting.session.is_none() && greeting.seen > self.members[server].tree.zxid {
             return self.close_at_server(id, true);
         }
-        match session.filter(|session| !self.forgets(*session)) {
-            None => {
-                let message = ToLeader::Open {
-                    connection: id,
-                    greeting,
-                };
-                self.forward(server, message);
-            }
-            Some(session) => self.resume(id, server, session, seen, greeting),
+        match greeting.session.filter(|session| !self.forgets(*session)) {
+            None => self.forward(server, ToLeader::Open(id, greeting)),
+            Some(session) => self.resume(id, server, session, greeting),
         }
     }
 
-    /// A session comes back.
-    fn resume(
-        &mut self,
-        id: ConnectionId,
-        server: usize,
-        session: i64,
-        seen: i64,
-        greeting: Greeting,
-    ) {
-        if seen > self.members[server].tree.zxid {
+    fn resume(&mut self, id: ConnectionId, server: usize, session: i64, greeting: Greeting) {
+        if greeting.seen > self.members[server].tree.zxid {
             self.kernel.trace(TraceKind::Connection, None, session, || {
                 format!("server {server} refuses: it is behind what the session has seen")
             });
-            self.close_at_server(id, true);
-            return;
+            return self.close_at_server(id, true);
         }
         for earlier in self.connections_of(server, session) {
             if earlier != id {
@@ -105,12 +79,7 @@ impl Servers {
             self.send_down(id, Downward::Expired, Duration::ZERO);
             return self.close_at_server(id, true);
         }
-        let message = ToLeader::Revalidate {
-            connection: id,
-            session,
-            greeting,
-        };
-        self.forward(server, message);
+        self.forward(server, ToLeader::Revalidate(id, session, greeting));
     }
 
     /// The connections on which a server serves a session.
@@ -184,7 +153,7 @@ impl Servers {
         if end.reads_only && !arriving.is_settled_here() {
             return self.answer_reader(id, &arriving);
         }
-        let request_id = arriving.id;
+        let origin = (id, arriving.id);
         let message = match &arriving.request {
             _ if arriving.is_settled_here() => {
                 if end.pipeline.is_empty() {
@@ -195,22 +164,10 @@ impl Servers {
                 return;
             }
             request @ (Request::Write(_) | Request::WriteAll(_) | Request::Reconfigure) => {
-                ToLeader::Write {
-                    connection: id,
-                    id: request_id,
-                    session,
-                    request: request.clone(),
-                }
+                ToLeader::Write(origin, session, request.clone())
             }
-            Request::Sync { .. } => ToLeader::Sync {
-                connection: id,
-                id: request_id,
-            },
-            Request::CloseSession => ToLeader::Close {
-                connection: id,
-                id: request_id,
-                session,
-            },
+            Request::Sync { .. } => ToLeader::Sync(origin),
+            Request::CloseSession => ToLeader::Close(origin, session),
             _ => return,
         };
         end.pipeline.push_back(arriving);
@@ -219,16 +176,9 @@ impl Servers {
 
     /// A client has connected to a server without a leader. Nobody can tell whether a session of
     /// the ensemble lives, so that only new sessions are served.
-    pub(super) fn greet_reader(
-        &mut self,
-        id: ConnectionId,
-        server: usize,
-        session: Option<i64>,
-        seen: i64,
-        greeting: Greeting,
-    ) {
-        let behind = seen > self.members[server].tree.zxid;
-        let serves = greeting.read_only && session.is_none() && !behind;
+    pub(super) fn greet_reader(&mut self, id: ConnectionId, server: usize, greeting: Greeting) {
+        let behind = greeting.seen > self.members[server].tree.zxid;
+        let serves = greeting.read_only && greeting.session.is_none() && !behind;
         if !serves || !self.is_read_only(server) {
             return self.close_at_server(id, true);
         }

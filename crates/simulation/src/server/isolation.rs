@@ -23,7 +23,7 @@ impl Servers {
             return;
         }
         let leader = self.leader;
-        self.kernel.trace_fault(|| {
+        self.trace_fault(|| {
             format!("the leader, server {leader}, is cut off from its followers for {duration:?}")
         });
         for server in &mut self.members {
@@ -80,12 +80,7 @@ impl Servers {
     /// What an isolated leader does with what it would lead.
     pub(crate) fn lead_alone(&mut self, server: usize, message: ToLeader) {
         let committed = self.committed == self.log_end();
-        if let ToLeader::Write {
-            connection,
-            session,
-            ..
-        } = &message
-        {
+        if let ToLeader::Write((connection, _), session, _) = &message {
             // Judged as it comes: the session may be back later.
             if self.check_session(server, server, *session) == Err(Failure::SessionMoved) {
                 return self.close_at_server(*connection, true);
@@ -96,24 +91,16 @@ impl Servers {
         };
         let deposed = isolated.sessions.is_some();
         match message {
-            ToLeader::Revalidate {
-                connection,
-                session,
-                greeting,
-            } => {
+            ToLeader::Revalidate(connection, session, greeting) => {
                 let valid = self.revalidate(server, session, server, &greeting);
-                let answer = FromLeader::Revalidated {
-                    connection,
-                    session,
-                    valid,
-                };
-                self.follow(server, answer);
+                let session = valid.then_some(session);
+                self.follow(server, FromLeader::Revalidated(connection, session));
             }
-            ToLeader::Sync { connection, id } if !isolated.waits && (deposed || committed) => {
-                self.follow(server, FromLeader::Synced { connection, id });
+            ToLeader::Sync(origin) if !isolated.waits && (deposed || committed) => {
+                self.follow(server, FromLeader::Synced(origin));
             }
             message => {
-                isolated.waits |= !matches!(message, ToLeader::Sync { .. });
+                isolated.waits |= !matches!(message, ToLeader::Sync(_));
                 self.members[server].held_up.push_back(message);
             }
         }
@@ -150,7 +137,7 @@ impl Servers {
         let longest = tick / if self.kernel.rng.bool() { 5 } else { 1 };
         let (within, others) = (self.kernel.draw_up_to(longest), self.members.len() - 1);
         let elected = (deposed + 1 + self.kernel.rng.usize(..others)) % (others + 1);
-        self.kernel.trace_fault(|| {
+        self.trace_fault(|| {
             format!(
                 "the followers give up server {deposed}; server {elected} will lead in {within:?}"
             )
@@ -219,8 +206,7 @@ impl Servers {
         };
         let server = isolated.server;
         self.isolated = None;
-        self.kernel
-            .trace_fault(|| format!("server {server} no longer leads, and serves nobody"));
+        self.trace_fault(|| format!("server {server} no longer leads, and serves nobody"));
         self.stop(server);
     }
 
@@ -235,8 +221,7 @@ impl Servers {
             self.step_down(cut);
             return self.rejoin_leader(server, cut);
         }
-        self.kernel
-            .trace_fault(|| "the leader is no longer cut off from its followers".to_owned());
+        self.trace_fault(|| "the leader is no longer cut off from its followers".to_owned());
         let expired = self.isolated.take().map(|it| it.expired);
         for each in &mut self.members {
             each.linked = true;

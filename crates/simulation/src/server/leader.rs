@@ -24,12 +24,7 @@ impl Servers {
         let at = (self.kernel.now + delay).max(self.members[server].last_up);
         self.members[server].last_up = at;
         let term = self.term;
-        let action = Action::ToLeader {
-            term,
-            server,
-            message,
-        };
-        self.schedule(at, action);
+        self.schedule(at, Action::ToLeader(term, server, message));
     }
 
     pub(super) fn tell(&mut self, server: usize, message: FromLeader) {
@@ -41,18 +36,13 @@ impl Servers {
         }
         let at = match message {
             // A follower lets a session go on before it has applied all that it has heard of.
-            FromLeader::Revalidated { .. } => {
+            FromLeader::Revalidated(..) => {
                 self.kernel.now + self.network.draw_delay(&mut self.kernel)
             }
-            FromLeader::Commit { .. } | FromLeader::Synced { .. } => self.in_line(server),
+            FromLeader::Commit { .. } | FromLeader::Synced(_) => self.in_line(server),
         };
         let term = self.term;
-        let action = Action::FromLeader {
-            term,
-            server,
-            message,
-        };
-        self.schedule(at, action);
+        self.schedule(at, Action::FromLeader(term, server, message));
     }
 
     /// When a follower has applied what it is told now, after all that it was told before.
@@ -77,55 +67,31 @@ impl Servers {
 
     pub(super) fn lead(&mut self, server: usize, message: ToLeader) {
         match message {
-            ToLeader::Open {
-                connection,
-                greeting,
-            } => self.open_session(server, connection, greeting),
-            ToLeader::Revalidate {
-                connection,
-                session,
-                greeting,
-            } => {
+            ToLeader::Open(connection, greeting) => self.open_session(server, connection, greeting),
+            ToLeader::Revalidate(connection, session, greeting) => {
                 let valid = self.revalidate(self.leader, session, server, &greeting);
                 let chance = self.kernel.rates.replaced;
                 if !valid && self.kernel.chance(chance) {
                     return self.open_session(server, connection, greeting);
                 }
-                let answer = FromLeader::Revalidated {
-                    connection,
-                    session,
-                    valid,
-                };
-                self.tell(server, answer);
+                let session = valid.then_some(session);
+                self.tell(server, FromLeader::Revalidated(connection, session));
             }
-            ToLeader::Write {
-                connection,
-                id,
-                session,
-                request,
-            } => {
+            ToLeader::Write(origin, session, request) => {
                 let body = match self.check_session(self.leader, server, session) {
                     Err(failure) => Body::Refused(failure),
                     Ok(()) => self.judge(session, request),
                 };
-                self.propose(session, Some((connection, id)), body);
+                self.propose(session, Some(origin), body);
             }
-            ToLeader::Sync { connection, id } => {
-                if self.committed == self.log_end() {
-                    self.tell(server, FromLeader::Synced { connection, id });
-                } else {
-                    let last = self.log_end() - 1;
-                    self.syncs.push((last, server, connection, id));
-                }
+            ToLeader::Sync(origin) if self.committed == self.log_end() => {
+                self.tell(server, FromLeader::Synced(origin));
             }
-            ToLeader::Close {
-                connection,
-                id,
-                session,
-            } => {
-                let origin = Some((connection, id));
-                self.propose_close(session, origin, false);
+            ToLeader::Sync(origin) => {
+                let last = self.log_end() - 1;
+                self.syncs.push((last, server, origin));
             }
+            ToLeader::Close(origin, session) => self.propose_close(session, Some(origin), false),
             ToLeader::Touched(sessions) => {
                 for session in sessions {
                     self.touch_at_leader(self.leader, session);

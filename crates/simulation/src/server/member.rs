@@ -10,9 +10,10 @@ use super::watches::Watches;
 use crate::chance::fault::Way;
 
 /// How a server stands to its leader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum MemberState {
     /// It has its leader.
+    #[default]
     Serving,
     /// It is cut off from its leader and does not know it yet.
     CutOff(Way),
@@ -22,7 +23,7 @@ pub(crate) enum MemberState {
     Down,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Member {
     pub(crate) tree: Tree,
     pub(crate) watches: Watches,
@@ -54,21 +55,8 @@ pub(crate) struct Member {
 impl Member {
     pub(crate) fn new() -> Member {
         Member {
-            tree: Tree::new(),
-            watches: Watches::default(),
-            state: MemberState::Serving,
             linked: true,
-            stopped: false,
-            lag: Duration::ZERO,
-            cut: 0,
-            followed: 0,
-            applied: 0,
-            last_up: Duration::ZERO,
-            last_down: Duration::ZERO,
-            held_up: VecDeque::new(),
-            held_down: VecDeque::new(),
-            touched: BTreeSet::new(),
-            paused: None,
+            ..Member::default()
         }
     }
 }

@@ -8,7 +8,7 @@ use zookeeper_recipes_core::ensemble::{Acl, CreateMode, Operation, Permission};
 
 use super::access::{Writer, expand, permit};
 use super::paths;
-use super::tree::{Edit, Owner, Tree, split};
+use super::tree::{Edit, EditKind, Owner, Tree, split};
 use crate::wire::answer::Failure;
 use crate::wire::write::Write;
 
@@ -58,7 +58,15 @@ impl<'a> Proposal<'a> {
     pub(crate) fn add(&mut self, write: &Write, writer: &Writer<'_>) -> Result<Edit, Failure> {
         match write {
             Write::Operation(operation) => Ok(self.operate(operation, writer)?),
-            Write::WithoutData(operation) => Ok(self.operate(operation, writer)?.without_data()),
+            Write::WithoutData(operation) => {
+                let mut edit = self.operate(operation, writer)?;
+                if let EditKind::Create { data, .. } | EditKind::SetData { data, .. } =
+                    &mut edit.kind
+                {
+                    *data = None;
+                }
+                Ok(edit)
+            }
             Write::SetAcl { path, acl, version } => Ok(self.set_acl(path, acl, *version, writer)?),
             Write::Refused { refusal, .. } => Err(refusal.clone().into()),
             Write::Malformed => Err(Failure::Malformed),
@@ -72,7 +80,7 @@ impl<'a> Proposal<'a> {
                 let record = self.record(path)?;
                 permit(&record.acl, Permission::READ, writer)?;
                 next_version(record.version, *version)?;
-                Ok(Edit::Check { path: path.clone() })
+                Ok(EditKind::Check.of(path))
             }
             Operation::Create {
                 path,
@@ -91,12 +99,8 @@ impl<'a> Proposal<'a> {
                 record.version = next_version(record.version, *version)?;
                 let version = record.version;
                 self.records.insert(path.clone(), Some(record));
-                Ok(Edit::SetData {
-                    path: path.clone(),
-                    data: data.clone(),
-                    has_data: true,
-                    version,
-                })
+                let data = Some(data.clone());
+                Ok(EditKind::SetData { data, version }.of(path))
             }
             Operation::Delete { path, version } => self.delete(path, *version, writer),
         }
@@ -114,10 +118,7 @@ impl<'a> Proposal<'a> {
         let record = self.record(path)?;
         permit(&record.acl, Permission::ADMIN, writer)?;
         next_version(record.acl_version, version)?;
-        Ok(Edit::SetAcl {
-            path: path.to_owned(),
-            acl,
-        })
+        Ok(EditKind::SetAcl(acl).of(path))
     }
 
     fn create(
@@ -138,7 +139,8 @@ impl<'a> Proposal<'a> {
             CreateMode::PersistentSequential | CreateMode::EphemeralSequential
         );
         let path = if sequential {
-            format!("{path}{}", suffix(parent.creates))
+            // Java's `%010d`: a minus sign takes one of the ten places.
+            format!("{path}{:010}", parent.creates)
         } else {
             path.to_owned()
         };
@@ -170,14 +172,13 @@ impl<'a> Proposal<'a> {
             acl_version: 0,
         };
         self.records.insert(path.clone(), Some(record));
-        Ok(Edit::Create {
-            path,
-            data: data.to_vec(),
-            has_data: true,
+        let kind = EditKind::Create {
+            data: Some(data.to_vec()),
             acl,
             owner,
             parent_creates,
-        })
+        };
+        Ok(Edit { path, kind })
     }
 
     fn delete(
@@ -207,9 +208,7 @@ impl<'a> Proposal<'a> {
         parent.children -= 1;
         self.records.insert(parent_path.to_owned(), Some(parent));
         self.records.insert(path.to_owned(), None);
-        Ok(Edit::Delete {
-            path: path.to_owned(),
-        })
+        Ok(EditKind::Delete.of(path))
     }
 
     fn record(&self, path: &str) -> Result<Record, Refusal> {
@@ -229,11 +228,6 @@ impl<'a> Proposal<'a> {
             acl_version: node.acl_version,
         })
     }
-}
-
-/// Java's `%010d`: a minus sign takes one of the ten places where there is one to take.
-fn suffix(sequence: i32) -> String {
-    format!("{sequence:010}")
 }
 
 fn next_version(current: i32, expected: Option<i32>) -> Result<i32, Refusal> {

@@ -13,7 +13,7 @@ impl Servers {
         if server == self.leader || self.members[server].state != MemberState::Serving {
             return;
         }
-        self.kernel.trace_fault(|| {
+        self.trace_fault(|| {
             format!("server {server} is cut off from the leader, {way:?}, for {duration:?}")
         });
         let cut_off = &mut self.members[server];
@@ -41,12 +41,10 @@ impl Servers {
         if found.cut != cut || !matches!(found.state, MemberState::CutOff(_)) {
             return;
         }
-        self.kernel
-            .trace_fault(|| format!("server {server} gives up its leader and serves nobody"));
+        self.trace_fault(|| format!("server {server} gives up its leader and serves nobody"));
         self.stop(server);
         if !self.could_have_quorum() && self.members[self.leader].state != MemberState::Down {
-            self.kernel
-                .trace_fault(|| "the leader has lost its quorum: it serves nobody".to_owned());
+            self.trace_fault(|| "the leader has lost its quorum: it serves nobody".to_owned());
             self.stop_all();
         }
     }
@@ -55,8 +53,7 @@ impl Servers {
         if self.members[server].cut != cut {
             return;
         }
-        self.kernel
-            .trace_fault(|| format!("server {server} is no longer cut off from the leader"));
+        self.trace_fault(|| format!("server {server} is no longer cut off from the leader"));
         self.members[server].linked = true;
         if self.electing || self.members[self.leader].state == MemberState::Down {
             self.stop(server);
@@ -118,8 +115,7 @@ impl Servers {
     /// The leader falls. After a while `server` leads all the others. Proposals are kept; requests
     /// that were not proposed are gone.
     pub(crate) fn elect(&mut self, server: usize, duration: Duration) {
-        self.kernel
-            .trace_fault(|| format!("the leader falls; server {server} will lead in {duration:?}"));
+        self.trace_fault(|| format!("the leader falls; server {server} will lead in {duration:?}"));
         self.forget_isolated();
         for each in 0..self.members.len() {
             self.stop(each);
@@ -146,7 +142,7 @@ impl Servers {
         self.epoch += 1;
         self.proposals = 0;
         self.syncs.clear();
-        self.kernel.trace_fault(|| format!("server {server} leads"));
+        self.trace_fault(|| format!("server {server} leads"));
         if let Some(settings) = self.restart.take() {
             settings.apply(&mut self.options);
         }
@@ -182,8 +178,7 @@ impl Servers {
             self.end_isolation(isolated, cut);
         }
         self.resume_server(server);
-        self.kernel
-            .trace_fault(|| format!("server {server} is stopped"));
+        self.trace_fault(|| format!("server {server} is stopped"));
         let stopped = &mut self.members[server];
         stopped.stopped = true;
         stopped.linked = false;
@@ -208,8 +203,7 @@ impl Servers {
         if !self.members[server].stopped {
             return;
         }
-        self.kernel
-            .trace_fault(|| format!("server {server} is started"));
+        self.trace_fault(|| format!("server {server} is started"));
         let started = &mut self.members[server];
         started.stopped = false;
         started.cut += 1;

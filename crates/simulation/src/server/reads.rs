@@ -149,8 +149,7 @@ fn stat_if_any(
 
 fn data(tree: &Tree, path: &str, reader: &Writer<'_>) -> Result<Answer, Refusal> {
     let node = readable_at(tree, path, reader)?;
-    let data = node.has_data.then(|| node.data.clone());
-    Ok(Answer::DataIfAny(data, node.stat()))
+    Ok(Answer::DataIfAny(node.data.clone(), node.stat()))
 }
 
 /// The access control list as a reader sees it. Only a reader that may change it sees the digests.

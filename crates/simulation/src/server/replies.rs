@@ -5,6 +5,7 @@ use std::time::Duration;
 use zookeeper_recipes_core::ensemble::Event;
 
 use super::state::Servers;
+use super::transaction::Origin;
 use crate::record::request_kind::RequestKind;
 use crate::wire::answer::{Answer, Failure};
 use crate::wire::message::{Arriving, Downward};
@@ -91,12 +92,8 @@ impl Servers {
     }
 
     /// Answers the write or the sync at the head of a connection's pipeline.
-    pub(super) fn complete(
-        &mut self,
-        connection: ConnectionId,
-        id: u64,
-        result: Result<Answer, Failure>,
-    ) {
+    pub(super) fn complete(&mut self, origin: Origin, result: Result<Answer, Failure>) {
+        let (connection, id) = origin;
         let Some(end) = self.ends.get_mut(&connection) else {
             return;
         };

@@ -10,11 +10,12 @@ use super::action::Action;
 use super::member::{Isolated, Member, MemberState};
 use super::proposal::Outstanding;
 use super::session::{ServerEnd, SessionRecord};
-use super::transaction::Transaction;
+use super::transaction::{Origin, Transaction};
 use super::tree::Tree;
 use crate::engine::kernel::{Agenda, Kernel, Slot};
 use crate::options::{ServerSettings, SimulationOptions};
 use crate::record::history::Committed;
+use crate::record::trace::TraceKind;
 use crate::wire::message::Downward;
 use crate::wire::network::{ConnectionId, Network};
 
@@ -65,7 +66,8 @@ pub(crate) struct Servers {
     pub(crate) identities: BTreeMap<i64, Vec<AuthId>>,
     /// The sessions whose next reconnect is answered with another session.
     pub(crate) forgotten: BTreeSet<i64>,
-    pub(crate) syncs: Vec<(u64, usize, ConnectionId, u64)>,
+    /// The syncs that wait for a commit: its index, the server and the request.
+    pub(crate) syncs: Vec<(u64, usize, Origin)>,
     pub(crate) timers_armed: bool,
 
     /// When all began, in milliseconds since 1970, as znodes tell it.
@@ -92,7 +94,7 @@ impl Servers {
             term: 1,
             epoch: 1,
             proposals: 0,
-            tree: Tree::new(),
+            tree: Tree::default(),
             outstanding: Outstanding::new(),
             log: VecDeque::new(),
             log_start: 0,
@@ -140,6 +142,11 @@ impl Servers {
 
     pub(crate) fn after(&mut self, delay: Duration, action: Action) {
         self.schedule(self.kernel.now + delay, action);
+    }
+
+    /// Writes a line about a fault of the servers into the trace.
+    pub(super) fn trace_fault(&mut self, text: impl FnOnce() -> String) {
+        self.kernel.trace(TraceKind::Fault, None, 0, text);
     }
 
     /// When the servers have something to do next.

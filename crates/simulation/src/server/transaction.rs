@@ -2,7 +2,7 @@
 
 use zookeeper_recipes_core::ensemble::{Created, Outcome, Stat};
 
-use super::tree::{Applied, Edit, Owner, Tree};
+use super::tree::{Applied, Edit, EditKind, Owner, Tree};
 use crate::wire::answer::Failure;
 use crate::wire::network::ConnectionId;
 
@@ -21,14 +21,17 @@ const NO_METADATA: Stat = Stat {
     num_children: 0,
 };
 
+/// A request: its connection, and its number on the connection.
+pub(crate) type Origin = (ConnectionId, u64);
+
 /// One entry of the ensemble's log. Refused writes have one too: they take their place among
 /// the others, and a zxid.
 #[derive(Debug)]
 pub(crate) struct Transaction {
     pub(crate) zxid: i64,
     pub(crate) session: i64,
-    /// Who waits for it: which request on which connection.
-    pub(crate) origin: Option<(ConnectionId, u64)>,
+    /// The request that waits for it.
+    pub(crate) origin: Option<Origin>,
     /// When it was proposed, in milliseconds since 1970.
     pub(crate) time: i64,
     pub(crate) body: Body,
@@ -74,24 +77,24 @@ impl Transaction {
 }
 
 fn edit_text(edit: &Edit) -> String {
-    match edit {
-        Edit::Check { .. } => "checked".to_owned(),
-        Edit::Create { path, .. } => format!("created {path}"),
-        Edit::Delete { path } => format!("deleted {path}"),
-        Edit::SetAcl { path, .. } => format!("set the ACL of {path}"),
-        Edit::SetCreates { path, creates } => format!("set the counter of {path} to {creates}"),
-        Edit::SetData { path, version, .. } => format!("set {path} (version {version})"),
+    let path = &edit.path;
+    match &edit.kind {
+        EditKind::Check => "checked".to_owned(),
+        EditKind::Create { .. } => format!("created {path}"),
+        EditKind::Delete => format!("deleted {path}"),
+        EditKind::SetAcl(_) => format!("set the ACL of {path}"),
+        EditKind::SetCreates(creates) => format!("set the counter of {path} to {creates}"),
+        EditKind::SetData { version, .. } => format!("set {path} (version {version})"),
     }
 }
 
-/// Applies a transaction to a tree, telling each edit and what came of it.
-pub(crate) fn apply(
+/// Applies a transaction to a tree, and reports each edit with what came of it.
+pub(super) fn apply(
     tree: &mut Tree,
     transaction: &Transaction,
     mut done: impl FnMut(&Edit, Applied),
 ) {
-    let zxid = transaction.zxid;
-    let time = transaction.time;
+    let (zxid, time) = (transaction.zxid, transaction.time);
     match &transaction.body {
         Body::Write { edits, .. } => {
             for edit in edits {
@@ -100,7 +103,7 @@ pub(crate) fn apply(
         }
         Body::CloseSession { ephemerals, .. } => {
             for path in ephemerals {
-                let edit = Edit::Delete { path: path.clone() };
+                let edit = EditKind::Delete.of(path);
                 done(&edit, tree.apply(&edit, zxid, time));
             }
         }
@@ -110,14 +113,15 @@ pub(crate) fn apply(
 }
 
 pub(super) fn outcome(edit: Edit, stat: Option<Stat>, tells_metadata: bool) -> Outcome {
-    match (edit, stat) {
-        (Edit::Create { path, owner, .. }, Some(stat)) => {
+    match (edit.kind, stat) {
+        (EditKind::Create { owner, .. }, Some(stat)) => {
             let tells = tells_metadata || owner == Owner::Container;
             let stat = if tells { stat } else { NO_METADATA };
+            let path = edit.path;
             Outcome::Created(Created { path, stat })
         }
-        (Edit::SetData { .. }, Some(stat)) => Outcome::DataSet(stat),
-        (Edit::Delete { .. }, _) => Outcome::Deleted,
+        (EditKind::SetData { .. }, Some(stat)) => Outcome::DataSet(stat),
+        (EditKind::Delete, _) => Outcome::Deleted,
         _ => Outcome::Checked,
     }
 }

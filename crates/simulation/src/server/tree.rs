@@ -27,9 +27,8 @@ impl Owner {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Znode {
-    pub(crate) data: Vec<u8>,
-    /// False if the data is absent, which only clients over TCP tell from empty data.
-    pub(crate) has_data: bool,
+    /// `None` if the data is absent. Only clients over TCP distinguish that from empty data.
+    pub(crate) data: Option<Vec<u8>>,
     /// Shared, since it may be long, and each change of a child takes it along.
     pub(crate) acl: Arc<[Acl]>,
     pub(crate) owner: Owner,
@@ -49,8 +48,7 @@ impl Znode {
     /// An empty znode of nobody, created by the transaction `zxid`.
     fn new(acl: Arc<[Acl]>, zxid: i64, time: i64) -> Znode {
         Znode {
-            data: Vec::new(),
-            has_data: true,
+            data: Some(Vec::new()),
             acl,
             owner: Owner::Nobody,
             version: 0,
@@ -79,9 +77,13 @@ impl Znode {
             cversion: self.creates.wrapping_mul(2).wrapping_sub(children),
             aversion: self.acl_version,
             ephemeral_owner: self.owner.told(),
-            data_length: self.data.len() as i32,
+            data_length: self.data_length() as i32,
             num_children: children,
         }
+    }
+
+    pub(crate) fn data_length(&self) -> usize {
+        self.data.as_ref().map_or(0, Vec::len)
     }
 
     pub(crate) fn modified(&self) -> i64 {
@@ -91,55 +93,35 @@ impl Znode {
 
 /// What a transaction does to one znode: decided by the leader, applied alike by every server.
 #[derive(Clone, Debug)]
-pub(crate) enum Edit {
-    Check {
-        path: String,
-    },
+pub(crate) struct Edit {
+    pub(crate) path: String,
+    pub(crate) kind: EditKind,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum EditKind {
+    Check,
     Create {
-        path: String,
-        data: Vec<u8>,
-        has_data: bool,
+        data: Option<Vec<u8>>,
         acl: Arc<[Acl]>,
         owner: Owner,
         parent_creates: i32,
     },
-    Delete {
-        path: String,
-    },
+    Delete,
     SetData {
-        path: String,
-        data: Vec<u8>,
-        has_data: bool,
+        data: Option<Vec<u8>>,
         version: i32,
     },
-    SetAcl {
-        path: String,
-        acl: Arc<[Acl]>,
-    },
-    SetCreates {
-        path: String,
-        creates: i32,
-    },
+    SetAcl(Arc<[Acl]>),
+    SetCreates(i32),
 }
 
-impl Edit {
-    /// The same, with the data absent.
-    pub(crate) fn without_data(mut self) -> Edit {
-        if let Edit::Create { has_data, .. } | Edit::SetData { has_data, .. } = &mut self {
-            *has_data = false;
-        }
-        self
-    }
-
-    /// The znode that it changes.
-    pub(crate) fn path(&self) -> Option<&str> {
-        match self {
-            Edit::Check { .. } => None,
-            Edit::Create { path, .. }
-            | Edit::Delete { path }
-            | Edit::SetData { path, .. }
-            | Edit::SetAcl { path, .. }
-            | Edit::SetCreates { path, .. } => Some(path),
+impl EditKind {
+    /// This edit of the znode at `path`.
+    pub(super) fn of(self, path: &str) -> Edit {
+        Edit {
+            path: path.to_owned(),
+            kind: self,
         }
     }
 }
@@ -173,8 +155,8 @@ pub(crate) struct Tree {
     pub(crate) zxid: i64,
 }
 
-impl Tree {
-    pub(crate) fn new() -> Tree {
+impl Default for Tree {
+    fn default() -> Tree {
         let mut tree = Tree {
             nodes: BTreeMap::new(),
             zxid: 0,
@@ -195,7 +177,9 @@ impl Tree {
         tree.nodes.insert("/zookeeper/quota".to_owned(), node(&[]));
         tree
     }
+}
 
+impl Tree {
     pub(crate) fn get(&self, path: &str) -> Option<&Znode> {
         self.nodes.get(paths::of_node(path))
     }
@@ -214,16 +198,15 @@ impl Tree {
     }
 
     /// Applies one edit of the transaction `zxid`.
-    pub(crate) fn apply(&mut self, edit: &Edit, zxid: i64, time: i64) -> Applied {
-        match edit {
-            Edit::Check { path } => Applied {
+    pub(super) fn apply(&mut self, edit: &Edit, zxid: i64, time: i64) -> Applied {
+        let path = &edit.path;
+        match &edit.kind {
+            EditKind::Check => Applied {
                 stat: self.nodes.get(path).map(Znode::stat),
                 ..Applied::default()
             },
-            Edit::Create {
-                path,
+            EditKind::Create {
                 data,
-                has_data,
                 acl,
                 owner,
                 parent_creates,
@@ -231,7 +214,6 @@ impl Tree {
                 let parent_acl = self.add_to_parent(path, *parent_creates, zxid);
                 let node = Znode {
                     data: data.clone(),
-                    has_data: *has_data,
                     owner: *owner,
                     ..Znode::new(acl.clone(), zxid, time)
                 };
@@ -244,50 +226,36 @@ impl Tree {
                     parent_acl,
                 }
             }
-            Edit::Delete { path } => self.delete(path, zxid),
-            Edit::SetAcl { path, acl } => self.set_acl(path, acl),
-            Edit::SetCreates { path, creates } => {
-                self.set_creates(path, *creates);
-                Applied::default()
-            }
-            Edit::SetData {
-                path,
-                data,
-                has_data,
-                version,
-            } => {
-                let Some(node) = self.nodes.get_mut(path) else {
-                    return Applied::default();
-                };
-                node.data.clone_from(data);
-                node.has_data = *has_data;
-                node.version = *version;
-                node.mzxid = zxid;
-                node.mtime = time;
+            EditKind::Delete => self.delete(path, zxid),
+            EditKind::SetAcl(acl) => self.edit(path, |node| {
+                node.acl = Arc::clone(acl);
+                node.acl_version = node.acl_version.wrapping_add(1);
+            }),
+            EditKind::SetCreates(creates) => self.edit(path, |node| node.creates = *creates),
+            EditKind::SetData { data, version } => {
+                let applied = self.edit(path, |node| {
+                    node.data.clone_from(data);
+                    node.version = *version;
+                    node.mzxid = zxid;
+                    node.mtime = time;
+                });
                 Applied {
-                    trigger: Some(Trigger::DataChanged),
-                    stat: Some(node.stat()),
-                    acl: node.acl.clone(),
-                    parent_acl: Arc::default(),
+                    trigger: applied.stat.map(|_| Trigger::DataChanged),
+                    ..applied
                 }
             }
         }
     }
 
-    fn set_creates(&mut self, path: &str, creates: i32) {
-        if let Some(node) = self.nodes.get_mut(path) {
-            node.creates = creates;
-        }
-    }
-
-    fn set_acl(&mut self, path: &str, acl: &Arc<[Acl]>) -> Applied {
+    /// Changes a znode, if it exists.
+    fn edit(&mut self, path: &str, change: impl FnOnce(&mut Znode)) -> Applied {
         let Some(node) = self.nodes.get_mut(path) else {
             return Applied::default();
         };
-        node.acl = Arc::clone(acl);
-        node.acl_version = node.acl_version.wrapping_add(1);
+        change(node);
         Applied {
             stat: Some(node.stat()),
+            acl: node.acl.clone(),
             ..Applied::default()
         }
     }

@@ -9,10 +9,9 @@ use super::access::Writer;
 use super::action::Action;
 use super::proposal::Proposal;
 use super::state::Servers;
-use super::transaction::{Body, Transaction, apply};
-use super::tree::{Edit, Owner};
+use super::transaction::{Body, Origin, Transaction, apply};
+use super::tree::{Edit, EditKind, Owner};
 use crate::wire::answer::Failure;
-use crate::wire::network::ConnectionId;
 use crate::wire::write::Write;
 
 impl Servers {
@@ -37,12 +36,7 @@ impl Servers {
         Body::Write { edits, several }
     }
 
-    pub(crate) fn propose(
-        &mut self,
-        session: i64,
-        origin: Option<(ConnectionId, u64)>,
-        body: Body,
-    ) -> u64 {
+    pub(crate) fn propose(&mut self, session: i64, origin: Option<Origin>, body: Body) {
         self.proposals += 1;
         let zxid = (self.epoch << 32) | self.proposals;
         let transaction = Arc::new(Transaction {
@@ -59,15 +53,9 @@ impl Servers {
         let at = (self.kernel.now + delay).max(self.last_commit);
         self.last_commit = at;
         self.schedule(at, Action::Commit { index });
-        index
     }
 
-    pub(super) fn propose_close(
-        &mut self,
-        session: i64,
-        origin: Option<(ConnectionId, u64)>,
-        expired: bool,
-    ) -> u64 {
+    pub(super) fn propose_close(&mut self, session: i64, origin: Option<Origin>, expired: bool) {
         if let Some(record) = self.sessions.get_mut(&session) {
             record.closing = true;
         }
@@ -75,34 +63,24 @@ impl Servers {
         // The server keeps them in a hash set: their order means nothing, and none may be relied
         // on.
         self.kernel.rng.shuffle(&mut ephemerals);
-        self.propose(
-            session,
-            origin,
-            Body::CloseSession {
-                ephemerals,
-                expired,
-            },
-        )
+        let body = Body::CloseSession {
+            ephemerals,
+            expired,
+        };
+        self.propose(session, origin, body);
     }
 
-    /// Writes as the administrator, who may do everything.
-    pub(crate) fn administer(&mut self, operation: Operation) -> Result<(), Refusal> {
-        self.write_as(operation, &Writer::Administrator).map(drop)
-    }
-
-    /// Writes as somebody who has no rights but everyone's.
-    pub(crate) fn write_as_anyone(&mut self, operation: Operation) -> Result<(), Refusal> {
-        self.write_as(operation, &Writer::Session(0, &[])).map(drop)
-    }
-
-    /// Writes, and tells the path of the znode.
-    fn write_as(&mut self, operation: Operation, writer: &Writer<'_>) -> Result<String, Refusal> {
+    /// Writes for the administrator, at once. Returns the path of the znode.
+    pub(crate) fn write_as(
+        &mut self,
+        operation: Operation,
+        writer: &Writer<'_>,
+    ) -> Result<String, Refusal> {
         let body = self.decide(&[operation.into()], false, writer);
         let written = match &body {
             Body::Refused(Failure::Refused { refusal, .. }) => Err(refusal.clone()),
             Body::Write { edits, .. } => {
-                let path = edits.iter().find_map(Edit::path);
-                Ok(path.unwrap_or_default().to_owned())
+                Ok(edits.first().map(|it| it.path.clone()).unwrap_or_default())
             }
             _ => Ok(String::new()),
         };
@@ -111,18 +89,10 @@ impl Servers {
         written
     }
 
-    /// Creates a znode, and tells its path.
-    pub(crate) fn create_as_administrator(&mut self, create: Operation) -> Result<String, Refusal> {
-        self.write_as(create, &Writer::Administrator)
-    }
-
     /// Replaces an access control list, and tells the earlier one.
     pub(crate) fn set_acl(&mut self, path: &str, acl: &[Acl]) -> Result<Vec<Acl>, Refusal> {
         let earlier = self.tree.get(path).ok_or(Refusal::NoNode)?.acl.clone();
-        self.edit(Edit::SetAcl {
-            path: path.to_owned(),
-            acl: acl.into(),
-        });
+        self.edit(EditKind::SetAcl(acl.into()).of(path));
         Ok(earlier.to_vec())
     }
 
@@ -131,10 +101,7 @@ impl Servers {
     pub(crate) fn set_create_counter(&mut self, path: &str, creates: i32) -> Result<(), Refusal> {
         self.tree.get(path).ok_or(Refusal::NoNode)?;
         self.outstanding.remove(path);
-        self.edit(Edit::SetCreates {
-            path: path.to_owned(),
-            creates,
-        });
+        self.edit(EditKind::SetCreates(creates).of(path));
         Ok(())
     }
 

@@ -10,6 +10,10 @@ use super::request::Request;
 /// What a client says of itself on a new connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Greeting {
+    /// The session that the client resumes. `None` if it asks for a new one.
+    pub(crate) session: Option<i64>,
+    /// The last transaction that the client has seen.
+    pub(crate) seen: i64,
     /// What the client authenticates as.
     pub(crate) identities: Vec<AuthId>,
     /// The session timeout that the client asks for.
@@ -23,13 +27,8 @@ pub(crate) struct Greeting {
 /// From a client to a server, on one connection, in order.
 #[derive(Debug)]
 pub(crate) enum Upward {
-    /// The first message: a new session, or one that goes on.
-    Connect {
-        session: Option<i64>,
-        /// The last transaction that the session has seen.
-        seen: i64,
-        greeting: Greeting,
-    },
+    /// The first message.
+    Connect(Greeting),
     Request(Arriving),
     /// The client has closed the connection.
     Close,

@@ -16,7 +16,7 @@ pub(crate) type ConnectionId = u64;
 pub(crate) type HostId = usize;
 
 /// What both ends of a connection have in common.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Connection {
     pub(crate) host: HostId,
     pub(crate) server: usize,
@@ -41,11 +41,7 @@ impl Connection {
             server,
             client_open: true,
             server_open: true,
-            last_up: Duration::ZERO,
-            last_down: Duration::ZERO,
-            up_broken: false,
-            deaf: false,
-            down_broken: false,
+            ..Connection::default()
         }
     }
 }

@@ -155,7 +155,7 @@ fn tree(member: &Member) -> Vec<(&'static str, String)> {
         let size: usize = found
             .tree
             .iter()
-            .map(|(path, node)| path.len() + node.data.len())
+            .map(|(path, node)| path.len() + node.data_length())
             .sum();
         vec![
             // The server counts its root twice.
