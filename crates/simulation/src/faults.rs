@@ -49,7 +49,7 @@ pub struct Faults {
 impl Faults {
     /// Injects a fault for the next request that it describes.
     pub fn inject(&self, fault: Fault) {
-        self.shared.with(|world| world.faults.add(fault));
+        self.shared.with(|world| world.faults.push(fault));
     }
 
     /// How many injected faults still wait for their request.
@@ -163,7 +163,8 @@ impl Faults {
     ///
     /// If there is no such server.
     pub fn is_stopped(&self, server: usize) -> bool {
-        self.shared.with(|world| world.servers.is_stopped(server))
+        self.shared
+            .with(|world| world.servers.members[server].stopped)
     }
 
     /// Makes a server apply each transaction later than the leader, by this time.

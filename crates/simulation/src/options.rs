@@ -183,7 +183,7 @@ impl Opcode {
             Opcode::Create => matches!(request, Request::Write(_)) && modes.next().is_some(),
             Opcode::CreateContainer => modes.any(|mode| mode == CreateMode::Container),
             Opcode::SetWatches => matches!(request, Request::Read(Read::SetWatches(_))),
-            Opcode::RemoveWatches => matches!(request, Request::Read(Read::RemoveWatches { .. })),
+            Opcode::RemoveWatches => matches!(request, Request::Read(Read::RemoveWatches(..))),
         }
     }
 }

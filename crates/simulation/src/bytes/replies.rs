@@ -1,7 +1,7 @@
 //! What the simulation answers, in the words of the protocol.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::{AuthId, Event, Outcome};
@@ -18,80 +18,90 @@ use crate::wire::message::Downward;
 /// The requests of a connection that are not answered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
-    awaited: VecDeque<Awaited>,
+    pub(crate) awaited: VecDeque<Awaited>,
+    /// True if the client does not know the field `readOnly` of the answer to its greeting.
+    pub(crate) omits_read_only: bool,
+}
+
+/// A message that was encoded, as far as a server counts it.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "embedded"), allow(dead_code))]
+pub(crate) enum Encoded {
+    Reply {
+        opcode: OpCode,
+        xid: i32,
+        zxid: i64,
+        since: Instant,
+        authentication_failed: bool,
+    },
+    Event(EventType),
 }
 
 impl Replies {
-    /// A request was sent that will be answered.
-    pub(crate) fn expect(&mut self, awaited: Awaited) {
-        self.awaited.push_back(awaited);
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.awaited.is_empty()
-    }
-
-    /// Appends the frame of what a server has sent.
-    pub(crate) fn encode(&mut self, message: Downward, to: &mut Vec<u8>) {
+    /// Appends the frame of a message that a server has sent.
+    pub(crate) fn encode(&mut self, message: Downward, to: &mut Vec<u8>) -> Option<Encoded> {
         match message {
             Downward::Connected {
                 session,
                 timeout,
                 read_only,
-            } => connected(session, timeout, Some(read_only)).encode_frame(to),
-            Downward::Expired => expired(Some(false)).encode_frame(to),
+            } => {
+                let password = password_of(session);
+                self.encode_greeting(session, timeout, &password, read_only, to);
+                None
+            }
+            Downward::Expired => {
+                self.encode_greeting(0, Duration::ZERO, &[0; PASSWORD_LENGTH], false, to);
+                None
+            }
             Downward::Reply {
                 id, zxid, result, ..
             } => {
-                let place = self.awaited.iter().position(|it| it.id == id);
-                if let Some(awaited) = place.and_then(|place| self.awaited.remove(place)) {
-                    encode_frame(awaited, zxid, result, to);
-                }
+                let place = self.awaited.iter().position(|it| it.id == id)?;
+                let awaited = self.awaited.remove(place)?;
+                let encoded = Encoded::Reply {
+                    opcode: awaited.opcode,
+                    xid: awaited.xid,
+                    zxid,
+                    since: awaited.since,
+                    authentication_failed: result == Err(Failure::AuthenticationFailed),
+                };
+                encode_frame(awaited, zxid, result, to);
+                Some(encoded)
             }
             Downward::Event { path, event } => {
-                if let Some(reply) = notification(path, event) {
-                    reply.encode_frame(to);
-                }
+                let kind = event_type(event)?;
+                let state = KeeperState::SyncConnected;
+                Reply::notification(WatcherEvent { kind, state, path }).encode_frame(to);
+                Some(Encoded::Event(kind))
             }
             Downward::Torn { message, share } => {
                 let before = to.len();
-                self.encode(*message, to);
-                tear(to, before, share);
+                let encoded = self.encode(*message, to);
+                let number = to.len() - before;
+                to.truncate(before + number * usize::from(share) / 256);
+                encoded
             }
-            Downward::Close => {}
+            Downward::Close => None,
         }
     }
-}
 
-/// Keeps so many 256ths of the bytes behind the first `before`.
-pub(crate) fn tear(bytes: &mut Vec<u8>, before: usize, share: u8) {
-    let number = bytes.len().saturating_sub(before);
-    bytes.truncate(before + number * usize::from(share) / 256);
-}
-
-/// The answer to a client whose session is settled.
-pub(crate) fn connected(
-    session: i64,
-    timeout: Duration,
-    read_only: Option<bool>,
-) -> ConnectResponse {
-    ConnectResponse {
-        protocol_version: 0,
-        timeout: timeout.as_millis() as i32,
-        session_id: session,
-        password: password_of(session).to_vec(),
-        read_only,
-    }
-}
-
-/// The answer to a client whose session is over.
-pub(crate) fn expired(read_only: Option<bool>) -> ConnectResponse {
-    ConnectResponse {
-        protocol_version: 0,
-        timeout: 0,
-        session_id: 0,
-        password: vec![0; PASSWORD_LENGTH],
-        read_only,
+    fn encode_greeting(
+        &self,
+        session_id: i64,
+        timeout: Duration,
+        password: &[u8],
+        read_only: bool,
+        to: &mut Vec<u8>,
+    ) {
+        let response = ConnectResponse {
+            protocol_version: 0,
+            timeout: timeout.as_millis() as i32,
+            session_id,
+            password: password.to_vec(),
+            read_only: (!self.omits_read_only).then_some(read_only),
+        };
+        response.encode_frame(to);
     }
 }
 
@@ -101,6 +111,7 @@ pub(crate) struct Awaited {
     pub(crate) id: u64,
     pub(crate) xid: i32,
     pub(crate) opcode: OpCode,
+    since: Instant,
     /// The path of a sync, which is sent back.
     path: Option<String>,
     /// The operations of a transaction.
@@ -109,30 +120,24 @@ pub(crate) struct Awaited {
 
 impl Awaited {
     pub(crate) fn new(id: u64, xid: i32, body: &RequestBody) -> Awaited {
-        let operations = match body {
-            RequestBody::Multi(operations) => operations.iter().map(opcode_of).collect(),
-            _ => Vec::new(),
-        };
-        let path = match body {
-            RequestBody::Sync(request) => Some(request.path.clone()),
-            _ => None,
-        };
-        Awaited {
-            id,
-            xid,
-            opcode: body.opcode(),
-            path,
-            operations,
+        let mut awaited = Awaited::malformed(id, xid, body.opcode());
+        match body {
+            RequestBody::Multi(operations) => {
+                awaited.operations = operations.iter().map(opcode_of).collect();
+            }
+            RequestBody::Sync(request) => awaited.path = Some(request.path.clone()),
+            _ => {}
         }
+        awaited
     }
 
     /// A request whose content cannot be read.
-    #[cfg(feature = "embedded")]
     pub(crate) fn malformed(id: u64, xid: i32, opcode: OpCode) -> Awaited {
         Awaited {
             id,
             xid,
             opcode,
+            since: Instant::now(),
             path: None,
             operations: Vec::new(),
         }
@@ -148,12 +153,7 @@ fn opcode_of(operation: &MultiOperation) -> OpCode {
 }
 
 /// Appends the frame of the reply to a request.
-pub(crate) fn encode_frame(
-    awaited: Awaited,
-    zxid: i64,
-    result: Result<Answer, Failure>,
-    to: &mut Vec<u8>,
-) {
+fn encode_frame(awaited: Awaited, zxid: i64, result: Result<Answer, Failure>, to: &mut Vec<u8>) {
     match result {
         Ok(Answer::ChildrenAndStat(names, of)) => {
             let header = ReplyHeader {
@@ -277,18 +277,13 @@ fn each_answer(answer: Result<Answer, Refusal>) -> MultiResult {
     }
 }
 
-/// The notification of an event; `None` for the end of a watch that servers send no event of.
-pub(crate) fn notification(path: String, event: Event) -> Option<Reply> {
-    let kind = match event {
-        Event::Created => EventType::NodeCreated,
-        Event::Deleted => EventType::NodeDeleted,
-        Event::DataChanged => EventType::NodeDataChanged,
-        Event::ChildrenChanged => EventType::NodeChildrenChanged,
-        Event::Unwatched | Event::SessionEnded(_) => return None,
-    };
-    Some(Reply::notification(WatcherEvent {
-        kind,
-        state: KeeperState::SyncConnected,
-        path,
-    }))
+/// The type of an event. `None` for the end of a watch that servers send no event of.
+fn event_type(event: Event) -> Option<EventType> {
+    match event {
+        Event::Created => Some(EventType::NodeCreated),
+        Event::Deleted => Some(EventType::NodeDeleted),
+        Event::DataChanged => Some(EventType::NodeDataChanged),
+        Event::ChildrenChanged => Some(EventType::NodeChildrenChanged),
+        Event::Unwatched | Event::SessionEnded(_) => None,
+    }
 }

@@ -3,13 +3,13 @@
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::Operation;
 use zookeeper_recipes_protocol::{
-    AddWatchMode, CreateMode, CreateRequest, CreateTtlRequest, MultiOperation, ReadRequest,
-    RequestBody, SetDataRequest, SetWatches2Request, SetWatchesRequest, WatcherType,
+    AddWatchMode, CheckRequest, CreateMode, CreateRequest, CreateTtlRequest, DeleteRequest,
+    MultiOperation, ReadRequest, RequestBody, SetDataRequest, SetWatches2Request, WatcherType,
     WatchesRequest,
 };
 
 use super::values::{acl_in, identity, mode};
-use crate::wire::read::{EachRead, Read, WatchKind, WatchesToSet};
+use crate::wire::read::{Read, WatchKind, WatchMode};
 use crate::wire::request::Request;
 use crate::wire::write::Write;
 
@@ -28,7 +28,7 @@ pub(crate) fn request(body: RequestBody) -> Request {
         RequestBody::Sasl(_) => Request::Authenticate(None),
         RequestBody::Multi(operations) => multi(operations),
         RequestBody::MultiRead(operations) => {
-            let reads: Option<Vec<EachRead>> = operations.into_iter().map(each_read).collect();
+            let reads: Option<Vec<Read>> = operations.into_iter().map(each_read).collect();
             Request::Read(reads.map_or(Read::Malformed, Read::Each))
         }
         RequestBody::Other { .. } => Request::Unknown,
@@ -75,15 +75,9 @@ fn single_write(body: RequestBody) -> Result<Write, Box<RequestBody>> {
             ..request
         }),
         RequestBody::CreateTtl(request) => create_ttl(request),
-        RequestBody::Delete(request) => Write::Operation(Operation::Delete {
-            path: request.path,
-            version: Some(request.version),
-        }),
+        RequestBody::Delete(request) => delete(request),
         RequestBody::SetData(request) => set_data(request),
-        RequestBody::Check(request) => Write::Operation(Operation::Check {
-            path: request.path,
-            version: Some(request.version),
-        }),
+        RequestBody::Check(request) => check(request),
         RequestBody::SetAcl(request) => Write::SetAcl {
             path: request.path,
             acl: acl_in(request.acl),
@@ -118,6 +112,20 @@ fn set_data(request: SetDataRequest) -> Write {
     with_data(request.data, |data| Operation::SetData {
         path: request.path,
         data,
+        version: Some(request.version),
+    })
+}
+
+fn delete(request: DeleteRequest) -> Write {
+    Write::Operation(Operation::Delete {
+        path: request.path,
+        version: Some(request.version),
+    })
+}
+
+fn check(request: CheckRequest) -> Write {
+    Write::Operation(Operation::Check {
+        path: request.path,
         version: Some(request.version),
     })
 }
@@ -169,23 +177,19 @@ fn one_of_several(operation: MultiOperation) -> Option<Write> {
         | MultiOperation::Create2(request)
         | MultiOperation::CreateContainer(request) => create(request),
         MultiOperation::CreateTtl(request) => create_ttl(request),
-        MultiOperation::Delete(request) => Write::Operation(Operation::Delete {
-            path: request.path,
-            version: Some(request.version),
-        }),
+        MultiOperation::Delete(request) => delete(request),
         MultiOperation::SetData(request) => set_data(request),
-        MultiOperation::Check(request) => Write::Operation(Operation::Check {
-            path: request.path,
-            version: Some(request.version),
-        }),
+        MultiOperation::Check(request) => check(request),
         MultiOperation::GetData(_) | MultiOperation::GetChildren(_) => return None,
     })
 }
 
-fn each_read(operation: MultiOperation) -> Option<EachRead> {
+fn each_read(operation: MultiOperation) -> Option<Read> {
     match operation {
-        MultiOperation::GetData(ReadRequest { path, .. }) => Some(EachRead::Data { path }),
-        MultiOperation::GetChildren(ReadRequest { path, .. }) => Some(EachRead::Children { path }),
+        MultiOperation::GetData(ReadRequest { path, watch }) => Some(Read::Data { path, watch }),
+        MultiOperation::GetChildren(ReadRequest { path, watch }) => {
+            Some(Read::Children { path, watch })
+        }
         _ => None,
     }
 }
@@ -203,63 +207,31 @@ fn read(body: RequestBody) -> Read {
         },
         RequestBody::WhoAmI => Read::Identities,
         RequestBody::AddWatch(request) => match request.mode {
-            AddWatchMode::Persistent => Read::AddWatch {
-                path: request.path,
-                recursive: false,
-            },
-            AddWatchMode::PersistentRecursive => Read::AddWatch {
-                path: request.path,
-                recursive: true,
-            },
+            AddWatchMode::Persistent => Read::AddWatch(request.path, WatchMode::Persistent),
+            AddWatchMode::PersistentRecursive => Read::AddWatch(request.path, WatchMode::Recursive),
             _ => Read::Malformed,
         },
-        RequestBody::RemoveWatches(request) => match kind(&request) {
-            Some(kind) => Read::RemoveWatches {
-                path: request.path,
-                kind,
-            },
-            None => Read::Malformed,
-        },
-        RequestBody::CheckWatches(request) => match kind(&request) {
-            Some(kind) => Read::CheckWatches {
-                path: request.path,
-                kind,
-            },
-            None => Read::Malformed,
-        },
-        RequestBody::SetWatches(request) => set_watches(request),
-        RequestBody::SetWatches2(request) => set_watches_2(request),
+        RequestBody::RemoveWatches(request) => of_kind(request, Read::RemoveWatches),
+        RequestBody::CheckWatches(request) => of_kind(request, Read::CheckWatches),
+        RequestBody::SetWatches(request) => Read::SetWatches(Box::new(SetWatches2Request {
+            relative_zxid: request.relative_zxid,
+            data_watches: request.data_watches,
+            exist_watches: request.exist_watches,
+            child_watches: request.child_watches,
+            persistent_watches: Vec::new(),
+            persistent_recursive_watches: Vec::new(),
+        })),
+        RequestBody::SetWatches2(request) => Read::SetWatches(Box::new(request)),
         _ => Read::Malformed,
     }
 }
 
-/// Which watches are meant: of one kind, or with no kind of both.
-fn kind(request: &WatchesRequest) -> Option<Option<WatchKind>> {
+/// A request about the watches of one kind, or without a kind of both.
+fn of_kind(request: WatchesRequest, read: fn(String, Option<WatchKind>) -> Read) -> Read {
     match request.kind {
-        WatcherType::Children => Some(Some(WatchKind::Children)),
-        WatcherType::Data => Some(Some(WatchKind::Data)),
-        WatcherType::Any => Some(None),
-        _ => None,
+        WatcherType::Children => read(request.path, Some(WatchKind::Children)),
+        WatcherType::Data => read(request.path, Some(WatchKind::Data)),
+        WatcherType::Any => read(request.path, None),
+        _ => Read::Malformed,
     }
-}
-
-fn set_watches(request: SetWatchesRequest) -> Read {
-    Read::SetWatches(Box::new(WatchesToSet {
-        seen: request.relative_zxid,
-        data: request.data_watches,
-        exists: request.exist_watches,
-        children: request.child_watches,
-        ..WatchesToSet::default()
-    }))
-}
-
-fn set_watches_2(request: SetWatches2Request) -> Read {
-    Read::SetWatches(Box::new(WatchesToSet {
-        seen: request.relative_zxid,
-        data: request.data_watches,
-        exists: request.exist_watches,
-        children: request.child_watches,
-        persistent: request.persistent_watches,
-        recursive: request.persistent_recursive_watches,
-    }))
 }

@@ -131,44 +131,20 @@ impl Fault {
     }
 }
 
-/// The faults that wait for their request.
-#[derive(Debug, Default)]
-pub(crate) struct Pending {
-    faults: Vec<Fault>,
-}
-
-impl Pending {
-    pub(crate) fn add(&mut self, fault: Fault) {
-        self.faults.push(fault);
+/// Takes the faults that happen to a request.
+pub(crate) fn take(
+    waiting: &mut Vec<Fault>,
+    process: &str,
+    session: SessionId,
+    request: RequestKind,
+    paths: &[&str],
+) -> Vec<Fault> {
+    let mut taken = Vec::new();
+    for mut fault in std::mem::take(waiting) {
+        let meets = fault.meets(process, session, request, paths);
+        if meets { &mut taken } else { &mut *waiting }.push(fault);
     }
-
-    pub(crate) fn clear(&mut self) {
-        self.faults.clear();
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.faults.len()
-    }
-
-    /// The faults whose request this is. They are used up by it.
-    pub(crate) fn take(
-        &mut self,
-        process: &str,
-        session: SessionId,
-        request: RequestKind,
-        paths: &[&str],
-    ) -> Vec<Fault> {
-        let mut taken = Vec::new();
-        let mut index = 0;
-        while index < self.faults.len() {
-            if self.faults[index].meets(process, session, request, paths) {
-                taken.push(self.faults.remove(index));
-            } else {
-                index += 1;
-            }
-        }
-        taken
-    }
+    taken
 }
 
 /// The direction in which a cut lets nothing pass.

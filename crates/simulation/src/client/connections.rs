@@ -8,6 +8,7 @@ use zookeeper_recipes_protocol::ConnectRequest;
 
 use super::process::ProcessId;
 use super::world::World;
+use crate::chance::fault;
 use crate::record::request_kind::RequestKind;
 use crate::record::trace::TraceKind;
 use crate::wire::message::{Arriving, Greeting, Upward};
@@ -93,14 +94,13 @@ impl World {
             self.trace_connection(TraceKind::Request, id, || request.text());
         }
         let mut faults = Vec::new();
-        if self.faults.len() > 0 {
+        if !self.faults.is_empty() {
             let session = SessionId(self.servers.session_on(id));
             let name = &self.servers.network.hosts[process].name;
-            faults = self.faults.take(name, session, kind, &request.paths());
+            faults = fault::take(&mut self.faults, name, session, kind, &request.paths());
         }
         if kind.is_asked_for() {
-            self.roll_for_request(&mut faults);
-            self.roll_for_outcome(kind, &mut faults);
+            self.roll_for_request(kind, &mut faults);
         }
         let arriving = Arriving::new(request_id, request);
         self.transmit_with(process, id, arriving, faults);

@@ -77,37 +77,28 @@ impl World {
             .break_at(&mut servers.kernel, at, connection, cause);
     }
 
-    /// Rolls the dice for what can go wrong with one request.
-    pub(super) fn roll_for_request(&mut self, faults: &mut Vec<Fault>) {
+    /// Rolls the dice for the faults of one request.
+    pub(super) fn roll_for_request(&mut self, request: RequestKind, faults: &mut Vec<Fault>) {
         let kernel = self.kernel();
-        let rates = &kernel.rates;
-        let (lost, unanswered, throttled) = (rates.request_lost, rates.reply_lost, rates.throttled);
-        let (request_late, reply_late, late_by) =
-            (rates.request_late, rates.reply_late, rates.late_by);
-        if kernel.chance(lost) {
-            faults.push(Fault::new(FaultKind::RequestLost));
+        let rates = kernel.rates.clone();
+        for (rate, kind) in [
+            (rates.request_lost, FaultKind::RequestLost),
+            (rates.throttled, FaultKind::Throttled),
+            (rates.reply_lost, FaultKind::ReplyLost),
+        ] {
+            if kernel.chance(rate) {
+                faults.push(Fault::new(kind));
+            }
         }
-        if kernel.chance(throttled) {
-            faults.push(Fault::new(FaultKind::Throttled));
-        }
-        if kernel.chance(unanswered) {
-            faults.push(Fault::new(FaultKind::ReplyLost));
-        }
-        if kernel.chance(request_late) {
-            let by = kernel.draw_up_to(late_by);
+        if kernel.chance(rates.request_late) {
+            let by = kernel.draw_up_to(rates.late_by);
             faults.push(Fault::new(FaultKind::RequestLate(by)));
         }
-        if kernel.chance(reply_late) {
-            let by = kernel.draw_up_to(late_by);
+        if kernel.chance(rates.reply_late) {
+            let by = kernel.draw_up_to(rates.late_by);
             faults.push(Fault::new(FaultKind::ReplyLate(by)));
         }
-    }
-
-    /// Rolls the dice for a server that does not know the outcome of a write.
-    pub(super) fn roll_for_outcome(&mut self, kind: RequestKind, faults: &mut Vec<Fault>) {
-        let kernel = self.kernel();
-        let hidden = kernel.rates.outcome_hidden;
-        if kind.is_write() && kernel.chance(hidden) {
+        if request.is_write() && kernel.chance(rates.outcome_hidden) {
             faults.push(Fault::new(FaultKind::OutcomeHidden));
         }
     }

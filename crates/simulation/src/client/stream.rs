@@ -108,7 +108,7 @@ impl SimulatedStream {
             let request = Request::decode(frame).map_err(unreadable)?;
             let awaited = Awaited::new(self.next_request, header.xid, &request.body);
             self.removes_watches |= awaited.opcode == OpCode::RemoveWatches;
-            self.end.arrived().replies.expect(awaited);
+            self.end.arrived().replies.awaited.push_back(awaited);
             let (id, number) = (self.id, self.next_request);
             let asked = requests::request(request.body);
             self.shared
@@ -185,7 +185,7 @@ impl Drop for SimulatedStream {
 impl Arrived {
     /// True if the client has read the replies to all its requests.
     fn is_answered(&self) -> bool {
-        self.replies.is_empty() && self.bytes.is_empty() && !self.is_torn
+        self.replies.awaited.is_empty() && self.bytes.is_empty() && !self.is_torn
     }
 }
 

@@ -9,8 +9,8 @@ use zookeeper_recipes_core::ensemble::SessionId;
 
 use super::process::{Clock, Process, ProcessId};
 use super::turns::Turns;
-use crate::chance::fault::Pending;
-use crate::engine::kernel::{Agenda, Kernel, Slot};
+use crate::chance::fault::Fault;
+use crate::engine::kernel::{Agenda, Kernel};
 use crate::options::SimulationOptions;
 use crate::record::trace::TraceKind;
 use crate::server::state::Servers;
@@ -39,9 +39,9 @@ pub(crate) struct World {
     pub(crate) peers: BTreeMap<ConnectionId, Arc<dyn Peer>>,
     /// The ports that clients over TCP connect to, by server.
     pub(crate) ports: BTreeMap<usize, Weak<dyn Port>>,
-    agenda: Agenda<Action>,
+    pub(crate) agenda: Agenda<Action>,
     /// The faults that wait for their request.
-    pub(crate) faults: Pending,
+    pub(crate) faults: Vec<Fault>,
     pub(crate) dice_armed: bool,
 }
 
@@ -54,7 +54,7 @@ impl World {
             peers: BTreeMap::new(),
             ports: BTreeMap::new(),
             agenda: Agenda::new(),
-            faults: Pending::default(),
+            faults: Vec::new(),
             dice_armed: false,
         }
     }
@@ -73,15 +73,6 @@ impl World {
 
     pub(crate) fn after(&mut self, delay: Duration, action: Action) {
         self.schedule(self.now() + delay, action);
-    }
-
-    /// When the processes and their clients have something to do next.
-    pub(crate) fn next(&self) -> Option<Slot> {
-        self.agenda.next()
-    }
-
-    pub(crate) fn take(&mut self) -> Option<Action> {
-        self.agenda.take(&mut self.servers.kernel)
     }
 
     /// The process of this name that lives, or a new one.

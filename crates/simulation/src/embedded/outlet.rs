@@ -1,17 +1,14 @@
 //! What is on its way to a client: replies and events, as bytes, up to a limit.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
-use zookeeper_recipes_protocol::{Reply, ReplyBody};
 
 use super::figures::{ConnectionFigures, Figures, operation_name};
-use crate::bytes::replies::{self, Awaited};
-use crate::wire::answer::{Answer, Failure};
+use crate::bytes::replies::{Awaited, Encoded, Replies};
 use crate::wire::message::Downward;
 use crate::wire::network::Peer;
 
@@ -41,10 +38,9 @@ pub(super) enum Stage {
 struct State {
     bytes: Vec<u8>,
     stage: Stage,
-    awaited: VecDeque<(Awaited, Instant)>,
+    replies: Replies,
     session: i64,
     timeout: Option<Duration>,
-    sends_read_only: bool,
     figures: ConnectionFigures,
 }
 
@@ -58,10 +54,9 @@ impl Outlet {
             state: Mutex::new(State {
                 bytes: Vec::new(),
                 stage: Stage::Open,
-                awaited: VecDeque::new(),
+                replies: Replies::default(),
                 session: 0,
                 timeout: None,
-                sends_read_only: true,
                 figures: ConnectionFigures::new(),
             }),
         }
@@ -98,17 +93,17 @@ impl Outlet {
     /// How many bytes are to be written that have not been taken, and how many requests answered.
     pub(super) fn waiting(&self) -> (usize, usize) {
         let state = self.state();
-        (state.bytes.len(), state.awaited.len())
+        (state.bytes.len(), state.replies.awaited.len())
     }
 
     /// Whether the client sends the field `readOnly`, and so wants it back.
     pub(super) fn greet(&self, sends_read_only: bool) {
-        self.state().sends_read_only = sends_read_only;
+        self.state().replies.omits_read_only = !sends_read_only;
     }
 
     /// A request has come that will be answered.
     pub(super) fn await_reply(&self, awaited: Awaited) {
-        self.state().awaited.push_back((awaited, Instant::now()));
+        self.state().replies.awaited.push_back(awaited);
     }
 
     pub(super) fn count_received(&self) {
@@ -128,111 +123,74 @@ impl Outlet {
         (
             state.session,
             timeout,
-            state.awaited.len(),
+            state.replies.awaited.len(),
             state.figures.clone(),
         )
     }
 
-    fn put(&self, state: &mut State, encode: impl FnOnce(&mut Vec<u8>)) {
+    /// Adds the bytes of a message.
+    fn put(&self, state: &mut State, message: Downward) {
+        match message {
+            Downward::Close if state.stage == Stage::Open => state.stage = Stage::Closing,
+            Downward::Connected {
+                session, timeout, ..
+            } => {
+                state.session = session;
+                state.timeout = Some(timeout);
+            }
+            _ => {}
+        }
         if state.stage != Stage::Open {
             return;
         }
-        encode(&mut state.bytes);
+        let before = state.bytes.len();
+        let encoded = state.replies.encode(message, &mut state.bytes);
         state.figures.sent += 1;
+        if let Some(encoded) = encoded {
+            let size = state.bytes.len() - before;
+            self.count_sent(&mut state.figures, &encoded, size);
+        }
         if state.bytes.len() > self.limit {
             state.stage = Stage::Full;
             state.bytes = Vec::new();
         }
     }
 
-    fn reply(&self, state: &mut State, id: u64, zxid: i64, result: Result<Answer, Failure>) {
-        let place = state.awaited.iter().position(|(it, _)| it.id == id);
-        let Some((awaited, since)) = place.and_then(|at| state.awaited.remove(at)) else {
-            return;
-        };
-        let took = since.elapsed();
-        let figures = &mut state.figures;
-        figures.last_operation = operation_name(awaited.opcode);
-        figures.last_xid = awaited.xid;
-        figures.last_zxid = zxid;
-        figures.last_answer = Instant::now();
-        figures.latency.add(took);
+    fn count_sent(&self, figures: &mut ConnectionFigures, encoded: &Encoded, size: usize) {
         let mut totals = self.totals();
         totals.sent += 1;
-        totals.latency.add(took);
-        if result == Err(Failure::AuthenticationFailed) {
-            totals.authentication_failures += 1;
+        match *encoded {
+            Encoded::Event(kind) => totals.count_event(kind),
+            Encoded::Reply {
+                opcode,
+                xid,
+                zxid,
+                since,
+                authentication_failed,
+            } => {
+                let took = since.elapsed();
+                figures.last_operation = operation_name(opcode);
+                figures.last_xid = xid;
+                figures.last_zxid = zxid;
+                figures.last_answer = Instant::now();
+                figures.latency.add(took);
+                totals.latency.add(took);
+                totals.responses.add(size);
+                totals.authentication_failures += u64::from(authentication_failed);
+            }
         }
-        drop(totals);
-        let before = state.bytes.len();
-        self.put(state, |bytes| {
-            replies::encode_frame(awaited, zxid, result, bytes);
-        });
-        let size = state.bytes.len().saturating_sub(before);
-        self.totals().responses.add(size);
-    }
-
-    fn event(&self, state: &mut State, reply: &Reply) {
-        if let ReplyBody::Notification(event) = &reply.body {
-            let mut totals = self.totals();
-            totals.sent += 1;
-            totals.count_event(event.kind);
-        }
-        self.put(state, |bytes| reply.encode_frame(bytes));
     }
 }
 
 impl Peer for Outlet {
     fn hear(&self, message: Downward) {
-        let mut state = self.state();
-        self.hear_into(&mut state, message);
-        drop(state);
+        self.put(&mut self.state(), message);
         self.woken.notify_one();
     }
 
     fn hang_up(&self) {
         self.state().stage = Stage::Broken;
         self.woken.notify_one();
-    }
-}
-
-impl Outlet {
-    fn hear_into(&self, state: &mut State, message: Downward) {
-        match message {
-            Downward::Connected {
-                session,
-                timeout,
-                read_only,
-            } => {
-                state.session = session;
-                state.timeout = Some(timeout);
-                let read_only = state.sends_read_only.then_some(read_only);
-                let response = replies::connected(session, timeout, read_only);
-                self.put(state, |bytes| response.encode_frame(bytes));
-            }
-            Downward::Expired => {
-                let response = replies::expired(state.sends_read_only.then_some(false));
-                self.put(state, |bytes| response.encode_frame(bytes));
-            }
-            Downward::Reply {
-                id, zxid, result, ..
-            } => self.reply(state, id, zxid, result),
-            Downward::Event { path, event } => {
-                if let Some(reply) = replies::notification(path, event) {
-                    self.event(state, &reply);
-                }
-            }
-            Downward::Close => {
-                if state.stage == Stage::Open {
-                    state.stage = Stage::Closing;
-                }
-            }
-            Downward::Torn { message, share } => {
-                let before = state.bytes.len();
-                self.hear_into(state, *message);
-                replies::tear(&mut state.bytes, before, share);
-            }
-        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! The thread of an embedded server, with the runtime of all its tasks.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::runtime;
-use tokio::sync::{mpsc as queue, oneshot};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::CreateMode;
 
@@ -21,14 +22,14 @@ use crate::simulation::Simulation;
 
 type Started = Result<Served, StartError>;
 
-pub(super) type Pauses = queue::UnboundedReceiver<Pause>;
-
 /// The thread of an embedded server. Dropping it ends all that the server has.
 #[derive(Debug)]
 pub(super) struct ServerThread {
     pub(super) served: Served,
     stop: Option<oneshot::Sender<()>>,
-    standstill: Standstill,
+    pauses: UnboundedSender<Pause>,
+    /// The standstill ends when this is dropped.
+    standstill: Mutex<Option<mpsc::Sender<()>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -48,16 +49,17 @@ impl ServerThread {
     pub(super) fn start(options: EmbeddedOptions) -> Result<Self, StartError> {
         let (told, started) = mpsc::channel::<Started>();
         let (stop, stopped) = oneshot::channel();
-        let (standstill, pauses) = Standstill::new();
+        let (pauses, paused) = unbounded_channel();
         let thread = thread::Builder::new()
             .name("embedded-zookeeper".to_owned())
-            .spawn(move || run(options, &told, stopped, pauses))
+            .spawn(move || run(options, &told, stopped, paused))
             .map_err(StartError::Thread)?;
         match started.recv() {
             Ok(Ok(served)) => Ok(ServerThread {
                 served,
                 stop: Some(stop),
-                standstill,
+                pauses,
+                standstill: Mutex::default(),
                 thread: Some(thread),
             }),
             Ok(Err(error)) => Err(error),
@@ -70,11 +72,27 @@ impl ServerThread {
 
     /// Has the whole thread stand still, and returns when it does.
     pub(super) fn pause(&self) {
-        self.standstill.begin();
+        let mut standstill = self.standstill();
+        if standstill.is_some() {
+            return;
+        }
+        let (begun, begins) = mpsc::channel();
+        let (end, ended) = mpsc::channel();
+        if self.pauses.send((begun, ended)).is_ok() {
+            *standstill = Some(end);
+            // An error means that the thread has ended: it stands still for ever.
+            let _ = begins.recv();
+        }
     }
 
     pub(super) fn resume(&self) {
-        self.standstill.end();
+        drop(self.standstill().take());
+    }
+
+    fn standstill(&self) -> MutexGuard<'_, Option<mpsc::Sender<()>>> {
+        self.standstill
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -94,7 +112,7 @@ fn run(
     options: EmbeddedOptions,
     told: &mpsc::Sender<Started>,
     stopped: oneshot::Receiver<()>,
-    pauses: Pauses,
+    pauses: UnboundedReceiver<Pause>,
 ) {
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = match runtime {
@@ -193,55 +211,12 @@ fn create(simulation: &Simulation, znodes: &[(String, Vec<u8>)]) -> Result<(), S
     Ok(())
 }
 
-/// One standstill: how to say that it has begun, and how to hear that it ends.
-#[derive(Debug)]
-pub(super) struct Pause {
-    begun: mpsc::Sender<()>,
-    ended: mpsc::Receiver<()>,
-}
-
-/// Begins and ends the standstill of a thread.
-#[derive(Debug)]
-pub(super) struct Standstill {
-    pauses: queue::UnboundedSender<Pause>,
-    /// The standstill ends when this is dropped.
-    current: Mutex<Option<mpsc::Sender<()>>>,
-}
-
-impl Standstill {
-    pub(super) fn new() -> (Standstill, Pauses) {
-        let (pauses, to_be_made) = queue::unbounded_channel();
-        let standstill = Standstill {
-            pauses,
-            current: Mutex::default(),
-        };
-        (standstill, to_be_made)
-    }
-
-    /// Returns when the thread stands still.
-    pub(super) fn begin(&self) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if current.is_some() {
-            return;
-        }
-        let (begun, begins) = mpsc::channel();
-        let (end, ended) = mpsc::channel();
-        if self.pauses.send(Pause { begun, ended }).is_ok() {
-            *current = Some(end);
-            // An error means that the thread has ended: it stands still for ever.
-            let _ = begins.recv();
-        }
-    }
-
-    pub(super) fn end(&self) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(current.take());
-    }
-}
+/// A standstill: the thread sends when it begins, and waits until the other end is dropped.
+type Pause = (mpsc::Sender<()>, mpsc::Receiver<()>);
 
 /// Blocks the thread whenever it is to stand still.
-pub(super) async fn stand_still(mut pauses: Pauses) {
-    while let Some(Pause { begun, ended }) = pauses.recv().await {
+pub(super) async fn stand_still(mut pauses: UnboundedReceiver<Pause>) {
+    while let Some((begun, ended)) = pauses.recv().await {
         let _ = begun.send(());
         // The sender is dropped when the thread may go on.
         let _ = ended.recv();

@@ -49,9 +49,14 @@ impl World {
     }
 
     fn next_of_all(&self) -> Option<(Slot, Next)> {
-        let of_network = self.servers.network.next().map(|it| (it, Next::Network));
-        let of_servers = self.servers.next().map(|it| (it, Next::Servers));
-        let of_clients = self.next().map(|it| (it, Next::Clients));
+        let of_network = self
+            .servers
+            .network
+            .agenda
+            .next()
+            .map(|it| (it, Next::Network));
+        let of_servers = self.servers.agenda.next().map(|it| (it, Next::Servers));
+        let of_clients = self.agenda.next().map(|it| (it, Next::Clients));
         [of_network, of_servers, of_clients]
             .into_iter()
             .flatten()
@@ -63,17 +68,17 @@ impl World {
         kernel.gauge.count(kernel.now);
         match next {
             Next::Network => {
-                if let Some(delivery) = self.servers.network.take(kernel) {
+                if let Some(delivery) = self.servers.network.agenda.take(kernel) {
                     self.deliver(delivery);
                 }
             }
             Next::Servers => {
-                if let Some(action) = self.servers.take() {
+                if let Some(action) = self.servers.agenda.take(kernel) {
                     self.servers.perform(action);
                 }
             }
             Next::Clients => {
-                if let Some(action) = self.take() {
+                if let Some(action) = self.agenda.take(kernel) {
                     self.perform(action);
                 }
             }
@@ -82,20 +87,16 @@ impl World {
 
     fn deliver(&mut self, delivery: Delivery) {
         match delivery {
-            Delivery::ToServer {
-                connection,
-                message,
-            } => self.servers.reach_server(connection, message),
-            Delivery::ToClient {
-                connection,
-                message,
-            } => {
+            Delivery::ToServer(connection, message) => {
+                self.servers.reach_server(connection, message)
+            }
+            Delivery::ToClient(connection, message) => {
                 if let Some(peer) = self.peers.get(&connection).cloned() {
                     self.trace_arrival(connection, &message);
                     self.kernel().effect(move || peer.hear(message));
                 }
             }
-            Delivery::Break { connection, cause } => self.break_connection(connection, cause),
+            Delivery::Break(connection, cause) => self.break_connection(connection, cause),
         }
     }
 

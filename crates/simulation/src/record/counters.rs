@@ -49,22 +49,12 @@ impl Counters {
 
     /// How many requests were sent, except the clients' own.
     pub fn requests_asked_for(&self) -> u64 {
-        self.requests
-            .iter()
-            .filter(|(kind, _)| kind.is_asked_for())
-            .map(|(_, count)| count)
-            .sum()
+        asked_for(&self.requests)
     }
 
     /// How many requests this process sent, except its clients' own.
     pub fn requests_of(&self, process: &str) -> u64 {
-        self.requests_of.get(process).map_or(0, |requests| {
-            requests
-                .iter()
-                .filter(|(kind, _)| kind.is_asked_for())
-                .map(|(_, count)| count)
-                .sum()
-        })
+        self.requests_of.get(process).map_or(0, asked_for)
     }
 
     /// How many connections of this process may have broken before a removal of a watch was
@@ -93,4 +83,9 @@ impl Counters {
     pub fn watches(&self) -> usize {
         self.watches
     }
+}
+
+fn asked_for(requests: &BTreeMap<RequestKind, u64>) -> u64 {
+    let asked_for = requests.iter().filter(|(kind, _)| kind.is_asked_for());
+    asked_for.map(|(_, count)| count).sum()
 }

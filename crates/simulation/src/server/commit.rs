@@ -93,16 +93,13 @@ fn changes(transaction: &Transaction) -> Vec<Change> {
     match &transaction.body {
         Body::Refused(_) => Vec::new(),
         Body::OpenSession => vec![Change::SessionOpened { session }],
-        Body::CloseSession {
-            ephemerals,
-            expired,
-        } => {
+        Body::CloseSession { znodes, expired } => {
             let end = if *expired {
                 SessionEnd::Expired
             } else {
                 SessionEnd::Closed
             };
-            let deletions = ephemerals
+            let deletions = znodes
                 .iter()
                 .map(|path| Change::Deleted { path: path.clone() });
             std::iter::once(Change::SessionEnded { session, end })

@@ -46,9 +46,7 @@ impl Servers {
             return;
         }
         self.timers_armed = true;
-        let tick = self.options.tick.as_millis().max(1) as u64;
-        let next = (self.kernel.now.as_millis() as u64 / tick + 1) * tick;
-        self.schedule(Duration::from_millis(next), Action::ExpireSessions);
+        self.schedule(self.expiry(Duration::ZERO), Action::ExpireSessions);
         if self.members.len() > 1 {
             self.after(self.options.tick / 2, Action::TouchSessions);
         }

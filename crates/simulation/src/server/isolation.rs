@@ -48,13 +48,8 @@ impl Servers {
         // It counts whole ticks.
         let noticed = self.kernel.draw_up_to(tick);
         self.after(patience + noticed, Action::StepDown { cut });
-        self.after(
-            duration,
-            Action::EndIsolation {
-                server: leader,
-                cut,
-            },
-        );
+        let server = leader;
+        self.after(duration, Action::EndIsolation { server, cut });
     }
 
     fn isolated(&mut self, cut: u64) -> Option<&mut Isolated> {
@@ -147,16 +142,7 @@ impl Servers {
             self.stop(each);
             self.members[each].cut += 1;
         }
-        self.electing = true;
-        self.term += 1;
-        let term = self.term;
-        self.after(
-            within,
-            Action::Elected {
-                term,
-                server: elected,
-            },
-        );
+        self.elect_after(within, elected);
     }
 
     /// From here on the isolated leader and the others know different things. Some proposals that

@@ -122,6 +122,11 @@ impl Servers {
             self.members[each].linked = !self.members[each].stopped;
             self.members[each].cut += 1;
         }
+        self.elect_after(duration, server);
+    }
+
+    /// Begins an election, which `server` wins after this time.
+    pub(super) fn elect_after(&mut self, duration: Duration, server: usize) {
         self.electing = true;
         self.term += 1;
         let term = self.term;
@@ -191,10 +196,8 @@ impl Servers {
             self.stop_all();
         } else if server == self.leader && !self.electing {
             self.stop_all();
-            self.electing = true;
-            self.term += 1;
-            let (term, within) = (self.term, self.kernel.draw_up_to(self.options.tick / 5));
-            self.after(within, Action::Elected { term, server });
+            let within = self.kernel.draw_up_to(self.options.tick / 5);
+            self.elect_after(within, server);
         }
     }
 
@@ -243,10 +246,5 @@ impl Servers {
             self.members[server].applied = applied;
         }
         self.catch_up(server, self.committed);
-    }
-
-    /// Whether a member has no leader, since it or too many of the others are stopped.
-    pub(crate) fn is_stopped(&self, server: usize) -> bool {
-        self.members[server].stopped
     }
 }

@@ -8,11 +8,10 @@ use super::member::Member;
 use super::paths;
 use super::state::Servers;
 use super::tree::{Tree, Znode};
-use super::watches::WatchMode;
 use crate::wire::answer::{Answer, Failure, Names};
 use crate::wire::message::Arriving;
 use crate::wire::network::ConnectionId;
-use crate::wire::read::{EachRead, Read, WatchKind};
+use crate::wire::read::{Read, WatchKind, WatchMode};
 use crate::wire::request::Request;
 
 /// The most bytes of the answers to several reads in one request.
@@ -88,12 +87,12 @@ impl Servers {
             }
             Read::Identities => Ok(Answer::Identities(identities)),
             Read::Each(reads) => answers(&member.tree, reads, &reader),
-            Read::AddWatch { path, recursive } => {
-                member.watches.add_persistent(path, id, *recursive);
+            Read::AddWatch(path, mode) => {
+                member.watches.add_persistent(path, id, *mode);
                 Ok(Answer::WatchAdded)
             }
-            Read::RemoveWatches { path, kind } => done_if(member.watches.remove(path, *kind, id)),
-            Read::CheckWatches { path, kind } => done_if(member.watches.contains(path, *kind)),
+            Read::RemoveWatches(path, kind) => done_if(member.watches.remove(path, *kind, id)),
+            Read::CheckWatches(path, kind) => done_if(member.watches.contains(path, *kind)),
             Read::SetWatches(watches) => {
                 self.set_watches(id, at, watches);
                 Ok(Answer::Done)
@@ -182,7 +181,7 @@ fn count_below(tree: &Tree, path: &str) -> i32 {
 /// The answers to several reads, unless they are too large together.
 ///
 /// One request can name a large znode many thousand times.
-fn answers(tree: &Tree, reads: &[EachRead], reader: &Writer<'_>) -> Result<Answer, Failure> {
+fn answers(tree: &Tree, reads: &[Read], reader: &Writer<'_>) -> Result<Answer, Failure> {
     let mut left = LARGEST_ANSWER;
     let mut answers = Vec::with_capacity(reads.len());
     for read in reads {
@@ -209,12 +208,13 @@ fn size(answer: &Answer) -> usize {
     }
 }
 
-fn each(tree: &Tree, read: &EachRead, reader: &Writer<'_>) -> Result<Answer, Refusal> {
+fn each(tree: &Tree, read: &Read, reader: &Writer<'_>) -> Result<Answer, Refusal> {
     match read {
-        EachRead::Data { path } => data(tree, path, reader),
-        EachRead::Children { path } => {
+        Read::Data { path, .. } => data(tree, path, reader),
+        Read::Children { path, .. } => {
             let node = readable_at(tree, path, reader)?;
             Ok(Answer::Children(node.children.iter().cloned().collect()))
         }
+        _ => Err(Refusal::Unimplemented),
     }
 }

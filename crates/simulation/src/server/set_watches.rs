@@ -1,12 +1,12 @@
 //! The watches of a session that has come back.
 
 use zookeeper_recipes_core::ensemble::Event;
+use zookeeper_recipes_protocol::SetWatches2Request;
 
 use super::member::{Member, MemberState};
 use super::state::Servers;
-use super::watches::WatchMode;
 use crate::wire::network::ConnectionId;
-use crate::wire::read::{WatchKind, WatchesToSet};
+use crate::wire::read::{WatchKind, WatchMode};
 
 /// A watch that a session which has come back sets again.
 #[derive(Clone, Copy)]
@@ -21,11 +21,16 @@ impl Servers {
     ///
     /// If the network has delays, the order is random, and the server may apply transactions in
     /// between. A client then gets their events before the events of older transactions.
-    pub(super) fn set_watches(&mut self, id: ConnectionId, at: usize, watches: &WatchesToSet) {
+    pub(super) fn set_watches(
+        &mut self,
+        id: ConnectionId,
+        at: usize,
+        watches: &SetWatches2Request,
+    ) {
         let mut renewed: Vec<(&String, Renewed)> = [
-            (&watches.data, Renewed::Data),
-            (&watches.exists, Renewed::Exists),
-            (&watches.children, Renewed::Children),
+            (&watches.data_watches, Renewed::Data),
+            (&watches.exist_watches, Renewed::Exists),
+            (&watches.child_watches, Renewed::Children),
         ]
         .into_iter()
         .flat_map(|(paths, kind)| paths.iter().map(move |path| (path, kind)))
@@ -44,15 +49,16 @@ impl Servers {
                 return;
             }
             let member = &mut self.members[at];
-            if let Some(event) = renew_watch(member, id, watches.seen, path, *kind) {
+            if let Some(event) = renew_watch(member, id, watches.relative_zxid, path, *kind) {
                 self.notify(id, (*path).clone(), event);
             }
         }
         let watched = &mut self.members[at].watches;
-        for (paths, recursive) in [(&watches.persistent, false), (&watches.recursive, true)] {
-            for path in paths {
-                watched.add_persistent(path, id, recursive);
-            }
+        for path in &watches.persistent_watches {
+            watched.add_persistent(path, id, WatchMode::Persistent);
+        }
+        for path in &watches.persistent_recursive_watches {
+            watched.add_persistent(path, id, WatchMode::Recursive);
         }
     }
 }

@@ -12,7 +12,7 @@ use super::proposal::Outstanding;
 use super::session::{ServerEnd, SessionRecord};
 use super::transaction::{Origin, Transaction};
 use super::tree::Tree;
-use crate::engine::kernel::{Agenda, Kernel, Slot};
+use crate::engine::kernel::{Agenda, Kernel};
 use crate::options::{ServerSettings, SimulationOptions};
 use crate::record::history::Committed;
 use crate::record::trace::TraceKind;
@@ -30,7 +30,7 @@ pub(crate) struct Servers {
     pub(crate) kernel: Kernel,
     pub(crate) network: Network,
     pub(crate) options: SimulationOptions,
-    agenda: Agenda<Action>,
+    pub(crate) agenda: Agenda<Action>,
 
     pub(crate) members: Vec<Member>,
     /// The servers' ends of the connections.
@@ -147,15 +147,6 @@ impl Servers {
     /// Writes a line about a fault of the servers into the trace.
     pub(super) fn trace_fault(&mut self, text: impl FnOnce() -> String) {
         self.kernel.trace(TraceKind::Fault, None, 0, text);
-    }
-
-    /// When the servers have something to do next.
-    pub(crate) fn next(&self) -> Option<Slot> {
-        self.agenda.next()
-    }
-
-    pub(crate) fn take(&mut self) -> Option<Action> {
-        self.agenda.take(&mut self.kernel)
     }
 
     pub(crate) fn send_down(&mut self, id: ConnectionId, message: Downward, extra: Duration) {

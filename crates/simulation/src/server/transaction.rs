@@ -46,7 +46,8 @@ pub(crate) enum Body {
     Refused(Failure),
     OpenSession,
     CloseSession {
-        ephemerals: Vec<String>,
+        /// The ephemeral znodes, which are deleted with the session.
+        znodes: Vec<String>,
         expired: bool,
     },
 }
@@ -60,16 +61,13 @@ impl Transaction {
             }
             Body::Refused(failure) => format!("refused: {failure:?}"),
             Body::OpenSession => "session opened".to_owned(),
-            Body::CloseSession {
-                ephemerals,
-                expired,
-            } => format!(
+            Body::CloseSession { znodes, expired } => format!(
                 "session {}, with {}",
                 if *expired { "expired" } else { "closed" },
-                if ephemerals.is_empty() {
+                if znodes.is_empty() {
                     "nothing".to_owned()
                 } else {
-                    ephemerals.join(" ")
+                    znodes.join(" ")
                 },
             ),
         }
@@ -101,8 +99,8 @@ pub(super) fn apply(
                 done(edit, tree.apply(edit, zxid, time));
             }
         }
-        Body::CloseSession { ephemerals, .. } => {
-            for path in ephemerals {
+        Body::CloseSession { znodes, .. } => {
+            for path in znodes {
                 let edit = EditKind::Delete.of(path);
                 done(&edit, tree.apply(&edit, zxid, time));
             }

@@ -6,18 +6,7 @@ use zookeeper_recipes_core::ensemble::Event;
 
 use super::tree::{Trigger, split};
 use crate::wire::network::ConnectionId;
-use crate::wire::read::WatchKind;
-
-/// How long a watch lasts, and what it covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WatchMode {
-    /// It fires once.
-    Once,
-    /// It stays when it has fired.
-    Persistent,
-    /// It stays, and also covers the znodes below its path.
-    Recursive,
-}
+use crate::wire::read::{WatchKind, WatchMode};
 
 /// All watches: at most one of each kind for a path and a connection.
 ///
@@ -45,11 +34,7 @@ impl Watches {
     }
 
     /// Adds a watch of both kinds that stays when it has fired.
-    pub(super) fn add_persistent(&mut self, path: &str, connection: ConnectionId, recursive: bool) {
-        let mode = match recursive {
-            true => WatchMode::Recursive,
-            false => WatchMode::Persistent,
-        };
+    pub(super) fn add_persistent(&mut self, path: &str, connection: ConnectionId, mode: WatchMode) {
         for kind in [WatchKind::Data, WatchKind::Children] {
             self.add(path, kind, connection, mode);
         }

@@ -59,14 +59,11 @@ impl Servers {
         if let Some(record) = self.sessions.get_mut(&session) {
             record.closing = true;
         }
-        let mut ephemerals = self.tree.ephemerals(session);
+        let mut znodes = self.tree.ephemerals(session);
         // The server keeps them in a hash set: their order means nothing, and none may be relied
         // on.
-        self.kernel.rng.shuffle(&mut ephemerals);
-        let body = Body::CloseSession {
-            ephemerals,
-            expired,
-        };
+        self.kernel.rng.shuffle(&mut znodes);
+        let body = Body::CloseSession { znodes, expired };
         self.propose(session, origin, body);
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::message::{Downward, Upward};
 use crate::chance::fault::Way;
-use crate::engine::kernel::{Agenda, Kernel, Slot};
+use crate::engine::kernel::{Agenda, Kernel};
 
 /// A connection between the client of a session and a server.
 pub(crate) type ConnectionId = u64;
@@ -77,19 +77,10 @@ pub(crate) struct Host {
 /// What the network does at a time.
 #[derive(Debug)]
 pub(crate) enum Delivery {
-    ToServer {
-        connection: ConnectionId,
-        message: Upward,
-    },
-    ToClient {
-        connection: ConnectionId,
-        message: Downward,
-    },
-    /// A connection breaks for both its ends.
-    Break {
-        connection: ConnectionId,
-        cause: &'static str,
-    },
+    ToServer(ConnectionId, Upward),
+    ToClient(ConnectionId, Downward),
+    /// A connection breaks for both its ends, for this cause.
+    Break(ConnectionId, &'static str),
 }
 
 #[derive(Debug)]
@@ -98,7 +89,7 @@ pub(crate) struct Network {
     pub(crate) hosts: Vec<Host>,
     pub(crate) connections: BTreeMap<ConnectionId, Connection>,
     next_connection: ConnectionId,
-    agenda: Agenda<Delivery>,
+    pub(crate) agenda: Agenda<Delivery>,
 }
 
 impl Network {
@@ -159,11 +150,8 @@ impl Network {
         let reachable = self.hosts[connection.host].mute_until;
         let at = (kernel.now + delay).max(connection.last_up).max(reachable);
         connection.last_up = at;
-        let delivery = Delivery::ToServer {
-            connection: id,
-            message,
-        };
-        self.agenda.schedule(kernel, at, delivery);
+        self.agenda
+            .schedule(kernel, at, Delivery::ToServer(id, message));
     }
 
     pub(crate) fn send_down(
@@ -185,11 +173,8 @@ impl Network {
             .max(connection.last_down)
             .max(reachable);
         connection.last_down = at;
-        let delivery = Delivery::ToClient {
-            connection: id,
-            message,
-        };
-        self.agenda.schedule(kernel, at, delivery);
+        self.agenda
+            .schedule(kernel, at, Delivery::ToClient(id, message));
     }
 
     pub(crate) fn break_at(
@@ -199,7 +184,7 @@ impl Network {
         connection: ConnectionId,
         cause: &'static str,
     ) {
-        let delivery = Delivery::Break { connection, cause };
+        let delivery = Delivery::Break(connection, cause);
         self.agenda.schedule(kernel, at, delivery);
     }
 
@@ -223,14 +208,5 @@ impl Network {
         if way != Way::Up {
             host.deaf_until = host.deaf_until.max(until);
         }
-    }
-
-    /// When the next delivery is due.
-    pub(crate) fn next(&self) -> Option<Slot> {
-        self.agenda.next()
-    }
-
-    pub(crate) fn take(&mut self, kernel: &mut Kernel) -> Option<Delivery> {
-        self.agenda.take(kernel)
     }
 }

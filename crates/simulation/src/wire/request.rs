@@ -62,7 +62,6 @@ impl Request {
         match self {
             Request::Write(write) => write.size(),
             Request::WriteAll(writes) => writes.iter().map(Write::size).sum(),
-            Request::Read(read) => read.size(),
             _ => self.paths().into_iter().map(|path| path.len() + 4).sum(),
         }
     }
