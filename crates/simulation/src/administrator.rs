@@ -53,7 +53,7 @@ pub struct StandingNode {
     pub stat: Stat,
 }
 
-/// A watch that stands on a server.
+/// A watch that is set on a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandingWatch {
     /// The server.
@@ -216,7 +216,7 @@ impl Administrator {
         self.servers(|servers| Some(servers.sessions.get(&session.0)?.timeout))
     }
 
-    /// The watches that stand on the servers.
+    /// The watches on the servers.
     pub fn watches(&self) -> Vec<StandingWatch> {
         self.shared.with(|world| standing_watches(world))
     }
@@ -230,8 +230,7 @@ impl Administrator {
     pub fn server_of(&self, session: SessionId) -> Option<usize> {
         self.shared.with(|world| {
             let connection = world.connection_of_session(session)?;
-            let connections = &world.servers.network.connections;
-            Some(connections.get(&connection)?.server)
+            world.servers.network.server_of(connection)
         })
     }
 }
@@ -244,7 +243,7 @@ fn set_data(path: &str, data: &[u8]) -> Operation {
     }
 }
 
-/// The watches that stand on the servers, with the processes that have set them.
+/// The watches on the servers, with the processes that have set them.
 pub(crate) fn standing_watches(world: &World) -> Vec<StandingWatch> {
     let servers = &world.servers;
     let mut standing = Vec::new();

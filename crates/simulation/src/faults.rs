@@ -125,8 +125,8 @@ impl Faults {
 
     /// Cuts the leader off from its followers. There must be at least two of them.
     ///
-    /// The leader still answers reads, pings and syncs of its own clients, and tells them that
-    /// their sessions live. It notices that it has no quorum within
+    /// The leader still answers reads, pings and syncs of its own clients, and confirms
+    /// their sessions. It notices that it has no quorum within
     /// [`sync_limit`](crate::SimulationOptions::sync_limit) ticks and one. Meanwhile the followers
     /// give it up, and elect another leader. Does nothing unless all members serve.
     pub fn isolate_leader(&self, duration: Duration) {
@@ -190,7 +190,7 @@ impl Faults {
 
     /// Makes a server stand still for this time. Messages to it wait.
     ///
-    /// It goes on half a tick before the other servers give it up, at the latest.
+    /// It runs again half a tick before the other servers give it up, at the latest.
     pub fn pause_server(&self, server: usize, duration: Duration) {
         self.shared
             .with(|world| world.servers.pause_server(server, duration));

@@ -62,8 +62,8 @@ pub struct SimulationOptions {
     pub version: (u32, u32, u32),
     /// True if the servers answer every reconnect with a new session, as ClickHouse Keeper does.
     ///
-    /// The client's session ends then. The znodes of the old session stand until the servers expire
-    /// it.
+    /// The client's session ends then. The znodes of the old session exist until the servers
+    /// expire it.
     pub forgets_sessions: bool,
     /// True if a server without a leader serves reads: the server's `readonlymode.enabled`.
     ///
@@ -85,7 +85,7 @@ pub struct SimulationOptions {
 }
 
 impl SimulationOptions {
-    /// Whether the servers close the connection at this.
+    /// True if the servers close the connection at this.
     pub(crate) fn closes_at(&self, request: &Request) -> bool {
         request.size() > self.largest_request
             || self.unknown.iter().any(|opcode| opcode.is_of(request))

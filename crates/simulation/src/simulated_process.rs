@@ -99,9 +99,9 @@ impl SimulatedProcess {
     /// Puts it to sleep, as SIGSTOP does, for this long or until it is [woken](Self::wake).
     ///
     /// Its clients do not send or receive anything, and the background tasks of its sessions stand
-    /// still. Its clock goes on.
+    /// still. Its clock runs on.
     ///
-    /// A test's own tasks go on, unless they run [`while_awake`](Self::while_awake). Their requests
+    /// A test's own tasks continue, unless they run [`while_awake`](Self::while_awake). Their requests
     /// to the ensemble are sent when the process wakes.
     pub fn sleep(&self, duration: Duration) {
         self.shared
@@ -115,7 +115,7 @@ impl SimulatedProcess {
 
     /// Kills it, as SIGKILL does.
     ///
-    /// Its connections end, its sessions end by their timeouts, and its tasks never go on. After
+    /// Its connections end, its sessions end by their timeouts, and its tasks never run again. After
     /// that, [`Simulation::process`](crate::Simulation::process) makes another process of this
     /// name.
     pub fn kill(&self) {
@@ -135,7 +135,7 @@ impl SimulatedProcess {
 
     /// Blocks the background tasks of its sessions, and their clients, for this time.
     ///
-    /// The process's own tasks go on. It is as if the runtime of the sessions were blocked, and the
+    /// The process's own tasks continue. It is as if the runtime of the sessions were blocked, and the
     /// tasks ran in another runtime.
     pub fn block_sessions(&self, duration: Duration) {
         self.shared.with(|world| world.block(self.id, duration));
@@ -143,8 +143,8 @@ impl SimulatedProcess {
 
     /// Runs a future as a task of this process, in the order of the seed.
     ///
-    /// For many tasks that one event may wake together: the seed decides which task goes on first,
-    /// and not the runtime. Otherwise the same as [`while_awake`](Self::while_awake).
+    /// For many tasks that one event may wake together: the seed and not the runtime decides
+    /// which task runs first. Otherwise the same as [`while_awake`](Self::while_awake).
     ///
     /// Poll the future only when it is woken, as a `FuturesUnordered` does. Do not poll it with
     /// other futures, as `join!` does.

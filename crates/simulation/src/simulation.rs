@@ -88,9 +88,9 @@ impl Simulation {
             .with(|world| world.servers.kernel.recorder.snapshot())
     }
 
-    /// Waits until the simulation exceeds a [limit](SimulationOptions::limits), and says which.
+    /// Waits until the simulation exceeds a [limit](SimulationOptions::limits), and returns which.
     ///
-    /// The simulation goes on.
+    /// The simulation continues.
     pub async fn exceeds_its_limits(&self) -> String {
         let mut exceeded = self
             .shared
@@ -117,7 +117,7 @@ impl Simulation {
         self.shared.with(|world| world.servers.history.clone())
     }
 
-    /// Calls `observer` with each change when it is committed, before any client hears of it.
+    /// Calls `observer` with each change when it is committed, before any client is notified.
     ///
     /// Replaces the observer that was set before.
     pub fn on_commit(&self, observer: impl Fn(&Committed) + Send + Sync + 'static) {

@@ -1,4 +1,4 @@
-//! What clients and servers say to each other, as bytes of ZooKeeper's protocol.
+//! Requests and replies as bytes of ZooKeeper's protocol.
 
 pub(crate) mod replies;
 pub(crate) mod requests;

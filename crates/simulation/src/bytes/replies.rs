@@ -1,4 +1,4 @@
-//! What the simulation answers, in the words of the protocol.
+//! Replies and notifications of the simulation as frames of the protocol.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -105,7 +105,7 @@ impl Replies {
     }
 }
 
-/// What is kept of a request until it is answered.
+/// A request that is not answered yet.
 #[derive(Debug)]
 pub(crate) struct Awaited {
     pub(crate) id: u64,

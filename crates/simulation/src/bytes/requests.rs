@@ -13,7 +13,7 @@ use crate::wire::read::{Read, WatchKind, WatchMode};
 use crate::wire::request::Request;
 use crate::wire::write::Write;
 
-/// What a client asks for, in the words of the simulation.
+/// A request of the protocol as a request to the simulation.
 pub(crate) fn request(body: RequestBody) -> Request {
     match body {
         RequestBody::Ping => Request::Ping,
@@ -172,7 +172,7 @@ fn one_of_several(operation: MultiOperation) -> Option<Write> {
             // Apache's server fails at the whole transaction once it comes to this.
             Write::Malformed
         }
-        // In a transaction the mode alone tells whether it is a container.
+        // In a transaction the mode alone decides whether it is a container.
         MultiOperation::Create(request)
         | MultiOperation::Create2(request)
         | MultiOperation::CreateContainer(request) => create(request),

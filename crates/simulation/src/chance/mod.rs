@@ -1,4 +1,4 @@
-//! What a simulation breaks: chosen requests, and by chance under the seed.
+//! Faults: for chosen requests, and by chance under the seed.
 
 pub(crate) mod fault;
 pub(crate) mod rates;

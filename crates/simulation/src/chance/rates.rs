@@ -74,7 +74,7 @@ pub struct FaultRates {
 }
 
 impl FaultRates {
-    /// Whether there is anything to roll the dice for as time goes by.
+    /// True if any rate per second is above zero.
     pub(crate) fn any_per_second(&self) -> bool {
         [
             self.disconnected,

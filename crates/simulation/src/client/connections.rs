@@ -19,7 +19,7 @@ use crate::wire::request::Request;
 #[cfg(feature = "embedded")]
 pub(crate) const PEERS: &str = "tcp";
 
-/// What comes of a try to connect to a server.
+/// The result of an attempt to connect to a server.
 pub(crate) enum Knock {
     /// Nobody answers.
     Lost,
@@ -170,8 +170,9 @@ impl World {
         }
     }
 
-    /// What a client has sent into the void is perhaps not sent again once the network is mended.
-    /// The server, which hears nothing, gives the connection up by itself.
+    /// Messages that a client sent during a partition may never arrive, even after its end.
+    ///
+    /// The server hears nothing of the client, and gives the connection up.
     fn perhaps_deafen(&mut self, id: ConnectionId) {
         let servers = &mut self.servers;
         let session = servers.session_on(id);

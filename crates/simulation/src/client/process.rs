@@ -14,7 +14,7 @@ pub(crate) type ProcessId = HostId;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     pub(crate) begins_at: Duration,
-    /// By how many millionths it is faster than the servers' clocks.
+    /// How much faster it is than the servers' clocks, in millionths.
     pub(crate) drift: i32,
 }
 
@@ -29,15 +29,15 @@ impl Clock {
 #[derive(Debug, Default)]
 pub(crate) struct Process {
     pub(crate) clock: Clock,
-    /// Where it has been killed, for ever.
+    /// The end of its sleep. `Duration::MAX` if it was killed.
     pub(crate) asleep_until: Option<Duration>,
-    /// Until when its sessions and their clients stand still, while its own tasks go on.
+    /// The end of a block: its sessions and their clients stand still, its own tasks do not.
     pub(crate) blocked_until: Option<Duration>,
     /// The server of its next connection. `None` if the client chooses the server.
     pub(crate) reconnects_to: Option<usize>,
-    /// The tasks that wait for it to go on.
+    /// The tasks that wait until it runs again.
     pub(crate) wakers: BTreeMap<TaskId, Waker>,
-    /// How many requests it has sent in which second.
+    /// The second of its last request, and how many it has sent in that second.
     sent: (u64, u64),
 }
 
@@ -57,12 +57,12 @@ impl Process {
         self.asleep_until.is_some()
     }
 
-    /// Whether its sessions and their clients stand still.
+    /// True if its sessions and their clients stand still.
     pub(crate) fn is_still(&self) -> bool {
         self.asleep_until.is_some() || self.blocked_until.is_some()
     }
 
-    /// Counts a request, and tells how many have been sent in this second.
+    /// Counts a request. Returns how many have been sent in this second.
     pub(crate) fn count_request(&mut self, now: Duration) -> u64 {
         let second = now.as_secs();
         if self.sent.0 != second {

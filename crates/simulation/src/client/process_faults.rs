@@ -18,7 +18,7 @@ impl World {
             format!("asleep for {duration:?}")
         });
         self.processes[process].asleep_until = Some(until);
-        self.schedule(until, Action::Wake { process, at: until });
+        self.schedule(until, Action::Wake(process, until));
     }
 
     pub(crate) fn wake_now(&mut self, process: ProcessId) {
@@ -45,7 +45,7 @@ impl World {
         self.move_on(process);
     }
 
-    /// What the sessions of a process do by themselves stands still, and so do their clients.
+    /// Blocks the background tasks of a process's sessions, and their clients.
     pub(crate) fn block(&mut self, process: ProcessId, duration: Duration) {
         let until = self.now() + duration;
         let blocked_until = self.processes[process].blocked_until;
@@ -56,7 +56,7 @@ impl World {
             format!("the runtime of its sessions is blocked for {duration:?}")
         });
         self.processes[process].blocked_until = Some(until);
-        self.schedule(until, Action::Unblock { process, at: until });
+        self.schedule(until, Action::Unblock(process, until));
     }
 
     pub(crate) fn unblock(&mut self, process: ProcessId, at: Duration) {
@@ -64,24 +64,24 @@ impl World {
             return;
         }
         self.trace_process(TraceKind::Fault, process, || {
-            "the runtime of its sessions goes on".to_owned()
+            "the runtime of its sessions runs again".to_owned()
         });
         self.processes[process].blocked_until = None;
         self.move_on(process);
     }
 
-    /// What stood still goes on, unless something else holds it up.
+    /// Wakes the tasks that stood still.
     fn move_on(&mut self, process: ProcessId) {
         let wakers = std::mem::take(&mut self.processes[process].wakers);
         let mut wakers: Vec<_> = wakers.into_values().collect();
-        // Which of its tasks goes on first is nobody's promise.
+        // Nothing promises which of its tasks runs first.
         self.kernel().rng.shuffle(&mut wakers);
         for waker in wakers {
             self.kernel().effect(move || waker.wake());
         }
     }
 
-    /// Nothing passes between a process and the servers for a while, or only one way.
+    /// Cuts a process off from the servers for a while, one way or both.
     pub(crate) fn partition(&mut self, process: ProcessId, way: Way, duration: Duration) {
         let until = self.now() + duration;
         self.trace_process(TraceKind::Fault, process, || {

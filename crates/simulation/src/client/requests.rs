@@ -60,7 +60,7 @@ impl World {
         }
     }
 
-    /// What is sent now never arrives, and the connection breaks.
+    /// Loses what is sent now, and breaks the connection.
     fn lose(&mut self, connection: ConnectionId) {
         let servers = &mut self.servers;
         if let Some(found) = servers.network.connections.get_mut(&connection) {

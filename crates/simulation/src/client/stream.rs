@@ -38,7 +38,7 @@ pub(crate) struct SimulatedStream {
     removes_watches: bool,
 }
 
-/// What has come from the server.
+/// The bytes that have come from the server.
 #[derive(Debug)]
 struct ClientEnd(Mutex<Arrived>);
 

@@ -1,4 +1,4 @@
-//! Which of the tasks that were woken goes on first.
+//! The order in which tasks that were woken together run.
 
 use std::collections::BTreeSet;
 use std::task::Waker;
@@ -8,34 +8,34 @@ use fastrand::Rng;
 /// A task, in the order in which they were begun.
 pub(crate) type TaskId = u64;
 
-/// Whose task it is.
+/// The kinds of task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The process's own, which stands still while the process sleeps.
+    /// A task of the process's own. It stands still while the process sleeps.
     Own,
-    /// One of many of the process's own, that go on one at a time.
+    /// One of many tasks of the process's own, which run one at a time.
     InTurn,
-    /// What a session does in the background, which stands still also while it is blocked.
+    /// A background task of a session. It also stands still while the process is blocked.
     Background,
 }
 
-/// What sessions do in the background goes on one task at a time.
+/// The background tasks of sessions run one at a time.
 ///
 /// The runtime wakes the tasks that wait for one event in an order that no seed gives again. So a
-/// task that is woken waits for its turn, and the seed says whose turn it is. The turn is drawn
+/// task that is woken waits for its turn, and the seed decides whose turn it is. The turn is drawn
 /// once all that were woken together wait for theirs.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     last: TaskId,
-    /// Whether a task has been woken since [`Turns::settles`] was last asked.
+    /// True if a task has been woken since [`Turns::settles`] was last asked.
     is_unsettled: bool,
-    /// Those that have been woken since the last draw.
+    /// The tasks that have been woken since the last draw.
     woken: Vec<(TaskId, Waker)>,
-    /// Those that have been drawn, the last of them first.
+    /// The tasks that have been drawn, the last of them first.
     drawn: Vec<(TaskId, Waker)>,
-    /// Those that have been woken or drawn.
+    /// The tasks that have been woken or drawn.
     waiting: BTreeSet<TaskId>,
-    /// Those whose turn it is.
+    /// The tasks whose turn it is.
     due: BTreeSet<TaskId>,
 }
 
@@ -45,7 +45,7 @@ impl Turns {
         self.last
     }
 
-    /// Whether tasks have been woken since the last call: others may have been woken with them, and
+    /// True if tasks have been woken since the last call: others may have been woken with them, and
     /// have to be let in before a turn is drawn.
     pub(crate) fn settles(&mut self) -> bool {
         std::mem::take(&mut self.is_unsettled)
@@ -65,7 +65,7 @@ impl Turns {
         Some(waker)
     }
 
-    /// Whether it is this task's turn; otherwise the task is woken when it is.
+    /// True if it is this task's turn; otherwise the task is woken when it is.
     pub(crate) fn comes(&mut self, task: TaskId, waker: &Waker) -> bool {
         if self.due.remove(&task) {
             return true;

@@ -1,4 +1,4 @@
-//! All that there is in a simulation: the servers, the processes and their clients.
+//! The world of a simulation: its servers, its processes and their clients.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,15 +19,10 @@ use crate::wire::network::{ConnectionId, Peer, Port};
 
 #[derive(Debug)]
 pub(crate) enum Action {
-    Wake {
-        process: ProcessId,
-        at: Duration,
-    },
-    Unblock {
-        process: ProcessId,
-        at: Duration,
-    },
-    /// Things go wrong by chance.
+    /// A process wakes, unless it has been put to sleep for another time.
+    Wake(ProcessId, Duration),
+    Unblock(ProcessId, Duration),
+    /// The dice decide which faults happen.
     RollDice,
 }
 

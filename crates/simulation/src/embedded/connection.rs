@@ -24,16 +24,16 @@ use crate::wire::network::{ConnectionId, Peer};
 /// How long a client may take until it has sent its first frame.
 const FIRST_FRAME: Duration = Duration::from_secs(10);
 
-/// With so many bytes to be written no more requests are taken.
+/// The connection takes no more requests while so many bytes wait to be written.
 const ENOUGH_TO_WRITE: usize = 1 << 20;
 
-/// With so many requests to be answered no more are taken.
+/// The connection takes no more requests while so many are unanswered.
 const ENOUGH_TO_ANSWER: usize = 1_000;
 
-/// So much room is kept for what is written.
+/// The capacity that is kept for bytes to write.
 const KEPT_CAPACITY: usize = 64 << 10;
 
-/// How many reads are made before what has come of them is written.
+/// The number of reads before the answers are written.
 const READS_AT_ONCE: usize = 16;
 
 struct Connection {
@@ -46,7 +46,7 @@ struct Connection {
     decoder: FrameDecoder,
     writing: Vec<u8>,
     written: usize,
-    /// When the client was heard. Parts of its first frame do not count.
+    /// When the client last sent something. Parts of its first frame do not count.
     heard: Instant,
 }
 
@@ -56,7 +56,8 @@ pub(super) async fn serve(member: Arc<Member>, stream: TcpStream) {
         return;
     };
     let _ = stream.set_nodelay(true);
-    let outlet = member.outlet(address);
+    let limit = member.options.queue_limit;
+    let outlet = Arc::new(Outlet::new(address, limit, Arc::clone(&member.figures)));
     let limit = member.options.simulation.largest_request;
     let mut connection = Connection {
         outlet,
@@ -122,7 +123,7 @@ impl Connection {
             .map_or(FIRST_FRAME, |timeout| timeout + tick)
     }
 
-    /// What the socket is waited for; `None` if only an answer lets the connection go on.
+    /// What to await of the socket. `None` if the connection waits for an answer only.
     fn interest(&self) -> Option<Interest> {
         match (self.is_busy(), self.is_written()) {
             (true, true) => None,
@@ -136,7 +137,7 @@ impl Connection {
         self.written == self.writing.len()
     }
 
-    /// Whether so much is to be written or answered that no more requests are taken.
+    /// True if so much is to be written or answered that no more requests are taken.
     fn is_busy(&self) -> bool {
         let (bytes, requests) = self.outlet.waiting();
         self.writing.len() - self.written + bytes > ENOUGH_TO_WRITE || requests > ENOUGH_TO_ANSWER
@@ -149,7 +150,7 @@ impl Connection {
             let stage = self.write()?;
             frames?;
             match stage {
-                Stage::Full => return Err(End::Full(self.outlet_limit())),
+                Stage::Full => return Err(End::Full(self.member.options.queue_limit)),
                 Stage::Broken => return Err(End::Closed),
                 Stage::Closing if self.is_written() => return Err(End::Closed),
                 _ => {}
@@ -160,11 +161,7 @@ impl Connection {
         }
     }
 
-    fn outlet_limit(&self) -> usize {
-        self.member.options.queue_limit
-    }
-
-    /// Whether a whole frame has come and was not taken for lack of room.
+    /// True if a whole frame has come and was not taken yet.
     fn has_frame(&self) -> bool {
         let rest = self.decoder.remaining();
         let length = rest

@@ -19,7 +19,7 @@ pub enum StartError {
     Listen {
         /// The port.
         port: u16,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The thread of the server cannot be started.

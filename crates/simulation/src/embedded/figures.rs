@@ -1,4 +1,4 @@
-//! What a server and its connections have counted, for the four-letter words.
+//! The figures of a server and its connections, for the four-letter words.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -9,7 +9,7 @@ use zookeeper_recipes_protocol::{EventType, OpCode};
 pub(super) struct Latency {
     count: u64,
     sum: u64,
-    least: u64,
+    pub(super) least: u64,
     pub(super) most: u64,
     pub(super) last: u64,
 }
@@ -25,10 +25,6 @@ impl Latency {
         self.sum += took;
         self.most = self.most.max(took);
         self.last = took;
-    }
-
-    pub(super) fn least(&self) -> u64 {
-        self.least
     }
 
     pub(super) fn average(&self) -> f64 {

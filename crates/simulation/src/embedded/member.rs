@@ -42,12 +42,6 @@ impl Member {
         }
     }
 
-    /// What stands for a client at this address.
-    pub(super) fn outlet(&self, address: SocketAddr) -> Arc<Outlet> {
-        let figures = Arc::clone(&self.figures);
-        Arc::new(Outlet::new(address, self.options.queue_limit, figures))
-    }
-
     pub(super) fn connections(&self) -> MutexGuard<'_, BTreeMap<ConnectionId, Arc<Outlet>>> {
         self.connections
             .lock()

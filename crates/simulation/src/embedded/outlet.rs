@@ -1,4 +1,4 @@
-//! What is on its way to a client: replies and events, as bytes, up to a limit.
+//! The messages on their way to a client, as bytes, up to a limit.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::bytes::replies::{Awaited, Encoded, Replies};
 use crate::wire::message::Downward;
 use crate::wire::network::Peer;
 
-/// What is on its way to a client.
+/// The messages that are on their way to a client.
 ///
 /// The simulation puts in what its servers send. The task of the connection takes it out, as bytes.
 pub(super) struct Outlet {
@@ -75,7 +75,7 @@ impl Outlet {
         self.woken.notified().await;
     }
 
-    /// What is to be written, and how far the connection has come to its end.
+    /// Takes the bytes to write. Returns how far the connection has come to its end.
     pub(super) fn take(&self, into: &mut Vec<u8>) -> Stage {
         let mut state = self.state();
         if into.is_empty() {
@@ -90,13 +90,13 @@ impl Outlet {
         self.state().stage
     }
 
-    /// How many bytes are to be written that have not been taken, and how many requests answered.
+    /// The number of bytes that wait to be written, and of unanswered requests.
     pub(super) fn waiting(&self) -> (usize, usize) {
         let state = self.state();
         (state.bytes.len(), state.replies.awaited.len())
     }
 
-    /// Whether the client sends the field `readOnly`, and so wants it back.
+    /// Notes whether the client sends the field `readOnly`, and so wants it back.
     pub(super) fn greet(&self, sends_read_only: bool) {
         self.state().replies.omits_read_only = !sends_read_only;
     }

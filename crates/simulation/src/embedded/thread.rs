@@ -33,7 +33,7 @@ pub(super) struct ServerThread {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread serves, and where.
+/// The simulation that the thread serves, and its addresses.
 #[derive(Debug)]
 pub(super) struct Served {
     pub(super) simulation: Simulation,
@@ -195,7 +195,7 @@ fn create(simulation: &Simulation, znodes: &[(String, Vec<u8>)]) -> Result<(), S
     for (path, data) in znodes {
         let ends = path.match_indices('/').map(|(at, _)| at);
         for end in ends.filter(|end| *end > 0) {
-            // What is wrong with the path is told by the create below.
+            // The create below reports what is wrong with the path.
             let _ = administrator.create(&path[..end], b"", CreateMode::Persistent);
         }
         let created = administrator.create(path, data, CreateMode::Persistent);
@@ -218,7 +218,7 @@ type Pause = (mpsc::Sender<()>, mpsc::Receiver<()>);
 pub(super) async fn stand_still(mut pauses: UnboundedReceiver<Pause>) {
     while let Some((begun, ended)) = pauses.recv().await {
         let _ = begun.send(());
-        // The sender is dropped when the thread may go on.
+        // The sender is dropped when the thread may continue.
         let _ = ended.recv();
     }
 }

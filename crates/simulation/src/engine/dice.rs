@@ -1,4 +1,4 @@
-//! The dice: what goes wrong by chance as time goes by.
+//! The dice: faults that happen by chance, per second.
 
 use std::time::Duration;
 
@@ -23,9 +23,15 @@ impl World {
         self.after(INTERVAL, Action::RollDice);
     }
 
-    /// Whether something happens in this interval that happens so often in a second.
+    /// True if a fault of this rate happens in this interval.
     fn happens(&mut self, per_second: f64) -> bool {
         self.kernel().chance(per_second * INTERVAL.as_secs_f64())
+    }
+
+    /// The random length of a fault, if one happens in this interval.
+    fn happens_for(&mut self, per_second: f64, longest: Duration) -> Option<Duration> {
+        let happens = self.happens(per_second);
+        happens.then(|| self.kernel().draw_up_to(longest))
     }
 
     fn draw_way(&mut self) -> Way {
@@ -39,16 +45,13 @@ impl World {
 
     fn roll_for_processes(&mut self, rates: &FaultRates) {
         for process in 0..self.processes.len() {
-            if self.happens(rates.asleep) {
-                let duration = self.kernel().draw_up_to(rates.asleep_for);
+            if let Some(duration) = self.happens_for(rates.asleep, rates.asleep_for) {
                 self.fall_asleep(process, duration);
             }
-            if self.happens(rates.blocked) {
-                let duration = self.kernel().draw_up_to(rates.blocked_for);
+            if let Some(duration) = self.happens_for(rates.blocked, rates.blocked_for) {
                 self.block(process, duration);
             }
-            if self.happens(rates.partitioned) {
-                let duration = self.kernel().draw_up_to(rates.partitioned_for);
+            if let Some(duration) = self.happens_for(rates.partitioned, rates.partitioned_for) {
                 let way = self.draw_way();
                 self.partition(process, way, duration);
             }
@@ -72,23 +75,19 @@ impl World {
 
     fn roll_for_servers(&mut self, rates: &FaultRates) {
         let count = self.servers.members.len();
-        if self.happens(rates.stalled) {
-            let duration = self.kernel().draw_up_to(rates.stalled_for);
+        if let Some(duration) = self.happens_for(rates.stalled, rates.stalled_for) {
             self.servers.stall(duration);
         }
         for server in 0..count {
-            if self.happens(rates.paused) {
-                let duration = self.kernel().draw_up_to(rates.paused_for);
+            if let Some(duration) = self.happens_for(rates.paused, rates.paused_for) {
                 self.servers.pause_server(server, duration);
             }
-            if self.happens(rates.cut_off) {
-                let duration = self.kernel().draw_up_to(rates.cut_off_for);
+            if let Some(duration) = self.happens_for(rates.cut_off, rates.cut_off_for) {
                 let way = self.draw_way();
                 self.servers.cut_off(server, way, duration);
             }
         }
-        if self.happens(rates.isolated) {
-            let duration = self.kernel().draw_up_to(rates.isolated_for);
+        if let Some(duration) = self.happens_for(rates.isolated, rates.isolated_for) {
             self.servers.isolate(duration);
         }
         if self.happens(rates.elected) && count > 1 {

@@ -12,7 +12,7 @@ use crate::chance::rates::FaultRates;
 use crate::record::counters::Counters;
 use crate::record::trace::{Recorder, TraceEntry, TraceKind};
 
-/// What is left to do after the lock is released: it wakes tasks and drops what they own.
+/// Work for after the lock is released, such as waking a task.
 pub(crate) type Effect = Box<dyn FnOnce() + Send>;
 
 /// A place in the order of all that happens: the time, then the number of the action.
@@ -29,7 +29,7 @@ pub(crate) struct Kernel {
     pub(crate) effects: Vec<Effect>,
     /// How many actions have been scheduled.
     scheduled: u64,
-    /// How many of them are still to be done.
+    /// How many of them are outstanding.
     outstanding: usize,
 }
 
@@ -49,16 +49,12 @@ impl Kernel {
     }
 
     /// The place of an action that is scheduled for this time.
-    pub(super) fn next_slot(&mut self, at: Duration) -> Slot {
+    fn next_slot(&mut self, at: Duration) -> Slot {
         let at = whole_milliseconds(at.max(self.now) + Duration::from_nanos(999_999));
         self.scheduled += 1;
         self.outstanding += 1;
         self.gauge.outstanding(self.outstanding);
         (at, self.scheduled)
-    }
-
-    pub(super) fn release_slot(&mut self) {
-        self.outstanding -= 1;
     }
 
     /// A time within the range, in whole milliseconds: tokio's timers know no shorter ones.
@@ -78,7 +74,7 @@ impl Kernel {
         self.draw(&(Duration::ZERO..=longest))
     }
 
-    /// Whether something of this probability happens.
+    /// True if an event of this probability happens.
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.rng.f64() < probability
     }
@@ -143,7 +139,7 @@ impl<A> Agenda<A> {
     /// Takes the next action.
     pub(crate) fn take(&mut self, kernel: &mut Kernel) -> Option<A> {
         let (_, action) = self.entries.pop_first()?;
-        kernel.release_slot();
+        kernel.outstanding -= 1;
         Some(action)
     }
 }

@@ -1,4 +1,4 @@
-//! How much may happen: past that something spins, and a run is to be ended.
+//! The limits of a simulation. A run that exceeds one is in an endless loop.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ impl Default for Limits {
     }
 }
 
-/// What has been counted against the limits.
+/// The counts that the limits apply to.
 #[derive(Debug)]
 pub(crate) struct Gauge {
     limits: Limits,
@@ -73,31 +73,28 @@ impl Gauge {
                 format!("{most} things were done at {now:?}, and the clock stands still")
             });
         }
-        assert!(
-            self.done < most * 4,
-            "something goes on without end at {now:?}"
-        );
+        assert!(self.done < most * 4, "something never ends at {now:?}");
         if self.done % LOOK_EVERY == 0 && self.began.elapsed() > self.limits.wall_clock {
             let most = self.limits.wall_clock;
             self.exceed(|| format!("{now:?} of simulated time have taken more than {most:?}"));
         }
     }
 
-    /// So many requests were sent by this process in this second.
+    /// Reports how many requests this process sent in this second.
     pub(crate) fn sent(&mut self, process: &str, requests: u64) {
         if requests > self.limits.requests_per_second {
             self.exceed(|| format!("{process} sent {requests} requests within a second"));
         }
     }
 
-    /// So many changes have been committed.
+    /// Reports how many changes have been committed.
     pub(crate) fn committed(&mut self, changes: usize) {
         if changes > self.limits.changes {
             self.exceed(|| format!("{changes} changes were committed"));
         }
     }
 
-    /// So much is still to be done.
+    /// Reports how many actions are outstanding.
     pub(crate) fn outstanding(&mut self, actions: usize) {
         if actions > self.limits.outstanding {
             self.exceed(|| format!("{actions} things are still to be done"));

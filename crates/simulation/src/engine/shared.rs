@@ -1,4 +1,4 @@
-//! A simulation that is shared by all who have a part in it, and the task that moves it on.
+//! The shared state of a simulation, and the one task that runs it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -84,8 +84,7 @@ impl Drop for Shared {
     }
 }
 
-/// The one task of a simulation: moves it on as the clock does, as long as anybody has a part
-/// in it.
+/// The one task of a simulation. It ends when the last handle is dropped.
 async fn drive(shared: Weak<Shared>, changed: Arc<Notify>, start: Instant) {
     loop {
         let step = match shared.upgrade() {

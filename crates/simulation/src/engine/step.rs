@@ -1,4 +1,4 @@
-//! What is due next, of all that the network, the servers and the clients have to do.
+//! One step of a simulation: the next action of the network, the servers or the clients.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::record::trace::TraceKind;
 use crate::wire::message::Downward;
 use crate::wire::network::{ConnectionId, Delivery};
 
-/// What came of a step.
+/// The result of a step.
 pub(super) enum Step {
     /// Something has happened that a task could notice, or tasks are being woken.
     Noticed,
@@ -16,7 +16,7 @@ pub(super) enum Step {
     Wait(Option<Duration>),
 }
 
-/// Whose agenda the next action is on.
+/// The agenda of the next action.
 #[derive(Clone, Copy)]
 enum Next {
     Network,
@@ -125,8 +125,8 @@ impl World {
 
     fn perform(&mut self, action: Action) {
         match action {
-            Action::Wake { process, at } => self.wake(process, at),
-            Action::Unblock { process, at } => self.unblock(process, at),
+            Action::Wake(process, at) => self.wake(process, at),
+            Action::Unblock(process, at) => self.unblock(process, at),
             Action::RollDice => self.roll_dice(),
         }
     }

@@ -9,8 +9,8 @@ use crate::client::turns::{Kind, TaskId};
 use crate::client::world::World;
 
 impl World {
-    /// Whether a task may go on; otherwise it is woken once it may.
-    fn may_go_on(
+    /// True if a task may run now. Otherwise it is woken once it may.
+    fn may_run(
         &mut self,
         process: ProcessId,
         task: TaskId,
@@ -57,7 +57,7 @@ pub(crate) async fn run<F: Future>(
     let task = Task { shared, id, kind };
     let mut future = pin!(future);
     std::future::poll_fn(|context| {
-        match shared.with(|world| world.may_go_on(process, task.id, task.kind, context)) {
+        match shared.with(|world| world.may_run(process, task.id, task.kind, context)) {
             true => future.as_mut().poll(context),
             false => Poll::Pending,
         }

@@ -79,7 +79,7 @@ impl Counters {
         self.transactions
     }
 
-    /// How many watches stand on the servers now.
+    /// How many watches the servers have now.
     pub fn watches(&self) -> usize {
         self.watches
     }

@@ -65,7 +65,7 @@ pub enum Change {
     SessionEnded {
         /// The session's id.
         session: SessionId,
-        /// Whether the server expired it or the client closed it.
+        /// True if the server expired it or the client closed it.
         end: SessionEnd,
     },
 }

@@ -1,4 +1,4 @@
-//! What is remembered of a simulation: a trace to be read, a history to be judged, and counters.
+//! The records of a simulation: a trace to be read, a history to be judged, and counters.
 
 pub(crate) mod counters;
 pub(crate) mod history;

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
 
-/// Who asks for a write, or for a read.
+/// The author of a request, for access control.
 pub(crate) enum Writer<'a> {
     /// A session, with what it has authenticated as.
     Session(i64, &'a [AuthId]),
@@ -15,7 +15,7 @@ pub(crate) enum Writer<'a> {
     Reaper,
 }
 
-/// Whether the access control list lets this writer do that.
+/// Refuses an operation that the access control list does not permit.
 pub(crate) fn permit(
     acl: &[Acl],
     permission: Permission,
@@ -36,7 +36,7 @@ pub(crate) fn permit(
     }
 }
 
-/// Whether this identity is the one of an entry, or is in the range of addresses of the entry.
+/// True if this identity is that of an entry, or in the entry's range of addresses.
 fn matches(identity: &AuthId, entry: &AuthId) -> bool {
     match (identity.scheme(), entry.scheme()) {
         ("ip", "ip") => {
@@ -85,7 +85,7 @@ pub(super) fn expand(acl: &[Acl], writer: &Writer<'_>) -> Result<Vec<Acl>, Refus
     }
 }
 
-/// How many parts Java's `split(":")` makes: it drops the empty ones at the end.
+/// The number of parts of Java's `split(":")`, which drops empty parts at the end.
 fn java_parts(id: &str) -> usize {
     match id.trim_end_matches(':') {
         "" if id.is_empty() => 1,

@@ -1,4 +1,4 @@
-//! How the ensemble commits a transaction, and remembers what has changed.
+//! Commits, and the history of what they changed.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ impl Servers {
     }
 }
 
-/// What a transaction changes, in order.
+/// The changes of a transaction, in order.
 fn changes(transaction: &Transaction) -> Vec<Change> {
     let session = SessionId(transaction.session);
     match &transaction.body {

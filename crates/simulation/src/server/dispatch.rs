@@ -43,10 +43,7 @@ impl Servers {
             return Some(action);
         }
         let server = match &action {
-            Action::Arrive(connection, _) => {
-                let connection = self.network.connections.get(connection);
-                connection.map(|it| it.server)
-            }
+            Action::Arrive(connection, _) => self.network.server_of(*connection),
             Action::ToLeader(_, server, _)
                 if self.members[*server].state == MemberState::Isolated =>
             {
@@ -68,16 +65,16 @@ impl Servers {
         }
     }
 
-    /// Nothing is committed for a while, as where the disks of all servers are busy.
+    /// Stops all commits for a while, as if the disks of all servers were busy.
     pub(crate) fn stall(&mut self, duration: Duration) {
         self.trace_fault(|| format!("nothing is committed for {duration:?}"));
         self.stalled_until = self.stalled_until.max(self.kernel.now + duration);
         self.schedule(self.stalled_until, Action::EndStall);
     }
 
-    /// A server stands still for a while, and notices nothing of it itself.
+    /// Pauses a server, for less than the time after which the others give it up.
     ///
-    /// For less than the time after which the others give it up.
+    /// The server does not notice.
     pub(crate) fn pause_server(&mut self, server: usize, duration: Duration) {
         let given_up_after = self.options.tick * self.options.sync_limit;
         let duration = duration.min(given_up_after - self.options.tick / 2);
@@ -90,14 +87,14 @@ impl Servers {
         self.after(duration, Action::Resume { server });
     }
 
-    /// A server takes what has come for it meanwhile, in its order; but whether a leader looks
-    /// for expired sessions or hears its followers first is nobody's promise.
+    /// A server takes what has come for it meanwhile, in order. But nothing promises
+    /// whether a leader first looks for expired sessions or first reads its followers' messages.
     pub(crate) fn resume_server(&mut self, server: usize) {
         let Some(mut held) = self.members[server].paused.take() else {
             return;
         };
         self.paused -= 1;
-        self.trace_fault(|| format!("server {server} goes on"));
+        self.trace_fault(|| format!("server {server} runs again"));
         // The leader's ping, which has been waiting, is answered first.
         if matches!(self.members[server].state, MemberState::Serving) {
             self.answer_ping(server);

@@ -10,7 +10,7 @@ use crate::record::trace::TraceKind;
 use crate::wire::message::Greeting;
 
 impl Servers {
-    /// When a session of this timeout expires that is touched now: rounded up to the next tick.
+    /// The expiry of a session that is touched now, rounded up to the next tick.
     pub(crate) fn expiry(&self, timeout: Duration) -> Duration {
         let tick = self.options.tick.as_millis().max(1) as u64;
         let end = (self.kernel.now + timeout).as_millis() as u64;
@@ -25,8 +25,8 @@ impl Servers {
         }
     }
 
-    /// A server that leads, or thinks that it does, gives a session its whole timeout. Whether the
-    /// session lives.
+    /// A server that leads, or thinks that it does, gives a session its whole timeout. True if
+    /// the session lives.
     pub(crate) fn touch_at_leader(&mut self, server: usize, session: i64) -> bool {
         let record = |servers: &mut Servers, expires: Option<Duration>| {
             let sessions = servers.sessions_of(server)?;
@@ -103,7 +103,7 @@ impl Servers {
         }
     }
 
-    /// A follower tells its leader which sessions it has heard of since the last ping.
+    /// A follower reports to its leader which sessions it has heard of since the last ping.
     pub(crate) fn answer_ping(&mut self, server: usize) {
         let touched = std::mem::take(&mut self.members[server].touched);
         if server != self.leader && !touched.is_empty() {
@@ -111,8 +111,9 @@ impl Servers {
         }
     }
 
-    /// A session has come to a server: whether it lives. Requests that another server still passes
-    /// on are no longer its own.
+    /// A session was resumed at a server. True if the session lives.
+    ///
+    /// The leader refuses requests of the session that another server still passes on.
     pub(crate) fn revalidate(
         &mut self,
         leader: usize,

@@ -1,4 +1,4 @@
-//! What a server does with what its leader tells it.
+//! A follower: what a server does with the messages of its leader.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::wire::answer::{Answer, Failure};
 use crate::wire::message::Downward;
 use crate::wire::network::ConnectionId;
 
-/// A watch that has been triggered, with the access control list that guards what it tells.
+/// A watch that has been triggered, with the access control list that guards its event.
 type Notification = (ConnectionId, String, Event, Arc<[Acl]>);
 
 /// Each edit of a transaction, with the metadata that came of it.
@@ -75,7 +75,7 @@ impl Servers {
     fn apply_at(&mut self, at: usize, transaction: &Transaction) {
         let (notifications, outcomes) = self.apply_to_copy(at, transaction);
         for (connection, path, event, acl) in notifications {
-            // The watch is spent on who may not read the znode, but nothing is told.
+            // The watch of a client that may not read the znode is spent without a notification.
             let session = self.session_on(connection);
             let identities = self.identities.get(&session).map_or(&[][..], Vec::as_slice);
             let reader = Writer::Session(session, identities);
@@ -151,8 +151,7 @@ impl Servers {
     }
 
     fn is_at(&self, connection: ConnectionId, server: usize) -> bool {
-        let connection = self.network.connections.get(&connection);
-        connection.is_some_and(|it| it.server == server)
+        self.network.server_of(connection) == Some(server)
     }
 
     fn answer_origin(

@@ -84,16 +84,15 @@ impl Servers {
 
     /// The connections on which a server serves a session.
     pub(super) fn connections_of(&self, server: usize, session: i64) -> Vec<ConnectionId> {
-        let connections = &self.network.connections;
         self.ends
             .iter()
             .filter(|(_, end)| end.session == Some(session))
-            .filter(|(id, _)| connections.get(id).is_some_and(|it| it.server == server))
+            .filter(|(id, _)| self.network.server_of(**id) == Some(server))
             .map(|(id, _)| *id)
             .collect()
     }
 
-    /// Whether a session that comes back is given a new one, dead or alive.
+    /// True if a session that is resumed is answered with a new one, dead or alive.
     fn forgets(&mut self, session: i64) -> bool {
         let chance = self.kernel.rates.forgotten;
         self.options.forgets_sessions
@@ -134,7 +133,7 @@ impl Servers {
 
     /// A request on a connection whose session is settled.
     fn receive(&mut self, id: ConnectionId, arriving: Arriving) {
-        let Some(server) = self.network.connections.get(&id).map(|it| it.server) else {
+        let Some(server) = self.network.server_of(id) else {
             return;
         };
         let session = self.session_on(id);
@@ -174,8 +173,8 @@ impl Servers {
         self.forward(server, message);
     }
 
-    /// A client has connected to a server without a leader. Nobody can tell whether a session of
-    /// the ensemble lives, so that only new sessions are served.
+    /// A client has connected to a server without a leader. It cannot know whether a
+    /// session of the ensemble lives, so it serves new sessions only.
     pub(super) fn greet_reader(&mut self, id: ConnectionId, server: usize, greeting: Greeting) {
         let behind = greeting.seen > self.members[server].tree.zxid;
         let serves = greeting.read_only && greeting.session.is_none() && !behind;

@@ -1,4 +1,4 @@
-//! A leader that is cut off from its followers, and goes on answering its own clients.
+//! A leader that is cut off from its followers, and still answers its own clients.
 //!
 //! It answers reads, pings, revalidations and syncs from its own copy, until it notices that it
 //! has no quorum. What has to be committed hangs. Meanwhile the others give it up and elect one of
@@ -56,7 +56,7 @@ impl Servers {
         self.isolated.as_mut().filter(|it| it.cut == cut)
     }
 
-    /// What a server that leads, or thinks that it does, knows of the sessions.
+    /// The sessions of a server that leads, or thinks that it does.
     pub(crate) fn sessions_of(
         &mut self,
         server: usize,
@@ -72,7 +72,7 @@ impl Servers {
         }
     }
 
-    /// What an isolated leader does with what it would lead.
+    /// An isolated leader gets a message of its own clients.
     pub(crate) fn lead_alone(&mut self, server: usize, message: ToLeader) {
         let committed = self.committed == self.log_end();
         if let ToLeader::Write((connection, _), session, _) = &message {
@@ -155,21 +155,13 @@ impl Servers {
         };
         isolated.waits |= committed < end;
         isolated.sessions = Some(self.sessions.clone());
-        for session in isolated.expired.drain(..) {
-            if let Some(record) = self.sessions.get_mut(&session) {
-                record.closing = false;
-            }
-        }
-        let server = isolated.server;
+        let (server, expired) = (isolated.server, std::mem::take(&mut isolated.expired));
+        self.keep_open(expired);
         let truncated = self.log.split_off((kept - self.log_start) as usize);
         for transaction in &truncated {
             match transaction.body {
                 Body::OpenSession => drop(self.sessions.remove(&transaction.session)),
-                Body::CloseSession { .. } => {
-                    if let Some(record) = self.sessions.get_mut(&transaction.session) {
-                        record.closing = false;
-                    }
-                }
+                Body::CloseSession { .. } => self.keep_open([transaction.session]),
                 _ => {}
             }
         }
@@ -225,7 +217,13 @@ impl Servers {
 
     /// The isolated leader falls with all the others.
     pub(crate) fn forget_isolated(&mut self) {
-        for session in self.isolated.take().into_iter().flat_map(|it| it.expired) {
+        let isolated = self.isolated.take();
+        self.keep_open(isolated.into_iter().flat_map(|it| it.expired));
+    }
+
+    /// The end of these sessions is never committed.
+    fn keep_open(&mut self, sessions: impl IntoIterator<Item = i64>) {
+        for session in sessions {
             if let Some(record) = self.sessions.get_mut(&session) {
                 record.closing = false;
             }

@@ -1,4 +1,4 @@
-//! What members say to each other, and what the leader does with it.
+//! The leader: how messages between members travel, and what the leader does with them.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl Servers {
             return;
         }
         let at = match message {
-            // A follower lets a session go on before it has applied all that it has heard of.
+            // A follower lets a session continue before it has applied all commits it knows of.
             FromLeader::Revalidated(..) => {
                 self.kernel.now + self.network.draw_delay(&mut self.kernel)
             }
@@ -45,7 +45,7 @@ impl Servers {
         self.schedule(at, Action::FromLeader(term, server, message));
     }
 
-    /// When a follower has applied what it is told now, after all that it was told before.
+    /// When a follower has applied a message that is sent now, after all messages before it.
     fn in_line(&mut self, server: usize) -> Duration {
         let member = &mut self.members[server];
         let delay = self.kernel.draw(&self.options.follower_lag) + member.lag;
@@ -115,17 +115,18 @@ impl Servers {
         self.propose(session, Some((connection, 0)), Body::OpenSession);
     }
 
-    /// What a write of a session comes to, on top of all that has been proposed.
+    /// Judges a write of a session, on top of all that has been proposed.
     fn judge(&mut self, session: i64, request: Request) -> Body {
         let identities = self.identities.get(&session).cloned().unwrap_or_default();
-        if matches!(request, Request::Reconfigure) {
-            return Body::Refused(Failure::ReconfigurationDisabled);
+        let writer = Writer::Session(session, &identities);
+        match request {
+            Request::Write(write) => self.decide(&[write], false, &writer),
+            Request::WriteAll(writes) => self.decide(&writes, true, &writer),
+            _ => Body::Refused(Failure::ReconfigurationDisabled),
         }
-        let (writes, several) = request.writes().unwrap_or((Vec::new(), false));
-        self.decide(&writes, several, &Writer::Session(session, &identities))
     }
 
-    /// Whether a leader takes a write of a session from a server.
+    /// Refuses a write if the leader does not take writes of the session from this server.
     pub(super) fn check_session(
         &mut self,
         leader: usize,

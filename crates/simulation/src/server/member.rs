@@ -9,7 +9,7 @@ use super::tree::Tree;
 use super::watches::Watches;
 use crate::chance::fault::Way;
 
-/// How a server stands to its leader.
+/// The relation of a server to its leader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum MemberState {
     /// It has its leader.
@@ -28,13 +28,13 @@ pub(crate) struct Member {
     pub(crate) tree: Tree,
     pub(crate) watches: Watches,
     pub(crate) state: MemberState,
-    /// Whether it and the leader can reach each other.
+    /// True if it and the leader can reach each other.
     pub(crate) linked: bool,
-    /// Whether it is stopped, as a process that was killed.
+    /// True if it is stopped, as a process that was killed.
     pub(crate) stopped: bool,
     /// How much later it applies a transaction, beyond the lag of all followers.
     pub(crate) lag: Duration,
-    /// Which cut this is, so that the end of an earlier one is not taken for its end.
+    /// The number of this cut. The end of an earlier cut does not end it.
     pub(crate) cut: u64,
     /// The term whose leader it followed as it was cut off.
     pub(crate) followed: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Member {
     pub(crate) held_down: VecDeque<FromLeader>,
     /// The sessions that it has heard of since the last ping of its leader.
     pub(crate) touched: BTreeSet<i64>,
-    /// What has come for it since it was paused.
+    /// The actions that wait since it was paused.
     pub(crate) paused: Option<Vec<Action>>,
 }
 
@@ -66,11 +66,10 @@ impl Member {
 pub(crate) struct Isolated {
     pub(crate) server: usize,
     pub(crate) cut: u64,
-    /// What it knows of the sessions, once the others have given it up: until then what it knows
-    /// is what the ensemble knows.
+    /// Its sessions, once the others have given it up. Until then they are the ensemble's.
     pub(crate) sessions: Option<BTreeMap<i64, SessionRecord>>,
     /// The sessions that it has tried to expire while nobody had given it up.
     pub(crate) expired: Vec<i64>,
-    /// Whether something waits to be committed, so that syncs wait, too.
+    /// True if a commit is outstanding, so that syncs wait too.
     pub(crate) waits: bool,
 }

@@ -1,4 +1,4 @@
-//! The servers: what each member of the ensemble has, and what members say to each other.
+//! The servers: the members of the ensemble, and the messages between them.
 //!
 //! Nothing here knows how clients work. Messages of clients come over the network, on a connection,
 //! and the answers go back the same way. The rest of a simulation calls [`state::Servers`] for

@@ -1,4 +1,4 @@
-//! Which paths a server takes.
+//! The paths that a server takes.
 
 use zookeeper_recipes_core::Refusal;
 
@@ -16,7 +16,7 @@ pub(crate) fn check(path: &str) -> Result<(), Refusal> {
     if is_valid { Ok(()) } else { Err(bad(path)) }
 }
 
-/// Refuses a path of which a server cannot even tell the parent.
+/// Refuses a path that has no parent for a server.
 pub(crate) fn check_parent(path: &str) -> Result<(), Refusal> {
     if path.contains('/') && !path.contains('\0') {
         Ok(())

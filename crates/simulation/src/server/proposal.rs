@@ -1,4 +1,4 @@
-//! How the leader turns a write into a transaction, or refuses it.
+//! The judgement of writes: the leader turns each into an edit, or refuses it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::wire::write::Write;
 /// Seen on 3.8.0.
 pub(crate) type Outstanding = BTreeMap<String, (i32, i64)>;
 
-/// What the leader must know of a znode to judge the next write.
+/// The state of a znode that the leader judges the next write by.
 #[derive(Clone)]
 struct Record {
     version: i32,

@@ -77,7 +77,7 @@ impl Servers {
         self.commit_held();
     }
 
-    /// What a server and its leader could not tell each other arrives.
+    /// Delivers the messages that a cut has held back between a server and its leader.
     pub(crate) fn pass_on(&mut self, server: usize) {
         let up = std::mem::take(&mut self.members[server].held_up);
         let down = std::mem::take(&mut self.members[server].held_down);
@@ -223,8 +223,10 @@ impl Servers {
         }
     }
 
-    /// Who leads after an election that `wanted` would win: another if that is stopped or has
-    /// missed transactions that nobody keeps any more.
+    /// The member that leads after an election that `wanted` would win.
+    ///
+    /// It is another member if `wanted` is stopped, or has missed transactions that the log no
+    /// longer has.
     pub(super) fn winner(&self, wanted: usize) -> usize {
         let member = |at: usize| &self.members[at];
         if member(wanted).linked && member(wanted).applied >= self.log_start {

@@ -20,7 +20,7 @@ const LARGEST_ANSWER: usize = 64 << 20;
 impl Servers {
     /// Answers a read from the server's own copy.
     pub(super) fn read(&mut self, id: ConnectionId, arriving: Arriving) {
-        let Some(server) = self.network.connections.get(&id).map(|it| it.server) else {
+        let Some(server) = self.network.server_of(id) else {
             return;
         };
         let session = self.session_on(id);

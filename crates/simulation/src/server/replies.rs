@@ -1,4 +1,4 @@
-//! What a server sends to its clients: replies, in the order of the requests, and notifications.
+//! Replies, in the order of the requests, and notifications.
 
 use std::time::Duration;
 
@@ -107,7 +107,7 @@ impl Servers {
         self.drain(connection);
     }
 
-    /// What stood behind a write that has now been answered.
+    /// Answers the reads behind a write that has now been answered.
     fn drain(&mut self, id: ConnectionId) {
         while let Some(end) = self.ends.get_mut(&id) {
             let next = end.pipeline.front();

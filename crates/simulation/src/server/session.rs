@@ -15,12 +15,12 @@ pub(crate) struct SessionRecord {
     pub(crate) closing: bool,
 }
 
-/// What a server keeps for a connection that a client has opened and the server has not closed.
+/// The server's end of a connection that the server has not closed.
 #[derive(Debug, Default)]
 pub(crate) struct ServerEnd {
     /// The session that the server serves on it, once that is settled.
     pub(crate) session: Option<i64>,
-    /// Whether the session is one that only reads, on a server without a leader.
+    /// True if the session is read-only, on a server without a leader.
     pub(crate) reads_only: bool,
     /// The session timeout that the client has asked for.
     pub(crate) timeout: Duration,

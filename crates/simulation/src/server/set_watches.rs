@@ -1,4 +1,4 @@
-//! The watches of a session that has come back.
+//! The watches that a client sets again when it resumes its session.
 
 use zookeeper_recipes_core::ensemble::Event;
 use zookeeper_recipes_protocol::SetWatches2Request;
@@ -63,8 +63,9 @@ impl Servers {
     }
 }
 
-/// Sets a watch of a session that has come back, or tells what it has missed: the rule of the
-/// server's `DataTree.setWatches`.
+/// Sets a watch of a session that was resumed, or returns the event that it has missed.
+///
+/// This is the rule of the server's `DataTree.setWatches`.
 fn renew_watch(
     server: &mut Member,
     id: ConnectionId,

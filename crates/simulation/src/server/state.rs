@@ -22,7 +22,7 @@ use crate::wire::network::{ConnectionId, Network};
 /// The wall clock's time at which every simulation begins, in milliseconds since 1970.
 const EPOCH: i64 = 1_700_000_000_000;
 
-/// Who is told of each commit.
+/// The observer of each commit.
 pub(crate) type CommitObserver = Arc<dyn Fn(&Committed) + Send + Sync>;
 
 /// The servers of a simulation, and what they share: all that has been proposed and committed.
@@ -38,9 +38,9 @@ pub(crate) struct Servers {
     pub(crate) leader: usize,
     /// A leader that is cut off from all the others.
     pub(crate) isolated: Option<Isolated>,
-    /// What the members begin anew with, as soon as one of them leads.
+    /// The settings of a restart, which apply as soon as a member leads.
     pub(crate) restart: Option<ServerSettings>,
-    /// Whether it is settled who will lead next, and when.
+    /// True if an election is under way: its winner and its end are set.
     pub(crate) electing: bool,
     /// Grows with each election. Messages of an earlier term are void.
     pub(crate) term: u64,
@@ -56,13 +56,13 @@ pub(crate) struct Servers {
     pub(crate) last_commit: Duration,
     /// Commits that wait for a quorum, or for the end of a stall.
     pub(crate) commits_held: bool,
-    /// Until when nothing is committed.
+    /// The end of a stall: nothing is committed before.
     pub(crate) stalled_until: Duration,
-    /// How many servers stand still.
+    /// The number of paused servers.
     pub(crate) paused: usize,
     pub(crate) sessions: BTreeMap<i64, SessionRecord>,
     pub(crate) next_session: i64,
-    /// What the sessions have authenticated as.
+    /// The identities of the sessions.
     pub(crate) identities: BTreeMap<i64, Vec<AuthId>>,
     /// The sessions whose next reconnect is answered with another session.
     pub(crate) forgotten: BTreeSet<i64>,
@@ -70,7 +70,7 @@ pub(crate) struct Servers {
     pub(crate) syncs: Vec<(u64, usize, Origin)>,
     pub(crate) timers_armed: bool,
 
-    /// When all began, in milliseconds since 1970, as znodes tell it.
+    /// The start of the simulation in milliseconds since 1970, for the times of znodes.
     pub(crate) began_at: i64,
     pub(crate) history: Vec<Committed>,
     pub(crate) keeps_history: bool,
@@ -116,12 +116,12 @@ impl Servers {
         }
     }
 
-    /// Whether a server refuses to be connected to.
+    /// True if a server has no leader, and refuses connections.
     pub(crate) fn is_down(&self, server: usize) -> bool {
         self.members[server].state == MemberState::Down
     }
 
-    /// Whether a server has no leader, and serves clients that only read.
+    /// True if a server has no leader, and serves clients that only read.
     pub(crate) fn is_read_only(&self, server: usize) -> bool {
         self.options.read_only_mode && self.is_down(server) && !self.members[server].stopped
     }
@@ -153,7 +153,7 @@ impl Servers {
         self.network.send_down(&mut self.kernel, id, message, extra);
     }
 
-    /// The server is done with a connection; whether it lets the client know.
+    /// Closes the server's end of a connection, and if `tell` notifies the client.
     pub(crate) fn close_at_server(&mut self, id: ConnectionId, tell: bool) {
         let Some(connection) = self.network.connections.get_mut(&id) else {
             return;
@@ -184,7 +184,7 @@ impl Servers {
             .filter(|member| member.state == MemberState::Serving)
     }
 
-    /// Whether a member leads, and serves.
+    /// True if a member leads, and serves.
     pub(crate) fn leads(&self, server: usize) -> bool {
         self.leader == server && self.members[server].state != MemberState::Down
     }

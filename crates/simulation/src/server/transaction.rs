@@ -1,4 +1,4 @@
-//! What the leader has decided, in the order in which all servers apply it.
+//! Transactions: the entries of the log, in the order in which all servers apply them.
 
 use zookeeper_recipes_core::ensemble::{Created, Outcome, Stat};
 
@@ -6,7 +6,7 @@ use super::tree::{Applied, Edit, EditKind, Owner, Tree};
 use crate::wire::answer::Failure;
 use crate::wire::network::ConnectionId;
 
-/// What the client makes of a reply without metadata: [`Stat::is_invalid`].
+/// The metadata of a reply that has none: [`Stat::is_invalid`].
 const NO_METADATA: Stat = Stat {
     czxid: -1,
     mzxid: -1,

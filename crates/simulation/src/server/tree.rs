@@ -7,7 +7,7 @@ use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission, Stat};
 
 use super::paths;
 
-/// To whom a znode owes its being.
+/// What keeps the znode alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Nobody,
@@ -16,7 +16,7 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
-    /// The `ephemeralOwner` that a client is told.
+    /// The `ephemeralOwner` in the metadata.
     pub(crate) fn told(self) -> i64 {
         match self {
             Owner::Nobody | Owner::Container => 0,
@@ -34,7 +34,7 @@ pub(crate) struct Znode {
     pub(crate) owner: Owner,
     pub(crate) version: i32,
     pub(crate) acl_version: i32,
-    /// How many children have been created: the counter behind the sequence numbers.
+    /// The number of children ever created: the counter behind the sequence numbers.
     pub(crate) creates: i32,
     pub(crate) children: BTreeSet<String>,
     czxid: i64,
@@ -72,8 +72,8 @@ impl Znode {
             ctime: self.ctime,
             mtime: self.mtime,
             version: self.version,
-            // What a server tells is the count of creates and deletes, worked out from the count
-            // of creates: for every create there is a delete, but for the children that stand.
+            // A server reports the count of creates and deletes. Each created child has been
+            // deleted since, except those that exist.
             cversion: self.creates.wrapping_mul(2).wrapping_sub(children),
             aversion: self.acl_version,
             ephemeral_owner: self.owner.told(),
@@ -134,16 +134,16 @@ pub(crate) enum Trigger {
     DataChanged,
 }
 
-/// What came of an edit.
+/// The effects of an edit.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
     /// The event for the watchers.
     pub(crate) trigger: Option<Trigger>,
     /// The znode's metadata, if a reply carries it.
     pub(crate) stat: Option<Stat>,
-    /// Who may read the znode, and so be told of it.
+    /// Who may read the znode, and so is notified of it.
     pub(crate) acl: Arc<[Acl]>,
-    /// Who may read the znode above, and so be told of its children.
+    /// Who may read the parent, and so is notified of its children.
     pub(crate) parent_acl: Arc<[Acl]>,
 }
 
@@ -260,7 +260,7 @@ impl Tree {
         }
     }
 
-    /// Adds a child to its parent, and tells the parent's access control list.
+    /// Adds a child to its parent, and returns the parent's access control list.
     fn add_to_parent(&mut self, path: &str, parent_creates: i32, zxid: i64) -> Arc<[Acl]> {
         let (parent, name) = split(path);
         let Some(parent) = self.nodes.get_mut(parent) else {

@@ -86,7 +86,7 @@ impl Servers {
         written
     }
 
-    /// Replaces an access control list, and tells the earlier one.
+    /// Replaces an access control list, and returns the earlier one.
     pub(crate) fn set_acl(&mut self, path: &str, acl: &[Acl]) -> Result<Vec<Acl>, Refusal> {
         let earlier = self.tree.get(path).ok_or(Refusal::NoNode)?.acl.clone();
         self.edit(EditKind::SetAcl(acl.into()).of(path));

@@ -1,9 +1,9 @@
-//! What servers answer.
+//! The answers of servers.
 
 use zookeeper_recipes_core::Refusal;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, Created, Outcome, Stat};
 
-/// What a server answers.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Done,
@@ -78,7 +78,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Whether the server closes the connection once it has said so.
+    /// True if the server closes the connection after this answer.
     pub(crate) fn ends_connection(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! What travels on a connection, both ways.
+//! The messages on a connection, both ways.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use zookeeper_recipes_core::ensemble::{AuthId, Event};
 use super::answer::{Answer, Failure};
 use super::request::Request;
 
-/// What a client says of itself on a new connection.
+/// What a client reports about itself on a new connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Greeting {
     /// The session that the client resumes. `None` if it asks for a new one.
@@ -18,7 +18,7 @@ pub(crate) struct Greeting {
     pub(crate) identities: Vec<AuthId>,
     /// The session timeout that the client asks for.
     pub(crate) timeout: Duration,
-    /// Whether a server is enough for the client that only answers reads.
+    /// True if the client accepts a server that only answers reads.
     pub(crate) read_only: bool,
     /// The password of the session that the client resumes.
     pub(crate) password: Vec<u8>,
@@ -44,7 +44,7 @@ pub(crate) struct Arriving {
     pub(crate) delay_reply: Duration,
     pub(crate) expire: bool,
     pub(crate) throttled: bool,
-    /// For how long the server is cut off from the others once it has answered.
+    /// The server is cut off from the others for this long, once it has answered.
     pub(crate) cut_off: Option<Duration>,
 }
 
@@ -63,7 +63,7 @@ impl Arriving {
         }
     }
 
-    /// Whether it takes nobody but the server that it comes to.
+    /// True if the server that gets the request answers it without the leader.
     pub(crate) fn is_settled_here(&self) -> bool {
         self.throttled || !self.request.kind().goes_through_the_leader()
     }
@@ -75,7 +75,7 @@ pub(crate) enum Downward {
     Connected {
         session: i64,
         timeout: Duration,
-        /// Whether the server only answers reads.
+        /// True if the server only answers reads.
         read_only: bool,
     },
     /// There is no such session any more.

@@ -1,4 +1,4 @@
-//! What passes between clients and servers: requests, answers, and the network that carries them.
+//! The wire between clients and servers: requests, answers, and the network that carries them.
 
 pub(crate) mod answer;
 pub(crate) mod message;

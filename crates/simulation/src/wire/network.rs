@@ -15,7 +15,7 @@ pub(crate) type ConnectionId = u64;
 /// A machine that clients run on: the place of its link in the network.
 pub(crate) type HostId = usize;
 
-/// What both ends of a connection have in common.
+/// A connection, as the network has it.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
     pub(crate) host: HostId,
@@ -26,11 +26,11 @@ pub(crate) struct Connection {
     pub(crate) last_up: Duration,
     /// When the last message to the client arrives.
     pub(crate) last_down: Duration,
-    /// What is sent to the server no longer arrives.
+    /// Messages that are sent to the server from now on do not arrive.
     pub(crate) up_broken: bool,
-    /// What has been sent to the server and is under way no longer arrives either.
+    /// Messages on their way to the server do not arrive either.
     pub(crate) deaf: bool,
-    /// What is sent to the client no longer arrives.
+    /// Messages that are sent to the client from now on do not arrive.
     pub(crate) down_broken: bool,
 }
 
@@ -68,9 +68,9 @@ pub(crate) trait Port: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) name: String,
-    /// Until when nothing that it sends arrives.
+    /// No message that it sends arrives before this time.
     pub(crate) mute_until: Duration,
-    /// Until when nothing that is sent to it arrives.
+    /// No message to it arrives before this time.
     pub(crate) deaf_until: Duration,
 }
 
@@ -122,6 +122,10 @@ impl Network {
         self.next_connection += 1;
         self.connections.insert(id, Connection::new(host, server));
         id
+    }
+
+    pub(crate) fn server_of(&self, connection: ConnectionId) -> Option<usize> {
+        Some(self.connections.get(&connection)?.server)
     }
 
     /// The connections to a server, in the order in which they were made.
@@ -199,7 +203,7 @@ impl Network {
         }
     }
 
-    /// Nothing passes between a host and the servers until then, or only one way.
+    /// Cuts a host off from the servers until this time, one way or both.
     pub(crate) fn cut_off(&mut self, host: HostId, way: Way, until: Duration) {
         let host = &mut self.hosts[host];
         if way != Way::Down {

@@ -27,7 +27,7 @@ pub(crate) enum Read {
     AddWatch(String, WatchMode),
     /// Takes off the watches of a kind, or with no kind both.
     RemoveWatches(String, Option<WatchKind>),
-    /// Whether a watch of a kind stands, or with no kind one of either.
+    /// Asks whether a watch of a kind exists, or without a kind one of either.
     CheckWatches(String, Option<WatchKind>),
     /// Sets the watches of a session that has come back.
     SetWatches(Box<SetWatches2Request>),

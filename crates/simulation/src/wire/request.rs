@@ -1,4 +1,4 @@
-//! What clients ask of servers.
+//! The requests of clients.
 
 use zookeeper_recipes_core::ensemble::AuthId;
 
@@ -63,15 +63,6 @@ impl Request {
             Request::Write(write) => write.size(),
             Request::WriteAll(writes) => writes.iter().map(Write::size).sum(),
             _ => self.paths().into_iter().map(|path| path.len() + 4).sum(),
-        }
-    }
-
-    /// What it asks the leader to write, and whether that is a transaction of several writes.
-    pub(crate) fn writes(self) -> Option<(Vec<Write>, bool)> {
-        match self {
-            Request::Write(write) => Some((vec![write], false)),
-            Request::WriteAll(writes) => Some((writes, true)),
-            _ => None,
         }
     }
 

@@ -128,7 +128,7 @@ async fn routes() -> Told {
     ok(&json!({
         "routes": routes,
         "fields": {
-            "session": "the id of a session, as GET /sessions tells it",
+            "session": "the id of a session, as GET /sessions lists it",
             "request": "create, delete, getChildren, getData, exists, multi, set, multiRead, sync, \
                         removeWatches, setWatches, ping, closeSession or other",
             "under": "the beginning of the request's path",

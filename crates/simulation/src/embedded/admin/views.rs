@@ -1,4 +1,4 @@
-//! Members and sessions, as the admin port tells of them.
+//! Members and sessions, as the admin port shows them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::embedded::member::Member;
 use crate::embedded::words;
 use crate::simulation::Simulation;
 
-/// What the admin port changes and tells of.
+/// What the admin port changes and shows.
 #[derive(Debug)]
 pub(super) struct Administered {
     pub(super) simulation: Simulation,

@@ -36,7 +36,7 @@ pub(super) fn connection(outlet: &Outlet, brief: bool) -> String {
             figures.last_zxid,
             figures.last_answer.elapsed().as_millis(),
             latency.last,
-            latency.least(),
+            latency.least,
             latency.average(),
             latency.most,
         );
@@ -108,7 +108,7 @@ pub(super) fn dump(member: &Member) -> String {
     text
 }
 
-/// The watches on data, as the server's words tell them: paths with their sessions.
+/// The watches on data, as the four-letter words show them: paths with their sessions.
 fn data_watches(member: &Member) -> BTreeMap<String, BTreeSet<i64>> {
     member.shared.with(|world| {
         let servers = &world.servers;
@@ -135,14 +135,8 @@ pub(super) fn wchs(member: &Member) -> String {
 }
 
 pub(super) fn wchp(member: &Member) -> String {
-    let mut text = String::new();
-    for (path, sessions) in data_watches(member) {
-        let _ = writeln!(text, "{path}");
-        for session in sessions {
-            let _ = writeln!(text, "\t{session:#x}");
-        }
-    }
-    text + "\n"
+    let watches = data_watches(member).into_iter();
+    lists(watches.map(|(path, sessions)| (path, sessions.iter().map(hexadecimal).collect())))
 }
 
 pub(super) fn wchc(member: &Member) -> String {
@@ -152,12 +146,19 @@ pub(super) fn wchc(member: &Member) -> String {
             by_session.entry(session).or_default().push(path.clone());
         }
     }
-    let mut text = String::new();
-    for (session, paths) in by_session {
-        let _ = writeln!(text, "{session:#x}");
-        for path in paths {
-            let _ = writeln!(text, "\t{path}");
-        }
-    }
-    text + "\n"
+    lists(
+        by_session
+            .iter()
+            .map(|(session, paths)| (hexadecimal(session), paths.clone())),
+    )
+}
+
+fn hexadecimal(session: &i64) -> String {
+    format!("{session:#x}")
+}
+
+/// Each key with its values below it.
+fn lists(lists: impl Iterator<Item = (String, Vec<String>)>) -> String {
+    let list = |(key, values): (String, Vec<String>)| format!("{key}\n\t{}\n", values.join("\n\t"));
+    lists.map(list).collect::<String>() + "\n"
 }

@@ -7,7 +7,7 @@ mod status;
 pub(super) use self::status::mode;
 use super::member::Member;
 
-/// What a server says when it has no leader.
+/// The answer of a server without a leader.
 const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests\n";
 
 /// The answer to a four-letter word.

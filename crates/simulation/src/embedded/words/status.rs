@@ -57,7 +57,7 @@ fn write_status(text: &mut String, member: &Member) {
         text,
         "Latency min/avg/max: {}/{:.4}/{}\nReceived: {}\nSent: {}\nConnections: {connections}\n\
          Outstanding: {outstanding}\nZxid: {zxid:#x}\nMode: {mode}\nNode count: {nodes}\n",
-        latency.least(),
+        latency.least,
         latency.average(),
         latency.most,
         figures.received,
@@ -92,12 +92,10 @@ pub(super) fn envi(member: &Member) -> String {
         ("os.name", std::env::consts::OS.to_owned()),
         ("os.arch", std::env::consts::ARCH.to_owned()),
     ];
-    let mut text = "Environment:\n".to_owned();
-    for (key, value) in entries {
-        // Writing to a String does not fail.
-        let _ = writeln!(text, "{key}={value}");
-    }
-    text
+    let lines = entries
+        .iter()
+        .map(|(key, value)| format!("{key}={value}\n"));
+    "Environment:\n".to_owned() + &lines.collect::<String>()
 }
 
 pub(super) fn conf(member: &Member) -> String {
@@ -118,11 +116,10 @@ pub(super) fn conf(member: &Member) -> String {
         ("clientPortListenBacklog", "-1".to_owned()),
         ("serverId", (member.server + 1).to_string()),
     ];
-    let mut text = String::new();
-    for (key, value) in entries {
-        let _ = writeln!(text, "{key}={value}");
-    }
-    text
+    entries
+        .iter()
+        .map(|(key, value)| format!("{key}={value}\n"))
+        .collect()
 }
 
 pub(super) fn mntr(member: &Member) -> String {
@@ -136,12 +133,10 @@ pub(super) fn mntr(member: &Member) -> String {
     lines.extend(ensemble(member));
     lines.extend(tree(member));
     lines.extend(figures(member));
-    let mut text = String::new();
-    for (name, value) in lines {
-        // Writing to a String does not fail.
-        let _ = writeln!(text, "zk_{name}\t{value}");
-    }
-    text
+    lines
+        .iter()
+        .map(|(name, value)| format!("zk_{name}\t{value}\n"))
+        .collect()
 }
 
 fn tree(member: &Member) -> Vec<(&'static str, String)> {
@@ -204,11 +199,10 @@ fn ensemble(member: &Member) -> Vec<(&'static str, String)> {
 fn figures(member: &Member) -> Vec<(&'static str, String)> {
     let figures = member.figures().clone();
     let latency = figures.latency;
-    let watchers = |count: u64| count.to_string();
     let size = |bytes: Option<usize>| bytes.map_or_else(|| "-1".to_owned(), |it| it.to_string());
     vec![
         ("avg_latency", format!("{:.4}", latency.average())),
-        ("min_latency", latency.least().to_string()),
+        ("min_latency", latency.least.to_string()),
         ("max_latency", latency.most.to_string()),
         ("packets_received", figures.received.to_string()),
         ("packets_sent", figures.sent.to_string()),
@@ -223,9 +217,12 @@ fn figures(member: &Member) -> Vec<(&'static str, String)> {
             "auth_failed_count",
             figures.authentication_failures.to_string(),
         ),
-        ("sum_node_created_watch_count", watchers(figures.created)),
-        ("sum_node_deleted_watch_count", watchers(figures.deleted)),
-        ("sum_node_changed_watch_count", watchers(figures.changed)),
-        ("sum_node_children_watch_count", watchers(figures.children)),
+        ("sum_node_created_watch_count", figures.created.to_string()),
+        ("sum_node_deleted_watch_count", figures.deleted.to_string()),
+        ("sum_node_changed_watch_count", figures.changed.to_string()),
+        (
+            "sum_node_children_watch_count",
+            figures.children.to_string(),
+        ),
     ]
 }
