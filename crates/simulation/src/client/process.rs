@@ -38,17 +38,10 @@ pub(crate) struct Process {
     /// The tasks that wait until it runs again.
     pub(crate) wakers: BTreeMap<TaskId, Waker>,
     /// The second of its last request, and how many it has sent in that second.
-    sent: (u64, u64),
+    pub(super) sent: (u64, u64),
 }
 
 impl Process {
-    pub(crate) fn new(clock: Clock) -> Process {
-        Process {
-            clock,
-            ..Process::default()
-        }
-    }
-
     pub(crate) fn is_dead(&self) -> bool {
         self.asleep_until == Some(Duration::MAX)
     }

@@ -87,7 +87,10 @@ impl World {
             clock.drift = self.kernel().rng.i32(-most..=most);
             clock.begins_at = self.kernel().draw_up_to(Duration::from_secs(1_000_000));
         }
-        self.processes.push(Process::new(clock));
+        self.processes.push(Process {
+            clock,
+            ..Process::default()
+        });
         self.servers.network.add_host(name)
     }
 

@@ -78,11 +78,7 @@ impl Outlet {
     /// Takes the bytes to write. Returns how far the connection has come to its end.
     pub(super) fn take(&self, into: &mut Vec<u8>) -> Stage {
         let mut state = self.state();
-        if into.is_empty() {
-            std::mem::swap(into, &mut state.bytes);
-        } else {
-            into.append(&mut state.bytes);
-        }
+        into.append(&mut state.bytes);
         state.stage
     }
 

@@ -75,11 +75,8 @@ impl Servers {
     }
 
     pub(crate) fn expire(&mut self, session: i64) {
-        let alive = self
-            .sessions
-            .get(&session)
-            .is_some_and(|record| !record.closing);
-        if alive {
+        let record = self.sessions.get(&session);
+        if record.is_some_and(|record| !record.closing) {
             self.kernel.trace(TraceKind::Connection, None, session, || {
                 "the leader expires the session".to_owned()
             });

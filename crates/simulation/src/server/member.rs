@@ -52,15 +52,6 @@ pub(crate) struct Member {
     pub(crate) paused: Option<Vec<Action>>,
 }
 
-impl Member {
-    pub(crate) fn new() -> Member {
-        Member {
-            linked: true,
-            ..Member::default()
-        }
-    }
-}
-
 /// A leader that is cut off. There is at most one.
 #[derive(Debug)]
 pub(crate) struct Isolated {

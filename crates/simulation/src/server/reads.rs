@@ -76,7 +76,7 @@ impl Servers {
             }
             Read::Acl { path } => acl(&member.tree, path, &reader),
             Read::CountBelow { path } => {
-                readable(found(&member.tree, path)?, &reader)?;
+                readable_at(&member.tree, path, &reader)?;
                 Ok(Answer::Count(count_below(&member.tree, path)))
             }
             Read::Ephemerals { prefix } => {
@@ -103,11 +103,7 @@ impl Servers {
 }
 
 fn done_if(found: bool) -> Result<Answer, Failure> {
-    if found {
-        Ok(Answer::Done)
-    } else {
-        Err(Failure::NoWatch)
-    }
+    found.then_some(Answer::Done).ok_or(Failure::NoWatch)
 }
 
 fn watch_if(member: &mut Member, watch: bool, path: &str, kind: WatchKind, id: ConnectionId) {
@@ -116,16 +112,12 @@ fn watch_if(member: &mut Member, watch: bool, path: &str, kind: WatchKind, id: C
     }
 }
 
-fn found<'a>(tree: &'a Tree, path: &str) -> Result<&'a Znode, Refusal> {
-    tree.get(path).ok_or(Refusal::NoNode)
-}
-
 fn readable(node: &Znode, reader: &Writer<'_>) -> Result<(), Refusal> {
     permit(&node.acl, Permission::READ, reader)
 }
 
 fn readable_at<'a>(tree: &'a Tree, path: &str, reader: &Writer<'_>) -> Result<&'a Znode, Refusal> {
-    let node = found(tree, path)?;
+    let node = tree.get(path).ok_or(Refusal::NoNode)?;
     readable(node, reader)?;
     Ok(node)
 }
@@ -153,7 +145,7 @@ fn data(tree: &Tree, path: &str, reader: &Writer<'_>) -> Result<Answer, Refusal>
 
 /// The access control list as a reader sees it. Only a reader that may change it sees the digests.
 fn acl(tree: &Tree, path: &str, reader: &Writer<'_>) -> Result<Answer, Failure> {
-    let node = found(tree, path)?;
+    let node = tree.get(path).ok_or(Refusal::NoNode)?;
     let administers = permit(&node.acl, Permission::ADMIN, reader).is_ok();
     if !administers {
         readable(node, reader)?;

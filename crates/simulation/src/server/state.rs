@@ -80,12 +80,16 @@ pub(crate) struct Servers {
 impl Servers {
     pub(crate) fn new(options: SimulationOptions) -> Servers {
         let count = options.servers.max(1);
+        let member = |_| Member {
+            linked: true,
+            ..Member::default()
+        };
         Servers {
             kernel: Kernel::new(options.seed, options.limits.clone(), options.trace_limit),
             network: Network::new(options.network_delay.clone()),
             options,
             agenda: Agenda::new(),
-            members: (0..count).map(|_| Member::new()).collect(),
+            members: (0..count).map(member).collect(),
             ends: BTreeMap::new(),
             leader: 0,
             isolated: None,
@@ -176,6 +180,7 @@ impl Servers {
     }
 
     /// The members that follow, and that the leader can reach.
+    #[cfg(feature = "embedded")]
     pub(crate) fn followers(&self) -> impl Iterator<Item = &Member> {
         let members = self.members.iter().enumerate();
         let others = members.filter(|(at, _)| *at != self.leader);
@@ -185,6 +190,7 @@ impl Servers {
     }
 
     /// True if a member leads, and serves.
+    #[cfg(feature = "embedded")]
     pub(crate) fn leads(&self, server: usize) -> bool {
         self.leader == server && self.members[server].state != MemberState::Down
     }

@@ -31,7 +31,6 @@ impl Answer {
             Answer::Created(created) => {
                 format!("created {} at {:#x}", created.path, created.stat.czxid)
             }
-            Answer::Children(names) => format!("{} children {names:?}", names.len()),
             Answer::Exists(Some(stat)) => format!("exists at {:#x}", stat.mzxid),
             Answer::Exists(None) => "no such znode".to_owned(),
             Answer::Stat(stat) => format!("done at {:#x}", stat.mzxid),
@@ -43,11 +42,9 @@ impl Answer {
                 let shown: Vec<&str> = names.iter().collect();
                 format!("{} children {shown:?}", names.len())
             }
-            Answer::Acl(entries, _) => format!("{} entries", entries.len()),
-            Answer::Count(count) => format!("{count} znodes"),
-            Answer::Identities(identities) => format!("{identities:?}"),
-            Answer::Answers(answers) => format!("{} answers", answers.len()),
             Answer::Outcomes(outcomes) => format!("{} operations done", outcomes.len()),
+            Answer::Answers(answers) => format!("{} answers", answers.len()),
+            other => format!("{other:?}"),
         }
     }
 }

@@ -34,18 +34,6 @@ pub(crate) struct Connection {
     pub(crate) down_broken: bool,
 }
 
-impl Connection {
-    pub(crate) fn new(host: HostId, server: usize) -> Connection {
-        Connection {
-            host,
-            server,
-            client_open: true,
-            server_open: true,
-            ..Connection::default()
-        }
-    }
-}
-
 /// The client's end of a connection.
 pub(crate) trait Peer: fmt::Debug + Send + Sync {
     /// Gets what a server has sent.
@@ -120,7 +108,14 @@ impl Network {
     pub(crate) fn connect(&mut self, host: HostId, server: usize) -> ConnectionId {
         let id = self.next_connection;
         self.next_connection += 1;
-        self.connections.insert(id, Connection::new(host, server));
+        let connection = Connection {
+            host,
+            server,
+            client_open: true,
+            server_open: true,
+            ..Connection::default()
+        };
+        self.connections.insert(id, connection);
         id
     }
 

@@ -11,6 +11,6 @@ mod members;
 mod operations;
 mod raw;
 mod sessions;
-mod starting;
+mod start;
 #[cfg(feature = "admin")]
 mod web_pages;

@@ -43,7 +43,7 @@ async fn are_exceeded_where_the_clock_stands_still() {
 }
 
 #[tokio::test(start_paused = true)]
-#[should_panic(expected = "something goes on without end")]
+#[should_panic(expected = "something never ends")]
 async fn are_exceeded_by_what_lets_nobody_else_run() {
     let simulation = limited(|limits| limits.at_one_instant = 1_000);
     loop {

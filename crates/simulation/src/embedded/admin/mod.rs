@@ -29,14 +29,12 @@ pub(super) fn start(
     };
     let listener = listen(port)?;
     let address = address_of(&listener)?;
-    let administered = Administered {
+    let port = address.port();
+    let administered = Arc::new(Administered {
         simulation,
         members,
-    };
-    let admission = Admission {
-        port: address.port(),
-    };
-    let router = routes::router(Arc::new(administered), admission);
+    });
+    let router = routes::router(administered, Admission { port });
     tokio::spawn(connections::serve(listener, router));
     Ok(Some(address))
 }

@@ -23,62 +23,27 @@ use crate::embedded::member::Member;
 use crate::faults::Faults;
 
 /// Each route, the fields of its body, and what it does.
-const ROUTES: [(&str, &str, &str); 14] = [
-    ("GET /", "", "lists these routes"),
-    ("GET /members", "", "lists the members; the first is 0"),
-    (
-        "POST /members/{member}/stop",
-        "",
-        "stops a member: its connections break, its port refuses",
-    ),
-    (
-        "POST /members/{member}/start",
-        "",
-        "starts a member again, on the same port, with its data",
-    ),
-    (
-        "POST /members/{member}/lag",
-        "milliseconds",
-        "makes a follower apply each transaction later by this time; 0 ends it",
-    ),
-    ("GET /sessions", "", "lists the sessions"),
-    (
-        "GET /faults",
-        "",
-        "says how many faults wait for their request",
-    ),
-    (
-        "DELETE /faults",
-        "",
-        "drops the faults that wait for their request",
-    ),
-    (
-        "POST /faults/cut",
-        "session or member, or neither for all",
-        "breaks connections",
-    ),
-    ("POST /faults/expire", "session", "expires a session"),
-    (
-        "POST /faults/new-session-at-reconnect",
-        "session",
-        "answers the next reconnect of a session with a new session",
-    ),
-    (
-        "POST /faults/delay",
-        "milliseconds; what (\"request\" or \"reply\"); session, request, under, nth",
-        "delays one request or its reply, and all after it on the connection",
-    ),
-    (
-        "POST /faults/drop-request",
-        "session, request, under, nth",
-        "breaks the connection before one request arrives",
-    ),
-    (
-        "POST /faults/drop-reply",
-        "session, request, under, nth",
-        "applies one request, then breaks the connection before the reply",
-    ),
-];
+const ROUTES: &str = "\
+GET / | | lists these routes
+GET /members | | lists the members; the first is 0
+POST /members/{member}/stop | | stops a member: its connections break, its port refuses
+POST /members/{member}/start | | starts a member again, on the same port, with its data
+POST /members/{member}/lag | milliseconds | \
+    makes a follower apply each transaction later by this time; 0 ends it
+GET /sessions | | lists the sessions
+GET /faults | | counts the faults that wait for their request
+DELETE /faults | | drops the faults that wait for their request
+POST /faults/cut | session or member, or neither for all | breaks connections
+POST /faults/expire | session | expires a session
+POST /faults/new-session-at-reconnect | session | \
+    answers the next reconnect of a session with a new session
+POST /faults/delay | \
+    milliseconds; what (\"request\" or \"reply\"); session, request, under, nth | \
+    delays one request or its reply, and all after it on the connection
+POST /faults/drop-request | session, request, under, nth | \
+    breaks the connection before one request arrives
+POST /faults/drop-reply | session, request, under, nth | \
+    applies one request, then breaks the connection before the reply";
 
 /// The most faults that wait for their request.
 const MOST_FAULTS: usize = 1_000;
@@ -123,8 +88,11 @@ async fn unknown(method: Method, uri: Uri) -> Refused {
 }
 
 async fn routes() -> Told {
-    let routes =
-        ROUTES.map(|(route, body, does)| json!({ "route": route, "body": body, "does": does }));
+    let route = |line: &str| {
+        let mut parts = line.split('|').map(str::trim);
+        json!({ "route": parts.next(), "body": parts.next(), "does": parts.next() })
+    };
+    let routes: Vec<Value> = ROUTES.lines().map(route).collect();
     ok(&json!({
         "routes": routes,
         "fields": {
