@@ -98,7 +98,7 @@ impl SimulationOptions {
         asked_for.max(least).min(most)
     }
 
-    pub(crate) fn transactions_tell_metadata(&self) -> bool {
+    pub(crate) fn transactions_report_metadata(&self) -> bool {
         self.version >= (3, 8, 2)
     }
 

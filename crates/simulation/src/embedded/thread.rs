@@ -47,12 +47,12 @@ pub(super) struct Served {
 impl ServerThread {
     /// Starts the members, and returns when they take connections.
     pub(super) fn start(options: EmbeddedOptions) -> Result<Self, StartError> {
-        let (told, started) = mpsc::channel::<Started>();
+        let (report, started) = mpsc::channel::<Started>();
         let (stop, stopped) = oneshot::channel();
         let (pauses, paused) = unbounded_channel();
         let thread = thread::Builder::new()
             .name("embedded-zookeeper".to_owned())
-            .spawn(move || run(options, &told, stopped, paused))
+            .spawn(move || run(options, &report, stopped, paused))
             .map_err(StartError::Thread)?;
         match started.recv() {
             Ok(Ok(served)) => Ok(ServerThread {
@@ -110,7 +110,7 @@ impl Drop for ServerThread {
 /// Runs the server until it is to stop.
 fn run(
     options: EmbeddedOptions,
-    told: &mpsc::Sender<Started>,
+    report: &mpsc::Sender<Started>,
     stopped: oneshot::Receiver<()>,
     pauses: UnboundedReceiver<Pause>,
 ) {
@@ -119,14 +119,14 @@ fn run(
         Ok(runtime) => runtime,
         Err(error) => {
             // Nobody waits for the answer any more only if the caller has panicked.
-            let _ = told.send(Err(StartError::Thread(error)));
+            let _ = report.send(Err(StartError::Thread(error)));
             return;
         }
     };
     runtime.block_on(async {
         let started = start(&options);
         let serves = started.is_ok();
-        let _ = told.send(started);
+        let _ = report.send(started);
         if serves {
             tokio::spawn(stand_still(pauses));
             // The sender is dropped to stop the server.
@@ -150,7 +150,7 @@ fn start(options: &EmbeddedOptions) -> Started {
     simulated.servers = members;
     let shared = Shared::start(simulated);
     let simulation = Simulation::of(&shared);
-    tell_the_time(&shared);
+    set_the_time(&shared);
     create(&simulation, &options.znodes)?;
     let (mut addresses, mut served) = (Vec::new(), Vec::new());
     for (server, listener) in listeners.into_iter().enumerate() {
@@ -178,7 +178,7 @@ fn start(options: &EmbeddedOptions) -> Started {
 }
 
 /// Gives the simulation the time of the wall clock, and session ids that no earlier server had.
-fn tell_the_time(shared: &Shared) {
+fn set_the_time(shared: &Shared) {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = since_1970.unwrap_or_default().as_millis() as i64;
     shared.with(|world| {

@@ -44,7 +44,7 @@ impl Servers {
         self.catch_up(self.leader, index + 1);
         for server in 0..self.members.len() {
             if server != self.leader {
-                self.tell(server, FromLeader::Commit { index });
+                self.send_to(server, FromLeader::Commit { index });
             }
         }
         let zxid = transaction.zxid;
@@ -54,7 +54,7 @@ impl Servers {
             .partition(|(last, ..)| *last <= index);
         self.syncs = later;
         for (_, server, origin) in due {
-            self.tell(server, FromLeader::Synced(origin));
+            self.send_to(server, FromLeader::Synced(origin));
         }
     }
 

@@ -133,10 +133,10 @@ impl Servers {
 
     fn answer_of_write(&self, several: bool, mut outcomes: Outcomes) -> Answer {
         if several {
-            let tells = self.options.transactions_tell_metadata();
+            let reports = self.options.transactions_report_metadata();
             let outcomes = outcomes
                 .into_iter()
-                .map(|(edit, stat)| outcome(edit, stat, tells))
+                .map(|(edit, stat)| outcome(edit, stat, reports))
                 .collect();
             return Answer::Outcomes(outcomes);
         }

@@ -27,7 +27,7 @@ impl Servers {
         self.schedule(at, Action::ToLeader(term, server, message));
     }
 
-    pub(super) fn tell(&mut self, server: usize, message: FromLeader) {
+    pub(super) fn send_to(&mut self, server: usize, message: FromLeader) {
         if server == self.leader {
             if self.members[server].state == MemberState::Serving {
                 self.follow(server, message);
@@ -75,7 +75,7 @@ impl Servers {
                     return self.open_session(server, connection, greeting);
                 }
                 let session = valid.then_some(session);
-                self.tell(server, FromLeader::Revalidated(connection, session));
+                self.send_to(server, FromLeader::Revalidated(connection, session));
             }
             ToLeader::Write(origin, session, request) => {
                 let body = match self.check_session(self.leader, server, session) {
@@ -85,7 +85,7 @@ impl Servers {
                 self.propose(session, Some(origin), body);
             }
             ToLeader::Sync(origin) if self.committed == self.log_end() => {
-                self.tell(server, FromLeader::Synced(origin));
+                self.send_to(server, FromLeader::Synced(origin));
             }
             ToLeader::Sync(origin) => {
                 let last = self.log_end() - 1;

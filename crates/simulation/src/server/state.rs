@@ -157,8 +157,8 @@ impl Servers {
         self.network.send_down(&mut self.kernel, id, message, extra);
     }
 
-    /// Closes the server's end of a connection, and if `tell` notifies the client.
-    pub(crate) fn close_at_server(&mut self, id: ConnectionId, tell: bool) {
+    /// Closes the server's end of a connection, and if `notify` reports it to the client.
+    pub(crate) fn close_at_server(&mut self, id: ConnectionId, notify: bool) {
         let Some(connection) = self.network.connections.get_mut(&id) else {
             return;
         };
@@ -173,7 +173,7 @@ impl Servers {
             }
         }
         self.members[server].watches.remove_connection(id);
-        if tell {
+        if notify {
             self.send_down(id, Downward::Close, Duration::ZERO);
         }
         self.network.forget_closed(id);

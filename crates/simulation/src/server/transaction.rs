@@ -110,11 +110,11 @@ pub(super) fn apply(
     tree.zxid = zxid;
 }
 
-pub(super) fn outcome(edit: Edit, stat: Option<Stat>, tells_metadata: bool) -> Outcome {
+pub(super) fn outcome(edit: Edit, stat: Option<Stat>, reports_metadata: bool) -> Outcome {
     match (edit.kind, stat) {
         (EditKind::Create { owner, .. }, Some(stat)) => {
-            let tells = tells_metadata || owner == Owner::Container;
-            let stat = if tells { stat } else { NO_METADATA };
+            let reports = reports_metadata || owner == Owner::Container;
+            let stat = if reports { stat } else { NO_METADATA };
             let path = edit.path;
             Outcome::Created(Created { path, stat })
         }

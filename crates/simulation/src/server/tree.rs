@@ -17,7 +17,7 @@ pub(crate) enum Owner {
 
 impl Owner {
     /// The `ephemeralOwner` in the metadata.
-    pub(crate) fn told(self) -> i64 {
+    pub(crate) fn ephemeral_owner(self) -> i64 {
         match self {
             Owner::Nobody | Owner::Container => 0,
             Owner::Session(session) => session,
@@ -76,7 +76,7 @@ impl Znode {
             // deleted since, except those that exist.
             cversion: self.creates.wrapping_mul(2).wrapping_sub(children),
             aversion: self.acl_version,
-            ephemeral_owner: self.owner.told(),
+            ephemeral_owner: self.owner.ephemeral_owner(),
             data_length: self.data_length() as i32,
             num_children: children,
         }

@@ -29,7 +29,7 @@ pub(crate) fn place(members: usize) -> Place {
 }
 
 impl Place {
-    /// Sends a request with this body, and tells the status and the body of the answer.
+    /// Sends a request with this body, and returns the status and the body of the answer.
     fn ask(&self, request: &str, body: &str) -> (u16, Value) {
         let mut stream = TcpStream::connect(&self.admin).expect("it listens");
         let text = format!(
@@ -55,7 +55,7 @@ impl Place {
         answer
     }
 
-    /// Sends a request that is refused, and tells why.
+    /// Sends a request that is refused, and returns the reason.
     fn refused(&self, request: &str, body: &str) -> (u16, String) {
         let (status, answer) = self.ask(request, body);
         let why = answer["error"].as_str().expect("a sentence");
@@ -76,8 +76,8 @@ fn session(client: &Raw) -> String {
 #[test]
 fn routes_are_told() {
     let place = place(1);
-    let told = place.done("GET /", &json!({}));
-    let routes = told["routes"].as_array().expect("a list");
+    let answer = place.done("GET /", &json!({}));
+    let routes = answer["routes"].as_array().expect("a list");
     for route in routes {
         let route = route["route"].as_str().expect("a route");
         let (_, answer) = place.ask(&route.replace("{member}", "0"), "");
@@ -92,20 +92,20 @@ fn routes_are_told() {
 fn sessions_and_members_are_told() {
     let place = place(3);
     let client = place.client(1);
-    let told = place.done("GET /sessions", &json!({}));
-    let only = &told["sessions"][0];
+    let answer = place.done("GET /sessions", &json!({}));
+    let only = &answer["sessions"][0];
     assert_eq!(only["session"], session(&client));
     assert_eq!(only["timeout_milliseconds"], 10_000);
     assert_eq!(only["member"], 1);
 
     place.done("POST /members/2/stop", &json!({}));
-    let told = place.done("GET /members", &json!({}));
+    let answer = place.done("GET /members", &json!({}));
     let states: Vec<_> = (0..3)
-        .map(|it| told["members"][it]["state"].clone())
+        .map(|it| answer["members"][it]["state"].clone())
         .collect();
     assert_eq!(states, ["leader", "follower", "stopped"]);
-    assert_eq!(told["members"][1]["connections"], 1);
-    assert_eq!(told["members"][1]["address"], place.ensemble.member(1));
+    assert_eq!(answer["members"][1]["connections"], 1);
+    assert_eq!(answer["members"][1]["address"], place.ensemble.member(1));
 }
 
 #[test]

@@ -46,8 +46,8 @@ fn digest(text: &str) -> RequestBody {
     })
 }
 
-fn told(client: &mut Raw) -> Vec<(EventType, String)> {
-    let events = client.told().into_iter();
+fn events(client: &mut Raw) -> Vec<(EventType, String)> {
+    let events = client.events().into_iter();
     events.map(|event| (event.kind, event.path)).collect()
 }
 
@@ -140,7 +140,7 @@ fn persistent_watches_stay_and_recursive_ones_see_what_is_below() {
     client.done(set("/a", -1));
     use EventType::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
     assert_eq!(
-        told(&mut client),
+        events(&mut client),
         [
             (NodeDataChanged, "/a".to_owned()),
             (NodeChildrenChanged, "/a".to_owned()),
@@ -151,7 +151,7 @@ fn persistent_watches_stay_and_recursive_ones_see_what_is_below() {
     client.done(create("/a/b/c", CreateMode::Persistent));
     client.done(delete("/a/b/c"));
     assert_eq!(
-        told(&mut client),
+        events(&mut client),
         [
             (NodeCreated, "/a/b/c".to_owned()),
             (NodeDeleted, "/a/b/c".to_owned()),
@@ -166,7 +166,7 @@ fn persistent_watches_stay_and_recursive_ones_see_what_is_below() {
     let again = client.fails(RequestBody::RemoveWatches(all));
     assert_eq!(again, ErrorCode::NoWatcher);
     client.done(set("/a", -1));
-    assert_eq!(told(&mut client), []);
+    assert_eq!(events(&mut client), []);
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn watches_that_are_set_again_tell_what_was_missed() {
     }));
     use EventType::{NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted};
     assert_eq!(
-        told(&mut client),
+        events(&mut client),
         [
             (NodeDeleted, "/gone".to_owned()),
             (NodeCreated, "/new".to_owned()),
@@ -195,7 +195,7 @@ fn watches_that_are_set_again_tell_what_was_missed() {
     client.done(set("/old", -1));
     client.done(create("/later", CreateMode::Persistent));
     assert_eq!(
-        told(&mut client),
+        events(&mut client),
         [
             (NodeDataChanged, "/old".to_owned()),
             (NodeCreated, "/later".to_owned()),

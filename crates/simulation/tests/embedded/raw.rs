@@ -1,4 +1,4 @@
-//! A client that sends what it is told to, and hides nothing.
+//! A client that sends any bytes, and hides nothing.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -68,7 +68,7 @@ impl Raw {
         })
     }
 
-    /// Sends a request without waiting for its reply, and tells its xid.
+    /// Sends a request without waiting for its reply, and returns its xid.
     pub(crate) fn send(&mut self, body: RequestBody) -> i32 {
         self.next_xid += 1;
         let xid = match &body {
@@ -133,7 +133,7 @@ impl Raw {
     }
 
     /// The events that have come until the server has answered a ping, with their paths.
-    pub(crate) fn told(&mut self) -> Vec<WatcherEvent> {
+    pub(crate) fn events(&mut self) -> Vec<WatcherEvent> {
         self.ask(RequestBody::Ping);
         std::mem::take(&mut self.events)
     }

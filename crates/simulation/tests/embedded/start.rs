@@ -16,7 +16,7 @@ fn server_takes_connections_when_start_returns() {
         assert_ne!(client.connected.session_id, 0);
         began.elapsed()
     });
-    // The machine may be busy: the quickest of several tells what the server takes.
+    // The machine may be busy: the quickest of several starts shows what the server takes.
     let quickest = quickest.min().expect("several");
     assert!(quickest < Duration::from_millis(20), "{quickest:?}");
 }

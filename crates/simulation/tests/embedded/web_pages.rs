@@ -100,9 +100,9 @@ fn request_of_a_web_page_of_another_origin_is_refused() {
         let read = format!("GET {path} HTTP/1.1");
         assert_eq!(status(&place, &[&read, &rebound], ""), 403, "{path}");
     }
-    let told = place.done("GET /members", &json!({}));
+    let answer = place.done("GET /members", &json!({}));
     assert_eq!(
-        told["members"][1]["state"], "follower",
+        answer["members"][1]["state"], "follower",
         "nothing was stopped"
     );
 }

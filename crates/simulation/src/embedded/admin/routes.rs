@@ -48,7 +48,7 @@ POST /faults/drop-reply | session, request, under, nth | \
 /// The most faults that wait for their request.
 const MOST_FAULTS: usize = 1_000;
 
-type Told = Result<Response, Refused>;
+type Answered = Result<Response, Refused>;
 
 type Body = Result<Bytes, BytesRejection>;
 
@@ -76,7 +76,7 @@ pub(super) fn router(administered: Arc<Administered>, admission: Admission) -> R
         .with_state(administered)
 }
 
-fn ok(value: &Value) -> Told {
+fn ok(value: &Value) -> Answered {
     Ok(json_response(StatusCode::OK, value))
 }
 
@@ -87,7 +87,7 @@ async fn unknown(method: Method, uri: Uri) -> Refused {
     ))
 }
 
-async fn routes() -> Told {
+async fn routes() -> Answered {
     let route = |line: &str| {
         let mut parts = line.split('|').map(str::trim);
         json!({ "route": parts.next(), "body": parts.next(), "does": parts.next() })
@@ -133,7 +133,7 @@ impl Administered {
         })
     }
 
-    fn inject(&self, session: Option<Session>, fault: Fault) -> Told {
+    fn inject(&self, session: Option<Session>, fault: Fault) -> Answered {
         session.map(|it| self.session(it)).transpose()?;
         if self.faults().waiting() >= MOST_FAULTS {
             let why = format!("{MOST_FAULTS} faults wait already: DELETE /faults drops them.");
@@ -143,49 +143,49 @@ impl Administered {
         self.waiting()
     }
 
-    fn waiting(&self) -> Told {
+    fn waiting(&self) -> Answered {
         ok(&json!({ "waiting": self.faults().waiting() }))
     }
 }
 
-async fn members(State(known): Known) -> Told {
+async fn members(State(known): Known) -> Answered {
     let members: Vec<Value> = known.members.iter().map(|it| views::member(it)).collect();
     ok(&json!({ "members": members }))
 }
 
-async fn stop(State(known): Known, Path(member): Path<String>) -> Told {
+async fn stop(State(known): Known, Path(member): Path<String>) -> Answered {
     let member = known.member(&member)?;
     known.faults().stop_member(member.server);
     ok(&views::member(member))
 }
 
-async fn start(State(known): Known, Path(member): Path<String>) -> Told {
+async fn start(State(known): Known, Path(member): Path<String>) -> Answered {
     let member = known.member(&member)?;
     known.faults().start_member(member.server);
     ok(&views::member(member))
 }
 
-async fn lag(State(known): Known, Path(member): Path<String>, body: Body) -> Told {
+async fn lag(State(known): Known, Path(member): Path<String>, body: Body) -> Answered {
     let member = known.member(&member)?;
     let Lag { milliseconds } = read(body)?;
     known.faults().lag(member.server, milliseconds.0);
     ok(&views::member(member))
 }
 
-async fn sessions(State(known): Known) -> Told {
+async fn sessions(State(known): Known) -> Answered {
     ok(&json!({ "sessions": views::sessions(&known) }))
 }
 
-async fn faults(State(known): Known) -> Told {
+async fn faults(State(known): Known) -> Answered {
     known.waiting()
 }
 
-async fn drop_faults(State(known): Known) -> Told {
+async fn drop_faults(State(known): Known) -> Answered {
     known.faults().stop();
     known.waiting()
 }
 
-async fn cut(State(known): Known, body: Body) -> Told {
+async fn cut(State(known): Known, body: Body) -> Answered {
     let Cut { session, member } = read(body)?;
     let faults = known.faults();
     match (session, member) {
@@ -207,30 +207,30 @@ async fn cut(State(known): Known, body: Body) -> Told {
     ok(&json!({}))
 }
 
-async fn expire(State(known): Known, body: Body) -> Told {
+async fn expire(State(known): Known, body: Body) -> Answered {
     let OfSession { session } = read(body)?;
     let session = known.session(session)?;
     known.simulation.administrator().expire(session);
     ok(&json!({}))
 }
 
-async fn forget(State(known): Known, body: Body) -> Told {
+async fn forget(State(known): Known, body: Body) -> Answered {
     let OfSession { session } = read(body)?;
     known.faults().forget(known.session(session)?);
     ok(&json!({}))
 }
 
-async fn delay(State(known): Known, body: Body) -> Told {
+async fn delay(State(known): Known, body: Body) -> Answered {
     let delay: Delay = read(body)?;
     known.inject(delay.session, delay.fault())
 }
 
-async fn drop_request(State(known): Known, body: Body) -> Told {
+async fn drop_request(State(known): Known, body: Body) -> Answered {
     let lost: Lost = read(body)?;
     known.inject(lost.session, lost.fault(FaultKind::RequestLost))
 }
 
-async fn drop_reply(State(known): Known, body: Body) -> Told {
+async fn drop_reply(State(known): Known, body: Body) -> Answered {
     let lost: Lost = read(body)?;
     known.inject(lost.session, lost.fault(FaultKind::ReplyLost))
 }

@@ -20,7 +20,7 @@ const NAMES: [(&[u8], &[u8]); 6] = [
     (b"\xe2\x82", b"\xef\xbf\xbd"),
 ];
 
-/// A string as it stands in a message.
+/// A string as it is in a message.
 fn string(bytes: &[u8]) -> Vec<u8> {
     [&(bytes.len() as i32).to_be_bytes(), bytes].concat()
 }

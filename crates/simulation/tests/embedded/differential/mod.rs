@@ -76,7 +76,7 @@ impl Place {
             }
         };
         let sessions: Vec<i64> = self.ids();
-        let mut events: Vec<_> = self.sessions.iter_mut().map(Raw::told).collect();
+        let mut events: Vec<_> = self.sessions.iter_mut().map(Raw::events).collect();
         if matches!(step, Step::Close(_)) {
             for events in &mut events {
                 events.sort_by_key(|event| (event.path.clone(), i32::from(event.kind)));

@@ -19,7 +19,7 @@ pub(super) struct Seen {
 #[derive(Debug, PartialEq)]
 pub(super) struct Normal {
     error: Option<ErrorCode>,
-    /// The place of the transaction among all that the server has told of.
+    /// The place of the transaction among all that the server has shown.
     at: Option<usize>,
     body: Option<ReplyBody>,
     events: Vec<Vec<(EventType, String)>>,
