@@ -81,7 +81,9 @@ fn judge(error: &Error) -> (Exit, &'static str) {
         Error::Refused { refusal, .. } => of_refusal(refusal),
         Error::DeadlineElapsed { .. } => (Exit::TimedOut, ""),
         Error::ContenderDeleted { .. } | Error::Lost { .. } => (Exit::Lost, ""),
-        Error::OutcomeUnknown { .. } => (Exit::Unavailable, "; try again"),
+        Error::Disconnected { .. } | Error::OutcomeUnknown { .. } => {
+            (Exit::Unavailable, "; try again")
+        }
         _ => (Exit::Internal, ""),
     }
 }

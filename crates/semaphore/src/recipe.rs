@@ -335,7 +335,7 @@ impl Semaphore {
     /// * Nothing was changed: [`Error::InvalidInput`] if `permits` is zero, if the semaphore was
     ///   made with another number than is recorded, or if what is recorded is not a number;
     ///   [`Error::Refused`] if the server does not let the data be read or written;
-    ///   [`Error::SessionOver`], [`Error::NoSession`].
+    ///   [`Error::SessionOver`], [`Error::NoSession`], [`Error::Disconnected`].
     /// * The number may have been changed: [`Error::OutcomeUnknown`]. Call again: that does no
     ///   harm.
     ///

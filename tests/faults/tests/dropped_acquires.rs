@@ -70,7 +70,10 @@ async fn acquire_and_drop(recipe: &dyn Recipe, dice: &mut Rng) -> bool {
     let timeout = Duration::from_millis(dice.u64(1..16));
     let acquiring = async {
         match way {
-            0 => recipe.try_acquire().await,
+            0 => match recipe.try_acquire().await {
+                Err(Error::Disconnected { .. }) => Ok(None),
+                tried => tried,
+            },
             1 => match recipe.acquire_timeout(timeout).await {
                 Err(Error::DeadlineElapsed { .. }) => Ok(None),
                 acquired => acquired.map(Some),

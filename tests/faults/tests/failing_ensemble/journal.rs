@@ -209,7 +209,7 @@ impl Journal {
         let mut record = self.record();
         record.figures.errors += 1;
         match error {
-            Error::DeadlineElapsed { .. } => {}
+            Error::DeadlineElapsed { .. } | Error::Disconnected { .. } => {}
             Error::SessionOver {
                 session,
                 reason: SessionEnd::Expired,

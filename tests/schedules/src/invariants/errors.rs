@@ -57,7 +57,7 @@ pub(crate) fn at_failure(
             matches!(reason, SessionEnd::Expired | SessionEnd::Closed)
         }
         Error::DeadlineElapsed { .. } | Error::Lost { .. } | Error::NoSession { .. } => true,
-        Error::Connect { .. } => true,
+        Error::Connect { .. } | Error::Disconnected { .. } => true,
         Error::Refused { refusal, .. } => is_said(state, refusal),
         Error::InvalidInput(_) if state.recipe.resizes => {
             asked.is_some_and(|asked| asked.could_be_refused(state))
@@ -71,7 +71,7 @@ pub(crate) fn at_failure(
 pub(crate) fn at_resize(state: &State, who: &str, asked: &Asked, error: &Error) -> Findings {
     let justified = match error {
         // No answer came, and nobody waits for one that long.
-        Error::OutcomeUnknown { .. } => true,
+        Error::Disconnected { .. } | Error::OutcomeUnknown { .. } => true,
         // It acquires and releases where there is nothing yet.
         Error::ContenderDeleted { .. } | Error::Lost { .. } => true,
         Error::SessionOver { reason, .. } => *reason == SessionEnd::Expired,
