@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::Span;
@@ -18,20 +19,23 @@ use crate::hold::{Hold, Removal};
 use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
-use crate::queue::directory::{Directories, MissingDirectory, refuse_missing_chroot};
+use crate::queue::directory::{
+    Directories, MissingDirectory, UnknownCreates, refuse_missing_chroot,
+};
 use crate::server::checks::check_acl;
-use crate::server::ensemble::{Acl, ServerSession, SessionId, Stat};
+use crate::server::ensemble::{Acl, CreateMode, Created, ServerSession, SessionId, Stat};
 use crate::server::error::ServerError;
 use crate::session::handle::Session;
+use crate::sync::lock;
 
 /// A znode that a recipe without a queue creates, or has created, in one ZooKeeper session.
 ///
-/// For a recipe in which all contenders create a znode of the same name. The recipe creates the
-/// znode by [`server`](Self::server), and tells its own znode from another client's. Core does the
+/// For a recipe in which all contenders create a znode of the same name. The recipe
+/// [creates](Self::create) the znode, and tells its own znode from another client's. Core does the
 /// rest: the lease, the loss watch, the [`Hold`], and the deletion in the background.
 ///
-/// A drop deletes the znode in the background by [`Removal::remove`], if [it may
-/// exist](Self::may_exist).
+/// A drop deletes the znode in the background by [`Removal::remove`], unless no create was sent, or
+/// [none has succeeded](Self::refused).
 ///
 /// The server cannot tell such a holder from the next one by the path. So the hold has no [guarded
 /// writes](crate::HoldView::transaction), and its session cannot be [left](Session::detach) to
@@ -42,6 +46,8 @@ pub struct OwnedZnode {
     /// `None` once it is held, and while it is dropped.
     owned: Option<Owned>,
     may_exist: AtomicBool,
+    /// The creates without an answer, and when the last create was sent.
+    creates: Mutex<(UnknownCreates, Duration)>,
     path: String,
     began: Instant,
 }
@@ -65,6 +71,7 @@ impl OwnedZnode {
         Ok(OwnedZnode {
             owned: Some(Owned::new(session.kept_open(), znode)),
             may_exist: AtomicBool::new(false),
+            creates: Mutex::default(),
             open,
             server,
             path,
@@ -140,9 +147,38 @@ impl OwnedZnode {
         refuse_missing_chroot(&self.open.live, &*self.server, &self.path).await
     }
 
-    /// Notes whether the znode may exist: true before each create, false once a create was refused.
-    pub fn may_exist(&self, may_exist: bool) {
-        self.may_exist.store(may_exist, Ordering::Relaxed);
+    /// Creates the znode, which is ephemeral. Call [`refused`](Self::refused) if it was refused.
+    ///
+    /// # Errors
+    ///
+    /// Those of the request.
+    pub async fn create(&self, data: &[u8], acl: &[Acl]) -> Result<Created, ServerError> {
+        self.may_exist.store(true, Ordering::Relaxed);
+        lock(&self.creates).1 = self.open.live.now();
+        let create = self
+            .server
+            .create(&self.path, data, CreateMode::Ephemeral, acl);
+        let outcome = create.await;
+        self.open.live.heard_of_create(&outcome);
+        outcome
+    }
+
+    /// Notes that no create has succeeded: nothing need be deleted.
+    pub fn refused(&self) {
+        self.may_exist.store(false, Ordering::Relaxed);
+    }
+
+    /// Waits before a create is sent again whose outcome was unknown, and that was not applied.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if each of eight creates soon broke its connection, and no create was ever
+    /// answered: the server may not know the request.
+    pub async fn before_another_create(&self) -> Result<(), Error> {
+        let (mut unknown, sent) = std::mem::take(&mut *lock(&self.creates));
+        let another = unknown.another(&self.open.live, &self.path, sent).await;
+        *lock(&self.creates) = (unknown, sent);
+        another
     }
 
     /// Holds by the znode with this metadata, which exists and is the recipe's own.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::future::FutureExt;
 use zookeeper_recipes_core::ensemble::{Node, Reply, ServerSession};
 use zookeeper_recipes_core::{
-    Acl, AuthId, BoxFuture, CreateMode, Directories, Error, Hold, InvalidInput, NodePath,
-    OwnedZnode, Permission, QueueEntry, Recipe, Refusal, Removal, ServerError, Session, Stat,
+    Acl, AuthId, BoxFuture, Directories, Error, Hold, InvalidInput, NodePath, OwnedZnode,
+    Permission, QueueEntry, Recipe, Refusal, Removal, ServerError, Session, Stat,
 };
 
 /// A lock without a queue: the creator of one ephemeral znode holds it.
@@ -375,18 +375,14 @@ impl SingleNodeLock {
     /// Creates the znode. `None` if another holder's is there. Asks again if no answer comes.
     async fn create(&self, znode: &OwnedZnode, one: &OneZnode) -> Result<Option<Stat>, Error> {
         let failed = |error| znode.failed(error);
-        let (server, path) = (znode.server(), self.path.as_str());
         let mut data = one.identity.clone().into_bytes();
         data.extend(text(&self.options, &self.session));
-        let mut pause = Pause::new();
         znode.until_may_hold().await.map_err(failed)?;
         loop {
-            znode.may_exist(true);
-            let create = server.create(path, &data, CreateMode::Ephemeral, &self.options.acl);
-            match create.await {
+            match znode.create(&data, &self.options.acl).await {
                 Ok(created) => return Ok(Some(created.stat)),
                 Err(error) if error.is(Refusal::NoNode) => {
-                    znode.may_exist(false);
+                    znode.refused();
                     self.create_parent(znode).await?;
                 }
                 Err(ServerError::OutcomeUnknown(_)) => {
@@ -394,17 +390,17 @@ impl SingleNodeLock {
                     match self.look(znode, CaughtUp::First).await? {
                         Some((data, stat)) if one.is(&data) => return Ok(Some(stat)),
                         Some(_) => break,
-                        None => pause.wait().await,
+                        None => znode.before_another_create().await?,
                     }
                 }
                 Err(error) if error.is(Refusal::NodeExists) => break,
                 Err(error) => {
-                    znode.may_exist(false);
+                    znode.refused();
                     return Err(failed(error));
                 }
             }
         }
-        znode.may_exist(false);
+        znode.refused();
         Ok(None)
     }
 
@@ -425,11 +421,13 @@ impl SingleNodeLock {
         let (server, path) = (znode.server(), self.path.as_str());
         let mut pause = Pause::new();
         loop {
+            let sync = (caught_up == CaughtUp::First).then(|| server.sync(path));
+            let get = server.get(path);
             let found = async {
-                if caught_up == CaughtUp::First {
-                    server.sync(path).await?;
+                if let Some(sync) = sync {
+                    sync.await?;
                 }
-                server.get(path).await
+                get.await
             };
             match found.await {
                 Ok(node) => return Ok(Some(node)),

@@ -53,7 +53,7 @@
 //! # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
 //! # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 //! use std::time::Duration;
-//! use zookeeper_recipes::{AllOf, ExclusiveLock, Recipe, RecipeExt, RwLock, Session};
+//! use zookeeper_recipes::{AllOf, ExclusiveLock, Recipe, RwLock, Session};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -97,8 +97,8 @@ pub use zookeeper_recipes_core as common;
 pub use zookeeper_recipes_core::{
     Acl, AfterSessionLoss, AllHold, AllOf, AuthId, ConnectOptions, DetachedSession, Directories,
     Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,
-    Permission, QueueEntry, Recipe, Refusal, Session, SessionEnd, SessionHealth, SessionId,
-    SessionState, WaitStrategy,
+    Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd, SessionHealth,
+    SessionId, SessionState, WaitStrategy,
 };
 #[cfg(feature = "election")]
 #[doc(inline)]

@@ -62,7 +62,7 @@ pub trait Removal: fmt::Debug + Send + Sync {
 pub(crate) struct OwnZnode {
     listed: Arc<Listed>,
     kind: Kind,
-    /// The transaction that created the znode, if it is known.
+    /// The transaction that created the znode, if others create znodes of the same name.
     czxid: Option<i64>,
     /// True if the deletion is marked as a release. `None` if others may write to the znode.
     marks_release: Option<Arc<AtomicBool>>,

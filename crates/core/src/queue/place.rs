@@ -117,7 +117,6 @@ impl Place {
     /// The place of a znode that has been created.
     pub(crate) fn new(mut owned: Owned, node: Created, marks: bool) -> Place {
         let mut znode = owned.znode.znodes().unique(&node.path);
-        znode = znode.created_by(node.stat.czxid);
         if marks {
             znode = znode.written_by_owner_alone();
         }

@@ -208,6 +208,10 @@ impl Contender {
     }
 
     async fn write(&self, number: u64, weight: u64, hold: &HoldView) {
+        // A lock of one znode has no guarded writes.
+        if !self.journal.recipe().queues {
+            return;
+        }
         match self.guarded(weight, hold).commit().await {
             Ok(_) => self.journal.count(|figures| figures.guarded_writes += 1),
             Err(Error::Lost { .. }) => self.journal.refused(number),
@@ -244,16 +248,16 @@ impl Contender {
         // Others come in between.
         sleep(Duration::from_millis(self.rng.u64(0..=50))).await;
         self.journal.stored(past.number, past.weight, past.token);
+        // A lock of one znode has no guarded writes, and its path is also that of the next holder.
+        if !self.journal.recipe().queues {
+            return;
+        }
         match past.write.commit().await {
             Err(Error::Lost { .. }) => self.journal.refused(past.number),
             other => {
                 let text = format!("{}: a guarded write too late: {other:?}", self.who);
                 self.journal.violated(text);
             }
-        }
-        // The path of a lock that is one znode is also that of the next holder.
-        if !self.journal.recipe().queues {
-            return;
         }
         let server = match self.session.server(self.journal.path()).await {
             Ok(server) => server,

@@ -337,14 +337,12 @@ impl Journal {
     pub(crate) fn is_telling(&self) -> bool {
         let record = self.record();
         let figures = &record.figures;
-        let happened = [
-            figures.losses,
-            figures.guarded_writes,
-            figures.refused_writes,
-            figures.stale_tokens,
-        ];
+        let happened = [figures.losses, figures.stale_tokens];
+        // A lock of one znode has no guarded writes.
+        let written = [figures.guarded_writes, figures.refused_writes];
+        let is_written = !self.recipe().queues || written.iter().all(|count| *count > 0);
         let succeeded = record.losses.values().any(|loss| loss.succeeded.is_some());
-        succeeded && happened.iter().all(|count| *count > 0)
+        succeeded && is_written && happened.iter().all(|count| *count > 0)
     }
 }
 
