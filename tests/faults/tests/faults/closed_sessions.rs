@@ -29,6 +29,7 @@ async fn close_does_not_wait_for_attempts_that_nobody_polls(server: TestServer) 
         );
         let mut attempt = async move { recipe.acquire().await }.boxed();
         tokio::select! {
+            biased;
             _ = &mut attempt => panic!("{kind:?}: held twice"),
             () = queue_length(kind, &*seen, 2) => {}
         }
