@@ -1,6 +1,7 @@
 //! The hold: what every recipe returns.
 
 pub(crate) mod abandoned;
+pub(crate) mod alone;
 mod deletion;
 mod find_own;
 pub(crate) mod grant;

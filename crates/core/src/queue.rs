@@ -3,7 +3,6 @@
 //! An acquisition takes these steps: [`Queue`] → `attempt` (create and list) → `look` (order the
 //! contenders, ask the rule) → `wait` → a [`Hold`].
 
-mod alone;
 mod attempt;
 pub(crate) mod directory;
 mod entries;
@@ -22,7 +21,6 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use self::alone::LastAlone;
 use self::entries::entries;
 use self::local::{LocalQueue, LocalTurn, Turn};
 use self::look::check_label;
@@ -104,7 +102,6 @@ impl Queue {
             rule: Arc::new(rule),
             local: options.local.map(LocalQueue::new),
             options,
-            last_alone: LastAlone::default(),
             source,
         };
         Ok(Queue {
@@ -114,9 +111,8 @@ impl Queue {
 
     /// The same queue, for contenders of another kind. Sends nothing.
     ///
-    /// Both rules must count the same contenders. The two queues share what they know about being
-    /// alone in the queue. They do not share the queue within the process
-    /// ([`QueueOptions::local`]): each kind has its own.
+    /// The two queues do not share the queue within the process ([`QueueOptions::local`]): each kind
+    /// has its own.
     pub fn by(&self, rule: impl Rule + 'static) -> Queue {
         let source = source(&rule, &self.shared.directory, &self.shared.options);
         let shared = SharedQueue {
@@ -125,7 +121,6 @@ impl Queue {
             rule: Arc::new(rule),
             local: self.shared.options.local.map(LocalQueue::new),
             options: self.shared.options.clone(),
-            last_alone: self.shared.last_alone.clone(),
             source,
         };
         Queue {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::hold::abandoned::Abandoned;
+use crate::hold::alone::LastAlone;
 use crate::hold::granted::Granted;
 use crate::hold::inherited::Inherited;
 use crate::hold::own_znode::OwnZnodes;
@@ -18,6 +19,7 @@ pub(crate) struct OpenSession {
     pub(crate) granted: Arc<Granted>,
     pub(crate) abandoned: Arc<Abandoned>,
     pub(crate) sole_writer: SoleWriter,
+    pub(crate) last_alone: Arc<LastAlone>,
     pub(crate) inherited: Inherited,
 }
 
@@ -28,6 +30,7 @@ impl OpenSession {
             granted: Arc::default(),
             abandoned: Arc::default(),
             sole_writer: SoleWriter::default(),
+            last_alone: Arc::default(),
             inherited: Inherited::default(),
             live,
         })

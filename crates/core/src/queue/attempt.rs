@@ -8,10 +8,10 @@ use crate::contender::Identity;
 use crate::error::Error;
 use crate::events::attempt::Attempt;
 use crate::hold::abandoned::may_exist;
+use crate::hold::alone::Alone;
 use crate::hold::grant::Grant;
 use crate::hold::own_znode::Owned;
 use crate::hold::sole_writer::written_by_owner_alone;
-use crate::queue::alone::Alone;
 use crate::queue::directory::{MissingDirectory, UnknownCreates};
 use crate::queue::look::{Look, check_label, could_win, look};
 use crate::queue::other_waits::wait_otherwise;
@@ -112,7 +112,7 @@ async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
     }
     queue.open.abandoned.until_answered(queue.live).await;
     let mut entrant = Entrant::new(queue);
-    let last = shared.last_alone.get();
+    let last = queue.open.last_alone.get(&shared.directory);
     // Assume that the fast path applies again. If it does not, list the queue after the create.
     let expects_alone = last.is_some_and(|last| last.was_known_alone);
     let mut missing_again = Backoff::after(1, LONGEST);

@@ -2,9 +2,9 @@
 
 use crate::contender::{Contender, Identity, Sequence, recipe_of};
 use crate::error::Error;
+use crate::hold::alone::Alone;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
-use crate::queue::alone::Alone;
 use crate::queue::place::Place;
 use crate::queue::session_queue::{Listing, Ordered, SessionQueue};
 use crate::queue::wait::{Awaited, WaitOn, Watches};
@@ -26,8 +26,9 @@ pub(crate) async fn look(
     mut listing: Listing,
 ) -> Result<Look, Error> {
     let rule = &*queue.shared.rule;
-    let (contenders, data, me) = loop {
+    let (contenders, data, me, is_only_child) = loop {
         refuse_other_recipes(queue, &listing.names)?;
+        let is_only_child = listing.names.len() == 1;
         let ordered = queue.in_order(listing).await?;
         let own = place.name();
         let mut names = ordered.contenders.iter().map(Contender::name);
@@ -35,21 +36,18 @@ pub(crate) async fn look(
         let me = me.ok_or_else(|| place.deleted())?;
         // If the turn came after the list, the list may lack one to step back for.
         if !ordered.some_left || !rule.hints().may_step_back(&ordered.contenders[me], None) {
-            break (ordered.contenders, ordered.data, me);
+            break (ordered.contenders, ordered.data, me, is_only_child);
         }
         listing = queue.list().await?;
     };
     match decide(rule, &contenders[..=me], data.as_deref())? {
         Verdict::Hold if steps_back(queue, watches, &contenders, me).await? => Ok(Look::StepBack),
         Verdict::Hold => {
-            place.alone = match contenders.as_slice() {
-                [own] => Some(Alone {
-                    sequence: own.sequence(),
-                    czxid: place.node.stat.czxid,
-                    was_known_alone: place.known_alone,
-                }),
-                _ => None,
-            };
+            place.alone = is_only_child.then(|| Alone {
+                sequence: contenders[me].sequence(),
+                czxid: place.node.stat.czxid,
+                was_known_alone: place.known_alone,
+            });
             Ok(Look::Hold)
         }
         Verdict::Wait { on } if !on.is_empty() && on.iter().all(|&place| place < me) => {

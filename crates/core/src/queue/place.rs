@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crate::contender::Identity;
 use crate::error::Error;
 use crate::hold::abandoned::{Abandoned, may_exist};
+use crate::hold::alone::Alone;
 use crate::hold::grant::Grant;
 use crate::hold::loss_watch::LossWatch;
 use crate::hold::own_znode::{OwnZnode, Owned};
 use crate::hold_state::FencingToken;
 use crate::live::live_session::LiveSession;
-use crate::queue::alone::Alone;
 use crate::queue::session_queue::SessionQueue;
 use crate::server::ensemble::{Created, Reply};
 use crate::server::error::ServerError;
@@ -109,7 +109,7 @@ pub(crate) struct Place {
     token: FencingToken,
     /// True if the znode's number proves that nobody else was in the queue.
     pub(crate) known_alone: bool,
-    /// Set if the contender is alone in the queue.
+    /// Set if the contender's znode is the only child of the directory.
     pub(crate) alone: Option<Alone>,
 }
 
@@ -180,11 +180,12 @@ impl Place {
             owned.znode.mark();
         }
         if let Some(alone) = self.alone {
-            let last_alone = queue.shared.last_alone.clone();
+            let last_alone = queue.open.last_alone.clone();
+            let directory = queue.shared.directory.clone();
             owned.znode = owned
                 .znode
                 .clone()
-                .when_gone(move || last_alone.has_gone(alone));
+                .when_gone(move || last_alone.has_gone(&directory, alone));
         }
         let granted = queue.open.granted.clone();
         let grant = Grant::new(owned, granted, lapses, self.token, loss_watch);

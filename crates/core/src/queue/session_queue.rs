@@ -8,7 +8,6 @@ use crate::events::Source;
 use crate::hold::open_session::OpenSession;
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
-use crate::queue::alone::LastAlone;
 use crate::queue::local::LocalQueue;
 use crate::queue::options::QueueOptions;
 use crate::retry::{Backoff, LONGEST, retry};
@@ -24,7 +23,6 @@ pub(crate) struct SharedQueue {
     pub(crate) rule: Arc<dyn Rule>,
     pub(crate) options: QueueOptions,
     pub(crate) local: Option<LocalQueue>,
-    pub(crate) last_alone: LastAlone,
     /// What the events of the queue's attempts and holds have in common.
     pub(crate) source: Arc<Source>,
 }

@@ -16,11 +16,16 @@ use crate::support::First;
 
 const PATH: &str = "/locks/alone";
 
-async fn queue(simulation: &Simulation, process: &str) -> (Queue, Meter) {
+async fn session(simulation: &Simulation, process: &str) -> (Session, Meter) {
     let meter = Meter::default();
     let ensemble = MeteredEnsemble::new(simulation.ensemble(process), meter.clone());
     let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
-    let queue = Queue::new(&session.expect("a session opens"), PATH, First);
+    (session.expect("a session opens"), meter)
+}
+
+async fn queue(simulation: &Simulation, process: &str) -> (Queue, Meter) {
+    let (session, meter) = session(simulation, process).await;
+    let queue = Queue::new(&session, PATH, First);
     (queue.expect("a good path"), meter)
 }
 
@@ -84,6 +89,60 @@ async fn who_comes_back_to_an_empty_queue_creates_and_deletes_and_asks_nothing()
     }
     let [creates, deletes, lists] = before;
     assert_eq!(asked(), [creates + 100, deletes + 100, lists]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn queue_made_anew_for_each_hold_comes_back_as_one_that_is_kept_does() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (session, meter) = session(&simulation, "one").await;
+    let mut requests = Vec::new();
+    for _ in 0..8 {
+        let before = meter.read().requests;
+        let queue = Queue::new(&session, PATH, First).expect("a good path");
+        hold(&queue).await.release().await.expect("it is released");
+        requests.push(meter.read().requests - before);
+    }
+    // A low number proves nothing.
+    assert_eq!(requests[4..], [2; 4], "{requests:?}");
+}
+
+/// Counts two kinds of contenders, and is of one of them.
+#[derive(Debug)]
+struct FirstOfBoth(&'static str, &'static [&'static str]);
+
+impl Rule for FirstOfBoth {
+    fn label(&self) -> Cow<'_, str> {
+        self.0.into()
+    }
+
+    fn counts(&self, label: &str) -> bool {
+        self.1.contains(&label)
+    }
+
+    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
+        First.decide(view)
+    }
+}
+
+/// Two recipes of one session share what the session knows of the directory.
+#[tokio::test(start_paused = true)]
+async fn who_is_alone_by_one_rule_waits_by_another() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (one, _) = session(&simulation, "one").await;
+    let (two, _) = session(&simulation, "two").await;
+    let queue = |session, label, counted| {
+        let rule = FirstOfBoth(label, counted);
+        Queue::new(session, PATH, rule).expect("a good path")
+    };
+    let gate = hold(&queue(&two, "gate-", &["gate-"])).await;
+    let alone = queue(&one, "door-", &["door-"]);
+    for _ in 0..3 {
+        hold(&alone).await.release().await.expect("it is released");
+    }
+    let both = queue(&one, "door-", &["door-", "gate-"]);
+    must_wait(&both).await;
+    gate.release().await.expect("it is released");
+    hold(&both).await.release().await.expect("it is released");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,12 +5,15 @@
 //! release, and create a new znode. If the new number is the next one, no other contender came in
 //! between, so the new contender is alone. See [`docs::handoff`](crate::docs::handoff).
 
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::mem::take;
+use std::sync::Mutex;
 
 use crate::contender::Sequence;
+use crate::path::NodePath;
 use crate::sync::lock;
 
-/// A contender that held with nobody else in the queue.
+/// A contender that held while its znode was the only child of the directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alone {
     pub(crate) sequence: Sequence,
@@ -39,18 +42,32 @@ impl Alone {
     }
 }
 
-/// The last contender of a queue that was alone, and whose znode is deleted.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LastAlone(Arc<Mutex<Option<Alone>>>);
+/// The last contender of each directory that was alone, and whose znode is deleted.
+///
+/// Knows at least the last [`KEPT`] directories, and at most twice as many.
+#[derive(Debug, Default)]
+pub(crate) struct LastAlone(Mutex<[BTreeMap<NodePath, Alone>; 2]>);
+
+/// How many directories are noted before the older half of them is forgotten.
+const KEPT: usize = 512;
 
 impl LastAlone {
-    pub(crate) fn get(&self) -> Option<Alone> {
-        *lock(&self.0)
+    pub(crate) fn get(&self, directory: &NodePath) -> Option<Alone> {
+        let [new, old] = &*lock(&self.0);
+        new.get(directory).or_else(|| old.get(directory)).copied()
     }
 
     /// Notes a contender whose znode is deleted for certain.
-    pub(crate) fn has_gone(&self, alone: Alone) {
-        *lock(&self.0) = Some(alone);
+    pub(crate) fn has_gone(&self, directory: &NodePath, alone: Alone) {
+        let [new, old] = &mut *lock(&self.0);
+        if let Some(known) = new.get_mut(directory) {
+            *known = alone;
+            return;
+        }
+        if new.len() == KEPT {
+            *old = take(new);
+        }
+        new.insert(directory.clone(), alone);
     }
 }
 
@@ -65,6 +82,28 @@ mod tests {
             was_known_alone: false,
         };
         alone.proves_alone(next.into(), next_czxid)
+    }
+
+    #[test]
+    fn directories_that_were_used_long_ago_are_forgotten() {
+        let path = |number: usize| NodePath::new(&format!("/locks/{number}")).expect("a path");
+        let alone = |number: usize| Alone {
+            sequence: 0.into(),
+            czxid: number as i64,
+            was_known_alone: false,
+        };
+        let last = LastAlone::default();
+        for number in 0..100 * KEPT {
+            last.has_gone(&path(0), alone(number));
+            last.has_gone(&path(number), alone(number));
+            let oldest = number.saturating_sub(KEPT / 2);
+            let known = last.get(&path(oldest)).map(|alone| alone.czxid);
+            assert_eq!(known, Some(oldest as i64), "{number}");
+            assert!(lock(&last.0).iter().map(BTreeMap::len).sum::<usize>() <= 2 * KEPT);
+        }
+        assert!(last.get(&path(1)).is_none());
+        let newest = last.get(&path(0)).map(|alone| alone.czxid);
+        assert_eq!(newest, Some(100 * KEPT as i64 - 1));
     }
 
     #[test]
