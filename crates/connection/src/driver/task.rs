@@ -15,11 +15,12 @@ use crate::driver::network::{Connecting, Stream};
 use crate::driver::shared::{ReplyTo, Shared, WatchTo};
 use crate::error::Break;
 use crate::session::machine::{Machine, Output, State};
+use crate::session::requests::KEPT;
 
 /// How many bytes one read takes at most.
 const READ: usize = 16 << 10;
 /// A larger buffer is given back once it was written.
-const KEPT: usize = 64 << 10;
+const KEPT_BYTES: usize = 64 << 10;
 
 /// Runs a session. Ends with the session.
 ///
@@ -85,7 +86,9 @@ impl Driver {
         for output in outputs.drain(..) {
             self.apply(output);
         }
-        self.outputs = outputs;
+        if outputs.capacity() <= KEPT {
+            self.outputs = outputs;
+        }
         deadline
     }
 
@@ -191,7 +194,7 @@ impl Driver {
         }
         self.written = 0;
         self.unwritten.clear();
-        if self.unwritten.capacity() > KEPT {
+        if self.unwritten.capacity() > KEPT_BYTES {
             self.unwritten = Vec::new();
         }
         Ok(())

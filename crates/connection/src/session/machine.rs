@@ -11,7 +11,7 @@ use zookeeper_recipes_protocol::{
 use crate::error::{Break, End, RequestError};
 use crate::session::avoided::Avoided;
 use crate::session::hosts::Hosts;
-use crate::session::requests::Requests;
+use crate::session::requests::{Requests, take_first};
 use crate::session::timing::Timing;
 use crate::session::watches::{Table, WatchId, Watches};
 
@@ -363,7 +363,7 @@ impl<R, W> Machine<R, W> {
 
     /// Takes the next output.
     pub fn poll(&mut self) -> Option<Output<R, W>> {
-        self.outputs.pop_front()
+        take_first(&mut self.outputs)
     }
 
     /// The id of the session. `None` if no server has opened it yet.

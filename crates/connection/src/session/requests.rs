@@ -88,7 +88,7 @@ impl<R> Requests<R> {
     /// Takes the oldest request that was sent: its reply has come.
     pub(crate) fn answered(&mut self) -> Option<Asked<R>> {
         self.sent = self.sent.checked_sub(1)?;
-        self.asked.pop_front()
+        take_first(&mut self.asked)
     }
 
     /// Takes all requests that were sent. Their connection has broken.
@@ -103,6 +103,18 @@ impl<R> Requests<R> {
         self.frames = Vec::new();
         mem::take(&mut self.asked).into_iter()
     }
+}
+
+/// A longer queue is given back once it is empty.
+pub(crate) const KEPT: usize = 256;
+
+/// Takes the first of a queue. A queue that was long once keeps no memory for that.
+pub(crate) fn take_first<T>(queue: &mut VecDeque<T>) -> Option<T> {
+    let first = queue.pop_front();
+    if queue.is_empty() && queue.capacity() > KEPT {
+        *queue = VecDeque::new();
+    }
+    first
 }
 
 #[cfg(test)]
