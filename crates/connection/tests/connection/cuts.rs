@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{End, WatchedRead};
-use zookeeper_recipes_protocol::{PathRequest, ReadRequest, RequestBody};
+use zookeeper_recipes_protocol::{
+    CheckRequest, CreateRequest, DeleteRequest, MultiOperation, PathRequest, ReadRequest,
+    RequestBody,
+};
 
-use crate::world::{Cut, Seen, T, World, config};
+use crate::world::{Cut, Seen, T, World, config, create_request};
 
 /// What the script's watches are to see before its end, if their reads have set them.
 struct Expected {
@@ -24,6 +27,34 @@ fn world() -> World {
     world
 }
 
+/// Requests that servers may not know, transactions, and requests that fail.
+fn transact_and_fail(world: &mut World) {
+    for (path, of) in [
+        (
+            "/c2",
+            RequestBody::Create2 as fn(CreateRequest) -> RequestBody,
+        ),
+        ("/container", RequestBody::CreateContainer),
+        ("/was", RequestBody::Create2),
+    ] {
+        world.request(of(create_request(path)));
+    }
+    for (path, checked) in [("/m", "/was"), ("/never", "/absent")] {
+        let (checked, version) = (checked.to_owned(), -1);
+        world.request(RequestBody::Multi(vec![
+            MultiOperation::Create(create_request(path)),
+            MultiOperation::Check(CheckRequest {
+                path: checked,
+                version,
+            }),
+        ]));
+    }
+    world.request(RequestBody::Delete(DeleteRequest {
+        path: "/absent".to_owned(),
+        version: -1,
+    }));
+}
+
 /// Handshake, credentials, requests, watches, pings, events, a reconnect, the close.
 fn converse(world: &mut World) -> Expected {
     world.create("/a");
@@ -32,7 +63,11 @@ fn converse(world: &mut World) -> Expected {
         watch: false,
     });
     world.request(list);
+    transact_and_fail(world);
     world.until(World::all_answered);
+    let dropped = world.watch(WatchedRead::Children, "/");
+    world.until(World::all_answered);
+    world.unwatch(dropped);
     let changed = world.watch(WatchedRead::Data, "/was");
     let created = world.watch(WatchedRead::Exists, "/will");
     let child = world.watch(WatchedRead::Children, "/was");
@@ -74,13 +109,18 @@ fn check(world: &mut World, expected: &Expected) {
         ));
     }
     assert_eq!(world.seen.get(&expected.stays), None);
+    if world.is_connected() {
+        let stays = usize::from(world.was_set(expected.stays));
+        assert_eq!(world.watched_by_server(), stays, "the others are removed");
+    }
     world.machine.close(world.now);
     world.until(|world| world.end().is_some());
     assert_eq!(world.end(), Some(End::Closed));
     let seen = world.seen.get(&expected.stays).cloned().unwrap_or_default();
     assert_eq!(seen == [Seen::Unwatched], world.was_set(expected.stays));
     world.check();
-    for path in ["/a", "/b"] {
+    assert_eq!(world.ensemble.created.get("/never"), None);
+    for path in ["/a", "/b", "/c2", "/container", "/m"] {
         let caller = *world
             .paths
             .iter()

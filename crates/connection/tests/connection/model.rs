@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use zookeeper_recipes_protocol::{
     ConnectRequest, ConnectResponse, DEFAULT_FRAME_LIMIT, ErrorCode, EventType, FrameDecoder,
-    KeeperState, OpCode, ReadRequest, Reply, ReplyBody, Request, RequestBody, SetWatchesRequest,
-    Stat, WatcherEvent, WatcherType, xid,
+    KeeperState, MultiOperation, MultiResult, OpCode, ReadRequest, Reply, ReplyBody, Request,
+    RequestBody, SetWatchesRequest, Stat, WatcherEvent, WatcherType, xid,
 };
 
 /// How the members behave. The default is a healthy ensemble.
@@ -173,6 +173,15 @@ impl Ensemble {
                 let path = request.path;
                 ReplyBody::Create { path }
             }),
+            RequestBody::Create2(request) | RequestBody::CreateContainer(request) => {
+                let created = self.create(served, &request.path);
+                let created = created.and_then(|()| self.stat(&request.path));
+                let path = request.path;
+                created.map(|stat| ReplyBody::Create2 { path, stat })
+            }
+            RequestBody::Multi(operations) => {
+                Ok(ReplyBody::Multi(self.transact(served, operations)))
+            }
             RequestBody::Delete(request) => self
                 .delete(served, &request.path)
                 .map(|()| ReplyBody::Empty),
@@ -217,6 +226,32 @@ impl Ensemble {
         });
         let refused = opcode == OpCode::Auth && self.conduct.refuses_auth;
         served.closed |= refused || opcode == OpCode::CloseSession;
+    }
+
+    /// Applies all creates and checks, or none.
+    fn transact(
+        &mut self,
+        served: &mut Served,
+        operations: Vec<MultiOperation>,
+    ) -> Vec<MultiResult> {
+        let refused = operations.iter().position(|operation| match operation {
+            MultiOperation::Create(create) => self.znodes.contains_key(&create.path),
+            MultiOperation::Check(check) => !self.znodes.contains_key(&check.path),
+            other => panic!("the model does not know {other:?}"),
+        });
+        let apply = |(place, operation)| match (operation, refused) {
+            (_, Some(refused)) => MultiResult::Error(match place {
+                _ if place < refused => ErrorCode::Ok,
+                _ if place > refused => ErrorCode::RuntimeInconsistency,
+                _ => ErrorCode::NoNode,
+            }),
+            (MultiOperation::Create(create), None) => {
+                self.create(served, &create.path).expect("it is absent");
+                MultiResult::Create { path: create.path }
+            }
+            (_, None) => MultiResult::Check,
+        };
+        operations.into_iter().enumerate().map(apply).collect()
     }
 
     fn stat(&self, path: &str) -> Result<Stat, ErrorCode> {
