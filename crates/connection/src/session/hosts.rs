@@ -152,4 +152,51 @@ mod tests {
         pauses.dedup();
         assert!(pauses.len() > 90);
     }
+
+    const FLEET: u64 = 2000;
+
+    /// When each process of a fleet tries in vain, and when it comes back, after all members were
+    /// lost at the same moment for this long.
+    fn fleet(outage: Duration) -> (Vec<Duration>, Vec<Duration>) {
+        const REFUSAL: Duration = Duration::from_millis(1);
+        let (mut tries, mut returns) = (Vec::new(), Vec::new());
+        for seed in 0..FLEET {
+            let mut hosts = Hosts::new(3, seed);
+            let mut at = hosts.pause_after_break(T);
+            while at < outage {
+                tries.push(at);
+                at += REFUSAL + hosts.pause_after_failure(T);
+            }
+            returns.push(at);
+        }
+        (tries, returns)
+    }
+
+    /// The most of these moments within one window.
+    fn most_within(window: Duration, moments: &[Duration]) -> usize {
+        let mut moments = moments.to_vec();
+        moments.sort_unstable();
+        let until = |from: Duration| moments.partition_point(|at| *at < from + window);
+        let within = moments
+            .iter()
+            .enumerate()
+            .map(|(place, at)| until(*at) - place);
+        within.max().unwrap_or_default()
+    }
+
+    /// A round over the hosts has no pauses, so that a process moves at once if one member dies.
+    #[test]
+    fn fleet_that_loses_all_members_at_once_does_not_come_back_in_step() {
+        let window = Duration::from_millis(10);
+        for milliseconds in [50, 100, 200, 500, 1000, 5000, 30_000] {
+            let outage = Duration::from_millis(milliseconds);
+            let (tries, returns) = fleet(outage);
+            let most = most_within(window, &tries) as u64;
+            assert!(most < FLEET, "{outage:?}: {most} tries");
+            let most = most_within(window, &returns) as u64;
+            let share = if milliseconds < 500 { 5 } else { 20 };
+            assert!(most < FLEET / share, "{outage:?}: {most} return");
+            assert!(returns.iter().all(|at| *at <= outage + LONGEST));
+        }
+    }
 }
