@@ -150,39 +150,146 @@ async fn open(address: SocketAddr, until: Instant) -> Result<TcpStream, Break> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::future::ready;
     use std::sync::Mutex;
 
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
+    use tokio::time::timeout;
+    use zookeeper_recipes_protocol::{ConnectRequest, ConnectResponse};
 
     use super::*;
+    use crate::{Avoided, Config, Connection, State};
 
-    /// The address that the name has now.
-    static ADDRESS: Mutex<Option<SocketAddr>> = Mutex::new(None);
+    const LONG: Duration = Duration::from_secs(30);
+
+    /// The address that each name has now.
+    static ADDRESSES: Mutex<BTreeMap<String, SocketAddr>> = Mutex::new(BTreeMap::new());
+
+    fn named(name: &str) -> Tcp {
+        let name = name.to_owned();
+        Tcp {
+            look_up: |host| {
+                let addresses = ADDRESSES.lock().expect("no panic");
+                let address = addresses.get(&host.name).copied();
+                Box::pin(ready(Ok(address.into_iter().collect())))
+            },
+            ..Tcp::new(vec![Host { name, port: 2181 }])
+        }
+    }
+
+    /// Listens at a new address, which the name has from now on.
+    async fn listen(name: &str) -> TcpListener {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let mut addresses = ADDRESSES.lock().expect("no panic");
+        addresses.insert(name.to_owned(), address);
+        listener
+    }
 
     /// In Kubernetes, a member that is started again has another address.
     #[tokio::test]
     async fn name_is_looked_up_at_each_try() {
-        let host = Host {
-            name: "zk-0.zk".to_owned(),
-            port: 2181,
-        };
-        let tcp = Tcp {
-            look_up: |_| {
-                let address = *ADDRESS.lock().expect("no panic");
-                Box::pin(ready(Ok(address.into_iter().collect())))
-            },
-            ..Tcp::new(vec![host])
-        };
+        let (name, tcp) = ("tries.zk", named("tries.zk"));
         for _ in 0..3 {
-            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-            *ADDRESS.lock().expect("no panic") = listener.local_addr().ok();
-            let connected = tcp.connect(0, Duration::from_secs(10)).await;
+            let listener = listen(name).await;
+            let connected = tcp.connect(0, LONG).await;
             connected.map(drop).expect("it accepts");
             listener.accept().await.expect("the connection");
         }
-        *ADDRESS.lock().expect("no panic") = None;
-        let connected = tcp.connect(0, Duration::from_secs(10)).await;
+        ADDRESSES.lock().expect("no panic").remove(name);
+        let connected = tcp.connect(0, LONG).await;
         assert!(matches!(connected.map(drop), Err(Break::NoAddress(_))));
+    }
+
+    #[tokio::test]
+    async fn small_requests_are_sent_without_delay() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let stream = open(address, Instant::now() + LONG).await;
+        assert!(stream.expect("it accepts").nodelay().expect("a socket"));
+    }
+
+    /// Grants a session. Returns the id of the session that was asked for.
+    async fn grant(stream: &mut dyn Stream) -> i64 {
+        let length = stream.read_u32().await.expect("a length") as usize;
+        let mut request = vec![0; length];
+        stream.read_exact(&mut request).await.expect("a handshake");
+        let request = ConnectRequest::decode(&request).expect("a handshake");
+        let response = ConnectResponse {
+            protocol_version: 0,
+            timeout: request.timeout,
+            session_id: 77,
+            password: vec![1; 16],
+            read_only: Some(false),
+        };
+        let mut bytes = Vec::new();
+        response.encode_frame(&mut bytes);
+        stream.write_all(&bytes).await.expect("it is read");
+        stream.flush().await.expect("it is read");
+        request.session_id
+    }
+
+    /// `accept` does what the server does before the first byte of the protocol.
+    async fn session_follows_its_name(
+        tcp: Tcp,
+        accept: impl AsyncFn(TcpStream) -> Box<dyn Stream>,
+    ) {
+        let name = tcp.hosts[0].name.clone();
+        let config = Config {
+            hosts: 1,
+            session_timeout: LONG,
+            auth: Vec::new(),
+            reply_limit: 1 << 20,
+            seed: 7,
+            resume: None,
+            removals: Avoided::new(),
+        };
+        let mut listener = listen(&name).await;
+        let (connection, driver) = Connection::new(Arc::new(tcp), config);
+        tokio::spawn(driver);
+        let mut states = connection.states();
+        let mut asked = Vec::new();
+        for _ in 0..3 {
+            let accepted = timeout(LONG, listener.accept()).await;
+            let (stream, _) = accepted.expect("in time").expect("a connection");
+            let mut stream = accept(stream).await;
+            asked.push(grant(&mut *stream).await);
+            let connected = states.wait_for(|state| matches!(state, State::Connected { .. }));
+            drop(timeout(LONG, connected).await.expect("in time"));
+            listener = listen(&name).await;
+            drop(stream);
+        }
+        assert_eq!(asked, [0, 77, 77]);
+    }
+
+    #[tokio::test]
+    async fn session_reconnects_to_the_address_that_its_name_has_then() {
+        session_follows_its_name(named("moves.zk"), async |stream| Box::new(stream) as _).await;
+    }
+
+    #[cfg(feature = "tls")]
+    #[tokio::test]
+    async fn encrypted_session_reconnects_to_the_address_that_its_name_has_then() {
+        use tokio_rustls::TlsAcceptor;
+        use tokio_rustls::rustls::{ServerConfig, crypto};
+
+        let name = "encrypted.zk";
+        let issued = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
+        let provider = Arc::new(crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("known versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![issued.cert.der().clone()], issued.signing_key.into());
+        let acceptor = TlsAcceptor::from(Arc::new(config.expect("a good certificate")));
+        let options = TlsOptions::new().roots(issued.cert.pem().as_bytes());
+        let tcp = named(name).encrypted(options).expect("good options");
+        let accept = async |stream| {
+            let encrypted = acceptor.accept(stream).await;
+            Box::new(encrypted.expect("a good handshake")) as _
+        };
+        session_follows_its_name(tcp, accept).await;
     }
 }
