@@ -5,9 +5,11 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 use zookeeper_recipes_connection::{
-    Break, Config, Connection, Driver, End, Host, RequestError, State, Tcp, WatchEvent, WatchedRead,
+    Break, Config, Connecting, Connection, Driver, End, Host, Network, RequestError, State, Tcp,
+    WatchEvent, WatchedRead,
 };
 use zookeeper_recipes_protocol::{ErrorCode, EventType, OpCode, RequestBody};
 
@@ -194,6 +196,120 @@ async fn host_that_refuses_a_name_without_an_address_and_one_without_a_route_are
             && matches!(unreachable, Some(Break::Io(_) | Break::NotConnected(_)))
     })
     .await;
+}
+
+/// Counts the tries.
+#[derive(Debug)]
+struct Counted {
+    tcp: Tcp,
+    tries: watch::Sender<usize>,
+}
+
+impl Network for Counted {
+    fn connect(&self, host: usize, within: Duration) -> Connecting {
+        self.tries.send_modify(|tries| *tries += 1);
+        self.tcp.connect(host, within)
+    }
+
+    fn now(&self) -> Duration {
+        self.tcp.now()
+    }
+}
+
+/// The first host of this network cannot be used, and is tried with pauses.
+async fn assert_no_burn(what: &str, tcp: Tcp) {
+    const TRIES: usize = 25;
+    let tries = watch::Sender::new(0);
+    let mut tried = tries.subscribe();
+    let config = Config {
+        session_timeout: Duration::from_secs(1),
+        ..config(1)
+    };
+    let (connection, driver) = Connection::new(Arc::new(Counted { tcp, tries }), config);
+    tokio::spawn(driver);
+    let since = Instant::now();
+    let enough = tried.wait_for(|tries| *tries == TRIES);
+    timeout(LONG, enough)
+        .await
+        .expect("it tries")
+        .expect("a driver");
+    let took = since.elapsed();
+    // A pause is half of its limit on average. The limits are 100 ms, then a sixth of T.
+    assert!(
+        took >= Duration::from_secs(1),
+        "{what}: {TRIES} tries in {took:?}"
+    );
+    assert!(connection.obstacles()[0].is_some(), "{what}");
+}
+
+#[tokio::test]
+async fn host_that_cannot_be_reached_is_tried_with_pauses() {
+    let closed = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = closed.local_addr().expect("an address").port();
+    drop(closed);
+    for (name, port) in [
+        ("127.0.0.1", port),
+        ("no-such-name.invalid", 2181),
+        // An address for documentation.
+        ("192.0.2.1", 2181),
+    ] {
+        assert_no_burn(name, Tcp::new(vec![host(name, port)])).await;
+    }
+}
+
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn host_that_does_not_speak_tls_is_tried_with_pauses() {
+    use zookeeper_recipes_connection::TlsOptions;
+
+    let root = rcgen::generate_simple_self_signed(["zk".to_owned()]).expect("a certificate");
+    let options = TlsOptions::new().roots(root.cert.pem().as_bytes());
+    for answer in [&b""[..], b"HTTP/1.1 400 Bad Request\r\n\r\n"] {
+        let plain = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = plain.local_addr().expect("an address").port();
+        std::thread::spawn(move || {
+            for stream in plain.incoming() {
+                let mut stream = stream.expect("a connection");
+                let _ = stream.read(&mut [0; 1024]);
+                let _ = stream.write_all(answer);
+            }
+        });
+        let tcp = Tcp::new(vec![host("127.0.0.1", port)]);
+        let tcp = tcp.encrypted(options.clone()).expect("good options");
+        assert_no_burn("no TLS", tcp).await;
+    }
+}
+
+/// Answers the handshake and reads a request. Then it begins a reply of 2 GiB, and sends it all if
+/// it can. Returns how many bytes it could send.
+fn claim_2_gib(listener: &TcpListener) -> usize {
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut ensemble = Ensemble::default();
+    let (mut served, mut buffer) = (Served::new(), [0; 1024]);
+    let number = stream.read(&mut buffer).unwrap();
+    ensemble.receive(&mut served, &buffer[..number]);
+    stream.write_all(&served.to_client).unwrap();
+    let _ = stream.read(&mut buffer).unwrap();
+    stream.write_all(&i32::MAX.to_be_bytes()).unwrap();
+    let part = vec![0; 1 << 20];
+    let parts = 0..i32::MAX as usize / part.len();
+    let sent = parts.take_while(|_| stream.write_all(&part).is_ok());
+    sent.count() * part.len()
+}
+
+#[tokio::test]
+async fn reply_that_claims_2_gib_breaks_the_connection_and_is_not_read() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = host("127.0.0.1", listener.local_addr().unwrap().port());
+    let server = std::thread::spawn(move || claim_2_gib(&listener));
+    let connection = spawn(vec![address], T);
+    connected(&connection).await;
+    let error = created(&connection, "/a").await.expect_err("no reply");
+    assert!(matches!(error, RequestError::Broken(Break::Frame(_))));
+    let expected = "the server sent a frame of 2147483647 bytes: at most 1048576 are allowed";
+    assert!(error.to_string().ends_with(expected), "{error}");
+    let sent = server.join().expect("no panic");
+    assert!(sent < 64 << 20, "{sent} bytes");
 }
 
 #[tokio::test]
