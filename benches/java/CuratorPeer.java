@@ -1,13 +1,17 @@
 import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -123,6 +127,10 @@ final class CuratorPeer {
             case "lock":
                 turns.add(turn(new InterProcessMutex(session(0), path)));
                 break;
+            case "fresh":
+                CuratorFramework session = session(0);
+                turns.add(held -> turn(new InterProcessMutex(session, path)).take(held));
+                break;
             case "read":
                 turns.add(turn(new InterProcessReadWriteLock(session(0), path).readLock()));
                 break;
@@ -194,27 +202,52 @@ final class CuratorPeer {
         CountDownLatch begun = new CountDownLatch(turns.size());
         AtomicBoolean stopped = new AtomicBoolean();
         List<Thread> threads = new ArrayList<>();
+        ConcurrentLinkedQueue<String> times = new ConcurrentLinkedQueue<>();
         for (Turn turn : turns) {
             Thread thread = new Thread(unlessItFails(() -> {
                 turn.take(begun::countDown);
                 while (!stopped.get()) {
+                    long began = System.nanoTime();
                     turn.take(taken::increment);
+                    if (!stopped.get()) {
+                        times.add(Long.toString((System.nanoTime() - began) / 1000));
+                    }
                 }
             }));
             threads.add(thread);
             thread.start();
         }
         begun.await();
+        long switches = switches();
         long before = taken.sum();
         long from = System.nanoTime();
         Thread.sleep(milliseconds);
         long after = taken.sum();
         long to = System.nanoTime();
+        switches = switches() - switches;
         stopped.set(true);
         for (Thread thread : threads) {
             thread.join();
         }
-        say("done " + (to - from) + " " + (after - before) + " " + (turns.size() + taken.sum()));
+        say("done " + (to - from) + " " + (after - before) + " " + (turns.size() + taken.sum()) + " " + switches
+                + " " + String.join(",", times));
+    }
+
+    /** The voluntary switches of all threads, where the system counts them. */
+    private static long switches() {
+        String name = "voluntary_ctxt_switches:";
+        long sum = 0;
+        File[] threads = new File("/proc/self/task").listFiles();
+        for (File thread : threads == null ? new File[0] : threads) {
+            try {
+                for (String line : Files.readAllLines(thread.toPath().resolve("status"))) {
+                    sum += line.startsWith(name) ? Long.parseLong(line.substring(name.length()).trim()) : 0;
+                }
+            } catch (IOException ended) {
+                continue;
+            }
+        }
+        return sum;
     }
 
     private interface Failing {

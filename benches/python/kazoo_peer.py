@@ -4,6 +4,7 @@ import gc
 import logging
 import os
 import platform
+import resource
 import sys
 import threading
 import time
@@ -65,6 +66,8 @@ class Peer:
     def turns(self, work, path, size):
         if work == "lock":
             return [turn(self.session(0).Lock(path))]
+        if work == "fresh":
+            return [lambda: turn(self.session(0).Lock(path))()]
         if work == "read":
             return [turn(self.session(0).ReadLock(path))]
         if work == "write":
@@ -108,6 +111,7 @@ def turn(lock):
 def run(turns, seconds):
     """Each in a thread of its own, again and again; measured once each of them has had a turn."""
     taken = [0] * len(turns)
+    times = []
     begun = threading.Semaphore(0)
     stopped = threading.Event()
 
@@ -115,23 +119,29 @@ def run(turns, seconds):
         for _ in turn():
             begun.release()
         while not stopped.is_set():
+            began = time.perf_counter_ns()
             for _ in turn():
                 taken[number] += 1
+            if not stopped.is_set():
+                times.append(str((time.perf_counter_ns() - began) // 1000))
 
     threads = [threading.Thread(target=take, args=item) for item in enumerate(turns)]
     for thread in threads:
         thread.start()
     for _ in turns:
         begun.acquire()
+    switches = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
     before = sum(taken)
     since = time.perf_counter_ns()
     time.sleep(seconds)
     after = sum(taken)
     until = time.perf_counter_ns()
+    switches = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - switches
     stopped.set()
     for thread in threads:
         thread.join()
-    say(f"done {until - since} {after - before} {len(turns) + sum(taken)}")
+    counts = f"{after - before} {len(turns) + sum(taken)} {switches}"
+    say(f"done {until - since} {counts} {','.join(times)}")
 
 
 class Queue:

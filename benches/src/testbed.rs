@@ -1,4 +1,4 @@
-//! A server of the bench's own, and sessions with it.
+//! Servers of the bench's own, and sessions with them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use zookeeper_client::{Acls, Client, CreateMode};
 use zookeeper_recipes_core::{ConnectOptions, Session};
-use zookeeper_recipes_testkit::{Compiler, Server, ServerOptions};
+use zookeeper_recipes_testkit::{Compiler, Ensemble, Server, ServerOptions};
 
 /// The session timeout of all clients. Long, so that hardly a ping or a probe falls into a
 /// measurement.
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A ZooKeeper server for one bench, and a tokio runtime for its clients.
+/// A ZooKeeper server or an ensemble for one bench, and a tokio runtime for its clients.
 ///
-/// The server runs as in production, except that its data are on tmpfs if the system has it: no
+/// A server runs as in production, except that its data are on tmpfs if the system has it: no
 /// commit waits for a disk. All tiers of the Java compiler are on, so that the server gets faster
 /// while it warms up. The runtime has a worker for each processor.
 ///
@@ -22,24 +22,29 @@ pub const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Testbed {
     runtime: Runtime,
-    server: Server,
+    ensemble: Ensemble,
     directories: AtomicUsize,
 }
 
 impl Testbed {
-    /// Starts the server, and returns when it serves.
+    /// Starts one server, and returns when it serves.
     pub fn start() -> Testbed {
+        Testbed::of(1, ServerOptions::new())
+    }
+
+    /// Starts this many servers as one ensemble, with these options and those of a bench.
+    pub fn of(servers: usize, options: ServerOptions) -> Testbed {
         let runtime = Runtime::new().expect("a tokio runtime");
-        let options = ServerOptions::new()
+        let options = options
             .compiler(Compiler::Full)
             .tick_time(Duration::from_secs(2))
             .heap_mebibytes(512);
-        let server = runtime
-            .block_on(Server::start(options))
+        let ensemble = runtime
+            .block_on(Ensemble::start(servers, options))
             .unwrap_or_else(|error| panic!("a bench needs a ZooKeeper server: {error}"));
         Testbed {
             runtime,
-            server,
+            ensemble,
             directories: AtomicUsize::new(0),
         }
     }
@@ -49,9 +54,14 @@ impl Testbed {
         &self.runtime
     }
 
-    /// The server.
+    /// The server; of an ensemble, the first.
     pub fn server(&self) -> &Server {
-        &self.server
+        &self.ensemble.members()[0]
+    }
+
+    /// All servers.
+    pub fn ensemble(&self) -> &Ensemble {
+        &self.ensemble
     }
 
     /// Runs `work` on a worker of the runtime, where a service's tasks run, and waits for its end.
@@ -65,7 +75,7 @@ impl Testbed {
     /// A new connection.
     pub fn client(&self) -> Client {
         let connector = Client::connector().with_session_timeout(SESSION_TIMEOUT);
-        let address = self.server.connect_string();
+        let address = self.server().connect_string();
         let client = self.runtime.block_on(connector.connect(&address));
         client.expect("the server serves")
     }
@@ -78,7 +88,7 @@ impl Testbed {
     /// A new session, whose tasks run in this runtime.
     pub fn session_in(&self, runtime: &Runtime) -> Session {
         let options = ConnectOptions::new().session_timeout(SESSION_TIMEOUT);
-        let address = self.server.connect_string();
+        let address = self.server().connect_string();
         let session = runtime.block_on(Session::connect_with(&address, options));
         session.expect("the server serves")
     }
@@ -104,7 +114,7 @@ impl Testbed {
     /// Waits until `sessions` sessions watch one znode below this directory.
     pub async fn until_watched(&self, directory: &str, sessions: usize) {
         loop {
-            let watches = self.server.watches().await.expect("the server serves");
+            let watches = self.server().watches().await.expect("the server serves");
             let below = watches
                 .iter()
                 .filter(|(path, _)| path.starts_with(directory));

@@ -10,10 +10,17 @@ use zookeeper_recipes_interop::{Program, ProgramError, can_run};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-/// The rows of a CSV file without quotes, each by the names of its columns.
+/// The rows of a CSV file, each by the names of its columns.
 fn rows(path: &Path) -> Result<Vec<BTreeMap<String, String>>, Box<dyn Error>> {
     let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
+    let mut lines = text.lines().map(|line| {
+        let mut is_quoted = false;
+        let cells = line.split(move |character| {
+            is_quoted ^= character == '"';
+            character == ',' && !is_quoted
+        });
+        cells.map(|cell| cell.trim_matches('"').to_owned())
+    });
     let heads: Vec<String> = lines.next().ok_or("no heads")?.collect();
     Ok(lines
         .map(|cells| heads.iter().cloned().zip(cells).collect())
@@ -31,8 +38,8 @@ fn figure(row: &BTreeMap<String, String>, name: &str) -> Result<f64, Box<dyn Err
 
 fn run(bench: &str, arguments: &[&str], directory: &Path) -> Outcome {
     let output = Command::new(bench)
-        .arg("--quick")
         .args(arguments)
+        .arg("--quick")
         .arg("--output")
         .arg(directory)
         .output()?;
@@ -47,6 +54,55 @@ fn run(bench: &str, arguments: &[&str], directory: &Path) -> Outcome {
     for path in written.lines() {
         assert!(fs::metadata(path)?.len() > 0, "{path} is empty");
     }
+    Ok(())
+}
+
+/// Whether this process may make networks.
+#[cfg(target_os = "linux")]
+fn is_root() -> Result<bool, Box<dyn Error>> {
+    use std::os::unix::fs::MetadataExt;
+
+    Ok(fs::metadata("/proc/self")?.uid() == 0)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn network_counts_the_round_trips_of_each_library() -> Outcome {
+    // Not even where CI=true: a network takes more than what can be installed.
+    if !is_root()? || !peers_are_available() {
+        eprintln!("bench network: not run");
+        return Ok(());
+    }
+    let directory = tempfile::tempdir()?;
+    let arguments = ["network", "--rows", "lock,fresh,try,contended-2"];
+    run(env!("CARGO_BIN_EXE_peers"), &arguments, directory.path())?;
+    let figures = |number: u8| {
+        let file = format!("network-figures-{number}.csv");
+        rows(&directory.path().join(file))
+    };
+    let (one_server, three_servers) = (figures(1)?, figures(2)?);
+    assert_eq!(three_servers.len(), one_server.len());
+    let mut found = BTreeSet::new();
+    for row in one_server.iter().chain(&three_servers) {
+        let [work, library] = ["work", "library"].map(|name| &*row[name]);
+        found.insert((work, library));
+        let (trips, time) = (figure(row, "round trips")?, figure(row, "p50 [ms]")?);
+        // Each round trip takes 2 ms.
+        assert!(trips >= 1.0 && figure(row, "turns [1/s]")? > 0.0, "{row:?}");
+        assert!(
+            work.contains("contend") || time >= 1.9 * trips.floor(),
+            "{row:?}"
+        );
+        let expected = match work {
+            "lock, uncontended" => 2.0..2.9,
+            "failed try" => 1.0..1.5,
+            _ => continue,
+        };
+        if library == "ours" {
+            assert!(expected.contains(&trips), "{row:?}");
+        }
+    }
+    assert_eq!(found.len(), 12, "{found:?}");
     Ok(())
 }
 

@@ -19,6 +19,9 @@ pub(crate) enum Bench {
     /// The same work by these recipes, by Apache Curator, by kazoo and by `zookeeper-client`.
     #[command(disable_help_flag = true)]
     Peers(Arguments),
+    /// The same over a network with a round trip, without leaving the machine. Wants Linux and root.
+    #[command(disable_help_flag = true)]
+    Network(Arguments),
 }
 
 /// The arguments of a program of the benches.
@@ -30,22 +33,43 @@ pub(crate) struct Arguments {
 }
 
 /// Installs the server and the libraries that the bench needs, and runs the bench, optimised.
+///
+/// Without the right to make a network, the bench that wants one is not run.
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
+    if matches!(bench, Bench::Network(_)) && !is_root_on_linux() {
+        println!("bench network wants Linux and root. It was not run.");
+        return Ok(());
+    }
     install::run()?;
-    if matches!(bench, Bench::Peers(_)) {
+    if matches!(bench, Bench::Peers(_) | Bench::Network(_)) {
         install::run_peers();
     }
     run_command(&mut optimised(bench))
 }
 
+#[cfg(target_os = "linux")]
+fn is_root_on_linux() -> bool {
+    use std::os::unix::fs::MetadataExt;
+
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_root_on_linux() -> bool {
+    false
+}
+
 fn optimised(bench: &Bench) -> Command {
-    let (program, arguments) = match bench {
-        Bench::Herd(arguments) => ("herd", arguments),
-        Bench::Queue(arguments) => ("queue", arguments),
-        Bench::Embedded(arguments) => ("embedded", arguments),
-        Bench::Peers(arguments) => ("peers", arguments),
+    let (program, first, arguments) = match bench {
+        Bench::Herd(arguments) => ("herd", None, arguments),
+        Bench::Queue(arguments) => ("queue", None, arguments),
+        Bench::Embedded(arguments) => ("embedded", None, arguments),
+        Bench::Peers(arguments) => ("peers", None, arguments),
+        Bench::Network(arguments) => ("peers", Some("network"), arguments),
     };
-    command(program, &["--release"], arguments)
+    let first = first.into_iter().map(str::to_owned);
+    let words = first.chain(arguments.words.iter().cloned()).collect();
+    command(program, &["--release"], &Arguments { words })
 }
 
 /// Installs a server if the demo starts one, and becomes the demo.
@@ -114,6 +138,9 @@ mod tests {
             "cargo run --quiet --locked --release --package zookeeper-recipes-benches --bin herd -- \
              --help --contenders 2,10"
         );
+        let words = ["bench", "network", "--quick"];
+        let line = crate::cargo::line(&optimised(&CommandLine::parse_from(words).bench));
+        assert!(line.ends_with("--bin peers -- network --quick"), "{line}");
     }
 
     #[test]

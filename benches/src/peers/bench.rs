@@ -9,10 +9,12 @@ use zookeeper_recipes_benches::report::Machine;
 use zookeeper_recipes_benches::wire::Wire;
 use zookeeper_recipes_benches::{Overhead, Testbed, comparisons};
 use zookeeper_recipes_interop::ProgramError;
+use zookeeper_recipes_testkit::Server;
 
 use crate::driver::{Done, Driver, PATIENCE};
 use crate::memory::memory_of_a_waiter;
 use crate::peer::Peer;
+use crate::place::Place;
 use crate::plan::{Options, Plan};
 use crate::processor::{Cost, processor_time};
 use crate::row::{Measure, Row};
@@ -28,16 +30,20 @@ const ROUNDS_OF_MEMORY: usize = 5;
 /// If a library fails at its work, or the report cannot be written. A library that this machine
 /// lacks is no error: the report says so.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
-    let plan = options.plan()?;
+    let plan = options.plan(&Plan::OF_PEERS)?;
     let testbed = Testbed::start();
     let machine = testbed
         .runtime()
         .block_on(Machine::with(testbed.server()))?;
-    let mut bench = testbed.runtime().block_on(Bench::start(&testbed, &plan))?;
-    testbed.runtime().block_on(async {
+    let mut bench = testbed.runtime().block_on(async {
+        let steps = 2 * plan.rows.len() + 2;
+        let place = Place::loopback(&testbed);
+        let mut bench = Bench::start(&testbed, &plan, place, steps).await?;
         bench.warm_up().await?;
-        bench.measure().await?;
-        bench.count().await
+        bench.measure("").await?;
+        bench.end().await?;
+        bench.count().await?;
+        anyhow::Ok(bench)
     })?;
     if plan.rows.contains(&Row::Lock) {
         bench.beside_requests();
@@ -46,25 +52,35 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     summarise(&bench.summary, machine)?.write(&options.destination)
 }
 
-struct Bench<'p> {
+/// The libraries at work, and what was measured.
+pub(crate) struct Bench<'p> {
     testbed: &'p Testbed,
     plan: &'p Plan,
+    place: Place,
     drivers: Vec<(Peer, Driver)>,
-    summary: Summary<'p>,
-    progress: Progress,
+    pub(crate) summary: Summary<'p>,
+    pub(crate) progress: Progress,
 }
 
 impl Bench<'_> {
-    async fn start<'p>(testbed: &'p Testbed, plan: &'p Plan) -> anyhow::Result<Bench<'p>> {
+    /// Starts each library in a process of its own.
+    pub(crate) async fn start<'p>(
+        testbed: &'p Testbed,
+        plan: &'p Plan,
+        place: Place,
+        steps: usize,
+    ) -> anyhow::Result<Bench<'p>> {
         let mut bench = Bench {
             testbed,
             plan,
+            place,
             drivers: Vec::new(),
             summary: Summary::of(plan),
-            progress: Progress::of(2 * plan.rows.len() + 2),
+            progress: Progress::of(steps),
         };
-        for peer in Peer::ALL {
-            match Driver::start(peer, &testbed.server().connect_string()).await {
+        for peer in plan.peers {
+            let peer = *peer;
+            match Driver::start(peer, &bench.place).await {
                 Ok(driver) => {
                     bench.summary.versions.push((peer, driver.version.clone()));
                     bench.drivers.push((peer, driver));
@@ -81,7 +97,7 @@ impl Bench<'_> {
     }
 
     /// Lets each library do each work for a while, so that Java compiles the code in use.
-    async fn warm_up(&mut self) -> anyhow::Result<()> {
+    pub(crate) async fn warm_up(&mut self) -> anyhow::Result<()> {
         let mut turns: Vec<u64> = vec![0; self.drivers.len()];
         for row in &self.plan.rows {
             self.progress.step(format!("warm-up: {}", row.title()));
@@ -108,9 +124,9 @@ impl Bench<'_> {
     }
 
     /// Measures each row in rounds. Each round begins with another peer than the round before.
-    async fn measure(&mut self) -> anyhow::Result<()> {
+    pub(crate) async fn measure(&mut self, over: &str) -> anyhow::Result<()> {
         for row in &self.plan.rows {
-            self.progress.step(row.title());
+            self.progress.step(format!("{over}{}", row.title()));
             let rounds = match row.measure() {
                 Measure::Turns { .. } | Measure::Readers { .. } => self.plan.rounds,
                 // Each round takes a new process, and is much like the others.
@@ -128,6 +144,11 @@ impl Bench<'_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Ends the libraries.
+    pub(crate) async fn end(&mut self) -> anyhow::Result<()> {
         for (_, driver) in self.drivers.drain(..) {
             driver.end().await?;
         }
@@ -138,8 +159,12 @@ impl Bench<'_> {
     async fn count(&mut self) -> anyhow::Result<()> {
         self.progress.step("what passes on the wire".to_owned());
         let wire = Wire::to(self.testbed.server()).await?;
+        let place = Place {
+            connect_string: wire.connect_string(),
+            ..self.place.clone()
+        };
         for (peer, _) in &self.summary.versions {
-            let mut driver = Driver::start(*peer, &wire.connect_string()).await?;
+            let mut driver = Driver::start(*peer, &place).await?;
             for row in self.plan.rows.iter().filter(|row| peer.has(**row)) {
                 let path = format!("{}-counted", path(*peer, *row));
                 if row.measure() == Measure::Memory {
@@ -178,21 +203,31 @@ impl Bench<'_> {
         let path = path(*peer, row);
         match row.measure() {
             Measure::Turns { .. } => {
-                let processes = [driver.process_id(), self.testbed.server().process_id()];
-                let times = || processes.map(|process| processor_time(process?));
-                let before = times();
+                let client = driver.process_id();
+                let servers = self.testbed.ensemble().members().iter();
+                let servers: Vec<u32> = servers.filter_map(Server::process_id).collect();
+                let times = || {
+                    let servers = servers.iter().map(|server| processor_time(*server));
+                    Some((processor_time(client?)?, servers.sum::<Option<Duration>>()?))
+                };
+                let (passed, before) = (self.place.passed(), times());
                 let done = work(self.testbed, driver, row, &path, self.plan.time).await?;
-                if let ([Some(client), Some(server)], [Some(client_then), Some(server_then)]) =
+                let figure = done.times as f64 / done.took.as_secs_f64();
+                if let (Some((client, server)), Some((client_then, server_then))) =
                     (times(), before)
                 {
                     let cost = Cost {
                         turns: done.all_times,
                         client: client.saturating_sub(client_then),
                         server: server.saturating_sub(server_then),
+                        passed: self.place.passed() - passed,
+                        measured: done.times,
+                        switches: done.switches,
+                        each: done.each,
                     };
                     *self.summary.costs.entry((row, *peer)).or_default() += cost;
                 }
-                Ok(Some(done.times as f64 / done.took.as_secs_f64()))
+                Ok(Some(figure))
             }
             Measure::Readers { .. } => {
                 let mut took = Duration::ZERO;

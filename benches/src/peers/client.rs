@@ -59,7 +59,9 @@ impl Library for OfClient {
                     acquire(client.clone(), path.clone()).boxed()
                 }))
             }
-            Kind::Read | Kind::Write | Kind::Semaphore | Kind::Try => bail!("it has no {kind:?}"),
+            Kind::Fresh | Kind::Read | Kind::Write | Kind::Semaphore | Kind::Try => {
+                bail!("it has no {kind:?}")
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use zookeeper_recipes_benches::SESSION_TIMEOUT;
 
 use crate::peer::Peer;
+use crate::place::Place;
 
 /// How much longer than the work itself an answer may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -26,20 +27,24 @@ pub(crate) struct Driver {
 }
 
 /// The result of an order: the turns, and how long they took.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Done {
     pub(crate) took: Duration,
     pub(crate) times: u64,
     /// The turns before and after the measurement included.
     pub(crate) all_times: u64,
+    /// The voluntary switches of all threads in the measurement.
+    pub(crate) switches: u64,
+    /// How long each turn took, in microseconds.
+    pub(crate) each: Vec<u32>,
 }
 
 impl Driver {
     /// Starts the process, and waits until it is ready.
-    pub(crate) async fn start(peer: Peer, connect_string: &str) -> anyhow::Result<Driver> {
-        let command = peer.command()?;
+    pub(crate) async fn start(peer: Peer, place: &Place) -> anyhow::Result<Driver> {
+        let command = place.command(peer.command()?);
         let mut child = Command::from(command)
-            .arg(connect_string)
+            .arg(&place.connect_string)
             .arg(SESSION_TIMEOUT.as_millis().to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -127,12 +132,17 @@ impl Driver {
     async fn done(&mut self, patience: Duration) -> anyhow::Result<Done> {
         let answer = self.answer("done ", patience).await?;
         let done = || {
-            let mut numbers = answer.split(' ').map(str::parse);
-            let mut number = || numbers.next()?.ok();
+            let mut words = answer.split(' ');
+            let mut number = || words.next()?.parse().ok();
             Some(Done {
                 took: Duration::from_nanos(number()?),
                 times: number()?,
                 all_times: number()?,
+                // A release has no more words.
+                switches: number().unwrap_or(0),
+                each: words.next().map_or(Vec::new(), |it| {
+                    it.split(',').flat_map(str::parse).collect()
+                }),
             })
         };
         done().with_context(|| format!("{}: {answer:?}", self.peer.name()))

@@ -12,6 +12,8 @@ pub(crate) const PERMITS: u32 = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Lock,
+    /// An exclusive lock made anew for each turn.
+    Fresh,
     /// An exclusive lock whose release is not awaited.
     Dropped,
     /// An exclusive lock for all the tasks of a process.

@@ -16,18 +16,21 @@
 //! | line | answer |
 //! |---|---|
 //! | at the start | `ready <name and version>` |
-//! | `run <work> <path> <size> <ms>` | `done <nanoseconds> <turns> <all turns>` |
+//! | `run <work> <path> <size> <ms>` | `done <nanoseconds> <turns> <all turns> <switches> <µs>,...` |
 //! | `queue <work> <path> <waiters>` | `queued`, once they have begun to wait |
 //! | `release` | `done <nanoseconds> <waiters> <waiters>` |
 //! | `memory` | `memory <bytes>` in use on a heap of fixed size, after a collection; 0 if there is no such heap |
 //!
 //! `run` lets contenders take turns without rest. A turn is an acquisition and its release. Each
 //! contender is a thread or a task. Once each contender has had a turn, the turns of all of them
-//! are counted for the given time. "All turns" includes the turns before and after that time.
+//! are counted for the given time. "All turns" includes the turns before and after that time. The
+//! switches are the voluntary ones of the process in that time. The last word is how long each turn
+//! took that began after the contender's first turn and ended within that time.
 //!
 //! | work | contenders |
 //! |---|---|
 //! | `lock`, `read`, `write`, `semaphore` | one; of the semaphore it wants one of 5 permits |
+//! | `fresh` | one, which makes the lock anew for each turn |
 //! | `dropped` | one for a lock, which leaves the release to the background |
 //! | `try` | one, which tries for a lock that another session holds |
 //! | `contended` | `size` for one lock, each in a session of its own |
@@ -48,8 +51,12 @@ mod driver;
 mod figures;
 mod library;
 mod memory;
+#[cfg(target_os = "linux")]
+mod network;
 mod ours;
+mod packets;
 mod peer;
+mod place;
 mod plan;
 mod processor;
 mod row;
@@ -87,6 +94,22 @@ enum Role {
         /// In milliseconds.
         session_timeout: u64,
     },
+
+    /// The same work over a network that this machine makes for itself. Wants Linux and root.
+    #[cfg(target_os = "linux")]
+    Network {
+        #[command(flatten)]
+        options: Options,
+
+        /// This process is in a network namespace of its own.
+        #[arg(long, hide = true)]
+        inside: bool,
+    },
+
+    /// Print how long it takes to connect to a server.
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    Connect { address: String },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -101,6 +124,13 @@ fn main() -> anyhow::Result<()> {
             &connect_string,
             Duration::from_millis(session_timeout),
         ),
+        #[cfg(target_os = "linux")]
+        Some(Role::Network { options, inside }) => match inside {
+            true => network::run(&options),
+            false => network::enter(),
+        },
+        #[cfg(target_os = "linux")]
+        Some(Role::Connect { address }) => network::connect(&address),
         None => bench::run(&arguments.options),
     }
 }

@@ -52,6 +52,13 @@ impl Library for Ours {
         })
         .await?;
         let recipe: Arc<dyn Recipe> = match kind {
+            Kind::Fresh => {
+                let (session, path) = (session.clone(), path.to_owned());
+                return Ok(Arc::new(move || {
+                    let lock = ExclusiveLock::new(&session, &*path);
+                    async move { acquire(kind, Arc::new(lock?)).await }.boxed()
+                }));
+            }
             Kind::Lock | Kind::Dropped | Kind::Try => Arc::new(ExclusiveLock::new(session, path)?),
             Kind::Shared => {
                 let options = LockOptions::new().local(LOCAL_HANDOVERS);

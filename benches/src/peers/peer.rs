@@ -69,10 +69,10 @@ impl Peer {
             Peer::Ours => true,
             // A release is over when their call returns.
             Peer::Curator | Peer::Kazoo => row != Row::Dropped,
-            // It has an exclusive lock only, and no try for it.
+            // It has an exclusive lock only, and no try for it. It keeps nothing between two turns.
             Peer::Client => !matches!(
                 row,
-                Row::Read | Row::Write | Row::Semaphore | Row::Try | Row::Readers
+                Row::Fresh | Row::Read | Row::Write | Row::Semaphore | Row::Try | Row::Readers
             ),
         }
     }

@@ -5,18 +5,19 @@ use std::time::Duration;
 use anyhow::Context;
 use zookeeper_recipes_benches::report::Destination;
 
+use crate::peer::Peer;
 use crate::row::Row;
 
 /// How to measure.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
-    /// How often each library is measured, in turns.
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
+    /// How often each library is measured, in turns: 15 times, or 5 times over each network.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
 
-    /// How long a measurement of turns takes, in seconds.
-    #[arg(long, default_value_t = 0.5)]
-    seconds: f64,
+    /// How long a measurement of turns takes: 0.5 seconds, or 2 seconds over a network.
+    #[arg(long)]
+    seconds: Option<f64>,
 
     /// How long each library does each work before anything is measured, in seconds.
     #[arg(long, default_value_t = 4.0)]
@@ -28,7 +29,7 @@ pub(crate) struct Options {
 
     /// One short round, which shows that the bench works. Its figures mean nothing.
     #[arg(long)]
-    quick: bool,
+    pub(crate) quick: bool,
 
     #[command(flatten)]
     pub(crate) destination: Destination,
@@ -37,6 +38,7 @@ pub(crate) struct Options {
 /// The rows to measure, how often, for how long, with how many contenders.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
+    pub(crate) peers: &'static [Peer],
     pub(crate) rows: Vec<Row>,
     pub(crate) rounds: usize,
     pub(crate) time: Duration,
@@ -50,19 +52,46 @@ pub(crate) struct Plan {
     pub(crate) beside_requests: (usize, u64),
 }
 
+/// What a bench measures, unless the command line says something else.
+pub(crate) struct Scope {
+    peers: &'static [Peer],
+    rows: fn() -> &'static [Row],
+    rounds: u32,
+    seconds: f64,
+}
+
+impl Plan {
+    /// The scope of `bench peers`.
+    pub(crate) const OF_PEERS: Scope = Scope {
+        peers: &Peer::ALL,
+        rows: Row::all,
+        rounds: 15,
+        seconds: 0.5,
+    };
+
+    /// The scope of `bench network`.
+    pub(crate) const OF_A_NETWORK: Scope = Scope {
+        peers: &[Peer::Ours, Peer::Curator, Peer::Kazoo],
+        rows: || &Row::OF_A_NETWORK,
+        rounds: 5,
+        seconds: 2.0,
+    };
+}
+
 impl Options {
-    pub(crate) fn plan(&self) -> anyhow::Result<Plan> {
+    pub(crate) fn plan(&self, scope: &Scope) -> anyhow::Result<Plan> {
         let seconds = |seconds: f64| {
             Duration::try_from_secs_f64(seconds).with_context(|| format!("{seconds} seconds"))
         };
         let mut rows = match self.rows.as_slice() {
-            [] => Row::all().to_vec(),
+            [] => (scope.rows)().to_vec(),
             rows => rows.to_vec(),
         };
         rows.sort_unstable();
         rows.dedup();
         Ok(match self.quick {
             true => Plan {
+                peers: scope.peers,
                 rows,
                 rounds: 1,
                 time: Duration::from_millis(200),
@@ -72,9 +101,10 @@ impl Options {
                 beside_requests: (5, 10),
             },
             false => Plan {
+                peers: scope.peers,
                 rows,
-                rounds: usize::try_from(self.rounds)?,
-                time: seconds(self.seconds)?,
+                rounds: usize::try_from(self.rounds.unwrap_or(scope.rounds))?,
+                time: seconds(self.seconds.unwrap_or(scope.seconds))?,
                 warm_up: seconds(self.warm_up)?,
                 releases: 5,
                 waiters: [100, 1000],

@@ -1,4 +1,4 @@
-//! The processor time of a process.
+//! What turns cost: processor time, switches, packets.
 //!
 //! Client and server share the processors with each other and with other processes. So the
 //! processor time says more about the cost of a turn than the time that the turn takes.
@@ -6,6 +6,8 @@
 use std::fs;
 use std::ops::AddAssign;
 use std::time::Duration;
+
+use crate::packets::Passed;
 
 /// The processor time of all threads of a process since it began; `None` if the system does not
 /// report it. The system counts in steps, usually of 10 ms.
@@ -22,20 +24,48 @@ pub(crate) fn processor_time(process: u32) -> Option<Duration> {
     ))
 }
 
-/// The processor time of some turns.
-#[derive(Clone, Copy, Debug, Default)]
+/// The cost of some turns.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Cost {
     pub(crate) turns: u64,
-    /// The time of the library's process.
+    /// The processor time of the library's process.
     pub(crate) client: Duration,
-    /// The time of the server.
+    /// The processor time of the servers.
     pub(crate) server: Duration,
+    /// The packets between the library and the servers, if these were counted.
+    pub(crate) passed: Passed,
+    /// The turns that were measured, which are fewer.
+    pub(crate) measured: u64,
+    /// The voluntary switches of the library's process, for those.
+    pub(crate) switches: u64,
+    /// How long each took that is measured, in microseconds.
+    pub(crate) each: Vec<u32>,
 }
 
 impl Cost {
     /// One of the times for one turn, in microseconds.
     pub(crate) fn of_a_turn(&self, time: Duration) -> Option<f64> {
         (self.turns > 0).then(|| time.as_secs_f64() * 1e6 / self.turns as f64)
+    }
+
+    /// A count for one turn.
+    pub(crate) fn for_a_turn(&self, count: u64) -> Option<f64> {
+        (self.turns > 0).then(|| count as f64 / self.turns as f64)
+    }
+
+    /// The voluntary switches for one turn.
+    pub(crate) fn switches(&self) -> Option<f64> {
+        (self.measured > 0).then(|| self.switches as f64 / self.measured as f64)
+    }
+
+    /// The time in milliseconds within which this share of the turns ended; `None` if there are too
+    /// few turns to say it.
+    pub(crate) fn percentile(&self, share: f64) -> Option<f64> {
+        let mut each = self.each.clone();
+        each.sort_unstable();
+        let later = ((1.0 - share) * each.len() as f64) as usize;
+        let place = each.len().checked_sub(later + 1)?;
+        (later > 0).then(|| f64::from(each[place]) / 1e3)
     }
 }
 
@@ -44,6 +74,10 @@ impl AddAssign for Cost {
         self.turns += other.turns;
         self.client += other.client;
         self.server += other.server;
+        self.passed += other.passed;
+        self.measured += other.measured;
+        self.switches += other.switches;
+        self.each.extend(other.each);
     }
 }
 
@@ -65,6 +99,18 @@ mod tests {
     }
 
     #[test]
+    fn percentile_is_shown_if_a_turn_was_slower() {
+        let turns = |count: u32| Cost {
+            each: (1..=count).map(|number| number * 1000).collect(),
+            ..Cost::default()
+        };
+        assert_eq!(turns(0).percentile(0.5), None);
+        assert_eq!(turns(4).percentile(0.5), Some(2.0));
+        assert_eq!(turns(99).percentile(0.99), None);
+        assert_eq!(turns(200).percentile(0.99), Some(198.0));
+    }
+
+    #[test]
     fn costs_of_rounds_add_up() {
         let mut costs = Cost::default();
         assert_eq!(costs.of_a_turn(costs.client), None);
@@ -73,6 +119,7 @@ mod tests {
                 turns,
                 client: Duration::from_millis(client),
                 server: Duration::from_millis(server),
+                ..Cost::default()
             };
         }
         assert_eq!(costs.of_a_turn(costs.client), Some(100.0));

@@ -8,6 +8,8 @@ use clap::builder::PossibleValue;
 pub(crate) enum Row {
     /// lock, uncontended
     Lock,
+    /// lock made anew each time, uncontended
+    Fresh,
     /// read lock, uncontended
     Read,
     /// write lock, uncontended
@@ -57,6 +59,18 @@ pub(crate) enum Measure {
 }
 
 impl Row {
+    /// The rows of the bench of the network.
+    pub(crate) const OF_A_NETWORK: [Row; 8] = [
+        Row::Lock,
+        Row::Fresh,
+        Row::Semaphore,
+        Row::Try,
+        Row::Contended2,
+        Row::Contended10,
+        Row::Contended100,
+        Row::Many,
+    ];
+
     /// All rows.
     pub(crate) fn all() -> &'static [Row] {
         Row::value_variants()
@@ -88,6 +102,7 @@ impl Row {
         let turns = |work, size| Measure::Turns { work, size };
         match self {
             Row::Lock => turns("lock", 1),
+            Row::Fresh => turns("fresh", 1),
             Row::Read => turns("read", 1),
             Row::Write => turns("write", 1),
             Row::Semaphore => turns("semaphore", 1),

@@ -68,7 +68,7 @@ pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Resu
     report.paragraph(&summary.losses());
 
     report.heading("What is to be reached");
-    report.table("targets", &summary.targets());
+    report.table("targets", &summary.targets(Target::all()));
 
     if !summary.beside_requests.is_empty() {
         report.heading("Beside the same requests alone");
@@ -127,7 +127,7 @@ impl<'p> Summary<'p> {
         }
     }
 
-    fn participants(&self) -> String {
+    pub(crate) fn participants(&self) -> String {
         let mut lines = String::new();
         for (peer, version) in &self.versions {
             // Writing to a String does not fail.
@@ -207,9 +207,9 @@ impl<'p> Summary<'p> {
         }
     }
 
-    fn targets(&self) -> Table {
+    pub(crate) fn targets(&self, targets: impl Iterator<Item = Target>) -> Table {
         let verdict = |reached| if reached { "reached" } else { "**missed**" };
-        let targets = Target::all().filter(|target| self.plan.rows.contains(&target.row));
+        let targets = targets.filter(|target| self.plan.rows.contains(&target.row));
         let targets = targets.map(|target| Judged {
             work: target.row.title(),
             to: target.peer.name(),

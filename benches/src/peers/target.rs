@@ -30,7 +30,25 @@ const CURATOR: [(Row, f64); 8] = [
     (Row::Tasks, 30.0),
 ];
 
+/// Over a network whose round trip is 2 ms.
+const CURATOR_OVER_A_NETWORK: [(Row, f64); 7] = [
+    (Row::Lock, 1.45),
+    (Row::Fresh, 1.45),
+    (Row::Semaphore, 3.0),
+    (Row::Try, 4.0),
+    (Row::Contended2, 1.4),
+    (Row::Contended10, 2.0),
+    (Row::Contended100, 2.0),
+];
+
 impl Target {
+    /// The targets over a network.
+    pub(crate) fn over_a_network() -> impl Iterator<Item = Target> {
+        let peer = Peer::Curator;
+        let targets = CURATOR_OVER_A_NETWORK.into_iter();
+        targets.map(move |(row, ratio)| Target { row, peer, ratio })
+    }
+
     /// All targets.
     pub(crate) fn all() -> impl Iterator<Item = Target> {
         let of = |peer| move |(row, ratio)| Target { row, peer, ratio };

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use tokio::sync::{Barrier, mpsc};
 use tokio::task::JoinSet;
+use zookeeper_recipes_benches::Threads;
 
 use crate::client::OfClient;
 use crate::library::{Kind, Library, Lock, Release};
@@ -75,8 +76,7 @@ impl Worker {
             ["run", work, path, size, milliseconds] => {
                 let contenders = self.contenders(work, path, size.parse()?).await?;
                 let time = Duration::from_millis(milliseconds.parse()?);
-                let (took, turns, all) = run(contenders, time).await?;
-                Ok(format!("done {} {turns} {all}", took.as_nanos()))
+                run(contenders, time).await
             }
             ["queue", work, path, waiters] => {
                 self.queue(work, path, waiters.parse()?).await?;
@@ -104,6 +104,7 @@ impl Worker {
         let mut contenders = Vec::with_capacity(size);
         match work {
             "lock" => contenders.push(library.lock(Kind::Lock, 0, path).await?),
+            "fresh" => contenders.push(library.lock(Kind::Fresh, 0, path).await?),
             "read" => contenders.push(library.lock(Kind::Read, 0, path).await?),
             "write" => contenders.push(library.lock(Kind::Write, 0, path).await?),
             "semaphore" => contenders.push(library.lock(Kind::Semaphore, 0, path).await?),
@@ -191,9 +192,8 @@ impl Queue {
     }
 }
 
-/// Lets the contenders take turns for about this time. Says how long that was, how many turns they
-/// took in it, and how many altogether.
-async fn run(contenders: Vec<Lock>, time: Duration) -> anyhow::Result<(Duration, u64, u64)> {
+/// Lets the contenders take turns for about this time, and answers what that came to.
+async fn run(contenders: Vec<Lock>, time: Duration) -> anyhow::Result<String> {
     let first_turns = contenders.len() as u64;
     let taken = Arc::new(AtomicU64::new(0));
     let stopped = Arc::new(AtomicBool::new(false));
@@ -205,30 +205,39 @@ async fn run(contenders: Vec<Lock>, time: Duration) -> anyhow::Result<(Duration,
             let release = lock().await?;
             begun.send(()).await?;
             release.await?;
+            let mut times = Vec::new();
             while !stopped.load(Ordering::Relaxed) {
+                let began = Instant::now();
                 let release = lock().await?;
                 taken.fetch_add(1, Ordering::Relaxed);
                 release.await?;
+                if !stopped.load(Ordering::Relaxed) {
+                    times.push(began.elapsed().as_micros().to_string());
+                }
             }
-            anyhow::Ok(())
+            anyhow::Ok(times)
         });
     }
     let measured = async {
         for _ in 0..tasks.len() {
             begins.recv().await.context("a contender has failed")?;
         }
-        let before = taken.load(Ordering::Relaxed);
+        let (threads, before) = (Threads::now(), taken.load(Ordering::Relaxed));
         let from = Instant::now();
         tokio::time::sleep(time).await;
         let after = taken.load(Ordering::Relaxed);
-        anyhow::Ok((from.elapsed(), after - before))
+        let (took, threads) = (from.elapsed(), Threads::now() - threads);
+        anyhow::Ok((took, after - before, threads.switches))
     };
     drop(begun);
     let measured = measured.await;
     stopped.store(true, Ordering::Relaxed);
+    let mut times = Vec::new();
     while let Some(ended) = tasks.join_next().await {
-        ended??;
+        times.extend(ended??);
     }
-    let (took, turns) = measured?;
-    Ok((took, turns, first_turns + taken.load(Ordering::Relaxed)))
+    let (took, turns, switches) = measured?;
+    let (took, all) = (took.as_nanos(), first_turns + taken.load(Ordering::Relaxed));
+    let times = times.join(",");
+    Ok(format!("done {took} {turns} {all} {switches} {times}"))
 }

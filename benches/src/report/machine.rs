@@ -16,6 +16,7 @@ pub struct Machine {
     zookeeper: String,
     java: String,
     data: &'static str,
+    network: String,
 }
 
 impl Machine {
@@ -42,7 +43,15 @@ impl Machine {
                 true => "tmpfs",
                 false => "disk",
             },
+            network: "clients over loopback".to_owned(),
         })
+    }
+
+    /// The same, with clients that reach the servers by this network.
+    #[must_use]
+    pub fn over(mut self, network: impl Into<String>) -> Machine {
+        self.network = network.into();
+        self
     }
 
     /// The machine's name, fit to be part of a file's name.
@@ -71,12 +80,13 @@ impl fmt::Display for Machine {
             zookeeper,
             java,
             data,
+            network,
         } = self;
         write!(
             formatter,
             "Machine: {processor}, {cores} cores for clients and server; {system}. \
              Server: ZooKeeper {zookeeper} on Java {java}, alone, its data on {data}; \
-             clients over loopback."
+             {network}."
         )
     }
 }

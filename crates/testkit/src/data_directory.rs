@@ -20,21 +20,19 @@ pub(crate) struct DataDirectory {
 }
 
 impl DataDirectory {
-    /// Creates a directory on tmpfs, where a commit costs no disk, or else among the temporary
-    /// files.
-    pub(crate) fn new() -> Result<Self, Error> {
-        let builder = || {
-            let mut builder = tempfile::Builder::new();
-            builder.prefix(PREFIX);
-            builder
+    /// Creates a directory below this one; without it on tmpfs, where a commit costs no disk, or
+    /// else among the temporary files.
+    pub(crate) fn new(below: Option<&Path>) -> Result<Self, Error> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(PREFIX);
+        let directory = match below {
+            Some(below) => builder.tempdir_in(below),
+            None => builder.tempdir_in(TMPFS).or_else(|_| builder.tempdir()),
         };
-        let directory = builder()
-            .tempdir_in(TMPFS)
-            .or_else(|_| builder().tempdir())
-            .map_err(|source| Error::DataDirectory {
-                path: std::env::temp_dir(),
-                source,
-            })?;
+        let directory = directory.map_err(|source| Error::DataDirectory {
+            path: below.map_or_else(std::env::temp_dir, Path::to_path_buf),
+            source,
+        })?;
         let this = Self { directory };
         for inner in [this.data(), this.class_path()] {
             fs::create_dir(&inner).map_err(at(&inner))?;

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::data_directory::DataDirectory;
@@ -39,6 +40,7 @@ pub enum Compiler {
 pub struct ServerOptions {
     pub(crate) start_timeout: Duration,
     pub(crate) installation: Option<Installation>,
+    pub(crate) data_in: Option<PathBuf>,
     tick_time: Duration,
     max_session_timeout: Duration,
     configuration: Vec<(String, String)>,
@@ -53,6 +55,7 @@ impl Default for ServerOptions {
         Self {
             start_timeout: Duration::from_secs(60),
             installation: None,
+            data_in: None,
             tick_time: Duration::from_millis(500),
             max_session_timeout: Duration::from_secs(60),
             configuration: Vec::new(),
@@ -160,6 +163,14 @@ impl ServerOptions {
     pub fn installation(mut self, installation: Installation) -> Self {
         self.installation = Some(installation);
         self
+    }
+
+    /// Keeps the data below this directory, and waits for the disk at each commit. Unless set, the
+    /// data is on tmpfs if the system has it, and no commit waits.
+    #[must_use]
+    pub fn data_on_disk(mut self, below: impl Into<PathBuf>) -> Self {
+        self.data_in = Some(below.into());
+        self.system_property("zookeeper.forceSync", "yes")
     }
 
     /// The content of `zoo.cfg` for a server on `port`, member of the ensemble whose `server.N`

@@ -109,7 +109,7 @@ impl Server {
             Some(installation) => installation.clone(),
             None => Installation::find()?,
         };
-        let directory = DataDirectory::new()?;
+        let directory = DataDirectory::new(options.data_in.as_deref())?;
         let logging = directory.class_path();
         directory.write(&logging.join("log4j.properties"), LOG4J)?;
         directory.write(&logging.join("logback.xml"), LOGBACK)?;
