@@ -226,70 +226,72 @@ fn request_that_is_dropped_creates_nothing_and_faults_that_wait_can_be_dropped()
     );
 }
 
+/// A request with its body, the status of the answer, and a part of its sentence.
+const BAD_INPUT: [(&str, &str, u16, &str); 18] = [
+    ("POST /faults/expire", "{", 400, "The body"),
+    ("POST /faults/expire", "", 400, "session"),
+    (
+        "POST /faults/expire",
+        r#"{"session": 7}"#,
+        400,
+        "expected a string",
+    ),
+    (
+        "POST /faults/expire",
+        r#"{"session": "seven"}"#,
+        400,
+        "seven",
+    ),
+    ("POST /faults/expire", r#"{"session": "0x7"}"#, 404, "0x7"),
+    (
+        "POST /faults/drop-reply",
+        r#"{"session": "0x7"}"#,
+        404,
+        "0x7",
+    ),
+    (
+        "POST /faults/drop-reply",
+        r#"{"request": "steal"}"#,
+        400,
+        "steal",
+    ),
+    ("POST /faults/delay", r#"{"seconds": 1}"#, 400, "seconds"),
+    ("POST /faults/delay", r#"{"milliseconds": -1}"#, 400, "-1"),
+    (
+        "POST /faults/delay",
+        r#"{"milliseconds": 18446744073709551615}"#,
+        400,
+        "a day",
+    ),
+    (
+        "POST /members/1/lag",
+        r#"{"milliseconds": 86400001}"#,
+        400,
+        "a day",
+    ),
+    (
+        "POST /faults/cut",
+        r#"{"session": "0x7", "member": 1}"#,
+        400,
+        "one",
+    ),
+    ("POST /faults/cut", r#"{"member": 3}"#, 404, "0 to 2"),
+    ("POST /members/3/stop", "", 404, "0 to 2"),
+    (
+        "POST /members/one/lag",
+        r#"{"milliseconds": 1}"#,
+        404,
+        "one",
+    ),
+    ("POST /members/1/lag", "", 400, "milliseconds"),
+    ("GET /nothing", "", 404, "GET /nothing"),
+    ("GET /faults/cut", "", 404, "GET /faults/cut"),
+];
+
 #[test]
 fn bad_input_is_refused_with_one_sentence() {
     let place = place(3);
-    let cases = [
-        ("POST /faults/expire", "{", 400, "The body"),
-        ("POST /faults/expire", "", 400, "session"),
-        (
-            "POST /faults/expire",
-            r#"{"session": 7}"#,
-            400,
-            "expected a string",
-        ),
-        (
-            "POST /faults/expire",
-            r#"{"session": "seven"}"#,
-            400,
-            "seven",
-        ),
-        ("POST /faults/expire", r#"{"session": "0x7"}"#, 404, "0x7"),
-        (
-            "POST /faults/drop-reply",
-            r#"{"session": "0x7"}"#,
-            404,
-            "0x7",
-        ),
-        (
-            "POST /faults/drop-reply",
-            r#"{"request": "steal"}"#,
-            400,
-            "steal",
-        ),
-        ("POST /faults/delay", r#"{"seconds": 1}"#, 400, "seconds"),
-        ("POST /faults/delay", r#"{"milliseconds": -1}"#, 400, "-1"),
-        (
-            "POST /faults/delay",
-            r#"{"milliseconds": 18446744073709551615}"#,
-            400,
-            "a day",
-        ),
-        (
-            "POST /members/1/lag",
-            r#"{"milliseconds": 86400001}"#,
-            400,
-            "a day",
-        ),
-        (
-            "POST /faults/cut",
-            r#"{"session": "0x7", "member": 1}"#,
-            400,
-            "one",
-        ),
-        ("POST /faults/cut", r#"{"member": 3}"#, 404, "0 to 2"),
-        ("POST /members/3/stop", "", 404, "0 to 2"),
-        (
-            "POST /members/one/lag",
-            r#"{"milliseconds": 1}"#,
-            404,
-            "one",
-        ),
-        ("POST /members/1/lag", "", 400, "milliseconds"),
-        ("GET /nothing", "", 404, "GET /nothing"),
-        ("GET /faults/cut", "", 404, "GET /faults/cut"),
-    ];
-    for (request, body, status, part) in cases {
+    for (request, body, status, part) in BAD_INPUT {
         let (found, why) = place.refused(request, body);
         assert_eq!(found, status, "{request} {body}: {why}");
         assert!(why.contains(part), "{request} {body}: {why}");

@@ -1,11 +1,11 @@
-//! Members of the embedded ensemble are stopped, started again, and lag.
+//! Members of the embedded ensemble are stopped and started again.
 
 use std::io;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::ensemble::SessionId;
-use zookeeper_recipes_protocol::{CreateMode, ErrorCode, PathRequest, ReplyBody, RequestBody};
+use zookeeper_recipes_protocol::{CreateMode, ErrorCode, PathRequest, RequestBody};
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
 
 use crate::raw::{Raw, at, create};
@@ -130,19 +130,4 @@ fn member_without_a_quorum_serves_those_who_only_read() {
     let mut writer = Raw::connect_to_read(&ensemble.member(0)).expect("it serves");
     assert_eq!(writer.connected.read_only, Some(false));
     writer.done(create("/written", CreateMode::Persistent));
-}
-
-#[test]
-fn follower_that_lags_shows_what_was_before_until_a_sync() {
-    let ensemble = ensemble(|_| {});
-    let mut reader = Raw::connect(&ensemble.member(1));
-    let mut writer = Raw::connect(&ensemble.member(0));
-    ensemble.faults().lag(1, Duration::from_millis(500));
-    writer.done(create("/new", CreateMode::Persistent));
-    let before = reader.fails(RequestBody::Exists(at("/new", false)));
-    assert_eq!(before, ErrorCode::NoNode);
-    let path = "/".to_owned();
-    let synced = reader.done(RequestBody::Sync(PathRequest { path }));
-    assert!(matches!(synced, ReplyBody::Sync { .. }));
-    reader.done(RequestBody::Exists(at("/new", false)));
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use zookeeper_recipes_protocol::{
     Acl, ConnectRequest, ConnectResponse, CreateMode, CreateRequest, DEFAULT_FRAME_LIMIT,
-    ErrorCode, FrameDecoder, Id, OpCode, ReadRequest, Reply, ReplyBody, ReplyHeader, Request,
-    RequestBody, WatcherEvent, permission, xid,
+    ErrorCode, FRAME_HEADER, FrameDecoder, Id, OpCode, ReadRequest, Reply, ReplyBody, ReplyHeader,
+    Request, RequestBody, WatcherEvent, permission, xid,
 };
 
 /// Longer than any server takes to answer.
@@ -58,8 +58,12 @@ impl Raw {
         stream.write_all(&bytes).expect("a server that reads");
         let mut decoder = FrameDecoder::new(DEFAULT_FRAME_LIMIT * 4);
         let frame = next_frame(&mut stream, &mut decoder)?;
+        let connected = ConnectResponse::decode(&frame).expect("an answer to a handshake");
+        let mut again = Vec::new();
+        connected.encode_frame(&mut again);
+        assert_eq!(again[FRAME_HEADER..], frame, "{connected:?}");
         Some(Raw {
-            connected: ConnectResponse::decode(&frame).expect("an answer to a handshake"),
+            connected,
             stream,
             decoder,
             next_xid: 0,
@@ -95,7 +99,7 @@ impl Raw {
             let frame = next_frame(&mut self.stream, &mut self.decoder)?;
             let header = ReplyHeader::peek(&frame).expect("a header");
             if header.xid == xid::NOTIFICATION {
-                let event = Reply::decode(&frame, OpCode::Notification).expect("an event");
+                let event = decoded_whole(&frame, OpCode::Notification);
                 if let ReplyBody::Notification(event) = event.body {
                     self.events.push(event);
                 }
@@ -104,7 +108,7 @@ impl Raw {
             let place = self.sent.iter().position(|(xid, _)| *xid == header.xid);
             let place = place.expect("a reply to a request");
             let (_, opcode) = self.sent.remove(place).expect("it is there");
-            return Some(Reply::decode(&frame, opcode).expect("a reply"));
+            return Some(decoded_whole(&frame, opcode));
         }
     }
 
@@ -146,6 +150,15 @@ impl Raw {
             Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
         }
     }
+}
+
+/// Decodes a reply or an event. All its bytes have a meaning: encoded again, it is the same.
+fn decoded_whole(frame: &[u8], opcode: OpCode) -> Reply {
+    let reply = Reply::decode(frame, opcode).expect("a reply");
+    let mut again = Vec::new();
+    reply.encode_frame(&mut again);
+    assert_eq!(again[FRAME_HEADER..], *frame, "{opcode:?}: {reply:?}");
+    reply
 }
 
 fn next_frame(stream: &mut TcpStream, decoder: &mut FrameDecoder) -> Option<Vec<u8>> {

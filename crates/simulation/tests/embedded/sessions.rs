@@ -1,45 +1,13 @@
-//! The library's own sessions over TCP, through zookeeper-client.
+//! Sessions over TCP move between members.
 
 use std::time::Duration;
 
-use zookeeper_recipes_core::{ConnectOptions, LossReason, Session};
+use zookeeper_recipes_core::{ConnectOptions, Session};
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_protocol::CreateMode;
 use zookeeper_recipes_simulation::EmbeddedServer;
 
 use crate::raw::{Raw, create};
-
-#[tokio::test]
-async fn lock_is_handed_over_and_leaves_nothing() {
-    let server = EmbeddedServer::start().expect("it starts");
-    let address = server.connect_string();
-    let one = Session::connect(&address).await.unwrap();
-    let other = Session::connect(&address).await.unwrap();
-    let lock = |session: &Session| ExclusiveLock::new(session, "/locks/report").unwrap();
-    let hold = lock(&one).acquire().await.unwrap();
-    let waiting = lock(&other);
-    let waiter = tokio::spawn(async move { waiting.acquire().await });
-    let queue = lock(&one);
-    while queue.contenders().await.unwrap().len() < 2 {
-        tokio::task::yield_now().await;
-    }
-    let token = hold.fencing_token();
-    hold.release().await.unwrap();
-    let next = waiter.await.unwrap().unwrap();
-    assert!(next.fencing_token() > token);
-    next.release().await.unwrap();
-    assert!(server.administrator().children("/locks/report").is_empty());
-}
-
-#[tokio::test]
-async fn expired_session_loses_its_hold() {
-    let server = EmbeddedServer::start().expect("it starts");
-    let session = Session::connect(&server.connect_string()).await.unwrap();
-    let lock = ExclusiveLock::new(&session, "/lock").unwrap();
-    let hold = lock.acquire().await.unwrap();
-    server.administrator().expire(hold.session_id());
-    assert!(matches!(hold.lost().await, LossReason::Session(_)));
-}
 
 #[tokio::test]
 async fn session_outlives_the_fall_of_its_leader() {

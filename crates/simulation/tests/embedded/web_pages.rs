@@ -89,6 +89,19 @@ fn request_of_a_web_page_of_another_origin_is_refused() {
     for (head, expected) in cases {
         assert_eq!(status(&place, head, ""), expected, "{head:?}");
     }
+    let answer = place.done("GET /members", &json!({}));
+    assert_eq!(
+        answer["members"][1]["state"], "follower",
+        "nothing was stopped"
+    );
+}
+
+#[test]
+fn question_and_read_of_a_web_page_of_another_origin_are_refused() {
+    let place = place(3);
+    let host = format!("Host: {}", place.admin);
+    let (_, port) = place.admin.split_once(':').expect("a port");
+    let rebound = format!("Host: evil.example:{port}");
     let preflight = [
         "OPTIONS /members/1/stop HTTP/1.1",
         &host,
@@ -100,11 +113,6 @@ fn request_of_a_web_page_of_another_origin_is_refused() {
         let read = format!("GET {path} HTTP/1.1");
         assert_eq!(status(&place, &[&read, &rebound], ""), 403, "{path}");
     }
-    let answer = place.done("GET /members", &json!({}));
-    assert_eq!(
-        answer["members"][1]["state"], "follower",
-        "nothing was stopped"
-    );
 }
 
 #[test]

@@ -121,75 +121,78 @@ async fn delay_requests_and_replies_without_changing_their_order() {
     assert!(simulation.now() - start >= seconds(1));
 }
 
+fn rates() -> FaultRates {
+    FaultRates {
+        request_lost: 0.03,
+        reply_lost: 0.03,
+        outcome_hidden: 0.03,
+        request_late: 0.05,
+        reply_late: 0.05,
+        throttled: 0.02,
+        event_late: 0.2,
+        late_by: milliseconds(300),
+        disconnected: 0.1,
+        expired: 0.01,
+        partitioned: 0.05,
+        partitioned_for: seconds(9),
+        asleep: 0.05,
+        asleep_for: seconds(9),
+        cut_off: 0.05,
+        cut_off_for: seconds(15),
+        one_way: 0.3,
+        forgotten: 0.02,
+        replaced: 0.3,
+        blocked: 0.05,
+        blocked_for: seconds(9),
+        isolated: 0.02,
+        isolated_for: seconds(20),
+        stalled: 0.05,
+        stalled_for: seconds(6),
+        paused: 0.02,
+        paused_for: seconds(6),
+        elected: 0.02,
+        elected_within: seconds(3),
+    }
+}
+
+/// Creates, lists, watches and deletes for a minute. Returns how many creates were done.
+async fn work(simulation: Simulation, process: usize) -> usize {
+    let ensemble = simulation.ensemble(&format!("p{process}"));
+    let acl = everyone();
+    let mut done = 0;
+    while simulation.now() < seconds(60) {
+        let Ok(session) = ensemble.connect().await else {
+            continue;
+        };
+        loop {
+            let mode = CreateMode::EphemeralSequential;
+            let created = session.create("/n-", b"", mode, &acl);
+            let watch = session.list_and_watch("/");
+            match created.await {
+                Ok(created) => {
+                    done += 1;
+                    drop(watch.await);
+                    let _ = session.delete(&created.path).await;
+                }
+                Err(ServerError::SessionOver(_)) => break,
+                Err(_) => {}
+            }
+            tokio::time::sleep(milliseconds(100)).await;
+            if simulation.now() > seconds(60) {
+                break;
+            }
+        }
+    }
+    done
+}
+
 #[tokio::test(start_paused = true)]
 async fn by_chance_leave_an_ensemble_that_works_once_they_stop() {
     for seed in 0..30 {
         let simulation = three_servers(seed);
-        let rates = FaultRates {
-            request_lost: 0.03,
-            reply_lost: 0.03,
-            outcome_hidden: 0.03,
-            request_late: 0.05,
-            reply_late: 0.05,
-            throttled: 0.02,
-            event_late: 0.2,
-            late_by: milliseconds(300),
-            disconnected: 0.1,
-            expired: 0.01,
-            partitioned: 0.05,
-            partitioned_for: seconds(9),
-            asleep: 0.05,
-            asleep_for: seconds(9),
-            cut_off: 0.05,
-            cut_off_for: seconds(15),
-            one_way: 0.3,
-            forgotten: 0.02,
-            replaced: 0.3,
-            blocked: 0.05,
-            blocked_for: seconds(9),
-            isolated: 0.02,
-            isolated_for: seconds(20),
-            stalled: 0.05,
-            stalled_for: seconds(6),
-            paused: 0.02,
-            paused_for: seconds(6),
-            elected: 0.02,
-            elected_within: seconds(3),
-        };
-        simulation.faults().set_rates(rates);
-        let mut tasks = Vec::new();
-        for process in 0..4 {
-            let ensemble = simulation.ensemble(&format!("p{process}"));
-            let simulation = simulation.clone();
-            tasks.push(tokio::spawn(async move {
-                let mut done = 0;
-                while simulation.now() < seconds(60) {
-                    let Ok(session) = ensemble.connect().await else {
-                        continue;
-                    };
-                    let acl = everyone();
-                    loop {
-                        let mode = CreateMode::EphemeralSequential;
-                        let created = session.create("/n-", b"", mode, &acl);
-                        let watch = session.list_and_watch("/");
-                        match created.await {
-                            Ok(created) => {
-                                done += 1;
-                                drop(watch.await);
-                                let _ = session.delete(&created.path).await;
-                            }
-                            Err(ServerError::SessionOver(_)) => break,
-                            Err(_) => {}
-                        }
-                        tokio::time::sleep(milliseconds(100)).await;
-                        if simulation.now() > seconds(60) {
-                            break;
-                        }
-                    }
-                }
-                done
-            }));
-        }
+        simulation.faults().set_rates(rates());
+        let work = |process| tokio::spawn(work(simulation.clone(), process));
+        let tasks: Vec<_> = (0..4).map(work).collect();
         tokio::time::sleep(seconds(60)).await;
         simulation.faults().stop();
         for task in tasks {

@@ -15,6 +15,5 @@ mod servers;
 mod servers_restarted_with_other_settings;
 mod sessions;
 mod support;
-mod transactions;
 mod watches;
 mod znodes;

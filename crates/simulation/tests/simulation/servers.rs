@@ -28,18 +28,6 @@ async fn reader_at_a_server_that_lags() -> (Simulation, Arc<dyn ServerSession>) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_follow_lag_until_a_sync() {
-    let (_simulation, reader) = reader_at_a_server_that_lags().await;
-    assert_eq!(
-        reader.list("/").await.unwrap(),
-        ["zookeeper"],
-        "an old state"
-    );
-    reader.sync("/").await.unwrap();
-    assert_eq!(reader.list("/").await.unwrap(), ["n", "zookeeper"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn that_follow_let_a_session_go_on_before_they_have_applied_all_that_they_were_told() {
     let (simulation, reader) = reader_at_a_server_that_lags().await;
     let mut states = reader.states();

@@ -1,58 +1,9 @@
-//! Watches fire once, in order, and survive a reconnect.
+//! Watches fire in order, and survive a reconnect. The differential test of the embedded server shows
+//! for what they fire.
 
-use crate::support::{TIMEOUT, connect, create, milliseconds, one_server, seconds, three_servers};
+use crate::support::{connect, create, milliseconds, one_server, seconds, three_servers};
 use futures_util::FutureExt;
-use zookeeper_recipes_core::ensemble::{ConnectionState, CreateMode, Event, Operation};
-use zookeeper_recipes_simulation::RequestKind;
-
-#[tokio::test(start_paused = true)]
-async fn fire_once_each_for_what_they_watch() {
-    let simulation = one_server(1);
-    let session = connect(&simulation, "a").await;
-    let other = connect(&simulation, "b").await;
-    create(&*session, "/n", CreateMode::Persistent).await;
-    let (stat, absent) = session.exists_and_watch("/later").await.unwrap();
-    assert_eq!(stat, None);
-    let (_, children) = session.list_and_watch("/n").await.unwrap();
-    let (_, _, data) = session.get_and_watch("/n").await.unwrap();
-    let (_, _, same) = session.get_and_watch("/n").await.unwrap();
-    assert_eq!(simulation.counters().watches(), 3);
-
-    create(&*other, "/later", CreateMode::Persistent).await;
-    assert_eq!(absent.await, Event::Created);
-    create(&*other, "/n/c", CreateMode::Persistent).await;
-    assert_eq!(children.await, Event::ChildrenChanged);
-    let set = Operation::SetData {
-        path: "/n".into(),
-        data: vec![1],
-        version: None,
-    };
-    other.transact(std::slice::from_ref(&set)).await.unwrap();
-    assert_eq!(
-        (data.await, same.await),
-        (Event::DataChanged, Event::DataChanged)
-    );
-    assert_eq!(simulation.counters().notifications(), 3);
-    assert_eq!(simulation.counters().notifications_to("b"), 0);
-    other.transact(&[set]).await.unwrap();
-    assert_eq!(simulation.counters().notifications(), 3, "one-shot");
-    assert_eq!(simulation.counters().watches(), 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn on_data_and_children_of_one_znode_are_told_of_its_deletion_by_one_notification() {
-    let simulation = one_server(2);
-    let session = connect(&simulation, "a").await;
-    create(&*session, "/n", CreateMode::Persistent).await;
-    let (_, children) = session.list_and_watch("/n").await.unwrap();
-    let (_, _, data) = session.get_and_watch("/n").await.unwrap();
-    session.delete("/n").await.unwrap();
-    assert_eq!(
-        (data.await, children.await),
-        (Event::Deleted, Event::Deleted)
-    );
-    assert_eq!(simulation.counters().notifications(), 1);
-}
+use zookeeper_recipes_core::ensemble::{CreateMode, Event};
 
 #[tokio::test(start_paused = true)]
 async fn are_told_before_a_read_that_sees_the_change() {
@@ -69,29 +20,6 @@ async fn are_told_before_a_read_that_sees_the_change() {
         assert_eq!(watch.now_or_never(), Some(Event::Deleted));
         deletion.await.unwrap();
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn leave_nothing_behind_when_dropped() {
-    let simulation = one_server(3);
-    let session = connect(&simulation, "a").await;
-    create(&*session, "/n", CreateMode::Persistent).await;
-    let (_, _, one) = session.get_and_watch("/n").await.unwrap();
-    let (_, _, two) = session.get_and_watch("/n").await.unwrap();
-    let (_, children) = session.list_and_watch("/n").await.unwrap();
-    drop(one);
-    tokio::time::sleep(seconds(1)).await;
-    assert_eq!(
-        simulation.counters().watches(),
-        2,
-        "the other one still stands"
-    );
-    drop((two, children));
-    drop(session.get_and_watch("/n"));
-    drop(session.exists_and_watch("/none"));
-    drop(session.get_and_watch("/none"));
-    tokio::time::sleep(seconds(1)).await;
-    assert_eq!(simulation.counters().watches(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,21 +66,4 @@ async fn survive_a_reconnect_and_tell_what_happened_meanwhile() {
         administrator.delete("/stays").unwrap();
         assert_eq!(stays.await, Event::Deleted);
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn of_many_paths_are_set_anew_at_a_reconnect() {
-    let simulation = one_server(5);
-    let session = connect(&simulation, "a").await;
-    let mut watches = Vec::new();
-    for number in 0..1500 {
-        let path = format!("/{number:0>100}");
-        watches.push(session.exists_and_watch(&path).await.unwrap());
-    }
-    simulation.faults().disconnect(session.id());
-    tokio::time::sleep(TIMEOUT).await;
-    assert_eq!(session.state(), ConnectionState::Connected);
-    assert_eq!(simulation.counters().watches(), 1500);
-    // Each has at most 128 KiB.
-    assert_eq!(simulation.counters().requests(RequestKind::SetWatches), 2);
 }

@@ -1,104 +1,12 @@
-//! Znodes are created, read, changed and deleted as on a server.
+//! Znodes at the end of the create counter, in containers, and below a chroot. The differential test
+//! of the embedded server draws all else.
 
 use crate::support::{
     connect, connect_to, create, everyone, is_unknown, milliseconds, one_server, refusal, seconds,
 };
 use zookeeper_recipes_core::Refusal;
-use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Operation, Permission};
+use zookeeper_recipes_core::ensemble::CreateMode;
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
-
-#[tokio::test(start_paused = true)]
-async fn are_created_read_and_deleted_with_their_metadata() {
-    let simulation = one_server(1);
-    let session = connect(&simulation, "a").await;
-    let created = session
-        .create("/n", b"one", CreateMode::Persistent, &everyone())
-        .await
-        .unwrap();
-    assert_eq!(created.path, "/n");
-    assert_eq!(created.stat.czxid, created.stat.mzxid);
-    assert_eq!((created.stat.version, created.stat.data_length), (0, 3));
-    assert_eq!(created.stat.ephemeral_owner, 0);
-
-    let (data, stat) = session.get("/n").await.unwrap();
-    assert_eq!((data.as_slice(), stat), (b"one".as_slice(), created.stat));
-
-    create(&*session, "/n/child", CreateMode::Ephemeral).await;
-    let (_, parent) = session.get("/n").await.unwrap();
-    let (_, child) = session.get("/n/child").await.unwrap();
-    assert_eq!((parent.num_children, parent.cversion), (1, 1));
-    assert_eq!(parent.pzxid, child.czxid);
-    assert!(child.czxid > created.stat.czxid);
-    assert_eq!(child.ephemeral_owner, session.id().0);
-    assert_eq!(session.list("/n").await.unwrap(), ["child"]);
-
-    session.delete("/n/child").await.unwrap();
-    let (_, parent) = session.get("/n").await.unwrap();
-    assert_eq!((parent.num_children, parent.cversion), (0, 2));
-    assert!(parent.pzxid > child.czxid);
-    session.delete("/n").await.unwrap();
-    assert_eq!(refusal(session.get("/n").await), Refusal::NoNode);
-}
-
-#[tokio::test(start_paused = true)]
-async fn are_refused_with_the_reason() {
-    let simulation = one_server(2);
-    let session = connect(&simulation, "a").await;
-    create(&*session, "/d", CreateMode::Persistent).await;
-    create(&*session, "/d/e", CreateMode::Ephemeral).await;
-    let attempt = async |path: &str| {
-        refusal(
-            session
-                .create(path, b"", CreateMode::Persistent, &everyone())
-                .await,
-        )
-    };
-    assert_eq!(attempt("/d").await, Refusal::NodeExists);
-    assert_eq!(attempt("/none/child").await, Refusal::NoNode);
-    assert_eq!(
-        attempt("/d/e/child").await,
-        Refusal::NoChildrenForEphemerals
-    );
-    assert!(matches!(
-        attempt("relative").await,
-        Refusal::BadArguments(_)
-    ));
-    assert!(matches!(attempt("/a//b").await, Refusal::BadArguments(_)));
-    assert!(matches!(attempt("/a/").await, Refusal::BadArguments(_)));
-    assert!(matches!(attempt("/a/../b").await, Refusal::BadArguments(_)));
-    assert_eq!(refusal(session.delete("/d").await), Refusal::NotEmpty);
-    assert_eq!(refusal(session.delete("/none").await), Refusal::NoNode);
-    assert_eq!(refusal(session.list("/none").await), Refusal::NoNode);
-    let unnamed = session.create("/x", b"", CreateMode::Persistent, &[]).await;
-    assert_eq!(refusal(unnamed), Refusal::InvalidAcl);
-    let stale = Operation::SetData {
-        path: "/d".into(),
-        data: vec![],
-        version: Some(7),
-    };
-    let failed = session.transact(&[stale]).await.unwrap_err();
-    assert_eq!(failed.operation, Some(0));
-    assert!(failed.error.is(Refusal::BadVersion));
-}
-
-#[tokio::test(start_paused = true)]
-async fn in_sequence_are_numbered_by_the_parents_creates() {
-    let simulation = one_server(3);
-    let session = connect(&simulation, "a").await;
-    create(&*session, "/q", CreateMode::Persistent).await;
-    create(&*session, "/q/plain", CreateMode::Persistent).await;
-    let first = create(&*session, "/q/n-", CreateMode::EphemeralSequential).await;
-    session.delete(&first).await.unwrap();
-    let second = create(&*session, "/q/m-", CreateMode::PersistentSequential).await;
-    assert_eq!(
-        (first.as_str(), second.as_str()),
-        ("/q/n-0000000001", "/q/m-0000000002")
-    );
-    assert_eq!(
-        create(&*session, "/q/", CreateMode::EphemeralSequential).await,
-        "/q/0000000003"
-    );
-}
 
 #[tokio::test(start_paused = true)]
 async fn in_sequence_stay_at_the_last_number_one_by_one() {
@@ -202,44 +110,6 @@ async fn in_containers_leave_them_to_be_reaped() {
     session.delete("/used/child").await.unwrap();
     tokio::time::sleep(seconds(61)).await;
     assert_eq!(refusal(session.get("/used").await), Refusal::NoNode);
-}
-
-#[tokio::test(start_paused = true)]
-async fn are_guarded_by_their_access_control_lists() {
-    let simulation = one_server(6);
-    let owner = simulation
-        .process("owner")
-        .with_credentials("digest", "ada:secret");
-    let owner = owner.ensemble().connect().await.unwrap();
-    let stranger = connect(&simulation, "stranger").await;
-    let creator_only = [Acl::new(Permission::ALL, AuthId::authed())];
-
-    let unauthenticated = stranger
-        .create("/x", b"", CreateMode::Persistent, &creator_only)
-        .await;
-    assert_eq!(refusal(unauthenticated), Refusal::InvalidAcl);
-    owner
-        .create("/p", b"", CreateMode::Persistent, &creator_only)
-        .await
-        .unwrap();
-    let made = stranger
-        .create("/p/c", b"", CreateMode::Persistent, &everyone())
-        .await;
-    assert_eq!(refusal(made), Refusal::NoAuth);
-    assert_eq!(refusal(stranger.get("/p").await), Refusal::NoAuth);
-    assert_eq!(refusal(stranger.list("/p").await), Refusal::NoAuth);
-    owner
-        .create("/p/c", b"", CreateMode::Persistent, &everyone())
-        .await
-        .unwrap();
-    assert_eq!(refusal(stranger.delete("/p/c").await), Refusal::NoAuth);
-    let write = Operation::SetData {
-        path: "/p/c".into(),
-        data: vec![1],
-        version: None,
-    };
-    stranger.transact(&[write]).await.unwrap();
-    owner.delete("/p/c").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,8 @@
 //! The same random requests get the same answers from Apache's server and from the embedded one.
 //!
-//! Several sessions send them, one at a time. What is compared is each reply with its error code,
-//! the events of each session in their order, and the metadata. What differs on purpose:
+//! Several sessions take turns; each sends one request, or a burst of them. What is compared is each
+//! reply with its error code, the events of each session in their order, the metadata, and the number
+//! of watches at the end of a case. What differs on purpose:
 //!
 //! | what | Apache's server | the embedded server |
 //! |---|---|---|
@@ -19,10 +20,12 @@ mod characters;
 mod normal;
 mod steps;
 
-use std::time::Duration;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, TestCaseResult, TestRunner};
+use tokio::runtime::Handle;
 use zookeeper_recipes_protocol::{ConnectResponse, RequestBody};
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -55,10 +58,14 @@ impl Place {
     }
 
     fn take(&mut self, step: &Step) {
-        let reply = match step {
-            Step::Ask(session, request) => {
-                let request = below(&self.root, request);
-                Some(self.sessions[*session].ask(request))
+        let replies = match step {
+            Step::Ask(session, requests) => {
+                let client = &mut self.sessions[*session];
+                for request in requests {
+                    client.send(below(&self.root, request));
+                }
+                let replies = requests.iter().map(|_| client.reply());
+                replies.map(|it| it.expect("an answer")).collect()
             }
             Step::Reconnect(session) => {
                 let ConnectResponse {
@@ -67,12 +74,12 @@ impl Place {
                     ..
                 } = self.sessions[*session].connected.clone();
                 self.sessions[*session] = Raw::resume(&self.address, session_id, password);
-                None
+                Vec::new()
             }
             Step::Close(session) => {
                 let reply = self.sessions[*session].ask(RequestBody::CloseSession);
                 self.sessions[*session] = Raw::connect(&self.address);
-                Some(reply)
+                vec![reply]
             }
         };
         let sessions: Vec<i64> = self.ids();
@@ -82,7 +89,7 @@ impl Place {
                 events.sort_by_key(|event| (event.path.clone(), i32::from(event.kind)));
             }
         }
-        self.seen.push(Seen::new(reply, events, sessions));
+        self.seen.push(Seen::new(replies, events, sessions));
     }
 
     fn ids(&self) -> Vec<i64> {
@@ -124,39 +131,63 @@ async fn random_requests_get_the_same_answers_from_apaches_server() {
         ..Default::default()
     };
     let embedded = EmbeddedServer::start_with(options).expect("it starts");
-    let addresses = [apache.connect_string(), embedded.connect_string()];
-    let compared = tokio::task::spawn_blocking(move || compare(&addresses));
+    let servers = Servers { apache, embedded };
+    let compared = tokio::task::spawn_blocking(move || servers.compare());
     if let Err(difference) = compared.await.expect("it ends") {
         panic!("{difference}");
     }
 }
 
-fn compare(addresses: &[String; 2]) -> Result<(), String> {
-    let mut case = 0;
-    let config = Config {
-        failure_persistence: None,
-        max_shrink_iters: 2_000,
-        ..Config::default()
-    };
-    let mut runner = TestRunner::new(config);
-    let all = std::cell::RefCell::new(&mut case);
-    let result = runner.run(&steps(), |steps| {
-        let case = {
-            let mut case = all.borrow_mut();
-            **case += 1;
-            **case
+struct Servers {
+    apache: Server,
+    embedded: EmbeddedServer,
+}
+
+impl Servers {
+    fn compare(&self) -> Result<(), String> {
+        let case = Cell::new(0);
+        let config = Config {
+            failure_persistence: None,
+            max_shrink_iters: 2_000,
+            ..Config::default()
         };
-        let [apaches, ours] = addresses.each_ref().map(|address| {
-            let mut place = Place::new(address, case);
-            for step in &steps {
+        let result = TestRunner::new(config).run(&steps(), |steps| {
+            case.set(case.get() + 1);
+            self.compare_case(case.get(), &steps)
+        });
+        result.map_err(|error| error.to_string())
+    }
+
+    fn compare_case(&self, case: usize, steps: &[Step]) -> TestCaseResult {
+        let addresses = [self.apache.connect_string(), self.embedded.connect_string()];
+        let places = addresses.map(|address| {
+            let mut place = Place::new(&address, case);
+            for step in steps {
                 place.take(step);
             }
-            place.normal()
+            place
         });
+        let watches = self.watches();
+        let [apaches, ours] = places.map(Place::normal);
         for (step, (apaches, ours)) in steps.iter().zip(apaches.iter().zip(&ours)) {
             prop_assert_eq!(apaches, ours, "Apache's server, then ours, at {:?}", step);
         }
+        let [apaches, ours] = watches;
+        prop_assert_eq!(apaches, ours, "watches on Apache's server, then on ours");
         Ok(())
-    });
-    result.map_err(|error| error.to_string())
+    }
+
+    /// The number of watches on each server. A server removes those of a closed connection late.
+    fn watches(&self) -> [u64; 2] {
+        let began = Instant::now();
+        loop {
+            let monitor = Handle::current().block_on(self.apache.monitor());
+            let apaches = monitor.expect("an answer").watches;
+            let ours = self.embedded.simulation().counters().watches() as u64;
+            if apaches == ours || began.elapsed() > Duration::from_secs(1) {
+                return [apaches, ours];
+            }
+            std::thread::yield_now();
+        }
+    }
 }

@@ -8,7 +8,7 @@ use zookeeper_recipes_protocol::{
 
 /// What came of one step.
 pub(super) struct Seen {
-    reply: Option<Reply>,
+    replies: Vec<Reply>,
     /// The events of each session.
     events: Vec<Vec<WatcherEvent>>,
     /// The ids of the sessions.
@@ -18,21 +18,19 @@ pub(super) struct Seen {
 /// What came of one step, as it can be compared.
 #[derive(Debug, PartialEq)]
 pub(super) struct Normal {
-    error: Option<ErrorCode>,
-    /// The place of the transaction among all that the server has shown.
-    at: Option<usize>,
-    body: Option<ReplyBody>,
+    /// The error code, the place of the transaction among all that the server has shown, the body.
+    replies: Vec<(ErrorCode, usize, ReplyBody)>,
     events: Vec<Vec<(EventType, String)>>,
 }
 
 impl Seen {
     pub(super) fn new(
-        reply: Option<Reply>,
+        replies: Vec<Reply>,
         events: Vec<Vec<WatcherEvent>>,
         sessions: Vec<i64>,
     ) -> Seen {
         Seen {
-            reply,
+            replies,
             events,
             sessions,
         }
@@ -42,10 +40,7 @@ impl Seen {
 impl Normal {
     pub(super) fn of(mut seen: Vec<Seen>) -> Vec<Normal> {
         let mut zxids = BTreeSet::new();
-        for seen in &mut seen {
-            let Some(reply) = &mut seen.reply else {
-                continue;
-            };
+        for reply in seen.iter_mut().flat_map(|seen| &mut seen.replies) {
             zxids.insert(reply.header.zxid);
             for stat in stats(&mut reply.body) {
                 zxids.extend([stat.czxid, stat.mzxid, stat.pzxid]);
@@ -60,16 +55,12 @@ impl Normal {
 impl Seen {
     fn normal(self, place: &impl Fn(i64) -> usize) -> Normal {
         let Seen {
-            reply,
+            replies,
             events,
             sessions,
         } = self;
-        let (header, mut body) = match reply {
-            Some(reply) => (Some(reply.header), Some(reply.body)),
-            None => (None, None),
-        };
-        if let Some(body) = &mut body {
-            for stat in stats(body) {
+        let replies = replies.into_iter().map(|Reply { header, mut body }| {
+            for stat in stats(&mut body) {
                 for zxid in [&mut stat.czxid, &mut stat.mzxid, &mut stat.pzxid] {
                     *zxid = place(*zxid) as i64;
                 }
@@ -82,16 +73,15 @@ impl Seen {
                     (None, _) => -1,
                 };
             }
-            without_order(body);
-        }
+            without_order(&mut body);
+            (header.error, place(header.zxid), body)
+        });
         let events = events.into_iter().map(|events| {
             let events = events.into_iter();
             events.map(|event| (event.kind, event.path)).collect()
         });
         Normal {
-            error: header.map(|header| header.error),
-            at: header.map(|header| place(header.zxid)),
-            body,
+            replies: replies.collect(),
             events: events.collect(),
         }
     }

@@ -19,8 +19,9 @@ pub(super) const SESSIONS: usize = 3;
 /// What one session does.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// It sends a request, whose paths are below the root of the case.
-    Ask(usize, RequestBody),
+    /// It sends these requests without waiting in between. Their paths are below the root of the
+    /// case.
+    Ask(usize, Vec<RequestBody>),
     /// It comes back on another connection.
     Reconnect(usize),
     /// It ends, and another takes its place.
@@ -28,7 +29,11 @@ pub(super) enum Step {
 }
 
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let ask = (0..SESSIONS, request()).prop_map(|(session, request)| Step::Ask(session, request));
+    let one = request().prop_map(|request| vec![request]);
+    // A server may take an `Auth` out of its turn.
+    let burst = vec(prop_oneof![2 => write(), 1 => read(), 1 => several()], 2..5);
+    let asks = prop_oneof![6 => one, 1 => burst];
+    let ask = (0..SESSIONS, asks).prop_map(|(session, requests)| Step::Ask(session, requests));
     let step = prop_oneof![
         40 => ask,
         1 => (0..SESSIONS).prop_map(Step::Reconnect),
@@ -42,9 +47,15 @@ fn request() -> impl Strategy<Value = RequestBody> {
         12 => write(),
         8 => read(),
         4 => watches(),
+        3 => several(),
+        1 => rarer(),
+    ]
+}
+
+fn several() -> impl Strategy<Value = RequestBody> {
+    prop_oneof![
         2 => vec(one_of_several(), 0..5).prop_map(RequestBody::Multi),
         1 => vec(one_read(), 0..4).prop_map(RequestBody::MultiRead),
-        1 => rarer(),
     ]
 }
 
