@@ -65,6 +65,23 @@ impl Gate {
     }
 }
 
+/// See [`Fence::passage`].
+pub(crate) struct Passage(watch::Receiver<Gate>);
+
+impl Passage {
+    /// Waits until requests reach the session of the fence, and returns the guard.
+    pub(crate) async fn opens(&mut self) -> Result<Arc<str>, ServerError> {
+        loop {
+            if let Some(passes) = self.0.borrow_and_update().passes() {
+                return passes;
+            }
+            if self.0.changed().await.is_err() {
+                return Err(ServerError::SessionOver(SessionEnd::Closed));
+            }
+        }
+    }
+}
+
 impl Fence {
     /// Creates the guard in a directory, which is empty for the root.
     ///
@@ -140,17 +157,9 @@ impl Fence {
         self.gate.borrow().passes()
     }
 
-    /// Waits until requests reach this session, and returns the guard.
-    pub(crate) async fn until_passes(&self) -> Result<Arc<str>, ServerError> {
-        let mut gates = self.gate.subscribe();
-        loop {
-            if let Some(passes) = gates.borrow_and_update().passes() {
-                return passes;
-            }
-            if gates.changed().await.is_err() {
-                return Err(ServerError::SessionOver(SessionEnd::Closed));
-            }
-        }
+    /// The passage of requests to this session. Does not keep the fence.
+    pub(crate) fn passage(&self) -> Passage {
+        Passage(self.gate.subscribe())
     }
 
     /// Notes that the guard does not stand: the session is over, or somebody has deleted the guard.

@@ -45,7 +45,7 @@ impl ClientSession {
             Some(Ok(guard)) => send(guard).boxed(),
             Some(Err(error)) => ready(over(error)).boxed(),
             None => async move {
-                match self.fence.until_passes().await {
+                match self.fence.passage().opens().await {
                     Ok(guard) => send(guard).await,
                     Err(error) => over(error),
                 }
@@ -93,9 +93,14 @@ impl ClientSession {
     fn changed(&self, path: &str, mzxid: i64) -> Watch {
         let (client, path) = (self.client.clone(), path.to_owned());
         let pause = self.timeout() / POLLS_IN_TIMEOUT;
+        let mut passage = self.fence.passage();
         async move {
             loop {
                 tokio::time::sleep(pause).await;
+                // The client reads on in another session that it has adopted.
+                if let Err(ServerError::SessionOver(end)) = passage.opens().await {
+                    return Event::SessionEnded(end);
+                }
                 match understood(client.get_data(&path)).await.map_err(classify) {
                     Ok((_, stat)) if stat.mzxid == mzxid => {}
                     Err(ServerError::OutcomeUnknown(_)) => {}

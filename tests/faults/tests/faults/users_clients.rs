@@ -8,12 +8,13 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 use zookeeper_client::{Acls, Client};
 use zookeeper_recipes_adapter::ClientEnsemble;
-use zookeeper_recipes_core::{ConnectOptions, Ensemble, Error, ServerError, Session};
+use zookeeper_recipes_core::ensemble::{Event, ServerSession, Watch};
+use zookeeper_recipes_core::{ConnectOptions, Ensemble, Error, ServerError, Session, SessionEnd};
 use zookeeper_recipes_suite::{
-    Address, KINDS, Kind, LONG, TICK, TestServer, administrator, children, create, eventually,
-    exists, in_time, on_both_servers, proxy, session,
+    Address, KINDS, Kind, LONG, SHORT, TICK, TestServer, administrator, children, create,
+    eventually, exists, in_time, on_both_servers, proxy, session,
 };
-use zookeeper_recipes_testkit::proxy::{Fault, Operation};
+use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
 use crate::support::{awaited, held_and_awaited, hold_all, in_own_runtime};
 
@@ -24,6 +25,8 @@ on_both_servers!(
     guard_that_is_refused_is_an_error_that_says_what_to_do,
     closed_session_of_a_client_that_lives_on_bars_nobody,
     holds_whose_runtime_has_gone_bar_nobody_while_the_client_lives,
+    watch_beyond_the_limit_of_the_client_resolves_by_reads,
+    watch_beyond_the_limit_of_the_client_ends_with_its_session,
 );
 
 /// The name of a guard begins with it.
@@ -226,4 +229,76 @@ async fn guard_that_is_refused_is_an_error_that_says_what_to_do(server: TestServ
         .await
         .expect("it is open");
     session.close().await;
+}
+
+/// A path that is longer than those that fill the session.
+fn long(name: &str) -> String {
+    format!("/{name}{}", "-long".repeat(150))
+}
+
+/// A session through a proxy, with as many watches as the client can set again.
+async fn session_that_is_full(proxy: &Proxy) -> (Arc<dyn ServerSession>, Vec<Watch>) {
+    let connector = Client::connector().with_session_timeout(SHORT);
+    let client = connector.connect(&proxy.connect_string()).await;
+    let ensemble = ClientEnsemble::new(client.expect("it connects"));
+    let session = ensemble.connect().await.expect("it is open");
+    let mut watches = Vec::new();
+    while session.orders_events() {
+        let path = format!("/{}{}", "absent".repeat(100), watches.len());
+        let (_, watch) = session.exists_and_watch(&path).await.expect("an answer");
+        watches.push(watch);
+    }
+    (session, watches)
+}
+
+async fn watch_beyond_the_limit_of_the_client_resolves_by_reads(server: TestServer) {
+    let administrator = administrator(&server).await;
+    let (changed_path, deleted_path) = (long("changed"), long("deleted"));
+    for path in [&changed_path, &deleted_path] {
+        create(&administrator, path).await;
+    }
+    let proxy = proxy(&server).await;
+    let (session, watches) = session_that_is_full(&proxy).await;
+    let watched = async |path: &str| {
+        let (_, _, watch) = session.get_and_watch(path).await.expect("it is there");
+        tokio::spawn(watch)
+    };
+    let changed = watched(&changed_path).await;
+    let deleted = watched(&deleted_path).await;
+    let reads = || proxy.counters().of(Operation::GetData).replies;
+    let before = reads();
+    // Both are read in turn.
+    eventually("they are read", async || reads() >= before + 5).await;
+    assert!(!changed.is_finished() && !deleted.is_finished());
+    let written = administrator.set_data(&changed_path, b"", None).await;
+    written.expect("it is there");
+    let gone = administrator.delete(&deleted_path, None).await;
+    gone.expect("it is there");
+    let event = in_time("the change", changed).await.expect("no panic");
+    assert_eq!(event, Event::DataChanged);
+    let event = in_time("the deletion", deleted).await.expect("no panic");
+    assert_eq!(event, Event::Deleted);
+    // What is watched of others has to be read again.
+    let absent = session.exists_and_watch(&deleted_path).await;
+    let (_, absent) = absent.expect("an answer");
+    assert_eq!(in_time("a pause", absent).await, Event::Unwatched);
+    let children = session.list_and_watch(&changed_path).await;
+    let (_, children) = children.expect("it is there");
+    assert_eq!(in_time("a pause", children).await, Event::Unwatched);
+    drop(watches);
+}
+
+/// The client reads on in the session that it has adopted.
+async fn watch_beyond_the_limit_of_the_client_ends_with_its_session(server: TestServer) {
+    let path = long("kept");
+    create(&administrator(&server).await, &path).await;
+    let proxy = proxy(&server).await;
+    let each = Fault::on(Operation::Connect).repeatedly();
+    proxy.fault(each.session_forgotten());
+    let (session, watches) = session_that_is_full(&proxy).await;
+    let (_, _, watch) = session.get_and_watch(&path).await.expect("it is there");
+    proxy.cut();
+    let event = in_time("the end", watch).await;
+    assert_eq!(event, Event::SessionEnded(SessionEnd::Expired));
+    drop(watches);
 }
