@@ -168,6 +168,34 @@ async fn garbage_after_a_good_handshake_is_an_error_in_time_and_no_spin() {
     );
 }
 
+/// The peer answers each handshake with a frame of 2 GiB, and sends as much of it as is read.
+#[tokio::test(flavor = "multi_thread")]
+async fn handshake_that_claims_2_gib_is_an_error_that_says_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let sent = Arc::new(AtomicU64::new(0));
+    let counter = sent.clone();
+    let peer = tokio::spawn(async move {
+        let part = vec![0; 1 << 20];
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.write_all(&i32::MAX.to_be_bytes()).await;
+            while stream.write_all(&part).await.is_ok() {
+                counter.fetch_add(part.len() as u64, Ordering::Relaxed);
+            }
+        }
+    });
+    let options = ConnectOptions::new()
+        .session_timeout(SESSION)
+        .connection_timeout(DEADLINE);
+    let opening = Session::connect_with(&address, options);
+    let opened = in_time("an error", opening).await;
+    let text = opened.expect_err("no session").to_string();
+    assert!(text.contains("a frame of 2147483647 bytes"), "{text}");
+    let sent = sent.load(Ordering::Relaxed);
+    assert!(sent < 1 << 30, "{sent} bytes");
+    peer.abort();
+}
+
 async fn garbled_replies_of_a_true_server_are_errors_in_time_and_bar_nobody_else(
     server: TestServer,
 ) {

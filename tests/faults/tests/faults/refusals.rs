@@ -7,11 +7,12 @@ use futures_util::stream::{self, StreamExt};
 use tokio::time::timeout;
 use zookeeper_recipes_core::{ConnectOptions, Error, Session};
 use zookeeper_recipes_suite::{
-    KINDS, Kind, LONG, TestServer, administrator, create, in_time, on_both_servers, proxy, session,
+    KINDS, Kind, LATE, LONG, TICK, TestServer, administrator, create, eventually, in_time,
+    on_both_servers, proxy, session,
 };
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
-use crate::support::{acquire, acquired};
+use crate::support::{acquire, acquired, hold_all, works_with_each_kind};
 
 on_both_servers!(
     every_error_code_ends_in_an_error_or_a_deadline_and_bars_nobody_else,
@@ -19,6 +20,7 @@ on_both_servers!(
     guarded_write_that_was_applied_is_not_said_to_be_refused,
     answer_that_never_changes_is_asked_for_ever_more_rarely,
     handshake_that_is_garbled_is_no_session_and_no_spin,
+    authentication_that_is_refused_once_at_a_reconnect_costs_no_hold,
 );
 
 /// The codes of `org.apache.zookeeper.KeeperException.Code`, no error, and an unknown code.
@@ -267,4 +269,31 @@ async fn handshake_that_is_garbled_is_no_session_and_no_spin(server: TestServer)
         "{:?}",
         proxy.counters()
     );
+}
+
+async fn authentication_that_is_refused_once_at_a_reconnect_costs_no_hold(server: TestServer) {
+    const AUTHENTICATION_FAILED: i32 = -115;
+    let proxy = proxy(&server).await;
+    let options = ConnectOptions::new()
+        .session_timeout(LONG)
+        .tick(TICK)
+        .auth("digest", "me:secret");
+    let session = Session::connect_with(&proxy.connect_string(), options).await;
+    let session = session.expect("a session opens");
+    let id = session.id();
+    let holds = hold_all(&session, "unauthenticated").await;
+    // The user's credentials are refused, then the library's own identity.
+    for nth in [1, 2] {
+        let fault = Fault::on(Operation::Auth).nth(nth);
+        let refused = proxy.fault(fault.refused(AUTHENTICATION_FAILED));
+        proxy.cut();
+        in_time("the refusal", refused.first()).await;
+        eventually("the session is back", async || session.is_connected()).await;
+    }
+    assert_eq!(session.id(), id);
+    for hold in holds {
+        assert!(hold.is_held(), "{:?}", hold.state());
+        hold.release().await.expect("it is released");
+    }
+    works_with_each_kind(&session, "unauthenticated", LATE).await;
 }

@@ -4,6 +4,7 @@
 mod apache;
 mod held;
 mod refused;
+mod roots;
 mod unusable;
 
 use std::time::Duration;
