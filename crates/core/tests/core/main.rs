@@ -17,6 +17,7 @@ mod long_queues;
 mod losing;
 mod many_watches;
 mod memory;
+mod next_session;
 mod own_znode;
 mod owners;
 mod paths;

@@ -1,0 +1,57 @@
+//! A session that goes on in another ZooKeeper session while nobody polls one of its attempts.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::{Queue, Session};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
+
+use crate::support::First;
+
+const TIMEOUT: Duration = Duration::from_secs(10);
+const MOMENTS: u64 = 60;
+
+fn queue(session: &Session, path: &str) -> Queue {
+    Queue::new(session, path, First).expect("a good path")
+}
+
+/// The server puts the client into another session, this long before the second attempt begins.
+async fn assert_no_orphan(moment: Duration, contended: bool) {
+    let simulation = Simulation::new(SimulationOptions {
+        session_timeout: TIMEOUT,
+        forgets_sessions: true,
+        ..SimulationOptions::default()
+    });
+    let session = simulated_session(&simulation, "one").await;
+    let other = simulated_session(&simulation, "other").await;
+    for path in ["/locks/a", "/locks/b"] {
+        let hold = queue(&session, path).acquire().await.expect("free");
+        hold.release().await.expect("it is held");
+    }
+    let first = match contended {
+        true => Some(queue(&other, "/locks/b").acquire().await.expect("free")),
+        false => None,
+    };
+    let unpolled = queue(&session, "/locks/b");
+    let mut unpolled = unpolled.acquire().boxed();
+    assert!((&mut unpolled).now_or_never().is_none(), "it is under way");
+    sleep(Duration::from_millis(50)).await;
+    simulation.process("one").disconnect();
+    sleep(moment).await;
+    // It may fail with its session.
+    drop(timeout(2 * TIMEOUT, queue(&session, "/locks/a").acquire()).await);
+    let next = timeout(6 * TIMEOUT, queue(&other, "/locks/a").acquire()).await;
+    let next = next.unwrap_or_else(|_| panic!("{moment:?}, {contended}: it is barred"));
+    assert!(next.expect("its turn").is_held());
+    drop((unpolled, first));
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempt_that_nobody_polls_leaves_no_znode_of_another_attempt_in_the_next_session() {
+    for moment in (0..MOMENTS).map(Duration::from_millis) {
+        assert_no_orphan(moment, false).await;
+        assert_no_orphan(moment, true).await;
+    }
+}
