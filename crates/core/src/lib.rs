@@ -103,6 +103,8 @@ pub use server::error::{Refusal, ServerError, SessionEnd};
 pub use server::options::ConnectOptions;
 #[doc(hidden)]
 pub use server::surroundings::Surroundings;
+#[doc(hidden)]
+pub use server::values;
 pub use server::zookeeper::ZookeeperEnsemble;
 pub use session::detached_session::DetachedSession;
 pub use session::handle::Session;

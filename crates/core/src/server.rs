@@ -13,5 +13,5 @@ pub(crate) mod request_limit;
 pub(crate) mod scope;
 pub(crate) mod stat;
 pub(crate) mod surroundings;
-pub(crate) mod values;
+pub mod values;
 pub(crate) mod zookeeper;

@@ -149,15 +149,11 @@ fn encode_buffer(bytes: &[u8], to: &mut Output<'_>) {
     to.put(bytes);
 }
 
-pub(crate) fn encode_text(text: &str, to: &mut Output<'_>) {
-    encode_buffer(&text::encoded(text, to.form), to);
-}
-
 impl Record for String {
     const SMALLEST: usize = 4;
 
     fn encode(&self, to: &mut Output<'_>) {
-        encode_text(self, to);
+        encode_buffer(&text::encoded(self, to.form), to);
     }
 
     fn decode(from: &mut Input<'_>) -> Result<String, DecodeError> {

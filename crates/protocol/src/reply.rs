@@ -4,7 +4,7 @@ use crate::code::{ErrorCode, EventType, KeeperState, OpCode};
 use crate::data::{Acl, ClientInfo, Stat};
 use crate::error::DecodeError;
 use crate::frame;
-use crate::jute::{self, Input, Output, Record, records};
+use crate::jute::{Input, Output, Record, records};
 use crate::multi::{self, MultiResult};
 
 /// The xids that are not numbers of requests. Clients use these in requests, too.
@@ -95,32 +95,6 @@ impl Reply {
             let to = &mut Output::of_reply(to);
             self.header.encode(to);
             self.body.encode(to);
-        });
-    }
-
-    /// Appends the whole frame of a reply with children. Takes no `String` for each of them.
-    ///
-    /// With metadata it is the frame of a [`ReplyBody::Children2`], else of a
-    /// [`ReplyBody::Children`].
-    ///
-    /// # Panics
-    /// If the frame would be longer than 2 GiB - 1 byte.
-    pub fn encode_children_frame<'a>(
-        header: &ReplyHeader,
-        children: impl ExactSizeIterator<Item = &'a str>,
-        stat: Option<&Stat>,
-        to: &mut Vec<u8>,
-    ) {
-        frame::encode(to, |to| {
-            let to = &mut Output::of_reply(to);
-            header.encode(to);
-            jute::length(children.len()).encode(to);
-            for name in children {
-                jute::encode_text(name, to);
-            }
-            if let Some(stat) = stat {
-                stat.encode(to);
-            }
         });
     }
 

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zookeeper_recipes_core::Refusal;
-use zookeeper_recipes_core::ensemble::{
-    Acl, AuthId, CreateMode, Operation, Permission, SessionId, Stat,
+use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission, SessionId, Stat};
+use zookeeper_recipes_core::{Refusal, ServerError, values};
+use zookeeper_recipes_protocol::{
+    self as wire, CreateRequest, DeleteRequest, ErrorCode, RequestBody, SetDataRequest,
 };
 
 use crate::client::world::World;
 use crate::engine::shared::Shared;
 use crate::server::access::Writer;
 use crate::server::state::Servers;
-use crate::wire::read::WatchKind;
+use crate::server::watches::WatchKind;
 
 /// Changes and reads the tree without a session, at once, past every access control list.
 ///
@@ -73,8 +74,9 @@ impl Administrator {
         self.shared.with(|world| change(&mut world.servers))
     }
 
-    fn write(&self, operation: Operation, writer: &Writer<'_>) -> Result<String, Refusal> {
-        self.servers(|servers| servers.write_as(operation, writer))
+    fn write(&self, request: &RequestBody, writer: &Writer<'_>) -> Result<String, Refusal> {
+        let written = self.servers(|servers| servers.write_as(request, writer));
+        written.map_err(refusal)
     }
 
     /// Creates a znode that is open to all, and returns its path.
@@ -99,13 +101,17 @@ impl Administrator {
         mode: CreateMode,
         acl: &[Acl],
     ) -> Result<String, Refusal> {
-        let create = Operation::Create {
+        let request = CreateRequest {
             path: path.to_owned(),
-            data: data.to_vec(),
-            mode,
-            acl: acl.to_vec(),
+            data: Some(data.to_vec()),
+            acl: values::wire_acl(acl),
+            mode: values::wire_mode(mode),
         };
-        self.write(create, &Writer::Administrator)
+        let create = match mode {
+            CreateMode::Container => RequestBody::CreateContainer(request),
+            _ => RequestBody::Create2(request),
+        };
+        self.write(&create, &Writer::Administrator)
     }
 
     /// Replaces a znode's data.
@@ -115,7 +121,7 @@ impl Administrator {
     /// The server's reason, if it refuses the change.
     pub fn set_data(&self, path: &str, data: &[u8]) -> Result<(), Refusal> {
         let set = set_data(path, data);
-        self.write(set, &Writer::Administrator).map(drop)
+        self.write(&set, &Writer::Administrator).map(drop)
     }
 
     /// Replaces a znode's data, with the rights that everyone has.
@@ -125,7 +131,7 @@ impl Administrator {
     /// The server's reason, if it refuses the change.
     pub fn set_data_as_anyone(&self, path: &str, data: &[u8]) -> Result<(), Refusal> {
         let set = set_data(path, data);
-        self.write(set, &Writer::Session(0, &[])).map(drop)
+        self.write(&set, &Writer::Session(0, &[])).map(drop)
     }
 
     /// Replaces a znode's access control list, and returns the earlier one.
@@ -134,7 +140,8 @@ impl Administrator {
     ///
     /// [`Refusal::NoNode`] if there is no such znode.
     pub fn set_acl(&self, path: &str, acl: &[Acl]) -> Result<Vec<Acl>, Refusal> {
-        self.servers(|servers| servers.set_acl(path, acl))
+        let earlier = self.servers(|servers| servers.set_acl(path, &values::wire_acl(acl)));
+        earlier.map(acl_of).map_err(refusal)
     }
 
     /// Deletes a znode.
@@ -143,11 +150,11 @@ impl Administrator {
     ///
     /// The server's reason, if it refuses the change.
     pub fn delete(&self, path: &str) -> Result<(), Refusal> {
-        let delete = Operation::Delete {
+        let delete = RequestBody::Delete(DeleteRequest {
             path: path.to_owned(),
-            version: None,
-        };
-        self.write(delete, &Writer::Administrator).map(drop)
+            version: -1,
+        });
+        self.write(&delete, &Writer::Administrator).map(drop)
     }
 
     /// Ends a session, as the leader expires it.
@@ -177,7 +184,8 @@ impl Administrator {
     ///
     /// [`Refusal::NoNode`] if there is no such znode.
     pub fn set_create_counter(&self, path: &str, creates: i32) -> Result<(), Refusal> {
-        self.servers(|servers| servers.set_create_counter(path, creates))
+        let set = self.servers(|servers| servers.set_create_counter(path, creates));
+        set.map_err(refusal)
     }
 
     /// All committed znodes except the server's own, in the order of their paths.
@@ -191,7 +199,7 @@ impl Administrator {
                 .map(|(path, node)| StandingNode {
                     path: path.clone(),
                     data: node.data.clone().unwrap_or_default(),
-                    stat: node.stat(),
+                    stat: values::stat_of(node.stat()),
                 })
                 .collect()
         })
@@ -235,12 +243,35 @@ impl Administrator {
     }
 }
 
-fn set_data(path: &str, data: &[u8]) -> Operation {
-    Operation::SetData {
+fn set_data(path: &str, data: &[u8]) -> RequestBody {
+    RequestBody::SetData(SetDataRequest {
         path: path.to_owned(),
-        data: data.to_vec(),
-        version: None,
+        data: Some(data.to_vec()),
+        version: -1,
+    })
+}
+
+fn refusal(error: ErrorCode) -> Refusal {
+    match values::classify(error) {
+        ServerError::Refused(refusal) => refusal,
+        other => Refusal::Other(other.to_string()),
     }
+}
+
+fn acl_of(acl: Vec<wire::Acl>) -> Vec<Acl> {
+    let all = [
+        Permission::READ,
+        Permission::WRITE,
+        Permission::CREATE,
+        Permission::DELETE,
+        Permission::ADMIN,
+    ];
+    let entry = |entry: wire::Acl| {
+        let permitted = all.iter().filter(|it| entry.permissions & it.bits() != 0);
+        let permission = permitted.fold(Permission::NONE, |all, one| all | *one);
+        Acl::new(permission, AuthId::new(&entry.id.scheme, &entry.id.id))
+    };
+    acl.into_iter().map(entry).collect()
 }
 
 /// The watches on the servers, with the processes that have set them.

@@ -188,7 +188,7 @@ impl Faults {
         self.shared.with(|world| world.servers.stall(duration));
     }
 
-    /// Makes a server stand still for this time. Messages to it wait.
+    /// Makes a server pause for this time. Messages to it wait.
     ///
     /// It runs again half a tick before the other servers give it up, at the latest.
     pub fn pause_server(&self, server: usize, duration: Duration) {

@@ -8,7 +8,7 @@
 //!
 //! # In a unit test
 //!
-//! On the real clock the simulation stands in for a server:
+//! On the real clock the simulation takes the place of a server:
 //!
 //! ```
 //! use zookeeper_recipes_lock::{ConnectOptions, Error, ExclusiveLock, Recipe, Session};
@@ -135,8 +135,8 @@
 //! * The tree: znodes with their metadata, sequence numbers with their end, containers, access
 //!   control lists, transactions, one-shot watches; over TCP also persistent and recursive watches.
 //! * Sessions: the leader expires them, a reconnect moves them to another server.
-//! * Clients: they are the library's own connection, over a network of bytes. A fault can cut a
-//!   reply at any byte.
+//! * Clients: they are the library's own connection. The network carries the bytes of frames, and a
+//!   fault can cut a request or a reply at any byte. A server decodes the bytes that arrive.
 //!
 //! # Determinism
 //!
@@ -144,7 +144,6 @@
 //! clock and the code that runs on it is deterministic. `tokio::select!` without `biased;` is not.
 
 mod administrator;
-mod bytes;
 mod chance;
 mod client;
 #[cfg(feature = "embedded")]
@@ -172,6 +171,6 @@ pub use record::counters::Counters;
 pub use record::history::{Change, Committed};
 pub use record::request_kind::RequestKind;
 pub use record::trace::{Trace, TraceEntry, TraceKind};
+pub use server::watches::WatchKind;
 pub use simulated_process::SimulatedProcess;
 pub use simulation::Simulation;
-pub use wire::read::WatchKind;

@@ -3,12 +3,9 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use zookeeper_recipes_core::ensemble::CreateMode;
+use zookeeper_recipes_protocol::{MultiOperation, OpCode, RequestBody};
 
 use crate::engine::limits::Limits;
-use crate::wire::read::Read;
-use crate::wire::request::Request;
-use crate::wire::write::Write;
 
 /// The options of a simulation: its seed, its servers and their timing.
 ///
@@ -86,13 +83,13 @@ pub struct SimulationOptions {
 
 impl SimulationOptions {
     /// True if the servers close the connection at this.
-    pub(crate) fn closes_at(&self, request: &Request) -> bool {
-        request.size() > self.largest_request
-            || self.unknown.iter().any(|opcode| opcode.is_of(request))
+    pub(crate) fn closes_at(&self, request: &RequestBody) -> bool {
+        self.unknown.iter().any(|opcode| opcode.is_of(request))
     }
 
-    /// The timeout that a session is given.
-    pub(crate) fn negotiate(&self, asked_for: Duration) -> Duration {
+    /// The timeout of a session whose client asks for so many milliseconds.
+    pub(crate) fn negotiate(&self, asked_for: i32) -> Duration {
+        let asked_for = Duration::from_millis(asked_for.max(0) as u64);
         let least = self.min_session_timeout.unwrap_or(self.tick * 2);
         let most = self.max_session_timeout.unwrap_or(self.tick * 20);
         asked_for.max(least).min(most)
@@ -172,18 +169,21 @@ pub enum Opcode {
 }
 
 impl Opcode {
-    pub(crate) fn is_of(self, request: &Request) -> bool {
-        let writes = match request {
-            Request::Write(write) => std::slice::from_ref(write),
-            Request::WriteAll(writes) => writes.as_slice(),
-            _ => &[],
+    fn is_of(self, request: &RequestBody) -> bool {
+        use MultiOperation as Part;
+        let is_container = |part: &Part| {
+            matches!(part, Part::Create(it) | Part::Create2(it) | Part::CreateContainer(it)
+                if it.mode.is_container())
         };
-        let mut modes = writes.iter().filter_map(Write::creates);
-        match self {
-            Opcode::Create => matches!(request, Request::Write(_)) && modes.next().is_some(),
-            Opcode::CreateContainer => modes.any(|mode| mode == CreateMode::Container),
-            Opcode::SetWatches => matches!(request, Request::Read(Read::SetWatches(_))),
-            Opcode::RemoveWatches => matches!(request, Request::Read(Read::RemoveWatches(..))),
+        match (self, request.opcode()) {
+            (Opcode::Create, OpCode::Create2 | OpCode::CreateContainer)
+            | (Opcode::CreateContainer, OpCode::CreateContainer)
+            | (Opcode::SetWatches, OpCode::SetWatches | OpCode::SetWatches2)
+            | (Opcode::RemoveWatches, OpCode::RemoveWatches) => true,
+            (Opcode::CreateContainer, _) => {
+                matches!(request, RequestBody::Multi(all) if all.iter().any(is_container))
+            }
+            _ => false,
         }
     }
 }

@@ -98,8 +98,8 @@ impl SimulatedProcess {
 
     /// Puts it to sleep, as SIGSTOP does, for this long or until it is [woken](Self::wake).
     ///
-    /// Its clients do not send or receive anything, and the background tasks of its sessions stand
-    /// still. Its clock runs on.
+    /// Its clients do not send or receive anything, and the background tasks of its sessions
+    /// pause. Its clock runs.
     ///
     /// A test's own tasks continue, unless they run [`while_awake`](Self::while_awake). Their requests
     /// to the ensemble are sent when the process wakes.
@@ -128,7 +128,7 @@ impl SimulatedProcess {
             .with(|world| world.processes[self.id].is_asleep())
     }
 
-    /// Runs a future as a task of this process: the task stands still while the process sleeps.
+    /// Runs a future as a task of this process: the task pauses while the process sleeps.
     pub async fn while_awake<F: Future>(&self, future: F) -> F::Output {
         tasks::run(&self.shared, self.id, Kind::Own, future).await
     }

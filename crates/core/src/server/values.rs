@@ -12,7 +12,7 @@ use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::stat::Stat;
 
 /// An access control list for the server.
-pub(crate) fn wire_acl(acl: &[Acl]) -> Vec<wire::Acl> {
+pub fn wire_acl(acl: &[Acl]) -> Vec<wire::Acl> {
     let entries = acl.iter().map(|entry| wire::Acl {
         permissions: entry.permission().bits(),
         id: wire::Id {
@@ -24,7 +24,7 @@ pub(crate) fn wire_acl(acl: &[Acl]) -> Vec<wire::Acl> {
 }
 
 /// A create mode for the server.
-pub(crate) fn wire_mode(mode: CreateMode) -> wire::CreateMode {
+pub fn wire_mode(mode: CreateMode) -> wire::CreateMode {
     match mode {
         CreateMode::Persistent => wire::CreateMode::Persistent,
         CreateMode::PersistentSequential => wire::CreateMode::PersistentSequential,
@@ -35,7 +35,7 @@ pub(crate) fn wire_mode(mode: CreateMode) -> wire::CreateMode {
 }
 
 /// The metadata that the server has sent.
-pub(crate) fn stat_of(stat: wire::Stat) -> Stat {
+pub fn stat_of(stat: wire::Stat) -> Stat {
     Stat {
         czxid: stat.czxid,
         mzxid: stat.mzxid,
@@ -96,7 +96,7 @@ pub(crate) fn no_reply(error: RequestError) -> ServerError {
 }
 
 /// The error of a request that the server answered with an error code.
-pub(crate) fn classify(code: ErrorCode) -> ServerError {
+pub fn classify(code: ErrorCode) -> ServerError {
     let refusal = match code {
         ErrorCode::NoNode => Refusal::NoNode,
         ErrorCode::NodeExists => Refusal::NodeExists,

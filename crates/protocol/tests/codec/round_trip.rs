@@ -2,8 +2,7 @@
 
 use proptest::prelude::*;
 use zookeeper_recipes_protocol::{
-    ConnectRequest, ConnectResponse, ErrorCode, Reply, ReplyBody, ReplyHeader, Request,
-    RequestHeader,
+    ConnectRequest, ConnectResponse, Reply, ReplyHeader, Request, RequestHeader,
 };
 
 use crate::bytes::{body, reply_frame, request_frame};
@@ -23,24 +22,6 @@ proptest! {
         let body = body(&reply_frame(&reply));
         prop_assert_eq!(ReplyHeader::peek(&body), Ok(reply.header));
         prop_assert_eq!(Reply::decode(&body, opcode), Ok(reply));
-    }
-
-    #[test]
-    fn children_without_a_string_for_each(
-        header in messages::reply().prop_map(|(_, reply)| reply.header),
-        children in proptest::collection::vec(any::<String>(), 0..5),
-        stat in proptest::option::of(messages::stat()),
-    ) {
-        let header = ReplyHeader { error: ErrorCode::Ok, ..header };
-        let mut frame = Vec::new();
-        let names = children.iter().map(String::as_str);
-        Reply::encode_children_frame(&header, names, stat.as_ref(), &mut frame);
-        let body = match stat {
-            Some(stat) => ReplyBody::Children2 { children, stat },
-            None => ReplyBody::Children { children },
-        };
-        let reply = Reply { header, body };
-        prop_assert_eq!(frame, reply_frame(&reply));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fastrand::Rng;
 use zookeeper_recipes_core::ensemble::SessionId;
 
 use crate::record::request_kind::RequestKind;
@@ -10,10 +11,14 @@ use crate::record::request_kind::RequestKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// The connection breaks and the request never arrives.
+    /// The connection breaks before the last byte of the request, which never arrives.
     RequestLost,
-    /// The request is applied, then the connection breaks and the reply never arrives.
+    /// The request is applied, then the connection breaks before the last byte of the reply.
     ReplyLost,
+    /// The connection breaks after so many bytes of the request, or after all of them.
+    RequestCut(usize),
+    /// The connection breaks after so many bytes of the reply, or after all of them.
+    ReplyCut(usize),
     /// The request is applied, and the server answers that it does not know the outcome.
     OutcomeHidden,
     /// The request takes this much longer to arrive, and all after it on the connection.
@@ -145,6 +150,25 @@ pub(crate) fn take(
         if meets { &mut taken } else { &mut *waiting }.push(fault);
     }
     taken
+}
+
+/// The place at which a message is cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Cut {
+    /// Before any of its bytes.
+    Anywhere,
+    /// After so many bytes, or after all of them.
+    After(usize),
+}
+
+impl Cut {
+    /// How many bytes of a message of this length arrive.
+    pub(crate) fn draw(self, length: usize, rng: &mut Rng) -> usize {
+        match self {
+            Cut::Anywhere => rng.usize(..length),
+            Cut::After(bytes) => bytes.min(length),
+        }
+    }
 }
 
 /// The direction in which a cut lets nothing pass.

@@ -32,10 +32,10 @@ pub struct FaultRates {
     pub forgotten: f64,
     /// Per reconnect to a session that is over: a server answers it with a new session.
     pub replaced: f64,
-    /// Per second and process: the background tasks of its sessions, and their clients, stand still
+    /// Per second and process: the background tasks of its sessions, and their clients, pause
     /// for up to [`blocked_for`](Self::blocked_for).
     pub blocked: f64,
-    /// How long the sessions of a process can stand still.
+    /// How long the sessions of a process can pause.
     pub blocked_for: Duration,
     /// Per second and process: it is cut off from all servers, for up to
     /// [`partitioned_for`](Self::partitioned_for).
@@ -62,10 +62,10 @@ pub struct FaultRates {
     pub stalled: f64,
     /// How long commits can stall.
     pub stalled_for: Duration,
-    /// Per second and server: it stands still for up to [`paused_for`](Self::paused_for), but not
+    /// Per second and server: it pauses for up to [`paused_for`](Self::paused_for), but not
     /// so long that the others give it up.
     pub paused: f64,
-    /// How long a server can stand still.
+    /// How long a server can pause.
     pub paused_for: Duration,
     /// Per second: the leader falls and another is elected.
     pub elected: f64,

@@ -3,17 +3,11 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use zookeeper_recipes_core::ensemble::{AuthId, SessionId};
-use zookeeper_recipes_protocol::ConnectRequest;
-
 use super::process::ProcessId;
 use super::world::World;
-use crate::chance::fault;
-use crate::record::request_kind::RequestKind;
 use crate::record::trace::TraceKind;
-use crate::wire::message::{Arriving, Greeting, Upward};
+use crate::wire::message::Upward;
 use crate::wire::network::{ConnectionId, Peer, Port};
-use crate::wire::request::Request;
 
 /// The name of the process that all clients over TCP are to the simulation.
 #[cfg(feature = "embedded")]
@@ -46,64 +40,23 @@ impl World {
         }
     }
 
-    /// A client has connected to a server; `None` if the server serves nobody.
+    /// A client at this address has connected to a server; `None` if the server serves nobody.
     pub(crate) fn open_peer(
         &mut self,
         process: ProcessId,
         server: usize,
+        address: String,
         peer: Arc<dyn Peer>,
     ) -> Option<ConnectionId> {
         if self.servers.is_down(server) && !self.servers.is_read_only(server) {
             return None;
         }
-        let id = self.servers.network.connect(process, server);
+        let id = self.servers.network.connect(process, server, address);
         self.peers.insert(id, peer);
         self.trace_connection(TraceKind::Connection, id, || {
             format!("connecting to server {server}")
         });
         Some(id)
-    }
-
-    /// A client at this address asks for a session, new or its own.
-    pub(crate) fn greet_from_peer(
-        &mut self,
-        id: ConnectionId,
-        request: ConnectRequest,
-        address: &str,
-    ) {
-        let greeting = Greeting {
-            session: (request.session_id != 0).then_some(request.session_id),
-            seen: request.last_zxid_seen,
-            identities: vec![AuthId::new("ip", address)],
-            timeout: Duration::from_millis(request.timeout.max(0) as u64),
-            read_only: request.read_only == Some(true),
-            password: request.password,
-        };
-        self.send_up(id, Upward::Connect(greeting), Duration::ZERO);
-    }
-
-    /// A client sends a request, which may meet faults.
-    pub(crate) fn ask_from_peer(&mut self, id: ConnectionId, request_id: u64, request: Request) {
-        let Some(connection) = self.servers.network.connections.get(&id) else {
-            return;
-        };
-        let process = connection.host;
-        let kind = request.kind();
-        self.count(process, kind);
-        if kind != RequestKind::Ping {
-            self.trace_connection(TraceKind::Request, id, || request.text());
-        }
-        let mut faults = Vec::new();
-        if !self.faults.is_empty() {
-            let session = SessionId(self.servers.session_on(id));
-            let name = &self.servers.network.hosts[process].name;
-            faults = fault::take(&mut self.faults, name, session, kind, &request.paths());
-        }
-        if kind.is_asked_for() {
-            self.roll_for_request(kind, &mut faults);
-        }
-        let arriving = Arriving::new(request_id, request);
-        self.transmit_with(process, id, arriving, faults);
     }
 
     /// The client has closed its end of a connection.
@@ -131,7 +84,7 @@ impl World {
         network.forget_closed(id);
     }
 
-    /// A client learns that its connection is broken, once its process does not stand still.
+    /// A client learns that its connection is broken, once its process is not paused.
     pub(crate) fn hang_up(&mut self, connection: ConnectionId, cause: &'static str) {
         if let Some(peer) = self.peers.get(&connection).cloned() {
             self.trace_connection(TraceKind::Connection, connection, || {
@@ -164,7 +117,7 @@ impl World {
         } else {
             found.up_broken = true;
             self.trace_connection(TraceKind::Fault, connection, || {
-                "the connection is cut, with what was under way".to_owned()
+                "the connection is cut, with the messages under way".to_owned()
             });
             self.break_connection(connection, "the connection was cut");
         }

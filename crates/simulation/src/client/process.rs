@@ -31,7 +31,7 @@ pub(crate) struct Process {
     pub(crate) clock: Clock,
     /// The end of its sleep. `Duration::MAX` if it was killed.
     pub(crate) asleep_until: Option<Duration>,
-    /// The end of a block: its sessions and their clients stand still, its own tasks do not.
+    /// The end of a block: its sessions and their clients pause, its own tasks do not.
     pub(crate) blocked_until: Option<Duration>,
     /// The server of its next connection. `None` if the client chooses the server.
     pub(crate) reconnects_to: Option<usize>,
@@ -50,7 +50,7 @@ impl Process {
         self.asleep_until.is_some()
     }
 
-    /// True if its sessions and their clients stand still.
+    /// True if its sessions and their clients pause.
     pub(crate) fn is_still(&self) -> bool {
         self.asleep_until.is_some() || self.blocked_until.is_some()
     }

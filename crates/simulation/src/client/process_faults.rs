@@ -70,7 +70,7 @@ impl World {
         self.move_on(process);
     }
 
-    /// Wakes the tasks that stood still.
+    /// Wakes the tasks that paused.
     fn move_on(&mut self, process: ProcessId) {
         let wakers = std::mem::take(&mut self.processes[process].wakers);
         let mut wakers: Vec<_> = wakers.into_values().collect();

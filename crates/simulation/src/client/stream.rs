@@ -1,6 +1,5 @@
 //! A connection of the library to a simulated server: a stream of bytes.
 
-use std::error::Error;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,13 +7,11 @@ use std::task::{Context, Poll, Waker};
 
 use fastrand::Rng;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use zookeeper_recipes_protocol::{ConnectRequest, FrameDecoder, OpCode, Request, RequestHeader};
+use zookeeper_recipes_protocol::{FrameDecoder, OpCode};
 
 use super::process::ProcessId;
-use crate::bytes::replies::{Awaited, Replies};
-use crate::bytes::requests;
 use crate::engine::shared::Shared;
-use crate::wire::message::Downward;
+use crate::wire::message::{Downward, Note};
 use crate::wire::network::{ConnectionId, Peer};
 
 /// The address of each simulated client.
@@ -23,7 +20,7 @@ const ADDRESS: &str = "127.0.0.1";
 /// No request is longer: the servers have a limit of their own.
 const LONGEST: usize = i32::MAX as usize;
 
-/// One read in so many gets a part of the bytes that have come.
+/// One read in so many gets a part of the bytes that have come, and one write sends a part.
 const PARTS: u32 = 16;
 
 /// The client's end of a connection.
@@ -33,8 +30,6 @@ pub(crate) struct SimulatedStream {
     id: ConnectionId,
     end: Arc<ClientEnd>,
     decoder: FrameDecoder,
-    has_greeted: bool,
-    next_request: u64,
     removes_watches: bool,
 }
 
@@ -45,8 +40,9 @@ struct ClientEnd(Mutex<Arrived>);
 #[derive(Debug)]
 struct Arrived {
     bytes: Vec<u8>,
-    replies: Replies,
-    /// True if bytes were lost.
+    /// How many of the frames that the client has sent have no reply yet.
+    unanswered: usize,
+    /// True if bytes were lost that had come.
     is_torn: bool,
     /// Set once nothing more comes.
     end: Option<End>,
@@ -70,14 +66,14 @@ impl SimulatedStream {
         let opened = shared.with(|world| {
             let arrived = Arrived {
                 bytes: Vec::new(),
-                replies: Replies::default(),
+                unanswered: 0,
                 is_torn: false,
                 end: None,
                 reader: None,
                 rng: world.kernel().rng.fork(),
             };
             let end = Arc::new(ClientEnd(Mutex::new(arrived)));
-            let id = world.open_peer(process, server, end.clone())?;
+            let id = world.open_peer(process, server, ADDRESS.to_owned(), end.clone())?;
             Some((id, end))
         });
         let (id, end) = opened?;
@@ -87,40 +83,20 @@ impl SimulatedStream {
             id,
             end,
             decoder: FrameDecoder::new(LONGEST),
-            has_greeted: false,
-            next_request: 0,
             removes_watches: false,
         })
     }
 
-    /// Sends the requests whose last byte has been written.
+    /// Sends the frames whose last byte has been written.
     fn send_whole_frames(&mut self) -> io::Result<()> {
-        while let Some(frame) = self.decoder.next_frame().map_err(unreadable)? {
-            if !self.has_greeted {
-                self.has_greeted = true;
-                let request = ConnectRequest::decode(frame).map_err(unreadable)?;
-                self.shared
-                    .with(|world| world.greet_from_peer(self.id, request, ADDRESS));
-                continue;
-            }
-            self.next_request += 1;
-            let header = RequestHeader::peek(frame).map_err(unreadable)?;
-            let request = Request::decode(frame).map_err(unreadable)?;
-            let awaited = Awaited::new(self.next_request, header.xid, &request.body);
-            self.removes_watches |= awaited.opcode == OpCode::RemoveWatches;
-            self.end.arrived().replies.awaited.push_back(awaited);
-            let (id, number) = (self.id, self.next_request);
-            let asked = requests::request(request.body);
-            self.shared
-                .with(|world| world.ask_from_peer(id, number, asked));
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        while let Some(frame) = self.decoder.next_frame().map_err(io::Error::other)? {
+            self.end.arrived().unanswered += 1;
+            let sent = self.shared.with(|world| world.send_frame(self.id, frame));
+            self.removes_watches |= sent.map_err(invalid)? == Some(OpCode::RemoveWatches);
         }
         Ok(())
     }
-}
-
-/// Bytes of the library that are no request.
-fn unreadable(error: impl Error + Send + Sync + 'static) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
 impl AsyncWrite for SimulatedStream {
@@ -129,9 +105,10 @@ impl AsyncWrite for SimulatedStream {
         _: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.decoder.feed(bytes);
+        let number = self.end.arrived().part_of(bytes.len());
+        self.decoder.feed(&bytes[..number]);
         let sent = self.send_whole_frames();
-        Poll::Ready(sent.map(|()| bytes.len()))
+        Poll::Ready(sent.map(|()| number))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -150,10 +127,8 @@ impl AsyncRead for SimulatedStream {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let mut arrived = self.end.arrived();
-        let mut number = arrived.bytes.len().min(buffer.remaining());
-        if number > 1 && arrived.rng.u32(0..PARTS) == 0 {
-            number = arrived.rng.usize(1..number);
-        }
+        let most = arrived.bytes.len().min(buffer.remaining());
+        let number = arrived.part_of(most);
         if number > 0 {
             buffer.put_slice(&arrived.bytes[..number]);
             arrived.bytes.drain(..number);
@@ -185,7 +160,15 @@ impl Drop for SimulatedStream {
 impl Arrived {
     /// True if the client has read the replies to all its requests.
     fn is_answered(&self) -> bool {
-        self.replies.awaited.is_empty() && self.bytes.is_empty() && !self.is_torn
+        self.unanswered == 0 && self.bytes.is_empty() && !self.is_torn
+    }
+
+    /// How many of so many bytes one read or write moves.
+    fn part_of(&mut self, number: usize) -> usize {
+        match number > 1 && self.rng.u32(0..PARTS) == 0 {
+            true => self.rng.usize(1..number),
+            false => number,
+        }
     }
 }
 
@@ -212,9 +195,10 @@ impl Peer for ClientEnd {
     fn hear(&self, message: Downward) {
         self.change(|arrived| match message {
             Downward::Close => arrived.end = Some(End::Closed),
-            message => {
-                arrived.is_torn |= matches!(message, Downward::Torn { .. });
-                arrived.replies.encode(message, &mut arrived.bytes);
+            Downward::Bytes(bytes, note) => {
+                let is_reply = !matches!(note, Note::Event(..) | Note::Cut(..));
+                arrived.unanswered -= usize::from(is_reply);
+                arrived.bytes.extend(bytes);
             }
         });
     }

@@ -11,11 +11,11 @@ pub(crate) type TaskId = u64;
 /// The kinds of task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A task of the process's own. It stands still while the process sleeps.
+    /// A task of the process's own. It pauses while the process sleeps.
     Own,
     /// One of many tasks of the process's own, which run one at a time.
     InTurn,
-    /// A background task of a session. It also stands still while the process is blocked.
+    /// A background task of a session. It also pauses while the process is blocked.
     Background,
 }
 

@@ -8,18 +8,14 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
-use zookeeper_recipes_protocol::{
-    ConnectRequest, DecodeError, FrameDecoder, FrameError, Request, RequestBody, RequestHeader,
-};
+use zookeeper_recipes_protocol::{DecodeError, FrameDecoder, FrameError, RequestHeader};
 
 use super::member::Member;
 use super::outlet::{Outlet, Stage};
 use super::words;
-use crate::bytes::replies::Awaited;
-use crate::bytes::requests;
 use crate::client::connections::PEERS;
-use crate::wire::message::Downward;
 use crate::wire::network::{ConnectionId, Peer};
+use crate::wire::request;
 
 /// How long a client may take until it has sent its first frame.
 const FIRST_FRAME: Duration = Duration::from_secs(10);
@@ -42,7 +38,6 @@ struct Connection {
     outlet: Arc<Outlet>,
     /// The connection in the simulation, once the client has greeted.
     id: Option<ConnectionId>,
-    next_request: u64,
     decoder: FrameDecoder,
     writing: Vec<u8>,
     written: usize,
@@ -63,7 +58,6 @@ pub(super) async fn serve(member: Arc<Member>, stream: TcpStream) {
         outlet,
         stream,
         id: None,
-        next_request: 0,
         decoder: FrameDecoder::new(limit),
         writing: Vec::new(),
         written: 0,
@@ -197,7 +191,7 @@ impl Connection {
             let answer = words::answer(word.as_str(), &self.member);
             self.member.figures().sent += 1;
             self.writing.extend_from_slice(answer.as_bytes());
-            self.outlet.hear(Downward::Close);
+            self.outlet.close();
             return Ok(());
         }
         while !self.is_busy() {
@@ -207,66 +201,21 @@ impl Connection {
             self.outlet.count_received();
             match self.id {
                 None => {
-                    let request = ConnectRequest::decode(frame)?;
-                    self.greet(request)?;
+                    let id = open(&self.member, &self.outlet).ok_or(End::Closed)?;
+                    self.id = Some(id);
+                    self.member.send(id, frame)?;
+                    self.heard = Instant::now();
                 }
                 Some(id) => {
-                    let header = RequestHeader::peek(frame)?;
-                    let request = Request::decode(frame);
-                    self.ask(id, header, request)?;
+                    let opcode = RequestHeader::peek(frame)?.opcode;
+                    if self.member.options.closes_at_unknown_requests && request::is_unknown(opcode)
+                    {
+                        return Err(End::UnknownType(opcode.into()));
+                    }
+                    self.member.send(id, frame)?;
                 }
             }
         }
-        Ok(())
-    }
-
-    fn greet(&mut self, request: ConnectRequest) -> Result<(), End> {
-        let peer: Arc<dyn Peer> = self.outlet.clone();
-        self.outlet.greet(request.read_only.is_some());
-        let server = self.member.server;
-        let address = self.outlet.address.ip().to_string();
-        let shared = &self.member.shared;
-        self.id = shared.with(|world| {
-            let process = world.process(PEERS);
-            let id = world.open_peer(process, server, peer)?;
-            world.greet_from_peer(id, request, &address);
-            Some(id)
-        });
-        let id = self.id.ok_or(End::Closed)?;
-        self.heard = Instant::now();
-        let outlet = Arc::clone(&self.outlet);
-        self.member.connections().insert(id, outlet);
-        shared.do_what_is_due();
-        Ok(())
-    }
-
-    fn ask(
-        &mut self,
-        id: ConnectionId,
-        header: RequestHeader,
-        request: Result<Request, DecodeError>,
-    ) -> Result<(), End> {
-        self.next_request += 1;
-        let request_id = self.next_request;
-        let (awaited, asked) = match request {
-            Ok(Request { body, .. }) => {
-                if let RequestBody::Other { opcode, .. } = &body {
-                    if self.member.options.closes_at_unknown_requests {
-                        return Err(End::UnknownType((*opcode).into()));
-                    }
-                }
-                let awaited = Awaited::new(request_id, header.xid, &body);
-                (awaited, requests::request(body))
-            }
-            Err(_) => {
-                let awaited = Awaited::malformed(request_id, header.xid, header.opcode);
-                (awaited, requests::malformed(header.opcode))
-            }
-        };
-        self.outlet.await_reply(awaited);
-        let shared = &self.member.shared;
-        shared.with(|world| world.ask_from_peer(id, request_id, asked));
-        shared.do_what_is_due();
         Ok(())
     }
 
@@ -303,6 +252,18 @@ impl Drop for Connection {
             shared.do_what_is_due();
         }
     }
+}
+
+/// Opens the connection of a client that has sent its first frame.
+fn open(member: &Member, outlet: &Arc<Outlet>) -> Option<ConnectionId> {
+    let peer: Arc<dyn Peer> = outlet.clone();
+    let address = outlet.address.ip().to_string();
+    let id = member.shared.with(|world| {
+        let process = world.process(PEERS);
+        world.open_peer(process, member.server, address, peer)
+    })?;
+    member.connections().insert(id, Arc::clone(outlet));
+    Some(id)
 }
 
 /// Why a connection ends.

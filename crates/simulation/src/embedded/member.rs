@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use zookeeper_recipes_protocol::DecodeError;
+
 use super::figures::Figures;
 use super::options::EmbeddedOptions;
 use super::outlet::Outlet;
@@ -46,6 +48,13 @@ impl Member {
         self.connections
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a frame of a client to the simulated server, and does what is due.
+    pub(super) fn send(&self, id: ConnectionId, frame: &[u8]) -> Result<(), DecodeError> {
+        self.shared.with(|world| world.send_frame(id, frame))?;
+        self.shared.do_what_is_due();
+        Ok(())
     }
 
     pub(super) fn figures(&self) -> MutexGuard<'_, Figures> {

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
+use zookeeper_recipes_protocol::{ErrorCode, FRAME_HEADER, OpCode, ReplyHeader};
 
 use super::figures::{ConnectionFigures, Figures, operation_name};
-use crate::bytes::replies::{Awaited, Encoded, Replies};
-use crate::wire::message::Downward;
+use crate::wire::message::{Downward, Note};
 use crate::wire::network::Peer;
 
 /// The messages that are on their way to a client.
@@ -38,7 +38,8 @@ pub(super) enum Stage {
 struct State {
     bytes: Vec<u8>,
     stage: Stage,
-    replies: Replies,
+    /// How many of the client's frames have no reply yet.
+    unanswered: usize,
     session: i64,
     timeout: Option<Duration>,
     figures: ConnectionFigures,
@@ -54,7 +55,7 @@ impl Outlet {
             state: Mutex::new(State {
                 bytes: Vec::new(),
                 stage: Stage::Open,
-                replies: Replies::default(),
+                unanswered: 0,
                 session: 0,
                 timeout: None,
                 figures: ConnectionFigures::new(),
@@ -89,21 +90,13 @@ impl Outlet {
     /// The number of bytes that wait to be written, and of unanswered requests.
     pub(super) fn waiting(&self) -> (usize, usize) {
         let state = self.state();
-        (state.bytes.len(), state.replies.awaited.len())
-    }
-
-    /// Notes whether the client sends the field `readOnly`, and so wants it back.
-    pub(super) fn greet(&self, sends_read_only: bool) {
-        self.state().replies.omits_read_only = !sends_read_only;
-    }
-
-    /// A request has come that will be answered.
-    pub(super) fn await_reply(&self, awaited: Awaited) {
-        self.state().replies.awaited.push_back(awaited);
+        (state.bytes.len(), state.unanswered)
     }
 
     pub(super) fn count_received(&self) {
-        self.state().figures.received += 1;
+        let mut state = self.state();
+        state.figures.received += 1;
+        state.unanswered += 1;
         self.totals().received += 1;
     }
 
@@ -119,32 +112,34 @@ impl Outlet {
         (
             state.session,
             timeout,
-            state.replies.awaited.len(),
+            state.unanswered,
             state.figures.clone(),
         )
     }
 
-    /// Adds the bytes of a message.
-    fn put(&self, state: &mut State, message: Downward) {
-        match message {
-            Downward::Close if state.stage == Stage::Open => state.stage = Stage::Closing,
-            Downward::Connected {
-                session, timeout, ..
-            } => {
-                state.session = session;
-                state.timeout = Some(timeout);
-            }
-            _ => {}
+    /// Adds the bytes of a frame.
+    fn put(&self, state: &mut State, bytes: &[u8], note: &Note) {
+        if let Note::Connected { session, timeout } = note {
+            state.session = *session;
+            state.timeout = Some(*timeout);
         }
         if state.stage != Stage::Open {
             return;
         }
-        let before = state.bytes.len();
-        let encoded = state.replies.encode(message, &mut state.bytes);
+        state.bytes.extend_from_slice(bytes);
         state.figures.sent += 1;
-        if let Some(encoded) = encoded {
-            let size = state.bytes.len() - before;
-            self.count_sent(&mut state.figures, &encoded, size);
+        match note {
+            Note::Event(kind, _) => {
+                let mut totals = self.totals();
+                totals.sent += 1;
+                totals.count_event(*kind);
+            }
+            Note::Reply { opcode, took, .. } => {
+                state.unanswered -= 1;
+                self.count_reply(&mut state.figures, *opcode, *took, bytes);
+            }
+            Note::Connected { .. } | Note::Expired => state.unanswered -= 1,
+            Note::Cut(..) => {}
         }
         if state.bytes.len() > self.limit {
             state.stage = Stage::Full;
@@ -152,35 +147,42 @@ impl Outlet {
         }
     }
 
-    fn count_sent(&self, figures: &mut ConnectionFigures, encoded: &Encoded, size: usize) {
+    fn count_reply(
+        &self,
+        figures: &mut ConnectionFigures,
+        opcode: OpCode,
+        took: Duration,
+        frame: &[u8],
+    ) {
         let mut totals = self.totals();
         totals.sent += 1;
-        match *encoded {
-            Encoded::Event(kind) => totals.count_event(kind),
-            Encoded::Reply {
-                opcode,
-                xid,
-                zxid,
-                since,
-                authentication_failed,
-            } => {
-                let took = since.elapsed();
-                figures.last_operation = operation_name(opcode);
-                figures.last_xid = xid;
-                figures.last_zxid = zxid;
-                figures.last_answer = Instant::now();
-                figures.latency.add(took);
-                totals.latency.add(took);
-                totals.responses.add(size);
-                totals.authentication_failures += u64::from(authentication_failed);
-            }
+        totals.latency.add(took);
+        totals.responses.add(frame.len());
+        figures.latency.add(took);
+        figures.last_operation = operation_name(opcode);
+        figures.last_answer = Instant::now();
+        if let Ok(header) = ReplyHeader::peek(&frame[FRAME_HEADER..]) {
+            figures.last_xid = header.xid;
+            figures.last_zxid = header.zxid;
+            totals.authentication_failures += u64::from(header.error == ErrorCode::AuthFailed);
+        }
+    }
+
+    /// The connection ends once all has been written.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        if state.stage == Stage::Open {
+            state.stage = Stage::Closing;
         }
     }
 }
 
 impl Peer for Outlet {
     fn hear(&self, message: Downward) {
-        self.put(&mut self.state(), message);
+        match message {
+            Downward::Bytes(bytes, note) => self.put(&mut self.state(), &bytes, &note),
+            Downward::Close => self.close(),
+        }
         self.woken.notify_one();
     }
 

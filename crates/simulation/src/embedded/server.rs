@@ -170,7 +170,7 @@ impl EmbeddedServer {
         self.thread.served.admin.map(|address| address.to_string())
     }
 
-    /// Makes all members stand still, and returns when they do.
+    /// Makes all members pause, and returns when they do.
     ///
     /// Connections stay open, and nothing is answered. The clock runs on, so that sessions may
     /// expire when the server [resumes](Self::resume).

@@ -70,7 +70,7 @@ impl ServerThread {
         }
     }
 
-    /// Has the whole thread stand still, and returns when it does.
+    /// Has the whole thread pause, and returns when it does.
     pub(super) fn pause(&self) {
         let mut standstill = self.standstill();
         if standstill.is_some() {
@@ -80,7 +80,7 @@ impl ServerThread {
         let (end, ended) = mpsc::channel();
         if self.pauses.send((begun, ended)).is_ok() {
             *standstill = Some(end);
-            // An error means that the thread has ended: it stands still for ever.
+            // An error means that the thread has ended: it pauses for ever.
             let _ = begins.recv();
         }
     }
@@ -214,7 +214,7 @@ fn create(simulation: &Simulation, znodes: &[(String, Vec<u8>)]) -> Result<(), S
 /// A standstill: the thread sends when it begins, and waits until the other end is dropped.
 type Pause = (mpsc::Sender<()>, mpsc::Receiver<()>);
 
-/// Blocks the thread whenever it is to stand still.
+/// Blocks the thread whenever it is to pause.
 pub(super) async fn stand_still(mut pauses: UnboundedReceiver<Pause>) {
     while let Some((begun, ended)) = pauses.recv().await {
         let _ = begun.send(());

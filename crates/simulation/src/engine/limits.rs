@@ -70,7 +70,7 @@ impl Gauge {
         let most = self.limits.at_one_instant;
         if self.done == most {
             self.exceed(|| {
-                format!("{most} things were done at {now:?}, and the clock stands still")
+                format!("{most} things were done at {now:?}, and the clock does not move")
             });
         }
         assert!(self.done < most * 4, "something never ends at {now:?}");

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::kernel::Slot;
 use crate::client::world::{Action, World};
 use crate::record::trace::TraceKind;
-use crate::wire::message::Downward;
+use crate::server::action;
+use crate::wire::message::{Downward, Note};
 use crate::wire::network::{ConnectionId, Delivery};
 
 /// The result of a step.
@@ -88,7 +89,8 @@ impl World {
     fn deliver(&mut self, delivery: Delivery) {
         match delivery {
             Delivery::ToServer(connection, message) => {
-                self.servers.reach_server(connection, message)
+                let action = action::Action::Arrive(connection, message);
+                self.servers.perform(action);
             }
             Delivery::ToClient(connection, message) => {
                 if let Some(peer) = self.peers.get(&connection).cloned() {
@@ -102,21 +104,19 @@ impl World {
 
     /// Notes in the trace what has come to a client.
     fn trace_arrival(&mut self, id: ConnectionId, message: &Downward) {
-        let (kind, text): (_, Option<String>) = match message {
-            Downward::Connected { .. } => (TraceKind::Connection, Some("connected".to_owned())),
-            Downward::Expired => (TraceKind::Connection, Some("expired".to_owned())),
-            Downward::Close => {
-                let text = "disconnected: the server closed the connection";
-                (TraceKind::Connection, Some(text.to_owned()))
-            }
-            Downward::Event { path, event } => {
-                (TraceKind::Event, Some(format!("{path} {event:?}")))
-            }
-            Downward::Reply { text, .. } => (TraceKind::Reply, text.clone()),
-            Downward::Torn { share, .. } => {
-                let text = format!("{share}/256 of a reply");
-                (TraceKind::Fault, Some(text))
-            }
+        let connection = |text: &str| (TraceKind::Connection, Some(text.to_owned()));
+        let (kind, text) = match message {
+            Downward::Close => connection("disconnected: the server closed the connection"),
+            Downward::Bytes(_, note) => match note {
+                Note::Connected { .. } => connection("connected"),
+                Note::Expired => connection("expired"),
+                Note::Event(kind, path) => (TraceKind::Event, Some(format!("{path} {kind:?}"))),
+                Note::Reply { text, .. } => (TraceKind::Reply, text.clone()),
+                Note::Cut(number, of) => {
+                    let text = format!("{number} of {of} bytes of a reply");
+                    (TraceKind::Fault, Some(text))
+                }
+            },
         };
         if let Some(text) = text {
             self.trace_connection(kind, id, || text);

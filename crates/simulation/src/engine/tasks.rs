@@ -1,4 +1,4 @@
-//! The tasks of a process, which stand still as it does.
+//! The tasks of a process, which pause as it does.
 
 use std::pin::pin;
 use std::task::{Context, Poll};

@@ -1,5 +1,7 @@
 //! The kinds of request, by which a simulation counts and breaks.
 
+use zookeeper_recipes_protocol::OpCode;
+
 /// The kinds of request that a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RequestKind {
@@ -36,6 +38,31 @@ pub enum RequestKind {
 }
 
 impl RequestKind {
+    /// The kind of a request with this number.
+    pub(crate) fn of(opcode: OpCode) -> RequestKind {
+        match opcode {
+            OpCode::Create | OpCode::Create2 | OpCode::CreateContainer => RequestKind::Create,
+            OpCode::Delete => RequestKind::Delete,
+            OpCode::GetChildren | OpCode::GetChildren2 => RequestKind::List,
+            OpCode::GetData => RequestKind::Get,
+            OpCode::Exists => RequestKind::Exists,
+            OpCode::Multi => RequestKind::Transact,
+            OpCode::CreateTtl
+            | OpCode::SetData
+            | OpCode::SetAcl
+            | OpCode::Check
+            | OpCode::Reconfig => RequestKind::Write,
+            OpCode::MultiRead => RequestKind::GetEach,
+            OpCode::Sync => RequestKind::Sync,
+            OpCode::RemoveWatches => RequestKind::RemoveWatch,
+            OpCode::SetWatches | OpCode::SetWatches2 => RequestKind::SetWatches,
+            OpCode::Ping => RequestKind::Ping,
+            OpCode::CloseSession => RequestKind::CloseSession,
+            OpCode::Auth | OpCode::Sasl => RequestKind::Authenticate,
+            _ => RequestKind::Other,
+        }
+    }
+
     /// True if a caller asks for this request. False if the client sends it by itself.
     pub fn is_asked_for(self) -> bool {
         !matches!(

@@ -2,13 +2,15 @@
 
 use std::net::Ipv4Addr;
 
-use zookeeper_recipes_core::Refusal;
-use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha1_smol::Sha1;
+use zookeeper_recipes_protocol::{Acl, ErrorCode, Id};
 
 /// The author of a request, for access control.
 pub(crate) enum Writer<'a> {
     /// A session, with what it has authenticated as.
-    Session(i64, &'a [AuthId]),
+    Session(i64, &'a [Id]),
     /// The server itself or its administrator: no access control.
     Administrator,
     /// The server, about to reap a container: the znode must still be empty and no ephemeral.
@@ -16,38 +18,60 @@ pub(crate) enum Writer<'a> {
 }
 
 /// Refuses an operation that the access control list does not permit.
-pub(crate) fn permit(
-    acl: &[Acl],
-    permission: Permission,
-    writer: &Writer<'_>,
-) -> Result<(), Refusal> {
+pub(crate) fn permit(acl: &[Acl], permission: i32, writer: &Writer<'_>) -> Result<(), ErrorCode> {
     let Writer::Session(_, identities) = writer else {
         return Ok(());
     };
     let allowed = acl.iter().any(|entry| {
-        entry.permission().has(permission)
-            && (*entry.auth_id() == AuthId::anyone()
-                || identities.iter().any(|it| matches(it, entry.auth_id())))
+        let is_anyone = (&*entry.id.scheme, &*entry.id.id) == ("world", "anyone");
+        entry.permissions & permission != 0
+            && (is_anyone || identities.iter().any(|it| matches(it, &entry.id)))
     });
-    if acl.is_empty() || allowed {
-        Ok(())
-    } else {
-        Err(Refusal::NoAuth)
+    let is_permitted = acl.is_empty() || allowed;
+    is_permitted.then_some(()).ok_or(ErrorCode::NoAuth)
+}
+
+/// An identity in a scheme.
+pub(crate) fn id(scheme: &str, id: impl Into<String>) -> Id {
+    Id {
+        scheme: scheme.to_owned(),
+        id: id.into(),
+    }
+}
+
+/// The list that gives these permissions to anyone.
+pub(crate) fn anyone(permissions: i32) -> Vec<Acl> {
+    let id = id("world", "anyone");
+    vec![Acl { permissions, id }]
+}
+
+/// The identity that these credentials prove; `None` if the server does not know the scheme.
+pub(super) fn identity(scheme: &str, credentials: &[u8]) -> Option<Id> {
+    match scheme {
+        "digest" => {
+            let text = String::from_utf8_lossy(credentials);
+            let user = text.split(':').next().unwrap_or_default();
+            let hash = STANDARD.encode(Sha1::from(text.as_bytes()).digest().bytes());
+            Some(id("digest", format!("{user}:{hash}")))
+        }
+        // The address is known anyway, and proves nothing.
+        "ip" => Some(id("ip", "")),
+        _ => None,
     }
 }
 
 /// True if this identity is that of an entry, or in the entry's range of addresses.
-fn matches(identity: &AuthId, entry: &AuthId) -> bool {
-    match (identity.scheme(), entry.scheme()) {
+fn matches(identity: &Id, entry: &Id) -> bool {
+    match (&*identity.scheme, &*entry.scheme) {
         ("ip", "ip") => {
-            AddressRange::parse(entry.id()).is_some_and(|range| range.contains(identity.id()))
+            AddressRange::parse(&entry.id).is_some_and(|range| range.contains(&identity.id))
         }
         _ => identity == entry,
     }
 }
 
 /// The list as the server stores it: each entry once, `auth` replaced by who the writer is.
-pub(super) fn expand(acl: &[Acl], writer: &Writer<'_>) -> Result<Vec<Acl>, Refusal> {
+pub(super) fn expand(acl: &[Acl], writer: &Writer<'_>) -> Result<Vec<Acl>, ErrorCode> {
     let mut expanded = Vec::new();
     let mut seen = Vec::new();
     for entry in acl {
@@ -55,31 +79,30 @@ pub(super) fn expand(acl: &[Acl], writer: &Writer<'_>) -> Result<Vec<Acl>, Refus
             continue;
         }
         seen.push(entry);
-        match (entry.scheme(), entry.id()) {
+        match (&*entry.id.scheme, &*entry.id.id) {
             ("world", "anyone") => expanded.push(entry.clone()),
             ("auth", _) => {
                 let Writer::Session(_, identities) = writer else {
-                    return Err(Refusal::InvalidAcl);
+                    return Err(ErrorCode::InvalidAcl);
                 };
                 let known = expanded.len();
                 // An address is an identity, but no proof of one.
-                for identity in identities
-                    .iter()
-                    .filter(|identity| identity.scheme() != "ip")
-                {
-                    expanded.push(Acl::new(entry.permission(), identity.clone()));
-                }
+                let proven = identities.iter().filter(|identity| identity.scheme != "ip");
+                expanded.extend(proven.map(|identity| Acl {
+                    permissions: entry.permissions,
+                    id: identity.clone(),
+                }));
                 if expanded.len() == known {
-                    return Err(Refusal::InvalidAcl);
+                    return Err(ErrorCode::InvalidAcl);
                 }
             }
             ("digest", id) if java_parts(id) == 2 => expanded.push(entry.clone()),
             ("ip", id) if AddressRange::parse(id).is_some() => expanded.push(entry.clone()),
-            _ => return Err(Refusal::InvalidAcl),
+            _ => return Err(ErrorCode::InvalidAcl),
         }
     }
     if expanded.is_empty() {
-        Err(Refusal::InvalidAcl)
+        Err(ErrorCode::InvalidAcl)
     } else {
         Ok(expanded)
     }
@@ -125,7 +148,13 @@ fn parse_address(text: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::AddressRange;
+    use super::{AddressRange, identity};
+
+    #[test]
+    fn digest_is_that_of_apaches_server() {
+        let identity = identity("digest", b"super:test").expect("a known scheme");
+        assert_eq!(identity.id, "super:D/InIHSb7yEEbrWz8b9l71RjZJU=");
+    }
 
     #[test]
     fn a_range_holds_the_addresses_that_begin_as_it_does() {

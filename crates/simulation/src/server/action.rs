@@ -1,9 +1,10 @@
 //! The actions of servers, and the messages between members.
 
+use zookeeper_recipes_protocol::{ConnectRequest, RequestBody};
+
 use super::transaction::Origin;
-use crate::wire::message::{Greeting, Upward};
+use crate::wire::message::Upward;
 use crate::wire::network::ConnectionId;
-use crate::wire::request::Request;
 
 /// What the servers have to do at a time.
 #[derive(Debug)]
@@ -59,11 +60,11 @@ pub(crate) enum Action {
 #[derive(Debug)]
 pub(crate) enum ToLeader {
     /// A client asks for a new session.
-    Open(ConnectionId, Greeting),
-    /// A client resumes this session.
-    Revalidate(ConnectionId, i64, Greeting),
+    Open(ConnectionId, ConnectRequest),
+    /// A client resumes its session.
+    Revalidate(ConnectionId, ConnectRequest),
     /// A session writes.
-    Write(Origin, i64, Request),
+    Write(Origin, i64, RequestBody),
     Sync(Origin),
     /// A client closes this session.
     Close(Origin, i64),

@@ -106,7 +106,7 @@ fn changes(transaction: &Transaction) -> Vec<Change> {
                 .chain(deletions)
                 .collect()
         }
-        Body::Write { edits, .. } => edits.iter().filter_map(change).collect(),
+        Body::Write(edits) => edits.iter().filter_map(change).collect(),
     }
 }
 

@@ -5,15 +5,8 @@ use std::time::Duration;
 use super::action::Action;
 use super::member::MemberState;
 use super::state::Servers;
-use crate::wire::message::Upward;
-use crate::wire::network::ConnectionId;
 
 impl Servers {
-    /// A message of a client reaches its server.
-    pub(crate) fn reach_server(&mut self, connection: ConnectionId, message: Upward) {
-        self.perform(Action::Arrive(connection, message));
-    }
-
     pub(crate) fn perform(&mut self, action: Action) {
         let Some(action) = self.hold_back(action) else {
             return;
@@ -81,7 +74,7 @@ impl Servers {
         if self.members[server].paused.is_some() {
             return;
         }
-        self.trace_fault(|| format!("server {server} stands still for {duration:?}"));
+        self.trace_fault(|| format!("server {server} pauses for {duration:?}"));
         self.members[server].paused = Some(Vec::new());
         self.paused += 1;
         self.after(duration, Action::Resume { server });

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use zookeeper_recipes_protocol::ConnectRequest;
+
 use super::action::{Action, ToLeader};
 use super::member::MemberState;
 use super::state::Servers;
 use crate::chance::fault::Way;
 use crate::record::trace::TraceKind;
-use crate::wire::message::Greeting;
+use crate::wire::network::ConnectionId;
 
 impl Servers {
     /// The expiry of a session that is touched now, rounded up to the next tick.
@@ -114,10 +116,11 @@ impl Servers {
     pub(crate) fn revalidate(
         &mut self,
         leader: usize,
-        session: i64,
+        connection: ConnectionId,
         server: usize,
-        greeting: &Greeting,
+        greeting: &ConnectRequest,
     ) -> bool {
+        let session = greeting.session_id;
         let timeout = self.options.negotiate(greeting.timeout);
         let sessions = self.sessions_of(leader);
         let Some(record) = sessions.and_then(|it| it.get_mut(&session)) else {
@@ -127,7 +130,7 @@ impl Servers {
             record.owner = Some(server);
             record.timeout = timeout;
         }
-        self.identities.insert(session, greeting.identities.clone());
+        self.identities.insert(session, self.address_of(connection));
         self.touch_at_leader(leader, session)
     }
 }

@@ -1,23 +1,23 @@
 //! A follower: what a server does with the messages of its leader.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use zookeeper_recipes_core::ensemble::{Acl, Created, Event, Permission, Stat};
+use zookeeper_recipes_protocol::{
+    Acl, EventType, MultiOperation, MultiResult, OpCode, ReplyBody, RequestBody, Stat, permission,
+};
 
 use super::access::{Writer, permit};
 use super::action::FromLeader;
 use super::member::MemberState;
 use super::state::Servers;
-use super::transaction::{Body, Transaction, apply, outcome};
-use super::tree::{Edit, EditKind};
+use super::transaction::{Body, Transaction, apply};
+use super::tree::{Edit, EditKind, Owner};
 use crate::chance::fault::Way;
-use crate::wire::answer::{Answer, Failure};
-use crate::wire::message::Downward;
+use crate::wire::message::Answer;
 use crate::wire::network::ConnectionId;
 
 /// A watch that has been triggered, with the access control list that guards its event.
-type Notification = (ConnectionId, String, Event, Arc<[Acl]>);
+type Notification = (ConnectionId, String, EventType, Arc<[Acl]>);
 
 /// Each edit of a transaction, with the metadata that came of it.
 type Outcomes = Vec<(Edit, Option<Stat>)>;
@@ -39,16 +39,14 @@ impl Servers {
     pub(super) fn follow(&mut self, server: usize, message: FromLeader) {
         match message {
             FromLeader::Commit { index } => self.catch_up(server, index + 1),
-            FromLeader::Synced(origin) => self.complete(origin, Ok(Answer::Done)),
+            FromLeader::Synced(origin) => self.complete(origin, |body| {
+                let path = body.path().unwrap_or_default().to_owned();
+                Ok(ReplyBody::Sync { path })
+            }),
             FromLeader::Revalidated(connection, Some(session)) => {
                 self.establish(connection, session);
             }
-            FromLeader::Revalidated(connection, None) => {
-                if self.network.connections.contains_key(&connection) {
-                    self.send_down(connection, Downward::Expired, Duration::ZERO);
-                    self.close_at_server(connection, true);
-                }
-            }
+            FromLeader::Revalidated(connection, None) => self.answer_greeting(connection, None),
         }
     }
 
@@ -79,7 +77,7 @@ impl Servers {
             let session = self.session_on(connection);
             let identities = self.identities.get(&session).map_or(&[][..], Vec::as_slice);
             let reader = Writer::Session(session, identities);
-            if permit(&acl, Permission::READ, &reader).is_ok() {
+            if permit(&acl, permission::READ, &reader).is_ok() {
                 self.notify(connection, path, event);
             }
         }
@@ -90,17 +88,17 @@ impl Servers {
                 }
             }
             Body::CloseSession { .. } => {
-                self.answer_origin(at, transaction, Ok(Answer::Done));
+                self.answer_origin(at, transaction, |_| Ok(ReplyBody::Empty));
                 for id in self.connections_of(at, transaction.session) {
                     self.close_at_server(id, true);
                 }
             }
-            Body::Refused(failure) => {
-                self.answer_origin(at, transaction, Err(failure.clone()));
-            }
-            Body::Write { several, .. } => {
-                let answer = self.answer_of_write(*several, outcomes);
-                self.answer_origin(at, transaction, Ok(answer));
+            Body::Refused(answer) => self.answer_origin(at, transaction, |_| answer.clone()),
+            Body::Write(_) => {
+                let reports = self.options.transactions_report_metadata();
+                self.answer_origin(at, transaction, |body| {
+                    Ok(answer_of_write(body, outcomes, reports))
+                });
             }
         }
     }
@@ -120,7 +118,7 @@ impl Servers {
             if let Some(trigger) = applied.trigger {
                 for (connection, path, event) in watches.trigger(&edit.path, trigger) {
                     let acl = match event {
-                        Event::ChildrenChanged => applied.parent_acl.clone(),
+                        EventType::NodeChildrenChanged => applied.parent_acl.clone(),
                         _ => applied.acl.clone(),
                     };
                     notifications.push((connection, path, event, acl));
@@ -131,25 +129,6 @@ impl Servers {
         (notifications, outcomes)
     }
 
-    fn answer_of_write(&self, several: bool, mut outcomes: Outcomes) -> Answer {
-        if several {
-            let reports = self.options.transactions_report_metadata();
-            let outcomes = outcomes
-                .into_iter()
-                .map(|(edit, stat)| outcome(edit, stat, reports))
-                .collect();
-            return Answer::Outcomes(outcomes);
-        }
-        let Some((Edit { path, kind }, Some(stat))) = outcomes.pop() else {
-            return Answer::Done;
-        };
-        match kind {
-            EditKind::Create { .. } => Answer::Created(Created { path, stat }),
-            EditKind::SetData { .. } | EditKind::SetAcl(_) | EditKind::Check => Answer::Stat(stat),
-            EditKind::Delete | EditKind::SetCreates(_) => Answer::Done,
-        }
-    }
-
     fn is_at(&self, connection: ConnectionId, server: usize) -> bool {
         self.network.server_of(connection) == Some(server)
     }
@@ -158,10 +137,51 @@ impl Servers {
         &mut self,
         server: usize,
         transaction: &Transaction,
-        result: Result<Answer, Failure>,
+        answer: impl FnOnce(&RequestBody) -> Answer,
     ) {
         if let Some(origin) = transaction.origin.filter(|it| self.is_at(it.0, server)) {
-            self.complete(origin, result);
+            self.complete(origin, answer);
         }
+    }
+}
+
+fn answer_of_write(
+    body: &RequestBody,
+    mut outcomes: Outcomes,
+    reports_metadata: bool,
+) -> ReplyBody {
+    if let RequestBody::Multi(operations) = body {
+        let results = operations.iter().zip(outcomes);
+        let results = results.map(|(operation, it)| result_of(operation, it, reports_metadata));
+        return ReplyBody::Multi(results.collect());
+    }
+    let Some((Edit { path, kind }, Some(stat))) = outcomes.pop() else {
+        return ReplyBody::Empty;
+    };
+    match kind {
+        EditKind::Create { .. } if body.opcode() == OpCode::Create => ReplyBody::Create { path },
+        EditKind::Create { .. } => ReplyBody::Create2 { path, stat },
+        EditKind::SetData { .. } | EditKind::SetAcl(_) | EditKind::Check => ReplyBody::Stat(stat),
+        EditKind::Delete | EditKind::SetCreates(_) => ReplyBody::Empty,
+    }
+}
+
+/// The result of one operation of a transaction.
+fn result_of(
+    operation: &MultiOperation,
+    (Edit { path, kind }, stat): (Edit, Option<Stat>),
+    reports_metadata: bool,
+) -> MultiResult {
+    match (kind, stat) {
+        (EditKind::Create { owner, .. }, Some(stat))
+            if owner == Owner::Container
+                || (reports_metadata && operation.opcode() != OpCode::Create) =>
+        {
+            MultiResult::Create2 { path, stat }
+        }
+        (EditKind::Create { .. }, _) => MultiResult::Create { path },
+        (EditKind::SetData { .. }, Some(stat)) => MultiResult::SetData { stat },
+        (EditKind::Delete, _) => MultiResult::Delete,
+        _ => MultiResult::Check,
     }
 }

@@ -7,13 +7,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use zookeeper_recipes_protocol::ErrorCode;
+
 use super::action::{Action, FromLeader, ToLeader};
 use super::member::{Isolated, MemberState};
 use super::session::SessionRecord;
 use super::state::Servers;
 use super::transaction::{Body, apply};
 use crate::chance::fault::Way;
-use crate::wire::answer::Failure;
 
 impl Servers {
     /// Cuts the leader off from all its followers for a while. Only where all are together.
@@ -77,7 +78,7 @@ impl Servers {
         let committed = self.committed == self.log_end();
         if let ToLeader::Write((connection, _), session, _) = &message {
             // Judged as it comes: the session may be back later.
-            if self.check_session(server, server, *session) == Err(Failure::SessionMoved) {
+            if self.check_session(server, server, *session) == Err(ErrorCode::SessionMoved) {
                 return self.close_at_server(*connection, true);
             }
         }
@@ -86,9 +87,9 @@ impl Servers {
         };
         let deposed = isolated.sessions.is_some();
         match message {
-            ToLeader::Revalidate(connection, session, greeting) => {
-                let valid = self.revalidate(server, session, server, &greeting);
-                let session = valid.then_some(session);
+            ToLeader::Revalidate(connection, greeting) => {
+                let valid = self.revalidate(server, connection, server, &greeting);
+                let session = valid.then_some(greeting.session_id);
                 self.follow(server, FromLeader::Revalidated(connection, session));
             }
             ToLeader::Sync(origin) if !isolated.waits && (deposed || committed) => {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use zookeeper_recipes_protocol::{ConnectRequest, ErrorCode};
+
 use super::access::Writer;
 use super::action::{Action, FromLeader, ToLeader};
 use super::member::MemberState;
@@ -9,10 +11,7 @@ use super::session::SessionRecord;
 use super::state::Servers;
 use super::transaction::Body;
 use crate::chance::fault::Way;
-use crate::wire::answer::Failure;
-use crate::wire::message::Greeting;
 use crate::wire::network::ConnectionId;
-use crate::wire::request::Request;
 
 impl Servers {
     pub(super) fn forward(&mut self, server: usize, message: ToLeader) {
@@ -68,19 +67,23 @@ impl Servers {
     pub(super) fn lead(&mut self, server: usize, message: ToLeader) {
         match message {
             ToLeader::Open(connection, greeting) => self.open_session(server, connection, greeting),
-            ToLeader::Revalidate(connection, session, greeting) => {
-                let valid = self.revalidate(self.leader, session, server, &greeting);
+            ToLeader::Revalidate(connection, greeting) => {
+                let valid = self.revalidate(self.leader, connection, server, &greeting);
                 let chance = self.kernel.rates.replaced;
                 if !valid && self.kernel.chance(chance) {
                     return self.open_session(server, connection, greeting);
                 }
-                let session = valid.then_some(session);
+                let session = valid.then_some(greeting.session_id);
                 self.send_to(server, FromLeader::Revalidated(connection, session));
             }
             ToLeader::Write(origin, session, request) => {
                 let body = match self.check_session(self.leader, server, session) {
-                    Err(failure) => Body::Refused(failure),
-                    Ok(()) => self.judge(session, request),
+                    Err(error) => Body::Refused(Err(error)),
+                    Ok(()) => {
+                        let known = self.identities.get(&session);
+                        let identities = known.cloned().unwrap_or_default();
+                        self.decide(&request, &Writer::Session(session, &identities))
+                    }
                 };
                 self.propose(session, Some(origin), body);
             }
@@ -100,10 +103,10 @@ impl Servers {
         }
     }
 
-    fn open_session(&mut self, server: usize, connection: ConnectionId, greeting: Greeting) {
+    fn open_session(&mut self, server: usize, connection: ConnectionId, greeting: ConnectRequest) {
         let session = self.new_session(server);
         let timeout = self.options.negotiate(greeting.timeout);
-        self.identities.insert(session, greeting.identities);
+        self.identities.insert(session, self.address_of(connection));
         let record = SessionRecord {
             timeout,
             expires: self.expiry(timeout),
@@ -115,30 +118,19 @@ impl Servers {
         self.propose(session, Some((connection, 0)), Body::OpenSession);
     }
 
-    /// Judges a write of a session, on top of all that has been proposed.
-    fn judge(&mut self, session: i64, request: Request) -> Body {
-        let identities = self.identities.get(&session).cloned().unwrap_or_default();
-        let writer = Writer::Session(session, &identities);
-        match request {
-            Request::Write(write) => self.decide(&[write], false, &writer),
-            Request::WriteAll(writes) => self.decide(&writes, true, &writer),
-            _ => Body::Refused(Failure::ReconfigurationDisabled),
-        }
-    }
-
     /// Refuses a write if the leader does not take writes of the session from this server.
     pub(super) fn check_session(
         &mut self,
         leader: usize,
         server: usize,
         session: i64,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ErrorCode> {
         let sessions = self.sessions_of(leader);
         match sessions.and_then(|sessions| sessions.get(&session)) {
-            None => Err(Failure::SessionExpired),
-            Some(record) if record.closing => Err(Failure::SessionExpired),
+            None => Err(ErrorCode::SessionExpired),
+            Some(record) if record.closing => Err(ErrorCode::SessionExpired),
             Some(record) if record.owner.is_some_and(|owner| owner != server) => {
-                Err(Failure::SessionMoved)
+                Err(ErrorCode::SessionMoved)
             }
             Some(_) => Ok(()),
         }

@@ -6,12 +6,11 @@
 //! administrator.
 
 pub(crate) mod access;
-mod action;
+pub(crate) mod action;
 mod commit;
 mod dispatch;
 mod expiry;
 mod follower;
-mod incoming;
 mod isolation;
 mod leader;
 mod member;
@@ -20,10 +19,11 @@ mod proposal;
 mod quorum;
 mod reads;
 mod replies;
-pub(crate) mod session;
+mod requests;
+mod session;
 mod set_watches;
 pub(crate) mod state;
 mod transaction;
 pub(crate) mod tree;
-mod watches;
+pub(crate) mod watches;
 mod writes;

@@ -1,6 +1,6 @@
 //! The paths that a server takes.
 
-use zookeeper_recipes_core::Refusal;
+use zookeeper_recipes_protocol::ErrorCode;
 
 /// The path of the root. An empty path names the root too.
 pub(crate) fn of_node(path: &str) -> &str {
@@ -8,25 +8,18 @@ pub(crate) fn of_node(path: &str) -> &str {
 }
 
 /// Refuses a path that names no znode: the rule of the server's `PathUtils.validatePath`.
-pub(crate) fn check(path: &str) -> Result<(), Refusal> {
+pub(crate) fn check(path: &str) -> Result<(), ErrorCode> {
     let is_valid = path == "/"
         || path
             .strip_prefix('/')
             .is_some_and(|names| names.split('/').all(is_name));
-    if is_valid { Ok(()) } else { Err(bad(path)) }
+    is_valid.then_some(()).ok_or(ErrorCode::BadArguments)
 }
 
 /// Refuses a path that has no parent for a server.
-pub(crate) fn check_parent(path: &str) -> Result<(), Refusal> {
-    if path.contains('/') && !path.contains('\0') {
-        Ok(())
-    } else {
-        Err(bad(path))
-    }
-}
-
-fn bad(path: &str) -> Refusal {
-    Refusal::BadArguments(format!("no valid path: {path:?}"))
+pub(crate) fn check_parent(path: &str) -> Result<(), ErrorCode> {
+    let is_valid = path.contains('/') && !path.contains('\0');
+    is_valid.then_some(()).ok_or(ErrorCode::BadArguments)
 }
 
 fn is_name(name: &str) -> bool {

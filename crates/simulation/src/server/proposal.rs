@@ -1,16 +1,18 @@
 //! The judgement of writes: the leader turns each into an edit, or refuses it.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use zookeeper_recipes_core::Refusal;
-use zookeeper_recipes_core::ensemble::{Acl, CreateMode, Operation, Permission};
+use zookeeper_recipes_protocol::{
+    Acl, CheckRequest, CreateMode, CreateRequest, DeleteRequest, ErrorCode, MultiOperation,
+    MultiResult, ReplyBody, RequestBody, SetAclRequest, SetDataRequest, permission,
+};
 
 use super::access::{Writer, expand, permit};
 use super::paths;
 use super::tree::{Edit, EditKind, Owner, Tree, split};
-use crate::wire::answer::Failure;
-use crate::wire::write::Write;
+use crate::wire::message::Answer;
 
 /// The create counters that the leader has promised in proposals not yet committed.
 ///
@@ -55,90 +57,120 @@ impl<'a> Proposal<'a> {
             .collect()
     }
 
-    pub(crate) fn add(&mut self, write: &Write, writer: &Writer<'_>) -> Result<Edit, Failure> {
-        match write {
-            Write::Operation(operation) => Ok(self.operate(operation, writer)?),
-            Write::WithoutData(operation) => {
-                let mut edit = self.operate(operation, writer)?;
-                if let EditKind::Create { data, .. } | EditKind::SetData { data, .. } =
-                    &mut edit.kind
-                {
-                    *data = None;
-                }
-                Ok(edit)
-            }
-            Write::SetAcl { path, acl, version } => Ok(self.set_acl(path, acl, *version, writer)?),
-            Write::Refused { refusal, .. } => Err(refusal.clone().into()),
-            Write::Malformed => Err(Failure::Malformed),
-        }
-    }
-
-    fn operate(&mut self, operation: &Operation, writer: &Writer<'_>) -> Result<Edit, Refusal> {
-        match operation {
-            Operation::Check { path, version } => {
-                paths::check(path)?;
-                let record = self.record(path)?;
-                permit(&record.acl, Permission::READ, writer)?;
-                next_version(record.version, *version)?;
-                Ok(EditKind::Check.of(path))
-            }
-            Operation::Create {
-                path,
-                data,
-                mode,
-                acl,
-            } => self.create(path, data, *mode, acl, writer),
-            Operation::SetData {
-                path,
-                data,
-                version,
-            } => {
-                paths::check(path)?;
-                let mut record = self.record(path)?;
-                permit(&record.acl, Permission::WRITE, writer)?;
-                record.version = next_version(record.version, *version)?;
-                let version = record.version;
-                self.records.insert(path.clone(), Some(record));
-                let data = Some(data.clone());
-                Ok(EditKind::SetData { data, version }.of(path))
-            }
-            Operation::Delete { path, version } => self.delete(path, *version, writer),
-        }
-    }
-
-    fn set_acl(
+    /// The edits of a write, or the answer that refuses it.
+    pub(crate) fn edits(
         &mut self,
-        path: &str,
-        acl: &[Acl],
-        version: Option<i32>,
+        request: &RequestBody,
         writer: &Writer<'_>,
-    ) -> Result<Edit, Refusal> {
+    ) -> Result<Vec<Edit>, Answer> {
+        let RequestBody::Multi(operations) = request else {
+            let edit = self.edit(request, writer).map_err(Err)?;
+            return Ok(vec![edit]);
+        };
+        let mut edits = Vec::new();
+        for operation in operations {
+            match self.operate(operation, writer) {
+                Ok(edit) => edits.push(edit),
+                Err(ErrorCode::MarshallingError) => return Err(Err(ErrorCode::MarshallingError)),
+                Err(error) => return Err(Ok(failed(operations.len(), edits.len(), error))),
+            }
+        }
+        Ok(edits)
+    }
+
+    /// The edit of a request with one write.
+    fn edit(&mut self, request: &RequestBody, writer: &Writer<'_>) -> Result<Edit, ErrorCode> {
+        match request {
+            // Only a request of its own creates a container.
+            RequestBody::Create(it) | RequestBody::Create2(it) if it.mode.is_container() => {
+                self.create(it, CreateMode::Persistent, writer)
+            }
+            RequestBody::Create(it) | RequestBody::Create2(it) => self.create(it, it.mode, writer),
+            RequestBody::CreateContainer(it) => self.create(it, CreateMode::Container, writer),
+            RequestBody::CreateTtl(it) => Err(refusal_of(it.mode)),
+            RequestBody::Delete(it) => self.delete(it, writer),
+            RequestBody::SetData(it) => self.set_data(it, writer),
+            RequestBody::SetAcl(it) => self.set_acl(it, writer),
+            RequestBody::Check(it) => self.check(it, writer),
+            RequestBody::Reconfig(_) => Err(ErrorCode::ReconfigDisabled),
+            _ => Err(ErrorCode::MarshallingError),
+        }
+    }
+
+    /// The edit of one operation of a transaction. A content that cannot be read fails it all.
+    fn operate(
+        &mut self,
+        operation: &MultiOperation,
+        writer: &Writer<'_>,
+    ) -> Result<Edit, ErrorCode> {
+        match operation {
+            // Apache's server fails at the whole transaction once it comes to this.
+            MultiOperation::Create(it)
+            | MultiOperation::Create2(it)
+            | MultiOperation::CreateContainer(it)
+                if it.mode.is_ttl() =>
+            {
+                Err(ErrorCode::MarshallingError)
+            }
+            // In a transaction the mode alone decides whether it is a container.
+            MultiOperation::Create(it)
+            | MultiOperation::Create2(it)
+            | MultiOperation::CreateContainer(it) => self.create(it, it.mode, writer),
+            MultiOperation::CreateTtl(it) => Err(refusal_of(it.mode)),
+            MultiOperation::Delete(it) => self.delete(it, writer),
+            MultiOperation::SetData(it) => self.set_data(it, writer),
+            MultiOperation::Check(it) => self.check(it, writer),
+            MultiOperation::GetData(_) | MultiOperation::GetChildren(_) => {
+                Err(ErrorCode::MarshallingError)
+            }
+        }
+    }
+
+    fn check(&self, request: &CheckRequest, writer: &Writer<'_>) -> Result<Edit, ErrorCode> {
+        let record = self.permitted(&request.path, permission::READ, writer)?;
+        next_version(record.version, request.version)?;
+        Ok(EditKind::Check.of(&request.path))
+    }
+
+    fn set_data(
+        &mut self,
+        request: &SetDataRequest,
+        writer: &Writer<'_>,
+    ) -> Result<Edit, ErrorCode> {
+        let path = &request.path;
+        let mut record = self.permitted(path, permission::WRITE, writer)?;
+        let version = next_version(record.version, request.version)?;
+        record.version = version;
+        self.records.insert(path.clone(), Some(record));
+        let data = request.data.clone();
+        Ok(EditKind::SetData { data, version }.of(path))
+    }
+
+    fn set_acl(&self, request: &SetAclRequest, writer: &Writer<'_>) -> Result<Edit, ErrorCode> {
+        let path = &request.path;
         paths::check(path)?;
-        let acl: Arc<[Acl]> = expand(acl, writer)?.into();
-        let record = self.record(path)?;
-        permit(&record.acl, Permission::ADMIN, writer)?;
-        next_version(record.acl_version, version)?;
+        let acl: Arc<[Acl]> = expand(&request.acl, writer)?.into();
+        let record = self.permitted(path, permission::ADMIN, writer)?;
+        next_version(record.acl_version, request.version)?;
         Ok(EditKind::SetAcl(acl).of(path))
     }
 
     fn create(
         &mut self,
-        path: &str,
-        data: &[u8],
+        request: &CreateRequest,
         mode: CreateMode,
-        acl: &[Acl],
         writer: &Writer<'_>,
-    ) -> Result<Edit, Refusal> {
+    ) -> Result<Edit, ErrorCode> {
+        if mode.is_ttl() || matches!(mode, CreateMode::Unknown(_)) {
+            return Err(refusal_of(mode));
+        }
+        let path = &request.path;
         paths::check_parent(path)?;
         let (parent_path, _) = split(path);
-        let acl: Arc<[Acl]> = expand(acl, writer)?.into();
+        let acl: Arc<[Acl]> = expand(&request.acl, writer)?.into();
         let mut parent = self.record(parent_path)?;
-        permit(&parent.acl, Permission::CREATE, writer)?;
-        let sequential = matches!(
-            mode,
-            CreateMode::PersistentSequential | CreateMode::EphemeralSequential
-        );
-        let path = if sequential {
+        permit(&parent.acl, permission::CREATE, writer)?;
+        let path = if mode.is_sequential() {
             // Java's `%010d`: a minus sign takes one of the ten places.
             format!("{path}{:010}", parent.creates)
         } else {
@@ -146,17 +178,14 @@ impl<'a> Proposal<'a> {
         };
         paths::check(&path)?;
         if self.record(&path).is_ok() {
-            return Err(Refusal::NodeExists);
+            return Err(ErrorCode::NodeExists);
         }
         if matches!(parent.owner, Owner::Session(_)) {
-            return Err(Refusal::NoChildrenForEphemerals);
+            return Err(ErrorCode::NoChildrenForEphemerals);
         }
         let owner = match (mode, writer) {
             (CreateMode::Container, _) => Owner::Container,
-            (
-                CreateMode::Ephemeral | CreateMode::EphemeralSequential,
-                Writer::Session(session, _),
-            ) => Owner::Session(*session),
+            (mode, Writer::Session(session, _)) if mode.is_ephemeral() => Owner::Session(*session),
             _ => Owner::Nobody,
         };
         parent.creates = parent.creates.wrapping_add(1);
@@ -173,7 +202,7 @@ impl<'a> Proposal<'a> {
         };
         self.records.insert(path.clone(), Some(record));
         let kind = EditKind::Create {
-            data: Some(data.to_vec()),
+            data: request.data.clone(),
             acl,
             owner,
             parent_creates,
@@ -181,29 +210,25 @@ impl<'a> Proposal<'a> {
         Ok(Edit { path, kind })
     }
 
-    fn delete(
-        &mut self,
-        path: &str,
-        version: Option<i32>,
-        writer: &Writer<'_>,
-    ) -> Result<Edit, Refusal> {
+    fn delete(&mut self, request: &DeleteRequest, writer: &Writer<'_>) -> Result<Edit, ErrorCode> {
+        let path = &*request.path;
         paths::check_parent(path)?;
         if matches!(
             path,
             "/" | "/zookeeper" | "/zookeeper/quota" | "/zookeeper/config"
         ) {
-            return Err(Refusal::BadArguments("server error".to_owned()));
+            return Err(ErrorCode::BadArguments);
         }
         let (parent_path, _) = split(path);
         let mut parent = self.record(parent_path)?;
-        permit(&parent.acl, Permission::DELETE, writer)?;
+        permit(&parent.acl, permission::DELETE, writer)?;
         let record = self.record(path)?;
-        next_version(record.version, version)?;
+        next_version(record.version, request.version)?;
         if record.children > 0 {
-            return Err(Refusal::NotEmpty);
+            return Err(ErrorCode::NotEmpty);
         }
         if matches!((writer, record.owner), (Writer::Reaper, Owner::Session(_))) {
-            return Err(Refusal::BadVersion);
+            return Err(ErrorCode::BadVersion);
         }
         parent.children -= 1;
         self.records.insert(parent_path.to_owned(), Some(parent));
@@ -211,11 +236,24 @@ impl<'a> Proposal<'a> {
         Ok(EditKind::Delete.of(path))
     }
 
-    fn record(&self, path: &str) -> Result<Record, Refusal> {
+    /// The record of a znode whose list gives the writer this permission.
+    fn permitted(
+        &self,
+        path: &str,
+        permission: i32,
+        writer: &Writer<'_>,
+    ) -> Result<Record, ErrorCode> {
+        paths::check(path)?;
+        let record = self.record(path)?;
+        permit(&record.acl, permission, writer)?;
+        Ok(record)
+    }
+
+    fn record(&self, path: &str) -> Result<Record, ErrorCode> {
         if let Some(record) = self.records.get(path) {
-            return record.clone().ok_or(Refusal::NoNode);
+            return record.clone().ok_or(ErrorCode::NoNode);
         }
-        let node = self.tree.get(path).ok_or(Refusal::NoNode)?;
+        let node = self.tree.get(path).ok_or(ErrorCode::NoNode)?;
         Ok(Record {
             version: node.version,
             owner: node.owner,
@@ -230,9 +268,26 @@ impl<'a> Proposal<'a> {
     }
 }
 
-fn next_version(current: i32, expected: Option<i32>) -> Result<i32, Refusal> {
-    match expected {
-        Some(expected) if expected != -1 && expected != current => Err(Refusal::BadVersion),
-        _ => Ok(current.wrapping_add(1)),
+fn next_version(current: i32, expected: i32) -> Result<i32, ErrorCode> {
+    let is_met = expected == -1 || expected == current;
+    let next = current.wrapping_add(1);
+    is_met.then_some(next).ok_or(ErrorCode::BadVersion)
+}
+
+/// Znodes with a time to live are not enabled, and a znode of another kind takes none.
+fn refusal_of(mode: CreateMode) -> ErrorCode {
+    match mode.is_ttl() {
+        true => ErrorCode::Unimplemented,
+        false => ErrorCode::BadArguments,
     }
+}
+
+/// One operation has failed; those before it were fine, those after it were not tried.
+fn failed(count: usize, failed: usize, error: ErrorCode) -> ReplyBody {
+    let code = |index: usize| match index.cmp(&failed) {
+        Ordering::Less => ErrorCode::Ok,
+        Ordering::Equal => error,
+        Ordering::Greater => ErrorCode::RuntimeInconsistency,
+    };
+    ReplyBody::Multi((0..count).map(|it| MultiResult::Error(code(it))).collect())
 }

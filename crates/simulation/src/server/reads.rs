@@ -1,25 +1,26 @@
 //! What a server answers to reads, from its own copy of the tree.
 
-use zookeeper_recipes_core::Refusal;
-use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission, Stat};
+use zookeeper_recipes_protocol::{
+    Acl, AddWatchMode, ClientInfo, ErrorCode, Id, MultiOperation, MultiResult, ReadRequest,
+    ReplyBody, RequestBody, permission,
+};
 
 use super::access::{Writer, permit};
 use super::member::Member;
 use super::paths;
 use super::state::Servers;
 use super::tree::{Tree, Znode};
-use crate::wire::answer::{Answer, Failure, Names};
-use crate::wire::message::Arriving;
+use super::watches::{WatchKind, WatchMode, kinds_of};
+use crate::wire::message::{Answer, Arriving};
 use crate::wire::network::ConnectionId;
-use crate::wire::read::{Read, WatchKind, WatchMode};
-use crate::wire::request::Request;
+use crate::wire::request;
 
 /// The most bytes of the answers to several reads in one request.
 const LARGEST_ANSWER: usize = 64 << 20;
 
 impl Servers {
     /// Answers a read from the server's own copy.
-    pub(super) fn read(&mut self, id: ConnectionId, arriving: Arriving) {
+    pub(super) fn read(&mut self, id: ConnectionId, arriving: &Arriving) {
         let Some(server) = self.network.server_of(id) else {
             return;
         };
@@ -28,137 +29,177 @@ impl Servers {
         let sessions = self.sessions_of(server).filter(|_| !reads_only);
         let expired_here = sessions
             .is_some_and(|sessions| sessions.get(&session).is_none_or(|record| record.closing));
-        let result = if expired_here {
-            Err(Failure::SessionExpired)
-        } else if arriving.throttled {
-            Err(Refusal::Throttled.into())
-        } else if arriving.hide_outcome {
-            Err(Failure::OutcomeUnknown)
+        let answer = if expired_here {
+            Err(ErrorCode::SessionExpired)
+        } else if arriving.fate.throttled {
+            Err(ErrorCode::ThrottledOp)
+        } else if arriving.fate.hide_outcome {
+            Err(ErrorCode::OperationTimeout)
         } else {
-            match &arriving.request {
-                Request::Read(read) => self.answer_read(id, server, session, read),
-                Request::Unknown => Err(Failure::UnknownType),
-                _ => Ok(Answer::Done),
-            }
+            self.answer_read(id, server, session, &arriving.request.body)
         };
-        self.reply(id, &arriving, result);
+        self.reply(id, arriving, answer);
     }
 
-    pub(super) fn answer_read(
+    fn answer_read(
         &mut self,
         id: ConnectionId,
         at: usize,
         session: i64,
-        read: &Read,
-    ) -> Result<Answer, Failure> {
+        request: &RequestBody,
+    ) -> Answer {
         let identities = self.identities.get(&session).cloned().unwrap_or_default();
         let reader = Writer::Session(session, &identities);
         let exists_asks_for_permission = self.options.exists_asks_for_permission();
         let member = &mut self.members[at];
-        match read {
-            Read::Stat { path, watch } => {
-                let asks = exists_asks_for_permission;
-                let stat = stat_if_any(&member.tree, path, asks.then_some(&reader))?;
-                watch_if(member, *watch, path, WatchKind::Data, id);
-                Ok(Answer::Exists(stat))
+        match request {
+            RequestBody::Exists(request) if request.path.contains('\0') => {
+                Err(ErrorCode::BadArguments)
             }
-            Read::Data { path, watch } => {
-                let answer = data(&member.tree, path, &reader)?;
-                watch_if(member, *watch, path, WatchKind::Data, id);
-                Ok(answer)
+            RequestBody::Exists(request) => {
+                let node = member.tree.get(&request.path);
+                if let Some(node) = node.filter(|_| exists_asks_for_permission) {
+                    readable(node, &reader)?;
+                }
+                let stat = node.map(|node| ReplyBody::Stat(node.stat()));
+                watch_if(member, request, WatchKind::Data, id);
+                stat.ok_or(ErrorCode::NoNode)
             }
-            Read::Children { path, watch } => {
-                let node = readable_at(&member.tree, path, &reader)?;
-                let names = Names::of(node.children.iter());
-                let stat = node.stat();
-                watch_if(member, *watch, path, WatchKind::Children, id);
-                Ok(Answer::ChildrenAndStat(names, stat))
+            RequestBody::GetData(request) => {
+                let node = readable_at(&member.tree, &request.path, &reader)?;
+                let (data, stat) = (node.data.clone(), node.stat());
+                watch_if(member, request, WatchKind::Data, id);
+                Ok(ReplyBody::Data { data, stat })
             }
-            Read::Acl { path } => acl(&member.tree, path, &reader),
-            Read::CountBelow { path } => {
-                readable_at(&member.tree, path, &reader)?;
-                Ok(Answer::Count(count_below(&member.tree, path)))
+            RequestBody::GetChildren(it) | RequestBody::GetChildren2(it) => {
+                let node = readable_at(&member.tree, &it.path, &reader)?;
+                let (children, stat) = (node.children.iter().cloned().collect(), node.stat());
+                watch_if(member, it, WatchKind::Children, id);
+                Ok(match request {
+                    RequestBody::GetChildren(_) => ReplyBody::Children { children },
+                    _ => ReplyBody::Children2 { children, stat },
+                })
             }
-            Read::Ephemerals { prefix } => {
+            RequestBody::GetAcl(request) => acl(&member.tree, &request.path, &reader),
+            RequestBody::GetAllChildrenNumber(request) => {
+                readable_at(&member.tree, &request.path, &reader)?;
+                let count = count_below(&member.tree, &request.path);
+                Ok(ReplyBody::AllChildrenNumber { count })
+            }
+            RequestBody::GetEphemerals(request) => {
                 let mut paths = member.tree.ephemerals(session);
+                let prefix = request.prefix.as_deref().unwrap_or_default();
                 let prefix = if prefix.trim() == "/" { "" } else { prefix };
                 paths.retain(|path| prefix.trim().is_empty() || path.starts_with(prefix));
-                Ok(Answer::Children(paths))
+                Ok(ReplyBody::Ephemerals { paths })
             }
-            Read::Identities => Ok(Answer::Identities(identities)),
-            Read::Each(reads) => answers(&member.tree, reads, &reader),
-            Read::AddWatch(path, mode) => {
-                member.watches.add_persistent(path, id, *mode);
-                Ok(Answer::WatchAdded)
-            }
-            Read::RemoveWatches(path, kind) => done_if(member.watches.remove(path, *kind, id)),
-            Read::CheckWatches(path, kind) => done_if(member.watches.contains(path, *kind)),
-            Read::SetWatches(watches) => {
-                self.set_watches(id, at, watches);
-                Ok(Answer::Done)
-            }
-            Read::Malformed => Err(Failure::Malformed),
+            RequestBody::WhoAmI => Ok(ReplyBody::WhoAmI {
+                identities: identities.iter().map(client_info).collect(),
+            }),
+            RequestBody::MultiRead(reads) => answers(&member.tree, reads, &reader),
+            other => self.change_watches(id, at, other),
         }
     }
-}
 
-fn done_if(found: bool) -> Result<Answer, Failure> {
-    found.then_some(Answer::Done).ok_or(Failure::NoWatch)
-}
-
-fn watch_if(member: &mut Member, watch: bool, path: &str, kind: WatchKind, id: ConnectionId) {
-    if watch {
-        member.watches.add(path, kind, id, WatchMode::Once);
+    fn change_watches(&mut self, id: ConnectionId, at: usize, request: &RequestBody) -> Answer {
+        let watches = &mut self.members[at].watches;
+        match request {
+            RequestBody::AddWatch(request) => {
+                let mode = match request.mode {
+                    AddWatchMode::Persistent => WatchMode::Persistent,
+                    AddWatchMode::PersistentRecursive => WatchMode::Recursive,
+                    _ => return Err(ErrorCode::MarshallingError),
+                };
+                watches.add_persistent(&request.path, id, mode);
+                return Ok(ReplyBody::AddWatch(ErrorCode::Ok));
+            }
+            RequestBody::RemoveWatches(it) | RequestBody::CheckWatches(it) => {
+                let kinds = kinds_of(it.kind).ok_or(ErrorCode::MarshallingError)?;
+                let found = match request {
+                    RequestBody::RemoveWatches(_) => watches.remove(&it.path, kinds, id),
+                    _ => watches.contains(&it.path, kinds),
+                };
+                return found
+                    .then_some(ReplyBody::Empty)
+                    .ok_or(ErrorCode::NoWatcher);
+            }
+            RequestBody::SetWatches(it) => {
+                let lists = [&it.data_watches[..], &it.exist_watches, &it.child_watches];
+                self.set_watches(id, at, it.relative_zxid, lists);
+            }
+            RequestBody::SetWatches2(it) => {
+                let lists = [&it.data_watches[..], &it.exist_watches, &it.child_watches];
+                self.set_watches(id, at, it.relative_zxid, lists);
+                for (paths, mode) in [
+                    (&it.persistent_watches, WatchMode::Persistent),
+                    (&it.persistent_recursive_watches, WatchMode::Recursive),
+                ] {
+                    for path in paths.iter().filter(|_| self.ends.contains_key(&id)) {
+                        self.members[at].watches.add_persistent(path, id, mode);
+                    }
+                }
+            }
+            RequestBody::Other { opcode, .. } if request::is_unknown(*opcode) => {
+                return Err(ErrorCode::Unimplemented);
+            }
+            RequestBody::Other { .. } => return Err(ErrorCode::MarshallingError),
+            _ => {}
+        }
+        Ok(ReplyBody::Empty)
     }
 }
 
-fn readable(node: &Znode, reader: &Writer<'_>) -> Result<(), Refusal> {
-    permit(&node.acl, Permission::READ, reader)
+fn watch_if(member: &mut Member, request: &ReadRequest, kind: WatchKind, id: ConnectionId) {
+    if request.watch {
+        member.watches.add(&request.path, kind, id, WatchMode::Once);
+    }
 }
 
-fn readable_at<'a>(tree: &'a Tree, path: &str, reader: &Writer<'_>) -> Result<&'a Znode, Refusal> {
-    let node = tree.get(path).ok_or(Refusal::NoNode)?;
+fn readable(node: &Znode, reader: &Writer<'_>) -> Result<(), ErrorCode> {
+    permit(&node.acl, permission::READ, reader)
+}
+
+fn readable_at<'a>(
+    tree: &'a Tree,
+    path: &str,
+    reader: &Writer<'_>,
+) -> Result<&'a Znode, ErrorCode> {
+    let node = tree.get(path).ok_or(ErrorCode::NoNode)?;
     readable(node, reader)?;
     Ok(node)
 }
 
-/// The metadata of a znode, if there is one; with a reader only if the reader may read it.
-fn stat_if_any(
-    tree: &Tree,
-    path: &str,
-    reader: Option<&Writer<'_>>,
-) -> Result<Option<Stat>, Refusal> {
-    if path.contains('\0') {
-        return Err(Refusal::BadArguments("no valid path".to_owned()));
-    }
-    let node = tree.get(path);
-    if let (Some(node), Some(reader)) = (node, reader) {
-        readable(node, reader)?;
-    }
-    Ok(node.map(Znode::stat))
-}
-
-fn data(tree: &Tree, path: &str, reader: &Writer<'_>) -> Result<Answer, Refusal> {
-    let node = readable_at(tree, path, reader)?;
-    Ok(Answer::DataIfAny(node.data.clone(), node.stat()))
-}
-
 /// The access control list as a reader sees it. Only a reader that may change it sees the digests.
-fn acl(tree: &Tree, path: &str, reader: &Writer<'_>) -> Result<Answer, Failure> {
-    let node = tree.get(path).ok_or(Refusal::NoNode)?;
-    let administers = permit(&node.acl, Permission::ADMIN, reader).is_ok();
+fn acl(tree: &Tree, path: &str, reader: &Writer<'_>) -> Answer {
+    let node = tree.get(path).ok_or(ErrorCode::NoNode)?;
+    let administers = permit(&node.acl, permission::ADMIN, reader).is_ok();
     if !administers {
         readable(node, reader)?;
     }
-    let mask = |entry: &Acl| match entry.id().split_once(':') {
-        Some((user, _)) if entry.scheme() == "digest" && !administers => {
-            let masked = AuthId::new("digest", &format!("{user}:x"));
-            Acl::new(entry.permission(), masked)
+    let mask = |entry: &Acl| {
+        let mut entry = entry.clone();
+        if let Some((user, _)) = entry.id.id.split_once(':') {
+            if entry.id.scheme == "digest" && !administers {
+                entry.id.id = format!("{user}:x");
+            }
         }
-        _ => entry.clone(),
+        entry
     };
-    let entries = node.acl.iter().map(mask).collect();
-    Ok(Answer::Acl(entries, node.stat()))
+    Ok(ReplyBody::Acl {
+        acl: node.acl.iter().map(mask).collect(),
+        stat: node.stat(),
+    })
+}
+
+fn client_info(identity: &Id) -> ClientInfo {
+    let user = match &*identity.scheme {
+        "digest" => identity.id.split(':').next().unwrap_or_default(),
+        _ => &identity.id,
+    };
+    ClientInfo {
+        auth_scheme: identity.scheme.clone(),
+        user: user.to_owned(),
+    }
 }
 
 fn count_below(tree: &Tree, path: &str) -> i32 {
@@ -173,40 +214,39 @@ fn count_below(tree: &Tree, path: &str) -> i32 {
 /// The answers to several reads, unless they are too large together.
 ///
 /// One request can name a large znode many thousand times.
-fn answers(tree: &Tree, reads: &[Read], reader: &Writer<'_>) -> Result<Answer, Failure> {
+fn answers(tree: &Tree, reads: &[MultiOperation], reader: &Writer<'_>) -> Answer {
     let mut left = LARGEST_ANSWER;
-    let mut answers = Vec::with_capacity(reads.len());
+    let mut results = Vec::with_capacity(reads.len());
     for read in reads {
-        let answer = each(tree, read, reader);
-        let size = answer.as_ref().map_or(0, size);
-        left = left.checked_sub(size).ok_or_else(|| {
-            let problem = format!("the answers have more than {LARGEST_ANSWER} bytes");
-            Refusal::BadArguments(problem)
-        })?;
-        answers.push(answer);
+        let result = match read {
+            MultiOperation::GetData(it) => {
+                readable_at(tree, &it.path, reader).map(|node| MultiResult::GetData {
+                    data: node.data.clone(),
+                    stat: node.stat(),
+                })
+            }
+            MultiOperation::GetChildren(it) => {
+                readable_at(tree, &it.path, reader).map(|node| MultiResult::GetChildren {
+                    children: node.children.iter().cloned().collect(),
+                })
+            }
+            _ => return Err(ErrorCode::MarshallingError),
+        };
+        let size = result.as_ref().map_or(0, size);
+        left = left.checked_sub(size).ok_or(ErrorCode::BadArguments)?;
+        results.push(result.unwrap_or_else(MultiResult::Error));
     }
-    Ok(Answer::Answers(answers))
+    Ok(ReplyBody::Multi(results))
 }
 
-/// About how many bytes an answer to one of several reads has.
-fn size(answer: &Answer) -> usize {
-    match answer {
-        Answer::Children(names) => names
+/// About how many bytes the result of one of several reads has.
+fn size(result: &MultiResult) -> usize {
+    match result {
+        MultiResult::GetChildren { children } => children
             .iter()
             .map(|name| size_of::<String>() + name.len())
             .sum(),
-        Answer::DataIfAny(data, _) => data.as_ref().map_or(0, Vec::len),
+        MultiResult::GetData { data, .. } => data.as_ref().map_or(0, Vec::len),
         _ => 0,
-    }
-}
-
-fn each(tree: &Tree, read: &Read, reader: &Writer<'_>) -> Result<Answer, Refusal> {
-    match read {
-        Read::Data { path, .. } => data(tree, path, reader),
-        Read::Children { path, .. } => {
-            let node = readable_at(tree, path, reader)?;
-            Ok(Answer::Children(node.children.iter().cloned().collect()))
-        }
-        _ => Err(Refusal::Unimplemented),
     }
 }

@@ -1,84 +1,113 @@
-//! Replies, in the order of the requests, and notifications.
+//! Frames that servers send: replies in the order of the requests, and notifications.
 
 use std::time::Duration;
 
-use zookeeper_recipes_core::ensemble::Event;
+use zookeeper_recipes_protocol::{
+    ConnectResponse, ErrorCode, EventType, KeeperState, OpCode, PASSWORD_LENGTH, Reply, ReplyBody,
+    RequestBody, WatcherEvent,
+};
 
+use super::session::password_of;
 use super::state::Servers;
 use super::transaction::Origin;
+use crate::chance::fault::Cut;
 use crate::record::request_kind::RequestKind;
-use crate::wire::answer::{Answer, Failure};
-use crate::wire::message::{Arriving, Downward};
+use crate::wire::message::{Answer, Arriving, Downward, Note};
 use crate::wire::network::ConnectionId;
+use crate::wire::request;
 
 impl Servers {
-    pub(super) fn reply(
-        &mut self,
-        id: ConnectionId,
-        arriving: &Arriving,
-        result: Result<Answer, Failure>,
-    ) {
+    /// Answers a client's first frame: with the session that is served, or that it is over.
+    pub(super) fn answer_greeting(&mut self, id: ConnectionId, session: Option<i64>) {
+        let end = self.ends.get(&id);
+        let found = end.and_then(|end| Some((end.greeting.as_ref()?, end.reads_only)));
+        let Some((greeting, reads_only)) = found else {
+            return;
+        };
+        let negotiate = |_| self.options.negotiate(greeting.timeout);
+        let timeout = session.map_or(Duration::ZERO, negotiate);
+        let response = ConnectResponse {
+            protocol_version: 0,
+            timeout: timeout.as_millis() as i32,
+            session_id: session.unwrap_or(0),
+            password: session.map_or([0; PASSWORD_LENGTH], password_of).to_vec(),
+            read_only: greeting.read_only.map(|_| reads_only),
+        };
+        let note = session.map_or(Note::Expired, |session| Note::Connected {
+            session,
+            timeout,
+        });
+        let mut bytes = Vec::new();
+        response.encode_frame(&mut bytes);
+        self.send_down(id, Downward::Bytes(bytes, note), Duration::ZERO);
+        if session.is_none() {
+            self.close_at_server(id, true);
+        }
+    }
+
+    pub(super) fn reply(&mut self, id: ConnectionId, arriving: &Arriving, answer: Answer) {
         let Some(connection) = self.network.connections.get(&id) else {
             return;
         };
-        if arriving.lose_reply {
-            return self.lose_reply(id, arriving, result);
+        let (server, fate) = (connection.server, arriving.fate);
+        if let Some(cut) = fate.cut_reply {
+            let frame = self.frame(server, arriving, answer);
+            return self.cut_reply(id, frame, cut);
         }
-        let result = match result {
-            Ok(_) if arriving.hide_outcome => Err(Failure::OutcomeUnknown),
-            result => result,
+        let answer = match answer {
+            Ok(_) if fate.hide_outcome => Err(ErrorCode::OperationTimeout),
+            answer => answer,
         };
-        if result == Err(Failure::SessionMoved) {
-            self.close_at_server(id, true);
-            return;
+        if answer == Err(ErrorCode::SessionMoved) {
+            return self.close_at_server(id, true);
         }
-        let server = connection.server;
-        let ends_connection = result.as_ref().is_err_and(Failure::ends_connection);
-        let reply = self.reply_of(server, arriving, result);
-        self.send_down(id, reply, arriving.delay_reply);
+        let ends_connection = match answer {
+            Err(ErrorCode::SessionExpired | ErrorCode::AuthFailed) => true,
+            Err(ErrorCode::Unimplemented) => request::is_unknown(arriving.request.body.opcode()),
+            _ => false,
+        };
+        let (bytes, note) = self.frame(server, arriving, answer);
+        self.send_down(id, Downward::Bytes(bytes, note), fate.delay_reply);
         if ends_connection {
             self.close_at_server(id, true);
         }
-        if let Some(duration) = arriving.cut_off {
+        if let Some(duration) = fate.cut_off {
             self.cut_off_or_isolate(server, duration);
         }
     }
 
-    fn reply_of(
-        &self,
-        server: usize,
-        arriving: &Arriving,
-        result: Result<Answer, Failure>,
-    ) -> Downward {
-        let is_shown = self.kernel.recorder.is_on() && arriving.request.kind() != RequestKind::Ping;
-        let text = is_shown.then(|| {
-            let answer = match &result {
-                Ok(answer) => answer.text(),
-                Err(failure) => format!("{failure:?}"),
-            };
-            format!("{}: {answer}", arriving.request.text())
-        });
-        Downward::Reply {
-            id: arriving.id,
-            zxid: self.members[server].tree.zxid,
-            result,
-            text,
-        }
+    /// The frame of a reply.
+    fn frame(&self, server: usize, arriving: &Arriving, answer: Answer) -> (Vec<u8>, Note) {
+        let (xid, body) = (arriving.request.xid, &arriving.request.body);
+        let opcode = body.opcode();
+        let is_shown = self.kernel.recorder.is_on() && arriving.kind() != RequestKind::Ping;
+        let note = Note::Reply {
+            opcode,
+            took: self.kernel.now.saturating_sub(arriving.at),
+            text: is_shown.then(|| format!("{}: {}", request::text(body), text(&answer))),
+        };
+        let zxid = match opcode {
+            OpCode::Auth | OpCode::Sasl => 0,
+            _ if answer == Err(ErrorCode::Unimplemented) && request::is_unknown(opcode) => -1,
+            _ => self.members[server].tree.zxid,
+        };
+        let reply = match answer {
+            Ok(body) => Reply::new(xid, zxid, body),
+            Err(error) => Reply::failed(xid, zxid, error),
+        };
+        let mut bytes = Vec::new();
+        reply.encode_frame(&mut bytes);
+        (bytes, note)
     }
 
-    /// The connection breaks before the last byte of the reply.
-    fn lose_reply(
-        &mut self,
-        id: ConnectionId,
-        arriving: &Arriving,
-        result: Result<Answer, Failure>,
-    ) {
-        let Some(connection) = self.network.connections.get(&id) else {
-            return;
-        };
-        let message = Box::new(self.reply_of(connection.server, arriving, result));
-        let share = self.kernel.rng.u8(..);
-        self.send_down(id, Downward::Torn { message, share }, Duration::ZERO);
+    /// The connection breaks within a reply.
+    fn cut_reply(&mut self, id: ConnectionId, (mut bytes, mut note): (Vec<u8>, Note), cut: Cut) {
+        let length = bytes.len();
+        bytes.truncate(cut.draw(length, &mut self.kernel.rng));
+        if bytes.len() < length {
+            note = Note::Cut(bytes.len(), length);
+        }
+        self.send_down(id, Downward::Bytes(bytes, note), Duration::ZERO);
         let Some(connection) = self.network.connections.get_mut(&id) else {
             return;
         };
@@ -92,18 +121,19 @@ impl Servers {
     }
 
     /// Answers the write or the sync at the head of a connection's pipeline.
-    pub(super) fn complete(&mut self, origin: Origin, result: Result<Answer, Failure>) {
-        let (connection, id) = origin;
+    pub(super) fn complete(&mut self, origin: Origin, answer: impl FnOnce(&RequestBody) -> Answer) {
+        let (connection, number) = origin;
         let Some(end) = self.ends.get_mut(&connection) else {
             return;
         };
-        if end.pipeline.front().is_none_or(|it| it.id != id) {
+        if end.pipeline.front().is_none_or(|it| it.number != number) {
             return;
         }
         let Some(arriving) = end.pipeline.pop_front() else {
             return;
         };
-        self.reply(connection, &arriving, result);
+        let answer = answer(&arriving.request.body);
+        self.reply(connection, &arriving, answer);
         self.drain(connection);
     }
 
@@ -115,12 +145,12 @@ impl Servers {
                 return;
             }
             if let Some(arriving) = end.pipeline.pop_front() {
-                self.read(id, arriving);
+                self.read(id, &arriving);
             }
         }
     }
 
-    pub(super) fn notify(&mut self, id: ConnectionId, path: String, event: Event) {
+    pub(super) fn notify(&mut self, id: ConnectionId, path: String, kind: EventType) {
         let Some(connection) = self.network.connections.get(&id) else {
             return;
         };
@@ -137,6 +167,32 @@ impl Servers {
         } else {
             Duration::ZERO
         };
-        self.send_down(id, Downward::Event { path, event }, delay);
+        let mut bytes = Vec::new();
+        let event = WatcherEvent {
+            kind,
+            state: KeeperState::SyncConnected,
+            path: path.clone(),
+        };
+        Reply::notification(event).encode_frame(&mut bytes);
+        self.send_down(id, Downward::Bytes(bytes, Note::Event(kind, path)), delay);
+    }
+}
+
+/// An answer in words.
+fn text(answer: &Answer) -> String {
+    match answer {
+        Ok(ReplyBody::Empty | ReplyBody::Sync { .. }) => "done".to_owned(),
+        Ok(ReplyBody::Create2 { path, stat }) => format!("created {path} at {:#x}", stat.czxid),
+        Ok(ReplyBody::Stat(stat)) => format!("at {:#x}", stat.mzxid),
+        Ok(ReplyBody::Data { data, stat }) => {
+            let length = data.as_ref().map_or(0, Vec::len);
+            format!("{length} bytes at {:#x}", stat.mzxid)
+        }
+        Ok(ReplyBody::Children2 { children, .. }) => {
+            format!("{} children {children:?}", children.len())
+        }
+        Ok(ReplyBody::Multi(results)) => format!("{} results", results.len()),
+        Ok(other) => format!("{other:?}"),
+        Err(error) => format!("{error:?}"),
     }
 }

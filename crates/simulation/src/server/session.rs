@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use zookeeper_recipes_protocol::{ConnectRequest, FrameDecoder};
+
 use crate::wire::message::Arriving;
 
 #[derive(Clone, Debug)]
@@ -16,18 +18,37 @@ pub(crate) struct SessionRecord {
 }
 
 /// The server's end of a connection that the server has not closed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ServerEnd {
+    /// Cuts the bytes that come into frames.
+    pub(super) frames: FrameDecoder,
+    /// The first frame.
+    pub(super) greeting: Option<ConnectRequest>,
+    /// How many requests have come.
+    pub(super) requests: u64,
     /// The session that the server serves on it, once that is settled.
     pub(crate) session: Option<i64>,
     /// True if the session is read-only, on a server without a leader.
     pub(crate) reads_only: bool,
-    /// The session timeout that the client has asked for.
-    pub(crate) timeout: Duration,
     /// Requests that came before the session was settled.
     pub(crate) early: VecDeque<Arriving>,
     /// Requests that wait for their turn: reads behind the writes of their own session.
     pub(crate) pipeline: VecDeque<Arriving>,
+}
+
+impl ServerEnd {
+    /// The end of a new connection, for requests of at most so many bytes.
+    pub(super) fn new(largest_request: usize) -> ServerEnd {
+        ServerEnd {
+            frames: FrameDecoder::new(largest_request),
+            greeting: None,
+            requests: 0,
+            session: None,
+            reads_only: false,
+            early: VecDeque::new(),
+            pipeline: VecDeque::new(),
+        }
+    }
 }
 
 /// The password that a client has to show when it comes back to a session.

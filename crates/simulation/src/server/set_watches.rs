@@ -1,12 +1,11 @@
 //! The watches that a client sets again when it resumes its session.
 
-use zookeeper_recipes_core::ensemble::Event;
-use zookeeper_recipes_protocol::SetWatches2Request;
+use zookeeper_recipes_protocol::EventType;
 
 use super::member::{Member, MemberState};
 use super::state::Servers;
+use super::watches::{WatchKind, WatchMode};
 use crate::wire::network::ConnectionId;
-use crate::wire::read::{WatchKind, WatchMode};
 
 /// A watch that a session which has come back sets again.
 #[derive(Clone, Copy)]
@@ -17,7 +16,7 @@ enum Renewed {
 }
 
 impl Servers {
-    /// Sets watches again one by one.
+    /// Sets watches of data, of existence and of children again, one by one.
     ///
     /// If the network has delays, the order is random, and the server may apply transactions in
     /// between. A client then gets their events before the events of older transactions.
@@ -25,16 +24,15 @@ impl Servers {
         &mut self,
         id: ConnectionId,
         at: usize,
-        watches: &SetWatches2Request,
+        seen: i64,
+        watches: [&[String]; 3],
     ) {
-        let mut renewed: Vec<(&String, Renewed)> = [
-            (&watches.data_watches, Renewed::Data),
-            (&watches.exist_watches, Renewed::Exists),
-            (&watches.child_watches, Renewed::Children),
-        ]
-        .into_iter()
-        .flat_map(|(paths, kind)| paths.iter().map(move |path| (path, kind)))
-        .collect();
+        let kinds = [Renewed::Data, Renewed::Exists, Renewed::Children];
+        let mut renewed: Vec<(&String, Renewed)> = watches
+            .into_iter()
+            .zip(kinds)
+            .flat_map(|(paths, kind)| paths.iter().map(move |path| (path, kind)))
+            .collect();
         let interrupted_at = (!self.options.network_delay.end().is_zero()).then(|| {
             self.kernel.rng.shuffle(&mut renewed);
             self.kernel.rng.usize(..=2 * renewed.len())
@@ -49,16 +47,9 @@ impl Servers {
                 return;
             }
             let member = &mut self.members[at];
-            if let Some(event) = renew_watch(member, id, watches.relative_zxid, path, *kind) {
+            if let Some(event) = renew_watch(member, id, seen, path, *kind) {
                 self.notify(id, (*path).clone(), event);
             }
-        }
-        let watched = &mut self.members[at].watches;
-        for path in &watches.persistent_watches {
-            watched.add_persistent(path, id, WatchMode::Persistent);
-        }
-        for path in &watches.persistent_recursive_watches {
-            watched.add_persistent(path, id, WatchMode::Recursive);
         }
     }
 }
@@ -72,13 +63,15 @@ fn renew_watch(
     seen: i64,
     path: &str,
     kind: Renewed,
-) -> Option<Event> {
+) -> Option<EventType> {
     let node = server.tree.get(path);
     let missed = match (kind, node) {
-        (Renewed::Data | Renewed::Children, None) => Some(Event::Deleted),
-        (Renewed::Data, Some(node)) if node.modified() > seen => Some(Event::DataChanged),
-        (Renewed::Exists, Some(_)) => Some(Event::Created),
-        (Renewed::Children, Some(node)) if node.pzxid > seen => Some(Event::ChildrenChanged),
+        (Renewed::Data | Renewed::Children, None) => Some(EventType::NodeDeleted),
+        (Renewed::Data, Some(node)) if node.modified() > seen => Some(EventType::NodeDataChanged),
+        (Renewed::Exists, Some(_)) => Some(EventType::NodeCreated),
+        (Renewed::Children, Some(node)) if node.pzxid > seen => {
+            Some(EventType::NodeChildrenChanged)
+        }
         _ => None,
     };
     if missed.is_none() {

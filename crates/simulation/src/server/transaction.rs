@@ -1,25 +1,8 @@
 //! Transactions: the entries of the log, in the order in which all servers apply them.
 
-use zookeeper_recipes_core::ensemble::{Created, Outcome, Stat};
-
-use super::tree::{Applied, Edit, EditKind, Owner, Tree};
-use crate::wire::answer::Failure;
+use super::tree::{Applied, Edit, EditKind, Tree};
+use crate::wire::message::Answer;
 use crate::wire::network::ConnectionId;
-
-/// The metadata of a reply that has none: [`Stat::is_invalid`].
-const NO_METADATA: Stat = Stat {
-    czxid: -1,
-    mzxid: -1,
-    pzxid: -1,
-    ctime: 0,
-    mtime: 0,
-    version: -1,
-    cversion: -1,
-    aversion: -1,
-    ephemeral_owner: 0,
-    data_length: 0,
-    num_children: 0,
-};
 
 /// A request: its connection, and its number on the connection.
 pub(crate) type Origin = (ConnectionId, u64);
@@ -39,11 +22,9 @@ pub(crate) struct Transaction {
 
 #[derive(Debug)]
 pub(crate) enum Body {
-    Write {
-        edits: Vec<Edit>,
-        several: bool,
-    },
-    Refused(Failure),
+    Write(Vec<Edit>),
+    /// Nothing is done, for the reason in this answer.
+    Refused(Answer),
     OpenSession,
     CloseSession {
         /// The ephemeral znodes, which are deleted with the session.
@@ -55,11 +36,11 @@ pub(crate) enum Body {
 impl Transaction {
     pub(crate) fn text(&self) -> String {
         match &self.body {
-            Body::Write { edits, .. } => {
+            Body::Write(edits) => {
                 let edits: Vec<String> = edits.iter().map(edit_text).collect();
                 edits.join("; ")
             }
-            Body::Refused(failure) => format!("refused: {failure:?}"),
+            Body::Refused(answer) => format!("refused: {answer:?}"),
             Body::OpenSession => "session opened".to_owned(),
             Body::CloseSession { znodes, expired } => format!(
                 "session {}, with {}",
@@ -94,7 +75,7 @@ pub(super) fn apply(
 ) {
     let (zxid, time) = (transaction.zxid, transaction.time);
     match &transaction.body {
-        Body::Write { edits, .. } => {
+        Body::Write(edits) => {
             for edit in edits {
                 done(edit, tree.apply(edit, zxid, time));
             }
@@ -108,18 +89,4 @@ pub(super) fn apply(
         Body::Refused(_) | Body::OpenSession => {}
     }
     tree.zxid = zxid;
-}
-
-pub(super) fn outcome(edit: Edit, stat: Option<Stat>, reports_metadata: bool) -> Outcome {
-    match (edit.kind, stat) {
-        (EditKind::Create { owner, .. }, Some(stat)) => {
-            let reports = reports_metadata || owner == Owner::Container;
-            let stat = if reports { stat } else { NO_METADATA };
-            let path = edit.path;
-            Outcome::Created(Created { path, stat })
-        }
-        (EditKind::SetData { .. }, Some(stat)) => Outcome::DataSet(stat),
-        (EditKind::Delete, _) => Outcome::Deleted,
-        _ => Outcome::Checked,
-    }
 }

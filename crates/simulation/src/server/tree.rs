@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use zookeeper_recipes_core::ensemble::{Acl, AuthId, Permission, Stat};
+use zookeeper_recipes_protocol::{Acl, EventType, Stat, permission};
 
+use super::access::anyone;
 use super::paths;
 
 /// What keeps the znode alive.
@@ -126,19 +127,11 @@ impl EditKind {
     }
 }
 
-/// The event that an edit is to the watchers of a znode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trigger {
-    Created,
-    Deleted,
-    DataChanged,
-}
-
 /// The effects of an edit.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
     /// The event for the watchers.
-    pub(crate) trigger: Option<Trigger>,
+    pub(crate) trigger: Option<EventType>,
     /// The znode's metadata, if a reply carries it.
     pub(crate) stat: Option<Stat>,
     /// Who may read the znode, and so is notified of it.
@@ -161,17 +154,16 @@ impl Default for Tree {
             nodes: BTreeMap::new(),
             zxid: 0,
         };
-        let anyone = |permission| Arc::from([Acl::new(permission, AuthId::anyone())]);
         let node = |children: &[&str]| Znode {
             children: children.iter().map(|child| (*child).to_owned()).collect(),
-            ..Znode::new(anyone(Permission::ALL), 0, 0)
+            ..Znode::new(anyone(permission::ALL).into(), 0, 0)
         };
         tree.nodes.insert("/".to_owned(), node(&["zookeeper"]));
         tree.nodes
             .insert("/zookeeper".to_owned(), node(&["config", "quota"]));
         let config = Znode {
             acl_version: -1,
-            ..Znode::new(anyone(Permission::READ), 0, 0)
+            ..Znode::new(anyone(permission::READ).into(), 0, 0)
         };
         tree.nodes.insert("/zookeeper/config".to_owned(), config);
         tree.nodes.insert("/zookeeper/quota".to_owned(), node(&[]));
@@ -220,7 +212,7 @@ impl Tree {
                 let stat = node.stat();
                 self.nodes.insert(path.clone(), node);
                 Applied {
-                    trigger: Some(Trigger::Created),
+                    trigger: Some(EventType::NodeCreated),
                     stat: Some(stat),
                     acl: acl.clone(),
                     parent_acl,
@@ -240,7 +232,7 @@ impl Tree {
                     node.mtime = time;
                 });
                 Applied {
-                    trigger: applied.stat.map(|_| Trigger::DataChanged),
+                    trigger: applied.stat.map(|_| EventType::NodeDataChanged),
                     ..applied
                 }
             }
@@ -294,7 +286,7 @@ impl Tree {
             parent.pzxid = parent.pzxid.max(zxid);
         }
         Applied {
-            trigger: Some(Trigger::Deleted),
+            trigger: Some(EventType::NodeDeleted),
             stat: None,
             acl: removed.acl,
             parent_acl,

@@ -2,11 +2,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use zookeeper_recipes_core::ensemble::Event;
+use zookeeper_recipes_protocol::{EventType, WatcherType};
 
-use super::tree::{Trigger, split};
+use super::tree::split;
 use crate::wire::network::ConnectionId;
-use crate::wire::read::{WatchKind, WatchMode};
+
+/// The kind of change that a watch reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WatchKind {
+    /// Set by a get or an exists: reports that a znode is created, changed or deleted.
+    Data,
+    /// Set by a list: reports that a znode's children change, or that the znode is deleted.
+    Children,
+}
+
+/// How long a watch lasts, and what it covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WatchMode {
+    /// It fires once.
+    Once,
+    /// It stays when it has fired.
+    Persistent,
+    /// It stays, and also covers the znodes below its path.
+    Recursive,
+}
 
 /// All watches: at most one of each kind for a path and a connection.
 ///
@@ -40,25 +59,25 @@ impl Watches {
         }
     }
 
-    /// True if the path has a watch of this kind. Without a kind, a watch of either counts.
+    /// True if the path has a watch of these kinds.
     ///
     /// Any client may have set the watch: Apache's server does not compare it with the client that
     /// asks.
-    pub(super) fn contains(&self, path: &str, kind: Option<WatchKind>) -> bool {
-        let mut keys = kinds(kind).map(|kind| (path.to_owned(), kind));
+    pub(super) fn contains(&self, path: &str, kinds: &[WatchKind]) -> bool {
+        let mut keys = kinds.iter().map(|kind| (path.to_owned(), *kind));
         keys.any(|key| self.tables.contains_key(&key))
     }
 
-    /// Removes a client's watch of this kind, or without a kind both. True if there was one.
+    /// Removes a client's watches of these kinds. True if there was one.
     pub(super) fn remove(
         &mut self,
         path: &str,
-        kind: Option<WatchKind>,
+        kinds: &[WatchKind],
         connection: ConnectionId,
     ) -> bool {
         let mut found = false;
-        for kind in kinds(kind) {
-            let key = (path.to_owned(), kind);
+        for kind in kinds {
+            let key = (path.to_owned(), *kind);
             let Some(table) = self.tables.get_mut(&key) else {
                 continue;
             };
@@ -85,15 +104,10 @@ impl Watches {
     pub(super) fn trigger(
         &mut self,
         path: &str,
-        trigger: Trigger,
-    ) -> Vec<(ConnectionId, String, Event)> {
-        let event = match trigger {
-            Trigger::Created => Event::Created,
-            Trigger::Deleted => Event::Deleted,
-            Trigger::DataChanged => Event::DataChanged,
-        };
+        event: EventType,
+    ) -> Vec<(ConnectionId, String, EventType)> {
         let mut at_path: Vec<ConnectionId> = Vec::from_iter(self.fire(path, WatchKind::Data, true));
-        if trigger == Trigger::Deleted {
+        if event == EventType::NodeDeleted {
             // A client that watches both the data and the children gets one notification.
             let mut listing = self.fire(path, WatchKind::Children, true);
             listing.retain(|connection| !at_path.contains(connection));
@@ -101,11 +115,12 @@ impl Watches {
         }
         let at_path = at_path.into_iter();
         let mut notifications: Vec<_> = at_path.map(|it| (it, path.to_owned(), event)).collect();
-        if trigger != Trigger::DataChanged {
+        if event != EventType::NodeDataChanged {
             let (parent, _) = split(path);
             // A recursive watch sees the children themselves instead.
             let listing = self.fire(parent, WatchKind::Children, false).into_iter();
-            notifications.extend(listing.map(|it| (it, parent.to_owned(), Event::ChildrenChanged)));
+            let event = EventType::NodeChildrenChanged;
+            notifications.extend(listing.map(|it| (it, parent.to_owned(), event)));
         }
         notifications
     }
@@ -143,8 +158,12 @@ impl Watches {
     }
 }
 
-/// This kind, or without a kind both.
-fn kinds(kind: Option<WatchKind>) -> impl Iterator<Item = WatchKind> {
-    let both = [WatchKind::Data, WatchKind::Children].into_iter();
-    both.filter(move |each| kind.is_none_or(|kind| kind == *each))
+/// The kinds of watch that a request is about. `None` if servers before 3.9 do not know its type.
+pub(super) fn kinds_of(request: WatcherType) -> Option<&'static [WatchKind]> {
+    match request {
+        WatcherType::Data => Some(&[WatchKind::Data]),
+        WatcherType::Children => Some(&[WatchKind::Children]),
+        WatcherType::Any => Some(&[WatchKind::Data, WatchKind::Children]),
+        _ => None,
+    }
 }

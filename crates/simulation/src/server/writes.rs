@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use zookeeper_recipes_core::Refusal;
-use zookeeper_recipes_core::ensemble::{Acl, Operation};
+use zookeeper_recipes_protocol::{Acl, DeleteRequest, ErrorCode, RequestBody};
 
 use super::access::Writer;
 use super::action::Action;
@@ -11,29 +10,20 @@ use super::proposal::Proposal;
 use super::state::Servers;
 use super::transaction::{Body, Origin, Transaction, apply};
 use super::tree::{Edit, EditKind, Owner};
-use crate::wire::answer::Failure;
-use crate::wire::write::Write;
 
 impl Servers {
-    /// Turns writes into a transaction's body, on top of all that has been proposed.
-    pub(crate) fn decide(&mut self, writes: &[Write], several: bool, writer: &Writer<'_>) -> Body {
+    /// Turns a write into a transaction's body, on top of all that has been proposed.
+    pub(crate) fn decide(&mut self, request: &RequestBody, writer: &Writer<'_>) -> Body {
         let mut proposal = Proposal::new(&self.tree, &self.outstanding);
-        let mut edits = Vec::new();
-        for (index, write) in writes.iter().enumerate() {
-            match proposal.add(write, writer) {
-                Ok(edit) => edits.push(edit),
-                Err(Failure::Refused { refusal, .. }) => {
-                    let operation = several.then_some(index);
-                    return Body::Refused(Failure::Refused { operation, refusal });
-                }
-                Err(failure) => return Body::Refused(failure),
-            }
-        }
+        let edits = match proposal.edits(request, writer) {
+            Ok(edits) => edits,
+            Err(answer) => return Body::Refused(answer),
+        };
         let zxid = (self.epoch << 32) | (self.proposals + 1);
         for (path, creates) in proposal.promised() {
             self.outstanding.insert(path, (creates, zxid));
         }
-        Body::Write { edits, several }
+        Body::Write(edits)
     }
 
     pub(crate) fn propose(&mut self, session: i64, origin: Option<Origin>, body: Body) {
@@ -70,15 +60,13 @@ impl Servers {
     /// Writes for the administrator, at once. Returns the path of the znode.
     pub(crate) fn write_as(
         &mut self,
-        operation: Operation,
+        request: &RequestBody,
         writer: &Writer<'_>,
-    ) -> Result<String, Refusal> {
-        let body = self.decide(&[operation.into()], false, writer);
+    ) -> Result<String, ErrorCode> {
+        let body = self.decide(request, writer);
         let written = match &body {
-            Body::Refused(Failure::Refused { refusal, .. }) => Err(refusal.clone()),
-            Body::Write { edits, .. } => {
-                Ok(edits.first().map(|it| it.path.clone()).unwrap_or_default())
-            }
+            Body::Refused(Err(error)) => Err(*error),
+            Body::Write(edits) => Ok(edits.first().map(|it| it.path.clone()).unwrap_or_default()),
             _ => Ok(String::new()),
         };
         self.propose(0, None, body);
@@ -87,27 +75,23 @@ impl Servers {
     }
 
     /// Replaces an access control list, and returns the earlier one.
-    pub(crate) fn set_acl(&mut self, path: &str, acl: &[Acl]) -> Result<Vec<Acl>, Refusal> {
-        let earlier = self.tree.get(path).ok_or(Refusal::NoNode)?.acl.clone();
+    pub(crate) fn set_acl(&mut self, path: &str, acl: &[Acl]) -> Result<Vec<Acl>, ErrorCode> {
+        let earlier = self.tree.get(path).ok_or(ErrorCode::NoNode)?.acl.clone();
         self.edit(EditKind::SetAcl(acl.into()).of(path));
         Ok(earlier.to_vec())
     }
 
     /// Sets the counter behind the sequence numbers of a znode's children. Each server applies it
     /// in the order of the log: a follower that lags counts on from it too.
-    pub(crate) fn set_create_counter(&mut self, path: &str, creates: i32) -> Result<(), Refusal> {
-        self.tree.get(path).ok_or(Refusal::NoNode)?;
+    pub(crate) fn set_create_counter(&mut self, path: &str, creates: i32) -> Result<(), ErrorCode> {
+        self.tree.get(path).ok_or(ErrorCode::NoNode)?;
         self.outstanding.remove(path);
         self.edit(EditKind::SetCreates(creates).of(path));
         Ok(())
     }
 
     fn edit(&mut self, edit: Edit) {
-        let body = Body::Write {
-            edits: vec![edit],
-            several: false,
-        };
-        self.propose(0, None, body);
+        self.propose(0, None, Body::Write(vec![edit]));
         self.commit_all();
     }
 
@@ -140,12 +124,12 @@ impl Servers {
             .collect();
         let mut reaped = Vec::new();
         for path in candidates {
-            let delete = Operation::Delete {
+            let delete = RequestBody::Delete(DeleteRequest {
                 path: path.clone(),
-                version: None,
-            };
-            let body = self.decide(&[delete.into()], false, &Writer::Reaper);
-            if matches!(body, Body::Write { .. }) {
+                version: -1,
+            });
+            let body = self.decide(&delete, &Writer::Reaper);
+            if matches!(body, Body::Write(_)) {
                 reaped.push(path);
             }
             self.propose(0, None, body);

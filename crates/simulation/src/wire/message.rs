@@ -1,45 +1,28 @@
-//! The messages on a connection, both ways.
+//! The messages on a connection, both ways: bytes of frames, and what the simulation notes of them.
 
 use std::time::Duration;
 
-use zookeeper_recipes_core::ensemble::{AuthId, Event};
+use zookeeper_recipes_protocol::{ErrorCode, EventType, OpCode, ReplyBody, Request};
 
-use super::answer::{Answer, Failure};
-use super::request::Request;
+use crate::chance::fault::Cut;
+use crate::record::request_kind::RequestKind;
 
-/// What a client reports about itself on a new connection.
-#[derive(Clone, Debug)]
-pub(crate) struct Greeting {
-    /// The session that the client resumes. `None` if it asks for a new one.
-    pub(crate) session: Option<i64>,
-    /// The last transaction that the client has seen.
-    pub(crate) seen: i64,
-    /// What the client authenticates as.
-    pub(crate) identities: Vec<AuthId>,
-    /// The session timeout that the client asks for.
-    pub(crate) timeout: Duration,
-    /// True if the client accepts a server that only answers reads.
-    pub(crate) read_only: bool,
-    /// The password of the session that the client resumes.
-    pub(crate) password: Vec<u8>,
-}
+/// The answer to a request.
+pub(crate) type Answer = Result<ReplyBody, ErrorCode>;
 
 /// From a client to a server, on one connection, in order.
 #[derive(Debug)]
 pub(crate) enum Upward {
-    /// The first message.
-    Connect(Greeting),
-    Request(Arriving),
+    /// The bytes of a frame, or those before a cut, with the fate of the request in the frame.
+    Bytes(Vec<u8>, Fate),
     /// The client has closed the connection.
     Close,
 }
 
-/// A request as a server gets it, with what is to happen to its reply.
-#[derive(Debug)]
-pub(crate) struct Arriving {
-    pub(crate) id: u64,
-    pub(crate) request: Request,
-    pub(crate) lose_reply: bool,
+/// The faults of a request at its server.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fate {
+    pub(crate) cut_reply: Option<Cut>,
     pub(crate) hide_outcome: bool,
     pub(crate) delay_reply: Duration,
     pub(crate) expire: bool,
@@ -48,54 +31,55 @@ pub(crate) struct Arriving {
     pub(crate) cut_off: Option<Duration>,
 }
 
+/// A request that a server has read from a connection.
+#[derive(Debug)]
+pub(crate) struct Arriving {
+    /// Its number on the connection.
+    pub(crate) number: u64,
+    /// When the server read it.
+    pub(crate) at: Duration,
+    pub(crate) request: Request,
+    pub(crate) fate: Fate,
+}
+
 impl Arriving {
-    /// A request that nothing befalls.
-    pub(crate) fn new(id: u64, request: Request) -> Arriving {
-        Arriving {
-            id,
-            request,
-            lose_reply: false,
-            hide_outcome: false,
-            delay_reply: Duration::ZERO,
-            expire: false,
-            throttled: false,
-            cut_off: None,
-        }
+    pub(crate) fn kind(&self) -> RequestKind {
+        RequestKind::of(self.request.body.opcode())
     }
 
     /// True if the server that gets the request answers it without the leader.
     pub(crate) fn is_settled_here(&self) -> bool {
-        self.throttled || !self.request.kind().goes_through_the_leader()
+        self.fate.throttled || !self.kind().goes_through_the_leader()
     }
 }
 
 /// From a server to a client, on one connection, in order.
 #[derive(Debug)]
 pub(crate) enum Downward {
+    /// The bytes of a frame, or those before a cut.
+    Bytes(Vec<u8>, Note),
+    /// The server has closed the connection.
+    Close,
+}
+
+/// What the trace and the figures note of a frame.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "embedded"), allow(dead_code))]
+pub(crate) enum Note {
     Connected {
         session: i64,
         timeout: Duration,
-        /// True if the server only answers reads.
-        read_only: bool,
     },
     /// There is no such session any more.
     Expired,
     Reply {
-        id: u64,
-        zxid: i64,
-        result: Result<Answer, Failure>,
+        opcode: OpCode,
+        /// How long the server took to answer.
+        took: Duration,
         /// The request and the reply in words, for the trace.
         text: Option<String>,
     },
-    Event {
-        path: String,
-        event: Event,
-    },
-    /// The first bytes of a message, so many 256ths. The connection breaks before the next ones.
-    Torn {
-        message: Box<Downward>,
-        share: u8,
-    },
-    /// The server has closed the connection.
-    Close,
+    Event(EventType, String),
+    /// The connection breaks after so many bytes of a reply of so many.
+    Cut(usize, usize),
 }

@@ -20,6 +20,10 @@ pub(crate) type HostId = usize;
 pub(crate) struct Connection {
     pub(crate) host: HostId,
     pub(crate) server: usize,
+    /// The address of the client.
+    pub(crate) address: String,
+    /// True if the client has sent its first frame.
+    pub(crate) greeted: bool,
     pub(crate) client_open: bool,
     pub(crate) server_open: bool,
     /// When the last message to the server arrives.
@@ -105,12 +109,14 @@ impl Network {
         kernel.draw(&self.delay)
     }
 
-    pub(crate) fn connect(&mut self, host: HostId, server: usize) -> ConnectionId {
+    /// Connects a client at this address to a server.
+    pub(crate) fn connect(&mut self, host: HostId, server: usize, address: String) -> ConnectionId {
         let id = self.next_connection;
         self.next_connection += 1;
         let connection = Connection {
             host,
             server,
+            address,
             client_open: true,
             server_open: true,
             ..Connection::default()
@@ -140,12 +146,10 @@ impl Network {
         extra: Duration,
     ) {
         let delay = self.draw_delay(kernel) + extra;
-        let Some(connection) = self.connections.get_mut(&id) else {
+        let found = self.connections.get_mut(&id);
+        let Some(connection) = found.filter(|it| !it.up_broken) else {
             return;
         };
-        if connection.up_broken {
-            return;
-        }
         let reachable = self.hosts[connection.host].mute_until;
         let at = (kernel.now + delay).max(connection.last_up).max(reachable);
         connection.last_up = at;
@@ -161,12 +165,10 @@ impl Network {
         extra: Duration,
     ) {
         let delay = self.draw_delay(kernel) + extra;
-        let Some(connection) = self.connections.get_mut(&id) else {
+        let found = self.connections.get_mut(&id);
+        let Some(connection) = found.filter(|it| it.client_open && !it.down_broken) else {
             return;
         };
-        if !connection.client_open || connection.down_broken {
-            return;
-        }
         let reachable = self.hosts[connection.host].deaf_until;
         let at = (kernel.now + delay)
             .max(connection.last_down)

@@ -1,85 +1,92 @@
-//! The requests of clients.
+//! What the simulation reads in a request: its paths for faults, and its words for the trace.
 
-use zookeeper_recipes_core::ensemble::AuthId;
+use zookeeper_recipes_protocol::{
+    CreateRequest, DecodeError, MultiOperation, OpCode, Request, RequestBody, RequestHeader,
+};
 
-use super::read::Read;
-use super::write::Write;
-use crate::record::request_kind::RequestKind;
-
-/// A request, as it travels.
-#[derive(Clone, Debug)]
-pub(crate) enum Request {
-    Sync {
-        path: String,
-    },
-    Ping,
-    CloseSession,
-    /// A single write, answered with the metadata that it leaves.
-    Write(Write),
-    /// Several writes in one transaction.
-    WriteAll(Vec<Write>),
-    /// A read, or a change of the client's watches.
-    Read(Read),
-    /// The client shows who it is, or with none fails to.
-    Authenticate(Option<AuthId>),
-    /// A change of the ensemble's members, which is not enabled.
-    Reconfigure,
-    /// A request of a type that the server does not know.
-    Unknown,
+/// Decodes the frame of a request.
+///
+/// If only the header can be read, the body is [`RequestBody::Other`] with the header's operation.
+pub(crate) fn decode(frame: &[u8]) -> Result<Request, DecodeError> {
+    let RequestHeader { xid, opcode } = RequestHeader::peek(frame)?;
+    let body = RequestBody::Other {
+        opcode,
+        bytes: Vec::new(),
+    };
+    Ok(Request::decode(frame).unwrap_or(Request { xid, body }))
 }
 
-impl Request {
-    pub(crate) fn kind(&self) -> RequestKind {
-        match self {
-            Request::Sync { .. } => RequestKind::Sync,
-            Request::Ping => RequestKind::Ping,
-            Request::CloseSession => RequestKind::CloseSession,
-            Request::Write(write) => write.kind(),
-            Request::WriteAll(_) => RequestKind::Transact,
-            Request::Read(read) => read.kind(),
-            Request::Reconfigure => RequestKind::Write,
-            Request::Authenticate(_) => RequestKind::Authenticate,
-            Request::Unknown => RequestKind::Other,
-        }
-    }
+/// True if servers do not know this operation, or get it from no client.
+pub(crate) fn is_unknown(opcode: OpCode) -> bool {
+    matches!(
+        opcode,
+        OpCode::Notification
+            | OpCode::DeleteContainer
+            | OpCode::CreateSession
+            | OpCode::Error
+            | OpCode::Unknown(_)
+    )
+}
 
-    pub(crate) fn paths(&self) -> Vec<&str> {
-        match self {
-            Request::Sync { path } => vec![path],
-            Request::Write(write) => vec![write.path()],
-            Request::WriteAll(writes) => writes.iter().map(Write::path).collect(),
-            Request::Read(read) => read.paths(),
-            Request::Ping
-            | Request::CloseSession
-            | Request::Authenticate(_)
-            | Request::Reconfigure
-            | Request::Unknown => Vec::new(),
+/// The paths that a request names.
+pub(crate) fn paths(body: &RequestBody) -> Vec<&str> {
+    let lists = match body {
+        RequestBody::Multi(operations) | RequestBody::MultiRead(operations) => {
+            return operations.iter().map(MultiOperation::path).collect();
         }
-    }
+        RequestBody::SetWatches(it) => [&it.data_watches, &it.exist_watches, &it.child_watches],
+        RequestBody::SetWatches2(it) => [&it.data_watches, &it.exist_watches, &it.child_watches],
+        other => return other.path().into_iter().collect(),
+    };
+    lists.into_iter().flatten().map(String::as_str).collect()
+}
 
-    /// About how many bytes it has on the wire.
-    pub(crate) fn size(&self) -> usize {
-        match self {
-            Request::Write(write) => write.size(),
-            Request::WriteAll(writes) => writes.iter().map(Write::size).sum(),
-            _ => self.paths().into_iter().map(|path| path.len() + 4).sum(),
+/// A request in words.
+pub(crate) fn text(body: &RequestBody) -> String {
+    let paths = paths(body).join(" ");
+    let verb = verb(body.opcode());
+    match body {
+        RequestBody::Multi(operations) | RequestBody::MultiRead(operations) => {
+            let operations: Vec<String> = operations.iter().map(operation_text).collect();
+            format!("{verb} {{ {} }}", operations.join("; "))
         }
+        RequestBody::Create(request)
+        | RequestBody::Create2(request)
+        | RequestBody::CreateContainer(request) => create_text(request),
+        RequestBody::Exists(request)
+        | RequestBody::GetData(request)
+        | RequestBody::GetChildren(request)
+        | RequestBody::GetChildren2(request)
+            if request.watch =>
+        {
+            format!("{verb} {paths} and watch")
+        }
+        RequestBody::RemoveWatches(request) => format!("{verb} {paths} {:?}", request.kind),
+        _ => format!("{verb} {paths}"),
     }
+}
 
-    pub(crate) fn text(&self) -> String {
-        match self {
-            Request::Sync { path } => format!("sync {path}"),
-            Request::Ping => "ping".to_owned(),
-            Request::CloseSession => "close session".to_owned(),
-            Request::Write(write) => write.text(),
-            Request::WriteAll(writes) => {
-                let writes: Vec<String> = writes.iter().map(Write::text).collect();
-                format!("transact {{ {} }}", writes.join("; "))
-            }
-            Request::Read(read) => read.text(),
-            Request::Authenticate(_) => "authenticate".to_owned(),
-            Request::Reconfigure => "reconfigure".to_owned(),
-            Request::Unknown => "a request of an unknown type".to_owned(),
-        }
+fn operation_text(operation: &MultiOperation) -> String {
+    match operation {
+        MultiOperation::Create(request)
+        | MultiOperation::Create2(request)
+        | MultiOperation::CreateContainer(request) => create_text(request),
+        other => format!("{} {}", verb(other.opcode()), other.path()),
     }
+}
+
+fn create_text(request: &CreateRequest) -> String {
+    format!("create {} {:?}", request.path, request.mode)
+}
+
+fn verb(opcode: OpCode) -> String {
+    let verb = match opcode {
+        OpCode::GetData => "get",
+        OpCode::SetData => "set",
+        OpCode::GetChildren | OpCode::GetChildren2 => "list",
+        OpCode::Multi => "transact",
+        OpCode::RemoveWatches => "unwatch",
+        other => return format!("{other:?}").to_lowercase(),
+    };
+    verb.to_owned()
 }

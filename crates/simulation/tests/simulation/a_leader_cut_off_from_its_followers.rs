@@ -1,4 +1,4 @@
-//! A leader that is cut off from its followers goes on answering, and is deposed.
+//! A leader that is cut off from its followers still answers, and is deposed.
 
 use crate::support::{
     GIVEN_UP, TICK, TIMEOUT, comes, connect, connect_alone_to, create_ephemeral, everyone,

@@ -1,4 +1,4 @@
-//! An ensemble that stalls or stands still answers late.
+//! An ensemble that stalls or pauses answers late.
 
 use crate::support::{
     TICK, TIMEOUT, comes, connect, connect_alone_to, create_ephemeral, everyone, milliseconds,
@@ -16,7 +16,10 @@ async fn commits_nothing_while_it_stalls_and_then_all() {
     let began = Instant::now();
     session.sync("/").await.unwrap();
     session.list("/").await.unwrap();
-    assert!(began.elapsed() < milliseconds(100), "nothing stands before");
+    assert!(
+        began.elapsed() < milliseconds(100),
+        "nothing is slow before"
+    );
     create_ephemeral(&*session, "/a").await;
     assert!(began.elapsed() >= TICK);
     assert!(began.elapsed() < TICK + milliseconds(100));

@@ -1,4 +1,4 @@
-//! Faults befall the requests that they are meant for.
+//! Faults happen to the requests that they are meant for.
 
 use crate::support::{
     connect, create, everyone, is_unknown, milliseconds, one_server, seconds, three_servers,
@@ -70,7 +70,7 @@ async fn move_a_session_to_another_server() {
         session.sync("/").await.unwrap();
         assert_eq!(session.list("/").await.unwrap(), ["n", "zookeeper"]);
         let at = simulation.administrator().server_of(session.id());
-        // A server that is behind refuses the session, which then goes on to another one.
+        // A server that is behind refuses the session, which then tries another one.
         assert!(at.is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! A simulation tells when more happens than its limits allow.
+//! A simulation reports when more happens than its limits allow.
 
 use crate::support::{connect, create_ephemeral, milliseconds};
 use futures_util::FutureExt;

@@ -8,6 +8,7 @@ mod a_seed;
 mod a_server_that_refuses;
 mod an_ensemble_that_is_slow;
 mod clocks;
+mod cuts_at_each_byte;
 mod faults;
 mod limits;
 mod members_that_are_stopped;

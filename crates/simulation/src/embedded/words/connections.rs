@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use crate::embedded::member::Member;
 use crate::embedded::outlet::Outlet;
 use crate::server::tree::Owner;
-use crate::wire::read::WatchKind;
+use crate::server::watches::WatchKind;
 
 /// The line of a connection.
 pub(super) fn connection(outlet: &Outlet, brief: bool) -> String {

@@ -1,5 +1,0 @@
-//! Requests and replies as bytes of ZooKeeper's protocol.
-
-pub(crate) mod replies;
-pub(crate) mod requests;
-mod values;
