@@ -95,13 +95,10 @@ pub(crate) fn line(command: &Command) -> String {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    pub(crate) version: String,
-    pub(crate) license: Option<String>,
     /// The registry that it comes from; `None` for the workspace's own.
     pub(crate) source: Option<String>,
     /// The registries that it may be published to: none if empty, any if `None`.
     publish: Option<Vec<String>>,
-    pub(crate) manifest_path: PathBuf,
     pub(crate) features: BTreeMap<String, Vec<String>>,
     pub(crate) targets: Vec<Target>,
 }

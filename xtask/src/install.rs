@@ -7,7 +7,7 @@ mod programs;
 use anyhow::bail;
 
 use self::apt::Privilege;
-use self::needs::{NEEDS, Need, PEERS};
+use self::needs::{NEEDS, Need, PEERS, PYTHON};
 use crate::kazoo;
 
 /// Installs the server and the Java runtime if they are missing, and says so.
@@ -21,6 +21,11 @@ pub(crate) fn run() -> anyhow::Result<()> {
     provide(NEEDS)
 }
 
+/// Installs a Python that can make virtual environments, if it is missing.
+pub(crate) fn run_python() -> anyhow::Result<()> {
+    provide(PYTHON)
+}
+
 /// Installs the libraries of other languages, each as far as that is possible.
 ///
 /// Says which of them stay missing. That is no error: each test and bench that uses a library can
@@ -28,6 +33,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
 pub(crate) fn run_peers() {
     let provided = PEERS
         .iter()
+        .chain(PYTHON)
         .map(|need| provide(std::slice::from_ref(need)))
         .chain(std::iter::once_with(kazoo::install));
     for error in provided.filter_map(Result::err) {
@@ -106,7 +112,7 @@ mod tests {
 
     #[test]
     fn advice_names_each_system_for_each_need() {
-        let all: Vec<&Need> = NEEDS.iter().chain(PEERS).collect();
+        let all: Vec<&Need> = NEEDS.iter().chain(PEERS).chain(PYTHON).collect();
         let advice = advice(&all);
         for need in &all {
             assert!(advice.contains(need.name), "{advice}");

