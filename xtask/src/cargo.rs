@@ -106,16 +106,8 @@ pub(crate) struct Package {
 /// A part of a package that is compiled by itself: a library, a program, a test, a bench.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Target {
-    kind: Vec<String>,
     /// Its first file.
     pub(crate) src_path: PathBuf,
-}
-
-impl Target {
-    /// Whether it is an integration test.
-    pub(crate) fn is_test(&self) -> bool {
-        self.kind.iter().any(|kind| kind == "test")
-    }
 }
 
 impl Package {

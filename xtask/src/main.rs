@@ -38,7 +38,7 @@ enum Task {
     Simulate(simulate::Arguments),
     /// Check the licence and the source of every dependency against deny.toml.
     Licences,
-    /// Check that no source files import each other in a circle, and that no function is long.
+    /// Check that no source files import each other in a circle.
     Structure,
     /// Run every check that a change has to pass: format, licences, structure, lints,
     /// documentation, each crate alone, tests, simulation.

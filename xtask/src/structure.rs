@@ -1,4 +1,4 @@
-//! `cargo xtask structure`: no circle between source files, and no long function.
+//! `cargo xtask structure`: no circle between source files.
 //!
 //! An arrow leads from a file to each file that defines something that the first one takes, by a
 //! `use`, by a path inside its code or inside the arguments of a macro. A name that a module
@@ -27,9 +27,6 @@ use self::circles::circles;
 use self::modules::{Modules, Read};
 use crate::cargo::{packages, root};
 
-/// The most lines that a function may have, from its signature to its closing brace.
-const MOST_LINES: usize = 60;
-
 /// Checks every target of the workspace, and says all that is wrong.
 pub(crate) fn run() -> anyhow::Result<()> {
     let root = root();
@@ -42,7 +39,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         for target in &package.targets {
             let path = target.src_path.strip_prefix(&root);
             let path = path.unwrap_or(&target.src_path);
-            findings.look_at(path, target.is_test(), &read)?;
+            findings.look_at(path, &read)?;
         }
     }
     let text = findings.text();
@@ -50,7 +47,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         bail!("{text}");
     }
     let files = findings.files.len();
-    println!("{files} files, no circle, no function of more than {MOST_LINES} lines");
+    println!("{files} files, no circle");
     Ok(())
 }
 
@@ -59,14 +56,13 @@ pub(crate) fn run() -> anyhow::Result<()> {
 struct Findings {
     files: BTreeSet<String>,
     circles: BTreeSet<String>,
-    long_functions: BTreeSet<String>,
     /// What is wrong with the tables of files that one acquisition and one release run through.
     walks: Vec<String>,
 }
 
 impl Findings {
     /// Checks the crate with this root file.
-    fn look_at(&mut self, root: &Path, is_test: bool, read: Read<'_>) -> anyhow::Result<()> {
+    fn look_at(&mut self, root: &Path, read: Read<'_>) -> anyhow::Result<()> {
         let modules = Modules::read(root, read)?;
         let files = modules.files.iter();
         self.files
@@ -79,9 +75,6 @@ impl Findings {
         for circle in circles(&arrows.targets()) {
             self.circles.insert(arrows.between(&circle, &modules));
         }
-        if !is_test {
-            self.long_functions.extend(long_functions(&modules));
-        }
         Ok(())
     }
 
@@ -90,13 +83,6 @@ impl Findings {
         let mut parts = Vec::new();
         for circle in &self.circles {
             parts.push(format!("a circle between files:\n{circle}"));
-        }
-        if !self.long_functions.is_empty() {
-            let lines: Vec<&str> = self.long_functions.iter().map(String::as_str).collect();
-            let lines = lines.join("\n");
-            parts.push(format!(
-                "functions of more than {MOST_LINES} lines:\n{lines}"
-            ));
         }
         parts.extend(self.walks.iter().cloned());
         parts.join("\n")
@@ -151,17 +137,4 @@ impl Arrows {
         });
         lines.collect::<Vec<_>>().join("\n")
     }
-}
-
-/// The functions that are too long, a line each.
-fn long_functions(modules: &Modules) -> impl Iterator<Item = String> {
-    modules.modules.iter().flat_map(|module| {
-        let file = modules.files[module.file].display();
-        let functions = module.functions.iter();
-        let long = functions.filter(|function| function.lines > MOST_LINES);
-        long.map(move |function| {
-            let (name, line) = (&function.name, function.first_line);
-            format!("  {file}:{line}: {name}, {} lines", function.lines)
-        })
-    })
 }

@@ -16,6 +16,16 @@ const PATH: &str = "/locks/catalogue";
 
 type Fallible = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
+/// A reader in each session, in a task of its own.
+fn read(sessions: &[Session]) -> Result<JoinSet<Result<Hold, Error>>, Error> {
+    let mut readers = JoinSet::new();
+    for session in sessions {
+        let lock = RwLock::new(session, PATH)?;
+        readers.spawn(async move { lock.read().acquire().await });
+    }
+    Ok(readers)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_reader() -> Fallible
 {
@@ -25,11 +35,7 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
     let writing = RwLock::new(&first, PATH)?.write().acquire().await?;
 
     let sessions = join_all((0..READERS).map(|_| session(&server, QUIET))).await;
-    let mut readers = JoinSet::new();
-    for session in &sessions {
-        let lock = RwLock::new(session, PATH)?;
-        readers.spawn(async move { lock.read().acquire().await });
-    }
+    let readers = read(&sessions)?;
     let writers_znode = writing.node_path().to_owned();
     eventually("all the readers watch the writer", async || {
         watchers(&server, &writers_znode).await.len() == READERS
@@ -51,11 +57,7 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
         async move { lock.write().acquire().await }
     });
     queue_length(lock.read(), READERS + 1).await;
-    let mut waiting = JoinSet::new();
-    for session in &sessions[..5] {
-        let lock = RwLock::new(session, PATH)?;
-        waiting.spawn(async move { lock.read().acquire().await });
-    }
+    let waiting = read(&sessions[..5])?;
     let queue = lock.read().contenders();
     let last_reader = queue.await?[READERS - 1].name.clone();
     let last_reader = format!("{PATH}/{last_reader}");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use syn::{Expr, Item, ItemMod, Lit, Meta};
 
-use super::source::{self, Function, Meaning, Source};
+use super::source::{self, Meaning, Source};
 
 /// Reads a file.
 pub(crate) type Read<'r> = &'r dyn Fn(&Path) -> io::Result<String>;
@@ -29,7 +29,6 @@ pub(crate) struct Module {
     pub(crate) names: Vec<(String, Meaning)>,
     pub(crate) globs: Vec<source::Path>,
     pub(crate) taken: Vec<source::Path>,
-    pub(crate) functions: Vec<Function>,
 }
 
 impl Modules {
@@ -74,7 +73,6 @@ impl Modules {
             names: source.names,
             globs: source.globs,
             taken: source.taken,
-            functions: source.functions,
         });
         for inside in source.modules {
             let name = inside.ident.to_string();

@@ -20,7 +20,7 @@ enum Missing {
 }
 
 /// How many imports may lead from one to the next. More of them lead in a circle.
-const MOST_IMPORTS: u8 = 16;
+const MOST_IMPORTS: u8 = 8;
 
 impl Modules {
     /// The file that defines what a path, taken in a module, leads to.

@@ -1,9 +1,8 @@
-//! What one module says: the names that it defines and imports, the paths that it takes, and how
-//! long its functions are.
+//! What one module says: the names that it defines and imports, and the paths that it takes.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
-use syn::{Block, Ident, ImplItem, Item, ItemMod, Signature, UseTree, Visibility};
+use syn::{Ident, ImplItem, Item, ItemMod, UseTree, Visibility};
 
 use super::attributes;
 
@@ -19,7 +18,6 @@ pub(crate) struct Source<'s> {
     pub(crate) globs: Vec<Path>,
     /// Each path that the code of this module takes. A re-export alone takes nothing.
     pub(crate) taken: Vec<Path>,
-    pub(crate) functions: Vec<Function>,
     /// The modules inside this one.
     pub(crate) modules: Vec<&'s ItemMod>,
 }
@@ -33,15 +31,6 @@ pub(crate) enum Meaning {
     Imported(Path),
 }
 
-/// A function with a body.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Function {
-    pub(crate) name: String,
-    pub(crate) first_line: usize,
-    /// From its signature to its closing brace.
-    pub(crate) lines: usize,
-}
-
 impl<'s> Source<'s> {
     pub(crate) fn of(items: &'s [Item]) -> Source<'s> {
         let mut source = Source::default();
@@ -49,16 +38,6 @@ impl<'s> Source<'s> {
             source.visit_item(item);
         }
         source
-    }
-
-    fn function(&mut self, signature: &Signature, body: &Block) {
-        let first_line = signature.fn_token.span.start().line;
-        let last_line = body.brace_token.span.close().end().line;
-        self.functions.push(Function {
-            name: signature.ident.to_string(),
-            first_line,
-            lines: last_line + 1 - first_line,
-        });
     }
 
     fn import(&mut self, prefix: &Path, tree: &UseTree, is_taken: bool) {
@@ -159,23 +138,6 @@ impl<'s> Visit<'s> for Source<'s> {
             let is_taken = matches!(item.vis, Visibility::Inherited);
             self.import(&Path::new(), &item.tree, is_taken);
         }
-    }
-
-    fn visit_item_fn(&mut self, function: &'s syn::ItemFn) {
-        self.function(&function.sig, &function.block);
-        visit::visit_item_fn(self, function);
-    }
-
-    fn visit_impl_item_fn(&mut self, function: &'s syn::ImplItemFn) {
-        self.function(&function.sig, &function.block);
-        visit::visit_impl_item_fn(self, function);
-    }
-
-    fn visit_trait_item_fn(&mut self, function: &'s syn::TraitItemFn) {
-        if let Some(body) = &function.default {
-            self.function(&function.sig, body);
-        }
-        visit::visit_trait_item_fn(self, function);
     }
 
     fn visit_path(&mut self, path: &'s syn::Path) {

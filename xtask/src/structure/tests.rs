@@ -13,7 +13,7 @@ fn found(files: &[(&str, &str)]) -> Findings {
         text.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     };
     let mut findings = Findings::default();
-    let looked = findings.look_at(Path::new(files[0].0), false, &read);
+    let looked = findings.look_at(Path::new(files[0].0), &read);
     looked.expect("the crate can be read");
     findings
 }
@@ -217,53 +217,4 @@ fn globs_of_several_other_crates_are_followed_to_an_end() {
         "use one::*; use two::a::*; use three::b::*; pub fn first() { second() }",
     )];
     assert!(circles_in(&files).is_empty());
-}
-
-#[test]
-fn function_is_as_long_as_its_lines_from_the_signature_to_the_brace() {
-    let function = |lines: usize| {
-        let body = "\n".repeat(lines - 1);
-        format!("/// Long.\nimpl S {{ fn long() {{{body}}} }} struct S;")
-    };
-    let long = |text: &str| found(&[("src/lib.rs", text)]).long_functions;
-    assert!(long(&function(MOST_LINES)).is_empty());
-    let found = long(&function(MOST_LINES + 1)).into_iter();
-    assert_eq!(
-        found.collect::<Vec<_>>(),
-        ["  src/lib.rs:2: long, 61 lines"]
-    );
-}
-
-#[test]
-fn function_of_a_test_may_be_long() {
-    let body = "\n".repeat(MOST_LINES);
-    for test in [
-        format!("#[cfg(test)] mod tests {{ fn helper() {{{body}}} }}"),
-        format!("#[tokio::test(flavor = \"multi_thread\")] async fn test() {{{body}}}"),
-    ] {
-        assert!(found(&[("src/lib.rs", &test)]).long_functions.is_empty());
-    }
-}
-
-#[test]
-fn what_is_wrong_is_said_together() {
-    let long = format!("fn long() {{{}}}", "\n".repeat(MOST_LINES));
-    let first = format!("use crate::second::Second; pub struct First; {long}");
-    let files = [
-        ("src/lib.rs", "mod first; mod second;"),
-        ("src/first.rs", first.as_str()),
-        (
-            "src/second.rs",
-            "use crate::first::First; pub struct Second;",
-        ),
-    ];
-    let text = found(&files).text();
-    assert!(
-        text.contains("a circle between files:\n  src/first.rs -> "),
-        "{text}"
-    );
-    assert!(
-        text.contains("more than 60 lines:\n  src/first.rs:1: long, 61 lines"),
-        "{text}"
-    );
 }

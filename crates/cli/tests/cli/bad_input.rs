@@ -7,63 +7,66 @@ use zookeeper_recipes_suite::{LATE, administrator, server};
 
 use crate::support::{Stage, ended, files, run, zkr};
 
+/// Arguments, and a part of the line that names what is wrong.
+const WRONG_ARGUMENTS: &[(&[&str], &str)] = &[
+    (&["lock", "lock", "--", "true"], "lock"),
+    (&["lock", "/a//b", "--", "true"], "/a//b"),
+    (&["lock", "/lock"], "COMMAND"),
+    (&["lock", "/lock", "true"], "true"),
+    (
+        &["lock", "/lock", "--timeout", "soon", "--", "true"],
+        "soon",
+    ),
+    (
+        &["lock", "/lock", "--try", "--timeout", "1s", "--", "true"],
+        "--timeout",
+    ),
+    (&["lock", "/lock", "--grace", "9s", "--", "true"], "--grace"),
+    (&["lok", "/lock", "--", "true"], "lok"),
+    (
+        &["semaphore", "/s", "--permits", "0", "--", "true"],
+        "permits",
+    ),
+    (
+        &[
+            "semaphore",
+            "/s",
+            "--permits",
+            "2",
+            "--weight",
+            "0",
+            "--",
+            "true",
+        ],
+        "permits",
+    ),
+    (
+        &["lock", "/lock", "--session-timeout", "1ms", "--", "true"],
+        "session timeout",
+    ),
+    (
+        &[
+            "lock",
+            "/lock",
+            "--credentials-file",
+            "/no/file",
+            "--",
+            "true",
+        ],
+        "/no/file",
+    ),
+    (&["man", "--session-timeout", "5s"], "--session-timeout"),
+    (&["--tick", "1s", "completions", "bash"], "--tick"),
+    (
+        &["dev-server", "--connect-timeout", "1s"],
+        "--connect-timeout",
+    ),
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn arguments_that_are_wrong_are_named_in_one_line() {
     let stage = Stage::new();
-    for (arguments, named) in [
-        (&["lock", "lock", "--", "true"][..], "lock"),
-        (&["lock", "/a//b", "--", "true"], "/a//b"),
-        (&["lock", "/lock"], "COMMAND"),
-        (&["lock", "/lock", "true"], "true"),
-        (
-            &["lock", "/lock", "--timeout", "soon", "--", "true"],
-            "soon",
-        ),
-        (
-            &["lock", "/lock", "--try", "--timeout", "1s", "--", "true"],
-            "--timeout",
-        ),
-        (&["lock", "/lock", "--grace", "9s", "--", "true"], "--grace"),
-        (&["lok", "/lock", "--", "true"], "lok"),
-        (
-            &["semaphore", "/s", "--permits", "0", "--", "true"],
-            "permits",
-        ),
-        (
-            &[
-                "semaphore",
-                "/s",
-                "--permits",
-                "2",
-                "--weight",
-                "0",
-                "--",
-                "true",
-            ],
-            "permits",
-        ),
-        (
-            &["lock", "/lock", "--session-timeout", "1ms", "--", "true"],
-            "session timeout",
-        ),
-        (
-            &[
-                "lock",
-                "/lock",
-                "--credentials-file",
-                "/no/file",
-                "--",
-                "true",
-            ],
-            "/no/file",
-        ),
-        (&["man", "--session-timeout", "5s"], "--session-timeout"),
-        (&["--tick", "1s", "completions", "bash"], "--tick"),
-        (
-            &["dev-server", "--connect-timeout", "1s"],
-            "--connect-timeout",
-        ),
-    ] {
+    for (arguments, named) in WRONG_ARGUMENTS {
         let ended = stage.run(arguments).await;
         let line = ended.failed_with(64);
         assert!(line.contains(named), "{arguments:?}: {line}");

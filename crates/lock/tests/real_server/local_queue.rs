@@ -81,23 +81,17 @@ async fn local_handovers_end_after_as_many_as_were_allowed() {
     let token = hold.fencing_token();
     let (sender, mut order) = mpsc::unbounded_channel();
     let mut tasks = JoinSet::new();
-    for _ in 0..10 {
-        let (lock, sender) = (lock.clone(), sender.clone());
+    let locks = std::iter::repeat_n((lock.clone(), false), 10);
+    for (lock, is_other) in locks.chain([(other, true)]) {
+        let sender = sender.clone();
         tasks.spawn(async move {
             let hold = lock.acquire().await.expect("the lock is acquired");
-            sender
-                .send((false, hold.fencing_token()))
-                .expect("the test listens");
+            let holder = (is_other, hold.fencing_token());
+            sender.send(holder).expect("the test listens");
             hold.release().await.expect("the lock is released");
         });
     }
-    tasks.spawn(async move {
-        let hold = other.acquire().await.expect("the lock is acquired");
-        sender
-            .send((true, hold.fencing_token()))
-            .expect("the test listens");
-        hold.release().await.expect("the lock is released");
-    });
+    drop(sender);
     eventually("the other process has queued", || async {
         lock.contenders()
             .await

@@ -183,7 +183,40 @@ fn operations() -> Vec<MultiOperation> {
     ]
 }
 
-fn watches_and_sessions() -> Vec<(&'static str, i32, RequestBody)> {
+fn watches_alone() -> Vec<(&'static str, i32, RequestBody)> {
+    use RequestBody as Body;
+    let once = SetWatchesRequest {
+        relative_zxid: 0x55,
+        data_watches: strings(&["/1"]),
+        exist_watches: strings(&["/2", "/22"]),
+        child_watches: strings(&["/3"]),
+    };
+    let all = SetWatches2Request {
+        relative_zxid: 0x56,
+        data_watches: strings(&["/1"]),
+        exist_watches: strings(&["/2"]),
+        child_watches: strings(&["/3"]),
+        persistent_watches: strings(&["/4"]),
+        persistent_recursive_watches: strings(&["/5", "/6"]),
+    };
+    let (check, remove) = (
+        watches("/o", WatcherType::Data),
+        watches("/p", WatcherType::Any),
+    );
+    let add_watch = AddWatchRequest {
+        path: "/s".to_owned(),
+        mode: AddWatchMode::PersistentRecursive,
+    };
+    vec![
+        ("check_watches", 16, Body::CheckWatches(check)),
+        ("remove_watches", 17, Body::RemoveWatches(remove)),
+        ("set_watches", xid::SET_WATCHES, Body::SetWatches(once)),
+        ("set_watches2", xid::SET_WATCHES, Body::SetWatches2(all)),
+        ("add_watch", 21, Body::AddWatch(add_watch)),
+    ]
+}
+
+fn sessions() -> Vec<(&'static str, i32, RequestBody)> {
     use RequestBody as Body;
     let reconfig = ReconfigRequest {
         joining_servers: Some("server.4=x".to_owned()),
@@ -196,62 +229,20 @@ fn watches_and_sessions() -> Vec<(&'static str, i32, RequestBody)> {
         scheme: "digest".to_owned(),
         auth: Some(b"u:p".to_vec()),
     };
-    let set_watches = SetWatchesRequest {
-        relative_zxid: 0x55,
-        data_watches: strings(&["/1"]),
-        exist_watches: strings(&["/2", "/22"]),
-        child_watches: strings(&["/3"]),
-    };
-    let set_watches2 = SetWatches2Request {
-        relative_zxid: 0x56,
-        data_watches: strings(&["/1"]),
-        exist_watches: strings(&["/2"]),
-        child_watches: strings(&["/3"]),
-        persistent_watches: strings(&["/4"]),
-        persistent_recursive_watches: strings(&["/5", "/6"]),
-    };
     let sasl = SaslRequest {
         token: Some(b"tok".to_vec()),
     };
     let ephemerals = GetEphemeralsRequest {
         prefix: Some("/q".to_owned()),
     };
-    let add_watch = AddWatchRequest {
-        path: "/s".to_owned(),
-        mode: AddWatchMode::PersistentRecursive,
-    };
+    let count = Body::GetAllChildrenNumber(path("/r"));
     vec![
         ("ping", xid::PING, Body::Ping),
         ("reconfig", 15, Body::Reconfig(reconfig)),
-        (
-            "check_watches",
-            16,
-            Body::CheckWatches(watches("/o", WatcherType::Data)),
-        ),
-        (
-            "remove_watches",
-            17,
-            Body::RemoveWatches(watches("/p", WatcherType::Any)),
-        ),
         ("auth", xid::AUTH, Body::Auth(auth)),
-        (
-            "set_watches",
-            xid::SET_WATCHES,
-            Body::SetWatches(set_watches),
-        ),
-        (
-            "set_watches2",
-            xid::SET_WATCHES,
-            Body::SetWatches2(set_watches2),
-        ),
         ("sasl", 18, Body::Sasl(sasl)),
         ("get_ephemerals", 19, Body::GetEphemerals(ephemerals)),
-        (
-            "get_all_children_number",
-            20,
-            Body::GetAllChildrenNumber(path("/r")),
-        ),
-        ("add_watch", 21, Body::AddWatch(add_watch)),
+        ("get_all_children_number", 20, count),
         ("who_am_i", 22, Body::WhoAmI),
         ("close_session", 23, Body::CloseSession),
     ]
@@ -260,7 +251,8 @@ fn watches_and_sessions() -> Vec<(&'static str, i32, RequestBody)> {
 fn requests() -> impl Iterator<Item = (&'static str, Request)> {
     writes_and_reads()
         .into_iter()
-        .chain(watches_and_sessions())
+        .chain(watches_alone())
+        .chain(sessions())
         .map(|(name, xid, body)| (name, Request { xid, body }))
 }
 

@@ -23,9 +23,21 @@ use self::log::{Line, Log};
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// What is expected of one event: its level, its name, and some of its fields.
-type Expected<'a> = (Level, &'a str, &'a [(&'a str, String)]);
+type Expected = (Level, &'static str, Vec<(&'static str, String)>);
 
-fn assert_told(lines: &[Line], expected: &[Expected<'_>]) {
+fn debug(name: &'static str, fields: Vec<(&'static str, String)>) -> Expected {
+    (Level::DEBUG, name, fields)
+}
+
+fn info(name: &'static str, fields: Vec<(&'static str, String)>) -> Expected {
+    (Level::INFO, name, fields)
+}
+
+fn warn(name: &'static str, fields: Vec<(&'static str, String)>) -> Expected {
+    (Level::WARN, name, fields)
+}
+
+fn assert_told(lines: &[Line], expected: &[Expected]) {
     let told: Vec<(Level, &str)> = lines
         .iter()
         .map(|line| (line.level, line.message.as_str()))
@@ -36,7 +48,7 @@ fn assert_told(lines: &[Line], expected: &[Expected<'_>]) {
         .collect();
     assert_eq!(told, names);
     for (line, (_, name, fields)) in lines.iter().zip(expected) {
-        for (field, value) in *fields {
+        for (field, value) in fields {
             assert_eq!(
                 line.fields.get(*field),
                 Some(value),
@@ -58,86 +70,78 @@ fn text(field: &'static str, text: &str) -> (&'static str, String) {
     (field, text.to_owned())
 }
 
+/// The events until the second hold is lost.
+fn begun(day: &Day) -> Vec<Expected> {
+    let (first, second) = (&day.first, &day.second);
+    let one = || vec![text("session", &day.session)];
+    vec![
+        info("session opened", one()),
+        info("session opened", vec![]),
+        debug(
+            "acquired",
+            vec![token(first.token), time("waited", first.waited)],
+        ),
+        debug(
+            "waiting",
+            vec![text("behind", &first.node), text("position", "1")],
+        ),
+        debug("failed", vec![text("path", day::PATH)]),
+        // The try that finds the lock taken tells nothing, and the refused one no place.
+        debug("failed", vec![text("path", day::REFUSED)]),
+        debug("failed", vec![text("path", day::REFUSED_BELOW)]),
+        debug("suspended", vec![token(first.token)]),
+        info("session suspended", one()),
+        debug("resumed", vec![token(first.token)]),
+        info("session resumed", one()),
+        debug(
+            "released",
+            vec![token(first.token), time("held", first.held)],
+        ),
+        debug("acquired", vec![token(second.token)]),
+        debug("waiting", vec![text("behind", &second.node)]),
+        debug("given up", vec![]),
+        warn(
+            "lost",
+            vec![token(second.token), text("reason", day::DELETED)],
+        ),
+    ]
+}
+
+/// The events from then on.
+fn ended(day: &Day) -> Vec<Expected> {
+    let (third, led) = (&day.third, &day.led);
+    let one = || text("session", &day.session);
+    vec![
+        debug("acquired", vec![token(day.writer)]),
+        debug("released", vec![token(day.writer)]),
+        debug("acquired", vec![token(day.writer)]),
+        debug("released", vec![token(day.writer)]),
+        info(
+            "leading",
+            vec![token(led.token), time("waited", led.waited)],
+        ),
+        info("resigned", vec![token(led.token), time("held", led.held)]),
+        debug("acquired", vec![token(third.token)]),
+        debug("suspended", vec![token(third.token)]),
+        info("session suspended", vec![one()]),
+        warn(
+            "lost",
+            vec![token(third.token), text("reason", day::LAPSED)],
+        ),
+        info("session over", vec![one(), text("reason", "expired")]),
+        info("session opened", vec![]),
+        info("session over", vec![text("reason", "closed")]),
+        info("session over", vec![text("reason", "closed")]),
+    ]
+}
+
 #[tokio::test(start_paused = true)]
 async fn events_of_a_bad_day_say_what_happened() {
     let _alone = ALONE.lock().await;
     let log = Log::default();
     let _listening = tracing::subscriber::set_default(log.clone());
     let day = bad_day().await;
-    let Day {
-        first,
-        second,
-        third,
-        led,
-        ..
-    } = &day;
-    const DEBUG: Level = Level::DEBUG;
-    const INFO: Level = Level::INFO;
-    const WARN: Level = Level::WARN;
-    let one = ("session", day.session.clone());
-    let held = &[token(first.token), time("held", first.held)][..];
-    let expected: &[Expected<'_>] = &[
-        (INFO, "session opened", std::slice::from_ref(&one)),
-        (INFO, "session opened", &[]),
-        (
-            DEBUG,
-            "acquired",
-            &[token(first.token), time("waited", first.waited)],
-        ),
-        (
-            DEBUG,
-            "waiting",
-            &[text("behind", &first.node), text("position", "1")],
-        ),
-        (DEBUG, "failed", &[text("path", day::PATH)]),
-        // The try that finds the lock taken tells nothing, and the refused one no place.
-        (DEBUG, "failed", &[text("path", day::REFUSED)]),
-        (DEBUG, "failed", &[text("path", day::REFUSED_BELOW)]),
-        (DEBUG, "suspended", &[token(first.token)]),
-        (INFO, "session suspended", std::slice::from_ref(&one)),
-        (DEBUG, "resumed", &[token(first.token)]),
-        (INFO, "session resumed", std::slice::from_ref(&one)),
-        (DEBUG, "released", held),
-        (DEBUG, "acquired", &[token(second.token)]),
-        (DEBUG, "waiting", &[text("behind", &second.node)]),
-        (DEBUG, "given up", &[]),
-        (
-            WARN,
-            "lost",
-            &[token(second.token), text("reason", day::DELETED)],
-        ),
-        (DEBUG, "acquired", &[token(day.writer)]),
-        (DEBUG, "released", &[token(day.writer)]),
-        (DEBUG, "acquired", &[token(day.writer)]),
-        (DEBUG, "released", &[token(day.writer)]),
-        (
-            INFO,
-            "leading",
-            &[token(led.token), time("waited", led.waited)],
-        ),
-        (
-            INFO,
-            "resigned",
-            &[token(led.token), time("held", led.held)],
-        ),
-        (DEBUG, "acquired", &[token(third.token)]),
-        (DEBUG, "suspended", &[token(third.token)]),
-        (INFO, "session suspended", std::slice::from_ref(&one)),
-        (
-            WARN,
-            "lost",
-            &[token(third.token), text("reason", day::LAPSED)],
-        ),
-        (
-            INFO,
-            "session over",
-            &[one.clone(), text("reason", "expired")],
-        ),
-        (INFO, "session opened", &[]),
-        (INFO, "session over", &[text("reason", "closed")]),
-        (INFO, "session over", &[text("reason", "closed")]),
-    ];
-    assert_told(&log.lines(), expected);
+    assert_told(&log.lines(), &[begun(&day), ended(&day)].concat());
     let told = log.lines();
     let in_span = |message: &str, span: &str| {
         let mut lines = told.iter().filter(|line| line.message == message);
@@ -202,17 +206,9 @@ async fn handover_within_a_process_is_a_release_and_an_acquisition() {
     let next = next.await.expect("no panic").expect("its turn");
     drop(next);
     let lines = log.lines();
-    let fields = std::slice::from_ref(&token);
-    const DEBUG: Level = Level::DEBUG;
-    assert_told(
-        &lines[1..],
-        &[
-            (DEBUG, "acquired", fields),
-            (DEBUG, "released", fields),
-            (DEBUG, "acquired", fields),
-            (DEBUG, "released", fields),
-        ],
-    );
+    let expected = ["acquired", "released", "acquired", "released"];
+    let expected = expected.map(|name| debug(name, vec![token.clone()]));
+    assert_told(&lines[1..], &expected);
 }
 
 #[cfg(feature = "metrics")]

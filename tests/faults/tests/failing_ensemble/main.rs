@@ -64,42 +64,30 @@ fn count_reopened(session: &Session) -> tokio::task::JoinHandle<u64> {
     })
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn promises_are_kept_and_work_goes_on_whatever_becomes_of_the_members() {
-    let seed = number("FAULTS_SEED").unwrap_or_else(|| fastrand::u64(..));
-    let lasts = Duration::from_secs(number("FAULTS_SECONDS").unwrap_or(0));
-    println!("FAULTS_SEED={seed} FAULTS_SECONDS={}", lasts.as_secs());
-    let mut rng = Rng::with_seed(seed);
-    let options = ServerOptions::new()
-        .tick_time(TICK)
-        .start_timeout(2 * PATIENCE);
-    let ensemble = Ensemble::start(MEMBERS, options)
-        .await
-        .expect("an ensemble");
-
-    let client = administrator(&ensemble).await;
+/// An account of each recipe, with the znode of its guarded writes.
+async fn journals(ensemble: &Ensemble) -> Vec<Arc<Journal>> {
+    let client = administrator(ensemble).await;
     let mut journals = Vec::new();
     for name in RECIPES {
         let recipe = TestedRecipe::named(name).expect("a recipe of that name");
         let journal = Journal::new(recipe);
         let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
-        client
-            .mkdir(journal.accepted(), &options)
-            .await
-            .expect("a znode can be created");
+        let made = client.mkdir(journal.accepted(), &options).await;
+        made.expect("a znode can be created");
         journals.push(Arc::new(journal));
     }
-    drop(client);
+    journals
+}
 
-    let pulse = Pulse::start();
-    let sessions = open_sessions(&ensemble).await;
-    let reopened: Vec<_> = sessions
-        .iter()
-        .map(|(_, session)| count_reopened(session))
-        .collect();
-    let (phase, phases) = watch::channel(Phase::Busy);
+/// The contenders of all recipes, each in a task of its own.
+fn contenders(
+    journals: &[Arc<Journal>],
+    sessions: &[(Option<usize>, Session)],
+    phases: &watch::Receiver<Phase>,
+    rng: &mut Rng,
+) -> JoinSet<()> {
     let mut contenders = JoinSet::new();
-    for journal in &journals {
+    for journal in journals {
         for (number, (member, session)) in (0..CONTENDERS).zip(sessions.iter().cycle()) {
             let name = journal.recipe().name;
             let contender = Contender {
@@ -114,7 +102,57 @@ async fn promises_are_kept_and_work_goes_on_whatever_becomes_of_the_members() {
             contenders.spawn(contender.run());
         }
     }
+    contenders
+}
 
+/// Takes in the guarded writes that the servers have accepted.
+async fn read_accepted(ensemble: &Ensemble, journals: &[Arc<Journal>]) {
+    let client = administrator(ensemble).await;
+    for journal in journals {
+        let accepted = client.list_children(journal.accepted()).await;
+        journal.read_accepted(accepted.expect("the children can be listed"));
+    }
+}
+
+fn assert_promises_are_kept(journals: &[Arc<Journal>], live: &[SessionId], lag: Duration) {
+    let mut violations = Vec::new();
+    for journal in journals {
+        println!("{journal}");
+        violations.extend(journal.judge(live, lag));
+    }
+    let (found, first) = (violations.len(), violations.iter().take(20));
+    assert!(
+        found == 0,
+        "{found} violations: {:#?}",
+        first.collect::<Vec<_>>()
+    );
+    for journal in journals {
+        assert!(journal.is_telling(), "it proves too little: {journal}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promises_are_kept_and_work_goes_on_whatever_becomes_of_the_members() {
+    let seed = number("FAULTS_SEED").unwrap_or_else(|| fastrand::u64(..));
+    let lasts = Duration::from_secs(number("FAULTS_SECONDS").unwrap_or(0));
+    println!("FAULTS_SEED={seed} FAULTS_SECONDS={}", lasts.as_secs());
+    let mut rng = Rng::with_seed(seed);
+    let options = ServerOptions::new()
+        .tick_time(TICK)
+        .start_timeout(2 * PATIENCE);
+    let ensemble = Ensemble::start(MEMBERS, options)
+        .await
+        .expect("an ensemble");
+
+    let journals = journals(&ensemble).await;
+    let pulse = Pulse::start();
+    let sessions = open_sessions(&ensemble).await;
+    let reopened: Vec<_> = sessions
+        .iter()
+        .map(|(_, session)| count_reopened(session))
+        .collect();
+    let (phase, phases) = watch::channel(Phase::Busy);
+    let mut contenders = contenders(&journals, &sessions, &phases, &mut rng);
     let began = Instant::now();
     let faults = FaultInjector {
         ensemble,
@@ -139,12 +177,7 @@ async fn promises_are_kept_and_work_goes_on_whatever_becomes_of_the_members() {
         let remains = what_remains(&ensemble, &journals, &sessions).await;
         panic!("something is left though nothing goes wrong any more\n{remains}");
     }
-    let client = administrator(&ensemble).await;
-    for journal in &journals {
-        let accepted = client.list_children(journal.accepted()).await;
-        journal.read_accepted(accepted.expect("the children can be listed"));
-    }
-
+    read_accepted(&ensemble, &journals).await;
     let live: Vec<_> = sessions
         .iter()
         .filter_map(|(_, session)| session.id())
@@ -158,21 +191,8 @@ async fn promises_are_kept_and_work_goes_on_whatever_becomes_of_the_members() {
     }
     let lag = pulse.stop();
     println!("{expired} sessions expired; a task was at most {lag:?} late");
-    let mut violations = Vec::new();
-    for journal in &journals {
-        println!("{journal}");
-        violations.extend(journal.judge(&live, lag));
-    }
-    let (found, first) = (violations.len(), violations.iter().take(20));
-    assert!(
-        found == 0,
-        "{found} violations: {:#?}",
-        first.collect::<Vec<_>>()
-    );
     assert!(expired > 0, "no session has expired, which proves nothing");
-    for journal in &journals {
-        assert!(journal.is_telling(), "it proves too little: {journal}");
-    }
+    assert_promises_are_kept(&journals, &live, lag);
 }
 
 /// Who hangs where.

@@ -217,20 +217,21 @@ async fn frozen_contender_is_forgotten_with_its_session_and_told_so(server: Test
     }
 }
 
+/// Waits until the session is suspended.
+async fn suspend(proxy: &Proxy, session: &Session) {
+    // The proxy passes on nothing from a new connection.
+    proxy.freeze();
+    proxy.cut();
+    eventually("it is suspended", || async {
+        matches!(session.state(), SessionState::Suspended(_))
+    })
+    .await;
+}
+
 async fn acquire_begun_while_suspended_waits_for_the_connection_or_the_end_of_the_session(
     server: TestServer,
 ) {
     let administrator = administrator(&server).await;
-    let suspend = async |proxy: &Proxy, session: &Session| {
-        // The proxy passes on nothing from a new connection.
-        proxy.freeze();
-        proxy.cut();
-        eventually("it is suspended", || async {
-            matches!(session.state(), SessionState::Suspended(_))
-        })
-        .await;
-    };
-
     let mended = proxy(&server).await;
     let patient = session(&mended, LONG).await;
     for &kind in KINDS {

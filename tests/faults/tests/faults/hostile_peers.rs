@@ -54,54 +54,55 @@ async fn speak(mut stream: TcpStream, mut dice: Rng, heard: Arc<AtomicU64>) -> s
             stream.write_all(&answer).await?;
             continue;
         }
-        let xid = header.xid.to_be_bytes();
-        let random = |dice: &mut Rng, most: usize| -> Vec<u8> {
-            (0..dice.usize(..most)).map(|_| dice.u8(..)).collect()
-        };
-        let body = match dice.u8(..9) {
-            // A good header and garbage after it.
-            0 | 1 => [
-                &xid[..],
-                &9_i64.to_be_bytes(),
-                &[0; 4],
-                &random(&mut dice, 80),
-            ]
-            .concat(),
-            // Any error code.
-            2 => [&xid[..], &9_i64.to_be_bytes(), &random(&mut dice, 5)].concat(),
-            // Another's number.
-            3 => [
-                &dice.i32(..).to_be_bytes()[..],
-                &[0; 12],
-                &random(&mut dice, 40),
-            ]
-            .concat(),
-            // A notification of nonsense.
-            4 => [
-                &(-1_i32).to_be_bytes()[..],
-                &[0; 12],
-                &random(&mut dice, 40),
-            ]
-            .concat(),
-            5 => random(&mut dice, 200),
-            // A huge or a negative length.
-            6 => {
-                stream.write_u32(dice.u32(1 << 24..)).await?;
-                stream.write_all(&random(&mut dice, 100)).await?;
-                continue;
+        match nonsense(header.xid, &mut dice) {
+            Nonsense::Body(body) => {
+                stream.write_u32(body.len() as u32).await?;
+                stream.write_all(&body).await?;
             }
-            // A frame that is cut short.
-            7 => {
-                stream.write_u32(100).await?;
+            Nonsense::Length(length) => {
+                stream.write_u32(length).await?;
                 stream.write_all(&random(&mut dice, 100)).await?;
-                return Ok(());
+                if length == CUT_SHORT {
+                    return Ok(());
+                }
             }
-            // A long silence.
-            _ => continue,
-        };
-        stream.write_u32(body.len() as u32).await?;
-        stream.write_all(&body).await?;
+            Nonsense::Silence => {}
+        }
     }
+}
+
+/// The length of a frame that is cut short.
+const CUT_SHORT: u32 = 100;
+
+/// What comes instead of an answer.
+enum Nonsense {
+    Body(Vec<u8>),
+    /// A length, and less than that.
+    Length(u32),
+    Silence,
+}
+
+fn random(dice: &mut Rng, most: usize) -> Vec<u8> {
+    (0..dice.usize(..most)).map(|_| dice.u8(..)).collect()
+}
+
+fn nonsense(xid: i32, dice: &mut Rng) -> Nonsense {
+    let xid = xid.to_be_bytes();
+    Nonsense::Body(match dice.u8(..9) {
+        // A good header and garbage after it.
+        0 | 1 => [&xid[..], &9_i64.to_be_bytes(), &[0; 4], &random(dice, 80)].concat(),
+        // Any error code.
+        2 => [&xid[..], &9_i64.to_be_bytes(), &random(dice, 5)].concat(),
+        // Another's number.
+        3 => [&dice.i32(..).to_be_bytes()[..], &[0; 12], &random(dice, 40)].concat(),
+        // A notification of nonsense.
+        4 => [&(-1_i32).to_be_bytes()[..], &[0; 12], &random(dice, 40)].concat(),
+        5 => random(dice, 200),
+        // A huge or a negative length.
+        6 => return Nonsense::Length(dice.u32(1 << 24..)),
+        7 => return Nonsense::Length(CUT_SHORT),
+        _ => return Nonsense::Silence,
+    })
 }
 
 fn good_handshake() -> Vec<u8> {

@@ -75,6 +75,27 @@ async fn hear(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
     in_time("the holder speaks", heard).await
 }
 
+/// Starts the process of the holder.
+fn holder(connect_string: &str) -> tokio::process::Child {
+    tokio::process::Command::new(std::env::current_exe().expect("a test binary"))
+        .args(["--exact", TEST, "--nocapture"])
+        .env(HOLDER, connect_string)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the holder starts")
+}
+
+/// Stops a process, and waits until all its threads stand still.
+fn stop(id: Pid) {
+    kill_process(id, Signal::STOP).expect("it can be stopped");
+    // The signal takes effect only when one of its threads gets to run.
+    let states = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(id), states).expect("it is stopped");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn holder_that_was_stopped_knows_at_first_look_and_is_refused_everywhere() {
     if let Ok(connect_string) = std::env::var(HOLDER) {
@@ -83,15 +104,7 @@ async fn holder_that_was_stopped_knows_at_first_look_and_is_refused_everywhere()
     let server = server().await;
     let administrator = administrator(&server).await;
     create(&administrator, "/stored").await;
-    let mut holder = tokio::process::Command::new(std::env::current_exe().expect("a test binary"))
-        .args(["--exact", TEST, "--nocapture"])
-        .env(HOLDER, server.connect_string())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .expect("the holder starts");
+    let mut holder = holder(&server.connect_string());
     let mut told = holder.stdin.take().expect("a pipe");
     let mut said = BufReader::new(holder.stdout.take().expect("a pipe")).lines();
     let mut stores: Vec<History> = KINDS.iter().map(|_| History::new(1)).collect();
@@ -110,13 +123,7 @@ async fn holder_that_was_stopped_knows_at_first_look_and_is_refused_everywhere()
 
     let id = i32::try_from(holder.id().expect("it lives")).expect("an id");
     let id = Pid::from_raw(id).expect("an id");
-    kill_process(id, Signal::STOP).expect("it can be stopped");
-    // The signal takes effect only when one of its threads gets to run.
-    waitid(
-        WaitId::Pid(id),
-        WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
-    )
-    .expect("it is stopped");
+    stop(id);
     let stopped = Instant::now();
     let mut holds = Vec::new();
     for (succession, store) in successions.into_iter().zip(&mut stores) {
