@@ -2,7 +2,6 @@
 //!
 //! `cargo xtask demo` installs what it needs and runs it.
 
-mod account;
 mod contest;
 mod ensemble;
 mod interrupts;
@@ -16,7 +15,6 @@ use clap::Parser;
 use zookeeper_recipes_benches::passing::Entrant;
 use zookeeper_recipes_benches::way::Subject;
 use zookeeper_recipes_core::Session;
-use zookeeper_recipes_simulation::EmbeddedServer;
 use zookeeper_recipes_testkit::{CONNECT_VARIABLE, TestEnsemble};
 
 use crate::contest::{Contest, WAYS};
@@ -61,9 +59,9 @@ fn main() -> anyhow::Result<()> {
         .build()
         .context("cannot start a runtime")?;
     runtime.block_on(async {
-        let (ensemble, embedded) = until_interrupted(ensemble::open(choice)).await?;
+        let (ensemble, _embedded) = until_interrupted(ensemble::open(choice)).await?;
         let directory = TestEnsemble::directory("recipes-demo");
-        let shown = show(&arguments, &ensemble, embedded.as_ref(), &directory);
+        let shown = show(&arguments, &ensemble, &directory);
         let shown = until_interrupted(shown).await;
         // A second interrupt ends the cleaning too.
         let cleaned = until_interrupted(ensemble::clean(&ensemble, &directory)).await;
@@ -85,7 +83,6 @@ fn main() -> anyhow::Result<()> {
 async fn show(
     arguments: &Arguments,
     ensemble: &TestEnsemble,
-    embedded: Option<&EmbeddedServer>,
     directory: &str,
 ) -> anyhow::Result<()> {
     let contest = Contest {
@@ -118,8 +115,7 @@ async fn show(
     }
     say("");
     say(&summary::table(&outcomes));
-    let is_alone = embedded.is_some() || ensemble.server().is_some();
-    say(&summary::legend(&contest, is_alone, &outcomes));
+    say(&summary::legend(&contest));
     for line in summary::verdict(&outcomes) {
         say(&line);
     }

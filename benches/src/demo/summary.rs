@@ -14,12 +14,10 @@ pub(crate) fn table(outcomes: &[Outcome]) -> String {
         &[
             ("way to wait", &|(way, _)| way.name.into()),
             ("time for all [s]", &|(_, it)| it.took.as_secs_f64().into()),
-            ("requests", &|(_, it)| it.all.traffic().requests.into()),
-            ("notifications", &|(_, it)| {
-                it.all.traffic().notifications.into()
-            }),
+            ("requests", &|(_, it)| it.all.requests.into()),
+            ("notifications", &|(_, it)| it.all.notifications.into()),
             ("requests per release", &|(_, it)| {
-                each(it, it.passing.traffic().requests).into()
+                each(it, it.passing.requests).into()
             }),
             ("woken per release", &|(_, it)| {
                 each(it, it.passing.wake_ups).into()
@@ -30,24 +28,13 @@ pub(crate) fn table(outcomes: &[Outcome]) -> String {
 }
 
 /// What the figures are.
-///
-/// `is_alone`: the demo has the server to itself.
-pub(crate) fn legend(contest: &Contest, is_alone: bool, outcomes: &[Outcome]) -> String {
-    let by_server = outcomes
-        .iter()
-        .all(|outcome| outcome.all.by_server.is_some());
-    let source = match (by_server, is_alone) {
-        (true, true) => "the server's own counts (mntr)",
-        (true, false) => "the servers' own counts (mntr), other clients' requests included",
-        (false, _) => "the clients' counts, since the server does not answer mntr",
-    };
+pub(crate) fn legend(contest: &Contest) -> String {
     let number = u32::try_from(contest.contenders).unwrap_or(u32::MAX);
     format!(
         "\n\
          time for all: from the starter's release to the last one's; {:?} of it they held.\n\
-         requests, notifications: from the first acquire to the last release, by\n\
-         {source}. Neither the counting itself nor the\n\
-         sessions' probes are in it; pings are, which a session sends after 9 s of silence.\n\
+         requests, notifications: from the first acquire to the last release, counted by the\n\
+         contenders, without pings and the sessions' probes.\n\
          per release: since all of them waited. Woken: notifications to other sessions than the\n\
          releasing one. No release wakes a poller, which looks every {POLL_INTERVAL:?}.\n",
         contest.hold.saturating_mul(number),
