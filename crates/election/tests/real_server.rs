@@ -243,33 +243,6 @@ async fn leader_is_stopped_before_the_next_leads_when_its_session_expires() -> R
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn run_leads_again_under_a_new_session_by_itself() -> Result {
-    let server = server().await?;
-    let session = session(&server).await?;
-    let election = LeaderElection::new(&session, DIRECTORY, "node-7")?;
-    let mut candidate = Running::start(election.clone());
-    let mut watched = election.watch_leader();
-    let mut last = candidate.next_term().await?;
-    until_leader(&mut watched, last.token).await?;
-    for _ in 0..2 {
-        server.expire_session(last.session_id.0).await?;
-        soon(last.stopped).await??;
-        let mut term = candidate.next_term().await?;
-        while term.session_id == last.session_id {
-            // It took the session back, and led again, before that was over.
-            term = candidate.next_term().await?;
-        }
-        assert!(term.token > last.token);
-        // The watch is in the same session, and continues as well.
-        until_leader(&mut watched, term.token).await?;
-        last = term;
-    }
-    candidate.shut_down().await?;
-    drop(watched);
-    nothing_is_left(&server, &election).await
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn run_campaigns_again_when_the_session_expires_while_it_waits() -> Result {
     let server = server().await?;
     let (one, other) = (session(&server).await?, session(&server).await?);
@@ -476,31 +449,6 @@ async fn disconnection_stops_the_cautious_and_leaves_the_others_alone() -> Resul
     stopping.shut_down().await?;
     staying.shut_down().await?;
     nothing_is_left(&server, &cautious).await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn watch_continues_when_the_server_is_killed_and_started_again() -> Result {
-    let mut server = server().await?;
-    // Longer than a server takes to start on a busy machine.
-    let options = ConnectOptions::new().session_timeout(Duration::from_secs(30));
-    let session = Session::connect_with(&server.connect_string(), options).await?;
-    let election = LeaderElection::new(&session, DIRECTORY, "node-7")?;
-    let mut watched = election.watch_leader();
-    assert_eq!(next(&mut watched).await?, None);
-    for _ in 0..2 {
-        let leadership = election.acquire().await?;
-        let leader = next(&mut watched).await?.ok_or("nobody leads")?;
-        assert_eq!(leader.fencing_token, leadership.fencing_token());
-        assert!(leader.candidate_since <= leader.since + TICK);
-        server.kill().await?;
-        server.restart().await?;
-        leadership.release().await?;
-        assert_eq!(next(&mut watched).await?, None);
-        server.kill().await?;
-        server.restart().await?;
-    }
-    drop(watched);
-    nothing_is_left(&server, &election).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

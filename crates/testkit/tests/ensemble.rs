@@ -2,37 +2,13 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_suite::{administrator, create, exists};
+use zookeeper_recipes_suite::administrator;
 use zookeeper_recipes_testkit::{Ensemble, Error, Mode, ServerOptions};
 
 async fn ensemble() -> Ensemble {
     Ensemble::start(3, ServerOptions::new())
         .await
         .expect("an ensemble")
-}
-
-#[tokio::test]
-async fn ensemble_survives_the_leaders_death() {
-    let mut ensemble = ensemble().await;
-    let client = administrator(&ensemble).await;
-    create(&client, "/before").await;
-    let first = ensemble.leader().await.expect("a leader");
-    ensemble.members_mut()[first].kill().await.expect("a kill");
-    let second = ensemble.leader().await.expect("a leader");
-    assert_ne!(second, first);
-    assert!(client.check_stat("/before").await.is_ok());
-
-    ensemble.restart(first).await.expect("a restart");
-    let returned = ensemble.members()[first].status().await.expect("a status");
-    assert_eq!(returned.mode, Mode::Follower);
-    assert_ne!(ensemble.leader().await.expect("a leader"), first);
-    assert!(
-        !ensemble
-            .followers()
-            .await
-            .expect("followers")
-            .contains(&second)
-    );
 }
 
 #[tokio::test]
@@ -50,31 +26,6 @@ async fn paused_leader_is_replaced_and_follows_when_it_goes_on() {
     let returned = ensemble.members()[first].status().await.expect("a status");
     assert_eq!(returned.mode, Mode::Follower);
     assert_eq!(ensemble.leader().await.expect("a leader"), second);
-}
-
-#[tokio::test]
-async fn ensemble_without_a_quorum_says_so_and_comes_back_with_its_data() {
-    let options = ServerOptions::new().start_timeout(Duration::from_secs(30));
-    let mut ensemble = Ensemble::start(3, options).await.expect("an ensemble");
-    let before = administrator(&ensemble).await;
-    create(&before, "/kept").await;
-    drop(before);
-    for member in 0..3 {
-        ensemble.members_mut()[member].kill().await.expect("a kill");
-    }
-    let waited = tokio::time::timeout(Duration::from_secs(1), ensemble.wait_until_serving()).await;
-    assert!(waited.is_err(), "a dead ensemble cannot serve: {waited:?}");
-
-    ensemble.restart(0).await.expect("a restart");
-    assert!(ensemble.members()[0].is_running());
-    assert!(!ensemble.members()[1].is_running());
-    ensemble.restart(1).await.expect("a restart");
-    ensemble
-        .wait_until_serving()
-        .await
-        .expect("a quorum of two");
-    let after = administrator(&ensemble).await;
-    assert!(exists(&after, "/kept").await);
 }
 
 #[tokio::test]

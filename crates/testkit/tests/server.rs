@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use zookeeper_client::{Acls, Client, CreateMode, CreateOptions, SessionState};
+use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
 use zookeeper_recipes_suite::{administrator, create, exists};
 use zookeeper_recipes_testkit::four_letter::ask_within;
 use zookeeper_recipes_testkit::{
@@ -11,20 +11,8 @@ use zookeeper_recipes_testkit::{
     TestEnsemble,
 };
 
-const EPHEMERAL: CreateOptions<'static> = CreateMode::Ephemeral.with_acls(Acls::anyone_all());
-const CONTAINER: CreateOptions<'static> = CreateMode::Container.with_acls(Acls::anyone_all());
-
 async fn server() -> Server {
     Server::start(ServerOptions::new()).await.expect("a server")
-}
-
-#[test]
-fn servers_can_be_shared_between_threads() {
-    fn is_send_and_sync<T: Send + Sync + 'static>() {}
-    is_send_and_sync::<Server>();
-    is_send_and_sync::<TestEnsemble>();
-    is_send_and_sync::<zookeeper_recipes_testkit::Ensemble>();
-    is_send_and_sync::<Error>();
 }
 
 fn accepts_connections(port: u16) -> bool {
@@ -145,16 +133,6 @@ async fn sequential_names_go_on_from_a_counter_that_was_set() {
 }
 
 #[tokio::test]
-async fn two_servers_run_side_by_side() {
-    let (one, other) = tokio::join!(server(), server());
-    let (client_of_one, client_of_other) = (administrator(&one).await, administrator(&other).await);
-    create(&client_of_one, "/one").await;
-    create(&client_of_other, "/other").await;
-    assert!(!exists(&client_of_one, "/other").await);
-    assert!(!exists(&client_of_other, "/one").await);
-}
-
-#[tokio::test]
 async fn paused_server_does_not_answer_until_resumed() {
     let server = server().await;
     let address = server.connect_string();
@@ -184,39 +162,6 @@ async fn paused_server_can_be_stopped() {
 }
 
 #[tokio::test]
-async fn expired_session_loses_its_ephemerals_and_is_told() {
-    let server = server().await;
-    let (victim, witness) = (administrator(&server).await, administrator(&server).await);
-    victim
-        .create("/mine", b"", &EPHEMERAL)
-        .await
-        .expect("a znode");
-    let victims = server.ephemerals().await.expect("ephemerals");
-    assert_eq!(
-        victims[&victim.session_id().0].first().map(String::as_str),
-        Some("/mine")
-    );
-    let mut states = victim.state_watcher();
-
-    server
-        .expire_session(victim.session_id().0)
-        .await
-        .expect("an expiry");
-
-    assert!(!exists(&witness, "/mine").await);
-    assert!(server.ephemerals().await.expect("ephemerals").is_empty());
-    while states.state() != SessionState::Expired {
-        states.changed().await;
-    }
-    match server.expire_session(victim.session_id().0).await {
-        Err(Error::UnknownSession { session_id, .. }) => {
-            assert_eq!(session_id, victim.session_id().0);
-        }
-        other => panic!("{other:?}"),
-    }
-}
-
-#[tokio::test]
 async fn watches_and_packets_are_counted() {
     let server = server().await;
     let client = administrator(&server).await;
@@ -234,28 +179,6 @@ async fn watches_and_packets_are_counted() {
     // A ping or two of the client's own may come between.
     let received = after.packets_received - before.packets_received;
     assert!((101..=103).contains(&received), "{received}");
-}
-
-#[tokio::test]
-async fn empty_container_goes_at_the_next_check() {
-    let options = ServerOptions::new().container_check_interval(Duration::from_millis(200));
-    let server = Server::start(options).await.expect("a server");
-    let client = administrator(&server).await;
-    client
-        .create("/container", b"", &CONTAINER)
-        .await
-        .expect("a znode");
-    create(&client, "/container/child").await;
-    let (_, watcher) = client
-        .check_and_watch_stat("/container")
-        .await
-        .expect("an answer");
-    client
-        .delete("/container/child", None)
-        .await
-        .expect("a deletion");
-    let deleted = tokio::time::timeout(Duration::from_secs(20), watcher.changed());
-    assert_eq!(deleted.await.expect("in time").path, "/container");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Many znodes deleted at once over one session, most of it on a simulated ensemble.
+//! Many znodes deleted at once over one session.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,12 +10,10 @@ use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::ensemble::{Ensemble, ServerSession};
 use zookeeper_recipes_core::{
     Acl, AuthId, ConnectOptions, CreateMode, Error, Hold, Identity, LossReason, Permission, Queue,
-    Refusal, ServerError, Session, ZookeeperEnsemble,
+    Refusal, ServerError, Session,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
-use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
-use zookeeper_recipes_testkit::{Server, ServerOptions};
 
 use crate::support::FirstAlone;
 
@@ -510,50 +508,5 @@ fn many_releases_all_end_when_the_runtime_of_the_session_shuts_down() {
         own.shutdown_background();
         // Released, or told that the session is over.
         other.block_on(outcomes(releases));
-    }
-}
-
-#[tokio::test]
-async fn many_releases_at_once_go_together_on_a_real_server() {
-    // With this tick the server grants the long session timeout below.
-    let tick = Duration::from_secs(30);
-    let server = Server::start(ServerOptions::new().tick_time(tick)).await;
-    let server = server.expect("a server starts");
-    let session = Session::connect(&server.connect_string()).await;
-    let session = session.expect("a session opens");
-    let chroot = "/app".parse().expect("a good path");
-    let by_hand = session.server(&chroot).await.expect("it is open");
-    let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
-    let created = by_hand.create("/app", b"", CreateMode::Persistent, &everyone);
-    created.await.expect("there is none");
-
-    // So that no holder is watched meanwhile, which takes a request, and changes the release.
-    let options = ConnectOptions::new().session_timeout(tick * 20);
-    let address = format!("{}/app", server.connect_string());
-    let ensemble = ZookeeperEnsemble::new(&address, options.clone()).expect("a good address");
-    let meter = Meter::default();
-    let ensemble = MeteredEnsemble::new(Arc::new(ensemble), meter.clone());
-    let metered = Session::open(Arc::new(ensemble), options).await;
-    let metered = metered.expect("a session opens");
-
-    let lock =
-        |lock| Queue::new(&metered, format!("/locks/{lock}"), FirstAlone).expect("a good path");
-    let locks: Vec<_> = (0..200).map(lock).collect();
-    for deleted in [None, Some(100)] {
-        let holds = join_all(locks.iter().map(|lock| lock.acquire())).await;
-        let holds: Vec<_> = holds.into_iter().map(|hold| hold.expect("free")).collect();
-        if let Some(deleted) = deleted {
-            let path = format!("/app{}", holds[deleted].node_path());
-            by_hand.delete(&path).await.expect("it stands");
-        }
-        let before = meter.read().requests;
-        assert_released(holds).await;
-        let sent = meter.read().requests - before;
-        // The deletions in the transaction of the znode that was deleted by hand are sent again.
-        let most = if deleted.is_some() { 120 } else { 50 };
-        assert!(sent <= most, "{sent} requests");
-        for lock in &locks {
-            assert_eq!(lock.contenders().await.expect("a look"), []);
-        }
     }
 }

@@ -77,42 +77,6 @@ async fn contender_that_no_request_can_create_is_refused_at_once() {
     }
 }
 
-/// The longest data that is accepted reaches the servers, and little is wasted.
-#[tokio::test(start_paused = true)]
-async fn contender_with_the_longest_data_is_created() {
-    let simulation = Simulation::new(SimulationOptions::default());
-    let (session, hold) = session_that_holds(&simulation).await;
-    for kind in [0, 1] {
-        let make = |data: usize| {
-            let [queue, single_node] = recipes(
-                &session,
-                &format!("/long/{kind}"),
-                &vec![7; data],
-                &everyone(),
-            );
-            if kind == 0 { queue } else { single_node }
-        };
-        let (mut fits, mut too_long) = (USUAL - 1_500, USUAL);
-        while fits + 1 < too_long {
-            let middle = fits.midpoint(too_long);
-            match make(middle) {
-                Ok(_) => fits = middle,
-                Err(_) => too_long = middle,
-            }
-        }
-        let longest = make(fits)
-            .expect("little is wasted")
-            .acquire_timeout(PATIENCE)
-            .await;
-        longest
-            .expect("it is free")
-            .release()
-            .await
-            .expect("it is released");
-    }
-    assert_eq!(hold.state(), HoldState::Held);
-}
-
 fn is_too_long<T>(outcome: Result<T, ServerError>) -> bool {
     matches!(outcome, Err(ServerError::Refused(Refusal::TooLong(_))))
 }

@@ -7,8 +7,7 @@ use zookeeper_client::{Acl, AuthId, Client, Permission};
 use zookeeper_recipes_lock::common::{self, LossReason};
 use zookeeper_recipes_lock::{ConnectOptions, Error, ExclusiveLock, Hold, LockOptions, Session};
 use zookeeper_recipes_suite::{
-    QUIET, administrator, children, eventually, in_time, proxy, queue_length, server, server_with,
-    session,
+    QUIET, administrator, eventually, in_time, proxy, server, server_with, session,
 };
 use zookeeper_recipes_testkit::proxy::{Counters, Operation, Proxy};
 use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -98,68 +97,6 @@ async fn handoff_needs_a_list_only_where_no_release_is_marked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn waiter_behind_the_only_one_before_is_told_once_and_asks_nothing() {
-    let server = server().await;
-    let session = session(&server, SESSION_TIMEOUT).await;
-    for marked in [true, false] {
-        let options = LockOptions::new().mark_release(marked);
-        let lock = ExclusiveLock::with_options(&session, PATH, options.clone());
-        let hold = lock.expect("a good path").acquire().await;
-        let hold = hold.expect("it is acquired");
-        let mut waiter = Waiter::behind(hold.node_path(), &server, options).await;
-        let release = async { hold.release().await.expect("it is released") };
-        let (hold, counted) = waiter.let_in_by(release).await;
-        assert_eq!(counted.requests(), 0, "marked: {marked}, {counted:?}");
-        assert_eq!(counted.notifications(), 1, "marked: {marked}, {counted:?}");
-        hold.release().await.expect("it is released");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn one_who_comes_back_to_a_lock_that_nobody_wanted_asks_nothing() {
-    let server = server().await;
-    let proxy = proxy(&server).await;
-    let lock = lock(&session(&proxy, QUIET).await);
-    let turn = async || {
-        let before = proxy.counters();
-        let hold = lock.acquire().await.expect("it is acquired");
-        hold.release().await.expect("it is released");
-        proxy.counters().since(&before)
-    };
-    for _ in 0..5 {
-        turn().await;
-    }
-    for _ in 0..10 {
-        let counted = turn().await;
-        assert_eq!(counted.requests(), 2, "{counted:?}");
-        assert_eq!(counted.of(Operation::Delete).requests, 1, "{counted:?}");
-        assert_eq!(counted.of(Operation::GetChildren).requests, 0);
-    }
-    // Somebody else has come meanwhile.
-    let other = session(&server, SESSION_TIMEOUT).await;
-    let hold = ExclusiveLock::new(&other, PATH).expect("a good path");
-    let hold = hold.acquire().await.expect("it is acquired");
-    let before = proxy.counters();
-    let waiting = tokio::spawn({
-        let lock = lock.clone();
-        async move { lock.acquire().await }
-    });
-    watched(&server, hold.node_path()).await;
-    assert!(!waiting.is_finished());
-    let counted = proxy.counters().since(&before);
-    assert_eq!(counted.of(Operation::GetChildren).requests, 1);
-    hold.release().await.expect("it is released");
-    in_time("in the end", waiting)
-        .await
-        .expect("no panic")
-        .expect("its turn")
-        .release()
-        .await
-        .expect("it is released");
-    assert_nothing_left(&server, PATH).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn nobody_but_its_owner_can_write_to_a_contender() {
     let server = server().await;
     let (first, stranger) = (
@@ -186,58 +123,6 @@ async fn nobody_but_its_owner_can_write_to_a_contender() {
         in_time("in the end", hold.lost()).await,
         LossReason::Deleted
     );
-}
-
-/// The middle waiter's znode is deleted. The last waiter then waits on the holder, and the middle
-/// waiter must not hold beside it.
-#[tokio::test(flavor = "multi_thread")]
-async fn waiter_that_was_deleted_is_not_let_in_by_the_next_release() {
-    let server = server().await;
-    let client = administrator(&server).await;
-    for _ in 0..10 {
-        let (first, second, third) = (
-            session(&server, SESSION_TIMEOUT).await,
-            session(&server, SESSION_TIMEOUT).await,
-            session(&server, SESSION_TIMEOUT).await,
-        );
-        let hold = lock(&first).acquire().await.expect("it is acquired");
-        let middle = tokio::spawn({
-            let lock = lock(&second);
-            async move { lock.acquire().await }
-        });
-        watched(&server, hold.node_path()).await;
-        let mut names = children(&client, PATH).await;
-        names.sort_by_key(|name| name[name.len() - 10..].to_owned());
-        let last = tokio::spawn({
-            let lock = lock(&third);
-            async move { lock.acquire().await }
-        });
-        queue_length(&lock(&first), 3).await;
-        // At once, so that the two events come together.
-        let path = format!("{PATH}/{}", names[1]);
-        let (deleted, released) = tokio::join!(client.delete(&path, None), hold.release());
-        deleted.expect("it is deleted");
-        released.expect("it is released");
-        let middle = in_time("in the end", middle).await.expect("no panic");
-        let last = in_time("in the end", last)
-            .await
-            .expect("no panic")
-            .expect("it holds");
-        match middle {
-            Err(Error::ContenderDeleted { .. }) => {}
-            // It was let in before it was deleted.
-            Ok(hold) => assert_eq!(
-                in_time("in the end", hold.lost()).await,
-                LossReason::Deleted
-            ),
-            Err(error) => panic!("{error}"),
-        }
-        last.release().await.expect("it is released");
-        for session in [first, second, third] {
-            session.close().await;
-        }
-    }
-    assert_nothing_left(&server, PATH).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,10 +1,8 @@
 //! More to watch in one session than one request can set again.
 
 use futures_util::future::join_all;
-use tokio::sync::mpsc;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Event, Permission};
 use zookeeper_recipes_core::{Hold, HoldState, NodePath, Session};
-use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_suite::{
     LOCK, LOCK_OF_ONE_ZNODE, LONG, TestServer, TestedRecipe, assert_no_watch_left, eventually,
@@ -13,7 +11,6 @@ use zookeeper_recipes_suite::{
 use zookeeper_recipes_testkit::proxy::Proxy;
 
 on_both_servers!(
-    session_of_thousands_of_observers_survives_a_broken_connection,
     session_of_thousands_of_waiters_survives_a_broken_connection,
     session_of_thousands_of_single_node_waiters_survives_a_broken_connection,
     ten_thousand_watches_survive_a_hundred_broken_connections,
@@ -78,43 +75,6 @@ impl Watching {
         assert_eq!(self.session.id(), id, "one session from beginning to end");
         assert!(self.hold.is_held());
     }
-}
-
-async fn session_of_thousands_of_observers_survives_a_broken_connection(server: TestServer) {
-    let watching = Watching::begin(server).await;
-    let election = |session: &Session, shard| {
-        LeaderElection::new(session, path(shard), "node").expect("a good path")
-    };
-    let campaigns = (0..MANY).map(async |shard| {
-        let election = election(&watching.others, shard);
-        election.acquire().await.expect("nobody else campaigns")
-    });
-    let mut leaders = in_time("they lead", join_all(campaigns)).await;
-    let (tell, mut told) = mpsc::unbounded_channel();
-    for shard in 0..MANY {
-        let mut leader = election(&watching.session, shard).watch_leader();
-        let tell = tell.clone();
-        tokio::spawn(async move {
-            while leader.changed().await.is_ok() {
-                let leads = leader.borrow_and_update().leader().is_some();
-                // At the end there is no receiver.
-                let _ = tell.send((shard, leads));
-            }
-        });
-    }
-    for _ in 0..MANY {
-        let (_, leads) = in_time("each is told", told.recv()).await.expect("news");
-        assert!(leads);
-    }
-    watching.watch(MANY).await;
-    watching.break_the_connection(3).await;
-    for shard in [0, MANY - 1] {
-        let leader = leaders.remove(shard.min(leaders.len() - 1));
-        leader.release().await.expect("it resigns");
-        let news = in_time("the observer is told", told.recv()).await;
-        assert_eq!(news, Some((shard, false)));
-    }
-    watching.hold.release().await.expect("it is released");
 }
 
 /// `MANY` waiters, at this number of paths, which another session holds.
