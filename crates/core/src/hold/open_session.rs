@@ -8,7 +8,7 @@ use crate::hold::granted::Granted;
 use crate::hold::inherited::Inherited;
 use crate::hold::own_znode::OwnZnodes;
 use crate::hold::sole_writer::SoleWriter;
-use crate::live::live_session::LiveSession;
+use crate::live::live_session::{Contact, LiveSession};
 use crate::server::ensemble::ServerSession;
 use crate::server::error::SessionEnd;
 
@@ -47,10 +47,14 @@ impl OpenSession {
         self.granted.supervised(self.live.condition());
     }
 
-    /// Ends the session on this side.
+    /// Ends the session on this side: wakes its waiters, and drops the server side.
+    ///
+    /// The server may let the next one hold as soon as the server side is dropped. So first each hold
+    /// is reported as lost.
     pub(crate) fn end(&self, end: SessionEnd) {
-        self.live.end(end);
+        self.live.set_contact(Contact::Ended(end));
         self.granted.ended(end);
         self.inherited.ended();
+        self.live.drop_server();
     }
 }

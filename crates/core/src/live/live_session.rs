@@ -220,12 +220,8 @@ impl LiveSession {
             .send_modify(|condition| condition.reconnects += 1);
     }
 
-    /// Ends the session on this side: wakes its waiters, and drops the server side.
-    ///
-    /// The server may let the next one hold as soon as the server side is dropped. So first the
-    /// condition says that each hold is lost.
-    pub(crate) fn end(&self, end: SessionEnd) {
-        self.set_contact(Contact::Ended(end));
+    /// Drops the server side. The server may let the next one hold from then on.
+    pub(crate) fn drop_server(&self) {
         lock(&self.server).take();
     }
 
@@ -294,7 +290,7 @@ impl LiveSession {
             result = work => {
                 if let Err(Error::SessionOver { session, reason, .. }) = &result {
                     if *session == self.id {
-                        self.end(*reason);
+                        self.set_contact(Contact::Ended(*reason));
                     }
                 }
                 result

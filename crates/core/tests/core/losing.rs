@@ -602,6 +602,32 @@ async fn hold_is_lost_before_the_server_hears_of_the_end_of_its_session() {
     );
 }
 
+/// Events and health checks tell the loss from then on.
+#[tokio::test]
+async fn loss_is_reported_before_the_server_hears_of_the_end_of_its_session() {
+    const MEANWHILE: Duration = Duration::from_millis(20);
+    let simulation = simulation(1);
+    let alterations = Alterations::default();
+    let at_drop = alterations.at_drop.clone();
+    let ensemble = Arc::new(Altered {
+        ensemble: simulation.ensemble("one"),
+        alterations,
+    });
+    let session = Session::open(ensemble, ConnectOptions::new()).await;
+    let session = session.expect("a session opens");
+    let held = hold(&queue(&session)).await;
+    let view = held.view();
+    let (sender, at_the_drop) = oneshot::channel();
+    at_drop.set(move || {
+        std::thread::sleep(MEANWHILE);
+        let kept = view.kept_after_loss();
+        sender.send(kept).expect("it is awaited");
+    });
+    session.close().await;
+    let kept = at_the_drop.await.expect("the server side is dropped");
+    assert!(kept >= Some(MEANWHILE), "{kept:?}");
+}
+
 /// The deletions and transactions of a session that loses one hold by a lapse.
 async fn deletions_at_a_lapse(released: usize) -> u64 {
     let simulation = simulation(1);
