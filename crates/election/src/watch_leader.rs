@@ -2,7 +2,7 @@
 
 use futures_util::future::{FutureExt, join};
 use tokio::sync::watch;
-use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
+use zookeeper_recipes_core::ensemble::{ServerSession, SessionId, Watch};
 use zookeeper_recipes_core::{NodePath, Refusal, ServerError, Session};
 
 use crate::backoff::Backoff;
@@ -31,7 +31,8 @@ async fn keep_up_to_date(
     session: &Session,
     directory: &NodePath,
 ) {
-    let mut caught_up = false;
+    // A server may open a session before it has caught up with its leader.
+    let mut caught_up = None;
     let mut backoff = Backoff::new();
     while let Ok(server) = session.server(directory).await {
         let read = read_and_watch(&*server, directory, &mut caught_up).await;
@@ -75,12 +76,12 @@ fn set(state: &watch::Sender<LeaderState>, mut new: LeaderState) -> bool {
 async fn read_and_watch(
     server: &dyn ServerSession,
     directory: &NodePath,
-    caught_up: &mut bool,
+    caught_up: &mut Option<SessionId>,
 ) -> Result<(Option<Leader>, Watch), ServerError> {
     let path = directory.as_str();
-    if !*caught_up {
+    if *caught_up != Some(server.id()) {
         server.sync(path).await?;
-        *caught_up = true;
+        *caught_up = Some(server.id());
     }
     loop {
         let children = match server.list(path).await {

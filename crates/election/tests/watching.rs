@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_election::{LeaderElection, Session};
-use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
 fn election(session: &Session, id: &str) -> LeaderElection {
@@ -32,6 +32,25 @@ async fn watch_begins_with_no_leader_that_was_replaced_before() {
         let shown = watched.borrow().leader().map(|it| it.fencing_token);
         assert_eq!(shown, Some(second.fencing_token()), "seed {seed}");
     }
+}
+
+/// A server of local sessions opens one before it has caught up with its leader.
+#[tokio::test(start_paused = true)]
+async fn watch_catches_up_in_each_session_before_it_reads() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let watching = simulated_session(&simulation, "watching").await;
+    let first = election(&simulated_session(&simulation, "first").await, "first");
+    let _first = first.acquire().await.expect("nobody else wants it");
+    let mut watched = election(&watching, "nobody").watch_leader();
+    watched.changed().await.expect("the session is open");
+    let late = Fault::new(FaultKind::ReplyLate(Duration::from_millis(1)));
+    let late = late.of_process("watching").on(RequestKind::Sync);
+    simulation.faults().inject(late.under("/leader"));
+    let expired = watching.id().expect("it is open");
+    simulation.administrator().expire(expired);
+    sleep(Duration::from_secs(60)).await;
+    assert_ne!(watching.id(), Some(expired));
+    assert_eq!(simulation.faults().waiting(), 0, "it has sent no sync");
 }
 
 /// A candidate comes at any moment of the first reads of a watch.
