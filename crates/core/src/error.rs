@@ -185,7 +185,7 @@ impl Error {
             | Error::DeadlineElapsed { .. }
             | Error::Disconnected { .. }
             | Error::OutcomeUnknown { .. } => true,
-            Error::SessionOver { reason, .. } => *reason == SessionEnd::Expired,
+            Error::SessionOver { reason, .. } => reason.is_followed(),
             Error::Refused { refusal, .. } => {
                 matches!(refusal, Refusal::Throttled | Refusal::ReadOnly)
             }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -39,13 +38,12 @@ use crate::sync::lock;
 ///
 /// The server cannot tell such a holder from the next one by the path. So the hold has no [guarded
 /// writes](crate::HoldView::transaction), and its session cannot be [left](Session::detach) to
-/// another process.
+/// another process while the znode may exist.
 pub struct OwnedZnode {
     open: Arc<OpenSession>,
     server: Arc<dyn ServerSession>,
     /// `None` once it is held, and while it is dropped.
     owned: Option<Owned>,
-    may_exist: AtomicBool,
     /// The creates without an answer, and when the last create was sent.
     creates: Mutex<(UnknownCreates, Duration)>,
     path: String,
@@ -70,7 +68,6 @@ impl OwnedZnode {
         let znode = open.znodes.of_recipe(removal);
         Ok(OwnedZnode {
             owned: Some(Owned::new(session.kept_open(), znode)),
-            may_exist: AtomicBool::new(false),
             creates: Mutex::default(),
             open,
             server,
@@ -151,13 +148,15 @@ impl OwnedZnode {
     ///
     /// # Errors
     ///
-    /// Those of the request.
+    /// Those of the request. [`ServerError::SessionOver`] also once the session is being [left to
+    /// another process](Session::detach), or has ended here: nothing is sent then.
     pub async fn create(&self, data: &[u8], acl: &[Acl]) -> Result<Created, ServerError> {
-        self.may_exist.store(true, Ordering::Relaxed);
+        let server = self.open.live.server()?;
+        if let Some(owned) = &self.owned {
+            owned.znode.before_create()?;
+        }
         lock(&self.creates).1 = self.open.live.now();
-        let create = self
-            .server
-            .create(&self.path, data, CreateMode::Ephemeral, acl);
+        let create = server.create(&self.path, data, CreateMode::Ephemeral, acl);
         let outcome = create.await;
         self.open.live.heard_of_create(&outcome);
         outcome
@@ -165,7 +164,9 @@ impl OwnedZnode {
 
     /// Notes that no create has succeeded: nothing need be deleted.
     pub fn refused(&self) {
-        self.may_exist.store(false, Ordering::Relaxed);
+        if let Some(owned) = &self.owned {
+            owned.znode.is_gone();
+        }
     }
 
     /// Waits before a create is sent again whose outcome was unknown, and that was not applied.
@@ -220,7 +221,7 @@ impl OwnedZnode {
 impl Drop for OwnedZnode {
     fn drop(&mut self) {
         if let Some(mut owned) = self.owned.take() {
-            if !self.may_exist.load(Ordering::Relaxed) {
+            if !owned.znode.may_exist() {
                 owned.settle();
             }
         }

@@ -36,7 +36,6 @@ use crate::path::NodePath;
 use crate::recipe::{QueueEntry, Recipe, within};
 use crate::rule::{Rule, WaitStrategy};
 use crate::server::checks::check_acl;
-use crate::server::error::SessionEnd;
 use crate::session::handle::Session;
 
 /// A queue of contenders under one directory, in which a [`Rule`] decides who holds.
@@ -228,7 +227,7 @@ impl Queue {
     /// Those of [`Recipe::try_acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
         let attempt = Attempt::begin(&self.shared.source);
-        let work = self.try_by(&attempt);
+        let work = pin!(self.try_by(&attempt));
         let path = &self.shared.directory;
         let promptly = self.shared.session.promptly(path, work);
         attempt.tries(promptly).await
@@ -302,14 +301,12 @@ impl Recipe for Queue {
 impl SharedQueue {
     async fn acquire(&self, attempt: &Attempt) -> Result<Grant, Error> {
         let path = self.directory.as_str();
+        let anew = self.options.after_session_loss == AfterSessionLoss::QueueAnew;
         loop {
             let open = self.session.opened(path).await?;
             let work = async { attempt::acquire(&SessionQueue::new(self, &open)?, attempt).await };
             match open.live.during(path, pin!(work)).await {
-                Err(Error::SessionOver {
-                    reason: SessionEnd::Expired,
-                    ..
-                }) if self.options.after_session_loss == AfterSessionLoss::QueueAnew => {}
+                Err(Error::SessionOver { reason, .. }) if anew && reason.is_followed() => {}
                 result => return result,
             }
         }

@@ -1,5 +1,6 @@
 //! The lock without a queue: one znode that all contenders try to create.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -148,33 +149,43 @@ impl Removal for OneZnode {
             }
             server.delete(self.path.as_str()).await
         };
-        let removed = removed.map(|removed| match removed {
-            Err(error) if error.is(Refusal::NoNode) => Ok(()),
-            removed => removed,
-        });
         removed.boxed()
     }
 }
 
 /// Pauses that double up to a second.
-struct Pause(Duration);
+struct Pause {
+    next: Duration,
+    /// How many times it does not pause before that.
+    free: u32,
+}
 
 impl Pause {
     fn new() -> Pause {
-        Pause(Duration::from_millis(20))
+        Pause::after(0)
+    }
+
+    fn after(free: u32) -> Pause {
+        let next = Duration::from_millis(20);
+        Pause { next, free }
     }
 
     async fn wait(&mut self) {
-        tokio::time::sleep(self.0).await;
-        self.0 = (self.0 * 2).min(Duration::from_secs(1));
+        if let Some(left) = self.free.checked_sub(1) {
+            self.free = left;
+            return;
+        }
+        tokio::time::sleep(self.next).await;
+        self.next = (self.next * 2).min(Duration::from_secs(1));
     }
 }
 
-/// How current the answer to a read must be.
+/// What the server answers before a read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum CaughtUp {
-    First,
-    OrNot,
+enum After {
+    /// A write of the session is committed. It has applied each earlier one by then, or never will.
+    Commit,
+    Nothing,
 }
 
 impl SingleNodeLock {
@@ -279,10 +290,10 @@ impl SingleNodeLock {
     ///
     /// Those of [`acquire`](Self::acquire).
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
-        let attempt = async {
+        let attempt = pin!(async {
             let (znode, one) = self.begin().await?;
             let created = async {
-                match self.look(&znode, CaughtUp::OrNot).await? {
+                match self.look(&znode, After::Nothing).await? {
                     Some(_) => Ok(None),
                     None => self.create(&znode, &one).await,
                 }
@@ -291,7 +302,7 @@ impl SingleNodeLock {
                 Some(stat) => self.hold(znode, stat).await,
                 None => Ok(None),
             }
-        };
+        });
         self.session.promptly(&self.path, attempt).await
     }
 
@@ -315,7 +326,7 @@ impl SingleNodeLock {
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         let (znode, one) = self.begin().await?;
         let look = async {
-            let Some((data, stat)) = self.look(&znode, CaughtUp::OrNot).await? else {
+            let Some((data, stat)) = self.look(&znode, After::Nothing).await? else {
                 znode.refuse_missing_chroot().await?;
                 return Ok(Vec::new());
             };
@@ -351,7 +362,9 @@ impl SingleNodeLock {
 
     /// Creates the znode as soon as no other holder's is there.
     async fn create_or_wait(&self, znode: &OwnedZnode, one: &OneZnode) -> Result<Stat, Error> {
-        let (mut gone, mut pause) = (0, Pause::new());
+        // Other holders may come and go between the create and the read, a few times in a row.
+        let pauses = || (Pause::after(4), Pause::new());
+        let (mut gone, mut unanswered) = pauses();
         loop {
             if let Some(stat) = self.create(znode, one).await? {
                 return Ok(stat);
@@ -360,13 +373,10 @@ impl SingleNodeLock {
                 // After any event of the znode the next step is another create.
                 Ok((_, _, watch)) => {
                     watch.await;
-                    (gone, pause) = (0, Pause::new());
+                    (gone, unanswered) = pauses();
                 }
-                // Other holders may come and go between the create and the read, a few times in a
-                // row.
-                Err(error) if error.is(Refusal::NoNode) && gone < 4 => gone += 1,
-                Err(error) if error.is(Refusal::NoNode) => pause.wait().await,
-                Err(ServerError::OutcomeUnknown(_)) => pause.wait().await,
+                Err(error) if error.is(Refusal::NoNode) => gone.wait().await,
+                Err(ServerError::OutcomeUnknown(_)) => unanswered.wait().await,
                 Err(error) => return Err(znode.failed(error)),
             }
         }
@@ -378,16 +388,18 @@ impl SingleNodeLock {
         let mut data = one.identity.clone().into_bytes();
         data.extend(text(&self.options, &self.session));
         znode.until_may_hold().await.map_err(failed)?;
+        let mut missing_again = Pause::after(1);
         loop {
             match znode.create(&data, &self.options.acl).await {
                 Ok(created) => return Ok(Some(created.stat)),
                 Err(error) if error.is(Refusal::NoNode) => {
                     znode.refused();
                     self.create_parent(znode).await?;
+                    missing_again.wait().await;
                 }
                 Err(ServerError::OutcomeUnknown(_)) => {
                     // Read before another create, because that one would find this znode there.
-                    match self.look(znode, CaughtUp::First).await? {
+                    match self.look(znode, After::Commit).await? {
                         Some((data, stat)) if one.is(&data) => return Ok(Some(stat)),
                         Some(_) => break,
                         None => znode.before_another_create().await?,
@@ -417,17 +429,15 @@ impl SingleNodeLock {
     }
 
     /// Reads the znode at the path, of any owner. Asks again if no answer comes.
-    async fn look(&self, znode: &OwnedZnode, caught_up: CaughtUp) -> Result<Option<Node>, Error> {
+    async fn look(&self, znode: &OwnedZnode, after: After) -> Result<Option<Node>, Error> {
         let (server, path) = (znode.server(), self.path.as_str());
         let mut pause = Pause::new();
         loop {
-            let sync = (caught_up == CaughtUp::First).then(|| server.sync(path));
-            let get = server.get(path);
             let found = async {
-                if let Some(sync) = sync {
-                    sync.await?;
+                if after == After::Commit {
+                    server.prove().await?;
                 }
-                get.await
+                server.get(path).await
             };
             match found.await {
                 Ok(node) => return Ok(Some(node)),

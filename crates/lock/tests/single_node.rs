@@ -88,7 +88,8 @@ async fn a_try_whose_answer_is_lost_is_tried_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_znode_of_ones_own_is_known_however_many_answers_are_lost() {
-    for lost in [RequestKind::Sync, RequestKind::Get] {
+    // The session also proves each reconnect by a transaction.
+    for (lost, times) in [(RequestKind::Transact, 2), (RequestKind::Get, 1)] {
         let simulation = Simulation::new(SimulationOptions::default());
         let one = lock(&simulation, "one").await;
         let faults = simulation.faults();
@@ -97,7 +98,10 @@ async fn a_znode_of_ones_own_is_known_however_many_answers_are_lost() {
                 .on(RequestKind::Create)
                 .under(PATH),
         );
-        faults.inject(Fault::new(FaultKind::ReplyLost).on(lost).under(PATH));
+        for nth in 1..=times {
+            let lost = Fault::new(FaultKind::ReplyLost).on(lost);
+            faults.inject(lost.of_process("one").nth(nth));
+        }
         let hold = one.acquire_timeout(Duration::from_secs(60)).await;
         assert_eq!(faults.waiting(), 0, "all that was to be lost is");
         assert!(hold.expect("it is nobody else's").is_held());

@@ -40,8 +40,7 @@ struct Look {
 }
 
 impl Looks {
-    /// The znodes of this identity that the session owns, read after the server has caught up with
-    /// its leader.
+    /// The znodes of this identity that the session owns, read after a commit.
     ///
     /// Sends what [`own_paths`](Self::own_paths) sends, and a read if there is such a znode.
     pub(crate) async fn own_nodes(
@@ -68,13 +67,14 @@ impl Looks {
         Ok(zip(paths, nodes).filter_map(created).collect())
     }
 
-    /// The paths of the znodes of this identity, read after the server has caught up with its
-    /// leader.
+    /// The paths of the znodes of this identity, read after a commit.
     ///
-    /// The directory is empty for the root. The look is sent after the call. So it shows the znode
-    /// of each create whose outcome is unknown at the call, if the server has applied the create.
+    /// The directory is empty for the root. The look is sent after the call, and a session's writes
+    /// are applied in their order. So the list shows the znode of each create whose outcome is unknown
+    /// at the call, or the create is never applied. A `sync` would not do: a server that has given up
+    /// on a create may apply it later.
     ///
-    /// Sends a sync and a list, or shares those of other callers.
+    /// Sends a [proof](crate::server::ensemble::ServerSession::prove) and a list, or shares those of other callers.
     pub(crate) async fn own_paths(
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
@@ -118,7 +118,7 @@ impl Looks {
     }
 }
 
-/// Lists the directory, after the server has caught up with its leader. Asks until an answer comes.
+/// Lists the directory after a commit. Asks until an answer comes.
 async fn look(
     live: Arc<LiveSession>,
     looks: Arc<Looks>,
@@ -135,11 +135,9 @@ async fn look(
         live.until_connected().await;
         let server = live.server()?;
         let number = looks.next();
-        let sync = server.sync(listed);
-        let list = server.list(listed);
         let names = async {
-            sync.await?;
-            if_there(list.await)
+            server.prove().await?;
+            if_there(server.list(listed).await)
         };
         match names.await {
             Ok(names) => {
@@ -177,8 +175,11 @@ mod tests {
             live.now() - began
         };
         let callers = [Duration::ZERO, SECOND / 2, SECOND / 2].map(of);
-        assert_eq!(join_all(callers).await, [SECOND, 2 * SECOND, 2 * SECOND]);
-        assert_eq!(script.syncs(), [began, began + SECOND]);
+        assert_eq!(
+            join_all(callers).await,
+            [2 * SECOND, 4 * SECOND, 4 * SECOND]
+        );
+        assert_eq!(script.proofs(), [began, began + 2 * SECOND]);
         looks.ask("/locks/b");
         assert_eq!(lock(&looks.0).directories.len(), 1, "the others are done");
     }

@@ -186,7 +186,10 @@ impl UnsetLossWatch {
     /// Waits for the loss watch, and tells the fate of the znode.
     pub(crate) async fn tell(self, mut loss_watch: LossWatch) {
         let fate = match loss_watch.gone().await {
-            Gone::Deleted => Fate::Deleted,
+            Gone::Deleted => {
+                self.znode.is_gone();
+                Fate::Deleted
+            }
             Gone::Written => Fate::Written,
         };
         self.fate.tell(fate);

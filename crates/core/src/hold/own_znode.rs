@@ -17,7 +17,7 @@ use crate::live::live_session::{EndRequest, LiveSession};
 use crate::path::NodePath;
 use crate::retry::retry;
 use crate::server::ensemble::{Reply, ServerSession, Stat};
-use crate::server::error::ServerError;
+use crate::server::error::{ServerError, SessionEnd, if_there};
 use crate::sync::lock;
 
 /// The znodes that a session owns, as far as this process knows them.
@@ -36,7 +36,7 @@ struct List {
     /// The znodes that recipes delete in their own way, by the numbers of their entries.
     of_recipes: BTreeMap<u64, Arc<OfRecipe>>,
     last: u64,
-    /// True if entries stay in the list.
+    /// True if entries stay in the list, and recipes create no znode that they delete in their own way.
     is_kept: bool,
 }
 
@@ -49,6 +49,8 @@ pub trait Removal: fmt::Debug + Send + Sync {
     fn path(&self) -> &str;
 
     /// Deletes the znode, unless the znode at the path is another client's.
+    ///
+    /// [`Refusal::NoNode`](crate::Refusal::NoNode) counts as success.
     ///
     /// `is_held` is true if the znode is the holder's, and this is its first deletion.
     ///
@@ -81,6 +83,8 @@ enum Kind {
 /// A znode that a recipe deletes in its own way.
 pub(crate) struct OfRecipe {
     removal: Arc<dyn Removal>,
+    /// True from before the first create until the znode is known not to exist.
+    may_exist: AtomicBool,
     /// True while the znode is its holder's.
     is_held: AtomicBool,
     /// The one removal that is under way: a second one could delete the next holder's znode.
@@ -124,6 +128,7 @@ impl OwnZnodes {
         let path = removal.path().to_owned();
         let of_recipe = OfRecipe {
             removal,
+            may_exist: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
             removing: UnderWay::default(),
         };
@@ -162,9 +167,20 @@ impl OwnZnodes {
 
     /// Keeps all entries from now on, also of those that are dropped.
     ///
-    /// Who leaves the session to another process then knows what it may have created.
-    pub(crate) fn keep(&self) {
-        lock(&self.list).is_kept = true;
+    /// Who leaves the session to another process then knows what it may have created. From now on,
+    /// recipes create no znode that they delete in their own way.
+    ///
+    /// # Errors
+    ///
+    /// Such a znode, if one may exist. Nothing is kept then.
+    pub(crate) fn keep(&self) -> Result<(), Arc<OfRecipe>> {
+        let mut list = lock(&self.list);
+        let mut of_recipes = list.of_recipes.values();
+        if let Some(of_recipe) = of_recipes.find(|of_recipe| of_recipe.may_exist()) {
+            return Err(of_recipe.clone());
+        }
+        list.is_kept = true;
+        Ok(())
     }
 
     /// The paths of the znodes that are listed now.
@@ -172,9 +188,12 @@ impl OwnZnodes {
         lock(&self.list).paths.keys().cloned().collect()
     }
 
-    /// The znodes that recipes delete in their own way.
+    /// The znodes that may exist, and that recipes delete in their own way.
     pub(crate) fn of_recipes(&self) -> Vec<Arc<OfRecipe>> {
-        lock(&self.list).of_recipes.values().cloned().collect()
+        let list = lock(&self.list);
+        let of_recipes = list.of_recipes.values();
+        let may_exist = of_recipes.filter(|of_recipe| of_recipe.may_exist());
+        may_exist.cloned().collect()
     }
 }
 
@@ -205,15 +224,26 @@ impl OfRecipe {
         self.removal.path()
     }
 
+    fn may_exist(&self) -> bool {
+        self.may_exist.load(Ordering::Relaxed)
+    }
+
     /// Removes the znode, or waits for the removal that is under way. Does not retry.
+    ///
+    /// `is_held` is true if no other client can have a znode at the path.
     pub(crate) async fn remove(
         self: &Arc<Self>,
         server: &Arc<dyn ServerSession>,
+        is_held: bool,
     ) -> Result<(), ServerError> {
         let begin = || {
             let (own, server) = (self.clone(), server.clone());
-            let is_held = self.is_held.swap(false, Ordering::Relaxed);
-            async move { own.removal.remove(&*server, is_held).await }.boxed()
+            let remove = async move {
+                if_there(own.removal.remove(&*server, is_held).await)?;
+                own.may_exist.store(false, Ordering::Relaxed);
+                Ok(())
+            };
+            remove.boxed()
         };
         self.removing.join(begin).await
     }
@@ -250,6 +280,37 @@ impl OwnZnode {
     pub(crate) fn set_held(&self, is_held: bool) {
         if let Kind::OfRecipe(of_recipe) = &self.kind {
             of_recipe.is_held.store(is_held, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that the znode may exist from now on: a recipe is about to create it.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::SessionOver`] if the session is being left to another process.
+    pub(crate) fn before_create(&self) -> Result<(), ServerError> {
+        let list = lock(&self.znodes().list);
+        if list.is_kept {
+            return Err(ServerError::SessionOver(SessionEnd::Detached));
+        }
+        if let Kind::OfRecipe(of_recipe) = &self.kind {
+            of_recipe.may_exist.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Notes that the znode does not exist.
+    pub(crate) fn is_gone(&self) {
+        if let Kind::OfRecipe(of_recipe) = &self.kind {
+            of_recipe.may_exist.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// True if the znode may exist.
+    pub(crate) fn may_exist(&self) -> bool {
+        match &self.kind {
+            Kind::OfRecipe(of_recipe) => of_recipe.may_exist(),
+            Kind::Unique | Kind::Sought(_) => true,
         }
     }
 
@@ -306,7 +367,11 @@ impl OwnZnode {
             }
             Kind::OfRecipe(of_recipe) => {
                 let server = live.server()?;
-                retry(ServerError::may_pass, || of_recipe.remove(&server)).await?;
+                let remove = || {
+                    let is_held = of_recipe.is_held.swap(false, Ordering::Relaxed);
+                    of_recipe.remove(&server, is_held)
+                };
+                retry(ServerError::may_pass, remove).await?;
             }
         }
         if let Some(call) = &self.when_gone {

@@ -36,6 +36,7 @@ pub(crate) struct Scripted {
     connection: AtomicU64,
     /// When each sync was sent.
     syncs: Mutex<Vec<Duration>>,
+    proofs: Mutex<Vec<Duration>>,
     is_disconnected: AtomicBool,
     /// How long the machine was asleep.
     asleep: Mutex<Duration>,
@@ -61,6 +62,7 @@ impl Scripted {
             answers_after,
             connection: AtomicU64::new(0),
             syncs: Mutex::default(),
+            proofs: Mutex::default(),
             is_disconnected: AtomicBool::new(false),
             asleep: Mutex::default(),
             pause: Mutex::default(),
@@ -109,9 +111,9 @@ impl Scripted {
         *lock(&self.pause) = [Duration::ZERO, pause];
     }
 
-    /// When each sync was sent.
-    pub(crate) fn syncs(&self) -> Vec<Duration> {
-        lock(&self.syncs).clone()
+    /// When each proof was sent.
+    pub(crate) fn proofs(&self) -> Vec<Duration> {
+        lock(&self.proofs).clone()
     }
 
     /// Refuses transactions at this operation.
@@ -260,10 +262,17 @@ impl ServerSession for Scripted {
 
     fn sync<'a>(&'a self, _: &'a str) -> Reply<'a, Exchange> {
         lock(&self.syncs).push(self.began.elapsed());
-        self.prove()
+        self.exchanged()
     }
 
     fn prove(&self) -> Reply<'_, Exchange> {
+        lock(&self.proofs).push(self.began.elapsed());
+        self.exchanged()
+    }
+}
+
+impl Scripted {
+    fn exchanged(&self) -> Reply<'_, Exchange> {
         let (asked, answer) = (self.exchange(self.began.elapsed()), self.answer(()));
         async move {
             answer.await?;

@@ -241,9 +241,7 @@ async fn create_directory(queue: &SessionQueue<'_>) -> Result<(), Error> {
 
 /// Looks for the znode of a create without a reply.
 ///
-/// A server that lags may not show the znode yet, so it catches up with the leader first. If the
-/// znode is not there then, it will never be. The server refuses a request that was still under way
-/// on the old connection once the session has moved to a new one.
+/// If the znode is not there after a commit, it will never be.
 async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Option<Created>, Error> {
     let znodes = &queue.open.znodes;
     let own = znodes

@@ -25,6 +25,13 @@ pub enum SessionEnd {
     InvalidOptions,
 }
 
+impl SessionEnd {
+    /// True if a new session follows, and nobody has to change anything for that.
+    pub(crate) fn is_followed(self) -> bool {
+        matches!(self, SessionEnd::Expired | SessionEnd::TimeoutShortened)
+    }
+}
+
 impl fmt::Display for SessionEnd {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {

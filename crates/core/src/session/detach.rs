@@ -49,9 +49,9 @@ impl Session {
     /// # Errors
     ///
     /// * [`Error::InvalidInput`] at once in each of these cases: there is no hold; a hold is of another
-    ///   session; a recipe of the session has an [`OwnedZnode`](crate::OwnedZnode), as a lock of a
-    ///   single znode has, which other clients cannot tell from theirs; the user has connected the
-    ///   client of the session, which closes it.
+    ///   session; an [`OwnedZnode`](crate::OwnedZnode) of the session may exist, such as that of a held
+    ///   lock of a single znode, and the next process could not tell it from another client's; the user
+    ///   has connected the client of the session, which closes it.
     /// * [`Error::Lost`] if no hold can be left to the next process, or the directory of the first one
     ///   does not exist any more.
     /// * [`Error::SessionOver`] if the session ends before it is left.
@@ -71,8 +71,6 @@ impl Session {
         let holds: Vec<Hold> = holds.into_iter().collect();
         let (open, path) = self.check_left(&holds)?;
         let live = &open.live;
-        // From here on, nothing is forgotten that may be created.
-        open.znodes.keep();
         let server = live.server();
         let (holds, lost_first) = left_of(holds);
         self.ask_to_end(SessionEnd::Detached);
@@ -89,7 +87,7 @@ impl Session {
             return Err(over(ended));
         }
         let first = holds.first().ok_or_else(|| lost(lost_first))?;
-        let standing = delete_others(&open, &server, &holds).await;
+        let may_be_left = delete_others(&open, &server, &holds).await;
         let issued = timeout(live.timeout(), issue(&*server, first)).await;
         let ticket = match issued {
             Ok(Err(error)) if error.is(Refusal::NoNode) => return Err(lost(LossReason::Deleted)),
@@ -100,16 +98,10 @@ impl Session {
                 )));
             }
         };
-        if !standing.of_recipes.is_empty() {
-            // The next process could not tell this znode from another client's.
-            return Err(failed(ServerError::outcome_unknown(
-                "the znode of a recipe without a queue may exist",
-            )));
-        }
         let session = server.detach().ok_or_else(|| over(SessionEnd::Closed))?;
         let left = LeftOpen { session, ticket };
         let mut leftovers = others(&open, &holds).paths;
-        leftovers.retain(|path| standing.paths.contains(path) || may_be_created_late(path));
+        leftovers.retain(|path| may_be_left.paths.contains(path) || may_be_created_late(path));
         Ok(DetachedSession {
             left,
             holds,
@@ -118,6 +110,8 @@ impl Session {
     }
 
     /// The session that the holds belong to, and the path of the first one.
+    ///
+    /// From then on, the session forgets nothing that it may have created.
     fn check_left(&self, holds: &[Hold]) -> Result<(Arc<OpenSession>, String), Error> {
         let refuse = |value: &str, problem| Err(InvalidInput::new("hold", value, problem).into());
         let Some(first) = holds.first() else {
@@ -132,15 +126,15 @@ impl Session {
         let Some(open) = self.present() else {
             return refuse(first.node_path(), "is lost: no ZooKeeper session is open");
         };
-        if let Some(znode) = open.znodes.of_recipes().first() {
-            return refuse(znode.path(), "is of a recipe without a queue");
-        }
         for hold in holds {
             if !Arc::ptr_eq(&hold.standing().live, &open.live) {
                 return refuse(hold.node_path(), "is of another ZooKeeper session");
             }
         }
-        Ok((open, first.node_path().to_owned()))
+        match open.znodes.keep() {
+            Ok(()) => Ok((open, first.node_path().to_owned())),
+            Err(znode) => refuse(znode.path(), "is of a recipe without a queue"),
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! The session handle, which opens a new ZooKeeper session when the old one ends.
 
 use std::fmt;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
-use futures_util::future::{FutureExt, ready};
+use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -321,32 +322,35 @@ impl Session {
     /// [`Error::Disconnected`] at once if no server answers, and if the work takes longer than the
     /// session timeout. The errors of the work.
     ///
+    /// May be polled on any thread. Outside of a tokio runtime, it measures the time in the runtime of
+    /// the session, which must run.
+    ///
     /// # Cancel safety
     ///
     /// If the future is dropped, the work is dropped.
-    // No `async fn`, because one keeps two copies of a future that it is given.
-    pub fn promptly<T>(
+    pub async fn promptly<T>(
         &self,
         path: &NodePath,
-        work: impl Future<Output = Result<T, Error>>,
-    ) -> impl Future<Output = Result<T, Error>> {
-        let patience = match self.state() {
-            SessionState::Connected(_) => self.timeout(),
-            // The work says why.
-            SessionState::Over(_) => Some(Duration::MAX),
-            SessionState::Opening | SessionState::Suspended(_) => None,
-        };
+        work: Pin<&mut impl Future<Output = Result<T, Error>>>,
+    ) -> Result<T, Error> {
         let disconnected = || {
             Err(Error::Disconnected {
                 path: path.to_string(),
             })
         };
-        match patience {
-            Some(patience) => timeout(patience, work)
-                .map(move |done| done.unwrap_or_else(|_| disconnected()))
-                .left_future(),
-            None => ready(disconnected()).right_future(),
-        }
+        let open = match self.state() {
+            SessionState::Connected(_) => self.present(),
+            // The work says why.
+            SessionState::Over(_) => return work.await,
+            SessionState::Opening | SessionState::Suspended(_) => None,
+        };
+        let Some(open) = open else {
+            return disconnected();
+        };
+        let live = &open.live;
+        let in_time = pin!(async { timeout(live.timeout(), work).await });
+        let done = live.in_a_runtime(in_time).await;
+        done.unwrap_or_else(|_| disconnected())
     }
 
     /// Closes the session, and waits until the server has been told.

@@ -65,7 +65,11 @@ impl Leftovers {
             deletions.push(deleted.boxed());
         }
         for of_recipe in &self.of_recipes {
-            let removed = async move { left(of_recipe.remove(server).await, &[], Some(of_recipe)) };
+            let removed = async move {
+                // Somebody may have deleted the znode, and the next holder's may have its name.
+                let removed = of_recipe.remove(server, false).await;
+                left(removed, &[], Some(of_recipe))
+            };
             deletions.push(removed.boxed());
         }
         let mut all = Leftovers::default();

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::{BoxFuture, FutureExt, ready};
 use futures_util::stream::BoxStream;
-use zookeeper_recipes_core::ServerError;
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation,
     Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
+use zookeeper_recipes_core::{Refusal, ServerError};
 
 type Function = Box<dyn FnOnce() + Send>;
 
@@ -56,6 +56,12 @@ pub(crate) struct Alterations {
     pub(crate) doubles_creates: Option<CreateMode>,
     /// How long the thread that sends the create of a contender below this path stands still before.
     pub(crate) creates_late: Option<(&'static str, Duration)>,
+    /// The server does not know the outcome of the first create below this path, and applies it after
+    /// this time. It applies no later write before that.
+    pub(crate) applies_late: Option<(&'static str, Duration)>,
+    /// The server refuses each create of this path, as if the parent did not exist. The number counts
+    /// these creates.
+    pub(crate) lacks_parent_of: Option<(&'static str, Arc<AtomicU64>)>,
 }
 
 /// An ensemble with altered sessions.
@@ -73,6 +79,7 @@ impl Ensemble for Altered {
                 server,
                 alterations: self.alterations.clone(),
                 connection: AtomicU64::new(0),
+                writes: Arc::default(),
             }) as Arc<dyn ServerSession>)
         }
         .boxed()
@@ -97,6 +104,8 @@ struct AlteredSession {
     alterations: Alterations,
     /// Counts the connections.
     connection: AtomicU64,
+    /// True once a create was applied late. Locked by each write that others wait for.
+    writes: Arc<tokio::sync::Mutex<bool>>,
 }
 
 impl Drop for AlteredSession {
@@ -121,6 +130,36 @@ impl AlteredSession {
             })
         }
         .boxed()
+    }
+
+    /// Applies the first create after this time, and the others after it.
+    fn apply_late<'a>(
+        &'a self,
+        late: Duration,
+        path: &'a str,
+        data: &[u8],
+        mode: CreateMode,
+        acl: &[Acl],
+    ) -> Reply<'a, Created> {
+        let (server, path) = (self.server.clone(), path.to_owned());
+        let (data, acl) = (data.to_owned(), acl.to_owned());
+        let first = self.writes.clone().try_lock_owned();
+        match first.ok().filter(|was_late| !**was_late) {
+            Some(mut was_late) => {
+                *was_late = true;
+                tokio::spawn(async move {
+                    tokio::time::sleep(late).await;
+                    let _ = server.create(&path, &data, mode, &acl).await;
+                    drop(was_late);
+                });
+                ready(Err(ServerError::outcome_unknown("it takes too long"))).boxed()
+            }
+            None => async move {
+                let _before = self.writes.lock().await;
+                server.create(&path, &data, mode, &acl).await
+            }
+            .boxed(),
+        }
     }
 }
 
@@ -167,6 +206,16 @@ impl ServerSession for AlteredSession {
         mode: CreateMode,
         acl: &[Acl],
     ) -> Reply<'a, Created> {
+        if let Some((lacks, number)) = &self.alterations.lacks_parent_of {
+            if path == *lacks {
+                number.fetch_add(1, Ordering::Relaxed);
+                return ready(Err(ServerError::Refused(Refusal::NoNode))).boxed();
+            }
+        }
+        let late = self.alterations.applies_late;
+        if let Some((_, late)) = late.filter(|(below, _)| path.starts_with(below)) {
+            return self.apply_late(late, path, data, mode, acl);
+        }
         let late = self.alterations.creates_late;
         if let Some((_, late)) = late.filter(|(below, _)| path.starts_with(below)) {
             let (server, path) = (self.server.clone(), path.to_owned());
@@ -240,6 +289,10 @@ impl ServerSession for AlteredSession {
     }
 
     fn prove(&self) -> Reply<'_, Exchange> {
-        self.renumbered(self.server.prove())
+        let proved = async {
+            let _before = self.writes.lock().await;
+            self.server.prove().await
+        };
+        self.renumbered(proved.boxed())
     }
 }

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join;
+use futures_util::future::{FutureExt, join};
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, DetachedSession, Error, Hold, HoldState, Queue, Session,
+    Acl, AuthId, ConnectOptions, CreateMode, DetachedSession, Error, Hold, HoldState, OwnedZnode,
+    Permission, Queue, Session,
 };
+use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
 use crate::altered::{Alterations, Altered};
-use crate::support::First;
+use crate::support::{First, SINGLE, Single};
 
 const PATH: &str = "/locks/left";
 const DELAY: Duration = Duration::from_millis(100);
@@ -116,6 +118,91 @@ async fn znode_that_is_created_while_a_session_is_left_goes() {
         assert_eq!(administrator.children(OTHER), [""; 0], "{late}");
     }
     assert!(created_late > 0, "none was created late");
+}
+
+/// A task begins it before the session has ended here, and creates it while the session is left.
+#[tokio::test(start_paused = true)]
+async fn single_znode_is_not_created_while_a_session_is_left() {
+    let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
+    for late in 0..40 {
+        let simulation = simulation();
+        let (session, hold) = held(&simulation).await;
+        let beside = session.clone();
+        let mut detach = session.detach([hold]).boxed();
+        assert!((&mut detach).now_or_never().is_none(), "it is under way");
+        let create = async {
+            let znode = OwnedZnode::begin(&beside, Arc::new(Single)).await;
+            let znode = znode.expect("its session has not ended");
+            sleep(DELAY * late / 4).await;
+            let _ = znode.create(b"", &everyone).await;
+        };
+        let (detached, ()) = join(detach, create).await;
+        let detached = detached.expect("it is held");
+        let _session = resume(&simulation, &detached).await.expect("an answer");
+        sleep(DELAY * 10).await;
+        let children = simulation.administrator().children("/");
+        assert!(!children.contains(&SINGLE[1..].to_owned()), "{late}");
+    }
+}
+
+/// What a lock of a single znode has done before its session is left.
+#[derive(Clone, Copy, Debug)]
+enum Did {
+    Release,
+    ReleaseWithAView,
+    LoseItsZnode,
+    FailToHold,
+    LookUnderWay,
+    Hold,
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_is_left_unless_a_single_znode_may_exist() {
+    let all = [
+        Did::Release,
+        Did::ReleaseWithAView,
+        Did::LoseItsZnode,
+        Did::FailToHold,
+        Did::LookUnderWay,
+        Did::Hold,
+    ];
+    for did in all {
+        let simulation = simulation();
+        let administrator = simulation.administrator();
+        let (session, hold) = held(&simulation).await;
+        let lock = SingleNodeLock::new(&session, SINGLE).expect("a good path");
+        let (mut view, mut kept) = (None, None);
+        let mut look = lock.contenders().boxed();
+        match did {
+            Did::FailToHold => {
+                let made = administrator.create(SINGLE, b"", CreateMode::Ephemeral);
+                made.expect("nothing is there");
+                let failed = lock.try_acquire().await;
+                assert!(failed.expect("an answer").is_none());
+            }
+            Did::LookUnderWay => assert!((&mut look).now_or_never().is_none()),
+            _ => {
+                let single = lock.acquire().await.expect("it is free");
+                view = Some(single.view()).filter(|_| matches!(did, Did::ReleaseWithAView));
+                match did {
+                    Did::Release | Did::ReleaseWithAView => {
+                        single.release().await.expect("it is held")
+                    }
+                    _ => kept = Some(single),
+                }
+            }
+        }
+        if let (Did::LoseItsZnode, Some(single)) = (did, &kept) {
+            administrator.delete(SINGLE).expect("it exists");
+            single.lost().await;
+        }
+        let detached = session.detach([hold]).await;
+        match did {
+            Did::Hold => assert!(matches!(detached, Err(Error::InvalidInput(_))), "{did:?}"),
+            _ => assert!(detached.is_ok(), "{did:?}: {detached:?}"),
+        }
+        drop((look, view, kept));
+    }
 }
 
 /// The servers answer the deletion of a waiter's znode neither to the process that leaves nor, for

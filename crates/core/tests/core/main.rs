@@ -12,6 +12,7 @@ mod directory_data;
 mod handed_on;
 mod handoff;
 mod in_background;
+mod late_creates;
 mod leases;
 mod long_queues;
 mod losing;

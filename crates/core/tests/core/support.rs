@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use zookeeper_recipes_core::{InvalidInput, QueueView, Rule, RuleHints, Verdict};
+use zookeeper_recipes_core::ensemble::{Reply, ServerSession};
+use zookeeper_recipes_core::{InvalidInput, QueueView, Removal, Rule, RuleHints, Verdict};
 
 /// Holds when nobody is before it, and waits on the one right before it.
 #[derive(Debug)]
@@ -43,5 +44,21 @@ impl Rule for FirstAlone {
 impl RuleHints for FirstAlone {
     fn holds_alone(&self, _: &str) -> bool {
         true
+    }
+}
+
+pub(crate) const SINGLE: &str = "/single";
+
+/// A znode that its test creates.
+#[derive(Debug)]
+pub(crate) struct Single;
+
+impl Removal for Single {
+    fn path(&self) -> &str {
+        SINGLE
+    }
+
+    fn remove<'a>(&'a self, server: &'a dyn ServerSession, _is_held: bool) -> Reply<'a, ()> {
+        server.delete(SINGLE)
     }
 }

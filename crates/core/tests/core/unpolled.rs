@@ -1,10 +1,13 @@
 //! Attempts that nobody polls for a while, as of a caller that is busy with something else.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Error, Permission, Queue, Session};
+use zookeeper_recipes_core::{
+    Acl, AuthId, CreateMode, Error, OwnedZnode, Permission, Queue, ServerError, Session,
+};
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
@@ -85,6 +88,58 @@ async fn close_spares_the_next_holder_of_a_single_znode_of_which_a_view_is_kept(
     sleep(TIMEOUT).await;
     assert!(hold.is_held(), "{:?}", hold.state());
     drop((attempt, view));
+}
+
+/// The owner keeps the hold or a view of it, and has noticed the deletion or not.
+#[tokio::test(start_paused = true)]
+async fn close_spares_the_next_holder_of_a_single_znode_that_was_deleted_by_hand() {
+    for (is_noticed, is_released) in [(true, false), (true, true), (false, false)] {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let (closing, mine, others) = two_single_nodes(&simulation).await;
+        let hold = mine.acquire().await.expect("free again");
+        let view = hold.view();
+        simulation
+            .administrator()
+            .delete("/lock")
+            .expect("it exists");
+        let next = others.acquire().await.expect("free again");
+        if is_noticed {
+            hold.lost().await;
+        }
+        let kept = match is_released {
+            true => {
+                hold.release().await.expect_err("it is lost");
+                None
+            }
+            false => Some(hold),
+        };
+        assert_eq!(view.is_held(), !is_noticed);
+        let queue = Queue::new(&closing, "/queue", support::First).expect("a good path");
+        let mut attempt = queue.acquire().boxed();
+        assert!((&mut attempt).now_or_never().is_none(), "it is under way");
+        timeout(TIMEOUT, closing.close()).await.expect("it closes");
+        sleep(TIMEOUT).await;
+        let state = next.state();
+        assert!(next.is_held(), "{is_noticed}, {is_released}: {state:?}");
+        drop((attempt, kept, view));
+    }
+}
+
+/// Its server side stays open, because the znode keeps it.
+#[tokio::test(start_paused = true)]
+async fn single_znode_is_not_created_after_its_session_is_closed() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let closing = simulated_session(&simulation, "closing").await;
+    let znode = OwnedZnode::begin(&closing, Arc::new(support::Single)).await;
+    let znode = znode.expect("its session is open");
+    timeout(TIMEOUT, closing.close()).await.expect("it closes");
+    let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
+    let created = znode.create(b"", &everyone).await;
+    assert!(
+        matches!(created, Err(ServerError::SessionOver(_))),
+        "{created:?}"
+    );
+    assert_eq!(simulation.administrator().sessions().len(), 1, "it is kept");
 }
 
 /// Its create succeeds, and nobody looks at the answer.

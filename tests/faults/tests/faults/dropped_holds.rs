@@ -18,6 +18,7 @@ use crate::support::{acquire, assert_nothing_left, hold_all, queue_length};
 on_both_servers!(
     hold_dropped_outside_any_runtime_is_released_at_once,
     hold_released_outside_any_runtime_is_released_and_says_so,
+    recipe_tried_outside_any_runtime_is_held,
     hold_dropped_by_a_panicking_task_is_released_at_once,
 );
 
@@ -69,6 +70,24 @@ async fn hold_released_outside_any_runtime_is_released_and_says_so(server: TestS
     for &kind in KINDS {
         assert_nothing_left(&server, &administrator, kind, "released").await;
     }
+}
+
+async fn recipe_tried_outside_any_runtime_is_held(server: TestServer) {
+    let session = session(&server, LONG).await;
+    let recipes: Vec<_> = KINDS
+        .iter()
+        .map(|kind| kind.on(&session, "tried"))
+        .collect();
+    let try_and_release = move || {
+        recipes.iter().try_for_each(|recipe| {
+            let hold = block_on(recipe.try_acquire())?;
+            block_on(hold.expect("it is free").release())
+        })
+    };
+    let tried = std::thread::spawn(try_and_release);
+    let tried = tokio::task::spawn_blocking(move || tried.join()).await;
+    let tried = tried.expect("no panic").expect("no panic");
+    tried.expect("each is held and released");
 }
 
 async fn hold_dropped_by_a_panicking_task_is_released_at_once(server: TestServer) {

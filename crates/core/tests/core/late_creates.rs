@@ -1,0 +1,85 @@
+//! Creates that a server applies after it has answered that it does not know their outcome.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::{ConnectOptions, CreateMode, Queue, Recipe, Session};
+use zookeeper_recipes_lock::SingleNodeLock;
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+
+use crate::altered::{Alterations, Altered};
+use crate::support::First;
+
+const TIME: Duration = Duration::from_secs(60);
+const LATE: Duration = Duration::from_millis(500);
+
+async fn session(simulation: &Simulation, alterations: Alterations) -> Session {
+    let ensemble = Altered {
+        ensemble: simulation.ensemble("one"),
+        alterations,
+    };
+    let session = Session::open(Arc::new(ensemble), ConnectOptions::new()).await;
+    session.expect("a session opens")
+}
+
+/// A queue and a lock of a single znode, whose first create is applied late.
+async fn recipe(simulation: &Simulation, queues: bool) -> Box<dyn Recipe> {
+    let made = simulation
+        .administrator()
+        .create("/lock", b"", CreateMode::Persistent);
+    made.expect("nothing is there");
+    let alterations = Alterations {
+        applies_late: Some(("/lock/", LATE)),
+        ..Alterations::default()
+    };
+    let session = session(simulation, alterations).await;
+    match queues {
+        true => Box::new(Queue::new(&session, "/lock", First).expect("a good path")),
+        false => Box::new(SingleNodeLock::new(&session, "/lock/one").expect("a good path")),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn contender_whose_create_is_applied_late_holds_by_it() {
+    for queues in [true, false] {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let recipe = recipe(&simulation, queues).await;
+        let hold = timeout(TIME, recipe.acquire()).await;
+        let hold = hold.expect("nobody is before it").expect("it is free");
+        assert_eq!(simulation.administrator().children("/lock").len(), 1);
+        hold.release().await.expect("it is held");
+        assert_eq!(simulation.administrator().children("/lock"), [""; 0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn create_that_is_applied_after_its_attempt_leaves_no_znode() {
+    let deadlines = [1, 10, 100].map(Duration::from_millis);
+    let both = |deadline| [(true, deadline), (false, deadline)];
+    for (queues, deadline) in deadlines.into_iter().flat_map(both) {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let recipe = recipe(&simulation, queues).await;
+        let early = recipe.acquire_timeout(deadline).await;
+        assert!(early.expect_err("no write is applied").is_timeout());
+        sleep(LATE * 4).await;
+        assert_eq!(simulation.administrator().children("/lock"), [""; 0]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn parent_that_is_always_missing_is_created_ever_more_rarely() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let number = Arc::new(AtomicU64::new(0));
+    let alterations = Alterations {
+        lacks_parent_of: Some(("/lock/one", number.clone())),
+        ..Alterations::default()
+    };
+    let session = session(&simulation, alterations).await;
+    let lock = SingleNodeLock::new(&session, "/lock/one").expect("a good path");
+    let never = lock.acquire_timeout(Duration::from_secs(10)).await;
+    assert!(never.expect_err("it is not created").is_timeout());
+    let number = number.load(Ordering::Relaxed);
+    assert!((5..20).contains(&number), "{number} creates");
+}
