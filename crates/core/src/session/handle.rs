@@ -5,9 +5,8 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_core::Stream;
 use futures_util::future::FutureExt;
-use futures_util::stream::{self, StreamExt};
+use futures_util::stream::{self, Stream, StreamExt};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
