@@ -253,12 +253,14 @@ impl Identity {
 
     /// The part of the name that no other contender shares: `_c_<uuid>-`.
     pub fn prefix(&self) -> String {
-        format!("_c_{}-", self.0.as_hyphenated())
+        self.name("")
     }
 
     /// The name that is sent to the server, which adds the number.
     pub fn name(&self, label: &str) -> String {
-        format!("_c_{}-{label}", self.0.as_hyphenated())
+        let mut digits = Uuid::encode_buffer();
+        let identity: &str = self.0.as_hyphenated().encode_lower(&mut digits);
+        ["_c_", identity, "-", label].concat()
     }
 }
 

@@ -88,7 +88,8 @@ impl Queue {
         let owner = || session.owner().as_bytes().to_vec();
         check_acl(&options.acl)?;
         let data = options.data.get_or_insert_with(owner);
-        let name = check_label(&rule, &rule.label())?;
+        let label = rule.label().into_owned();
+        let name = check_label(&rule, &label)?;
         let limit = session.request_limit();
         limit.check_contender(directory.as_str(), &name, data, &options.acl)?;
         let source = source(&rule, &directory, &options);
@@ -99,6 +100,7 @@ impl Queue {
             session: session.clone(),
             directory,
             rule: Arc::new(rule),
+            label: Ok(label),
             local: options.local.map(LocalQueue::new),
             options,
             source,
@@ -114,7 +116,9 @@ impl Queue {
     /// has its own.
     pub fn by(&self, rule: impl Rule + 'static) -> Queue {
         let source = source(&rule, &self.shared.directory, &self.shared.options);
+        let label = rule.label().into_owned();
         let shared = SharedQueue {
+            label: check_label(&rule, &label).map(|_| label),
             session: self.shared.session.clone(),
             directory: self.shared.directory.clone(),
             rule: Arc::new(rule),

@@ -50,6 +50,7 @@ pub trait Rule: fmt::Debug + Send + Sync {
     ///
     /// It stands in the znode's name before the number. It may be any text without a slash and
     /// without the control characters that a path may not have. By custom it ends with a hyphen.
+    /// A queue reads the label of its contenders once, when the queue is made.
     fn label(&self) -> Cow<'_, str>;
 
     /// True if a contender with this label belongs to the queue.

@@ -116,7 +116,7 @@ impl OwnZnodes {
 
     /// A contender's znode of this identity that may have been created.
     pub(crate) fn sought(self: &Arc<Self>, directory: &NodePath, identity: Identity) -> OwnZnode {
-        let prefix = format!("{directory}/{}", identity.prefix());
+        let prefix = [directory.as_str(), "/", &identity.prefix()].concat();
         self.add(
             &prefix,
             Kind::Sought(Box::new((directory.clone(), identity))),

@@ -13,7 +13,7 @@ use crate::hold::grant::Grant;
 use crate::hold::own_znode::Owned;
 use crate::hold::sole_writer::written_by_owner_alone;
 use crate::queue::directory::{MissingDirectory, UnknownCreates};
-use crate::queue::look::{Look, check_label, could_win, look};
+use crate::queue::look::{Look, could_win, look};
 use crate::queue::other_waits::wait_otherwise;
 use crate::queue::place::{Entrant, Place};
 use crate::queue::session_queue::{Listing, SessionQueue};
@@ -105,9 +105,8 @@ async fn renew_lease(queue: &SessionQueue<'_>) -> Result<(), Error> {
 /// Does not list the queue if the znode's number proves that the contender is alone.
 async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
     let shared = queue.shared;
-    let label = shared.rule.label();
-    check_label(&*shared.rule, &label)?;
-    if let Some(place) = inherit(queue, &label).await? {
+    let label = shared.label()?;
+    if let Some(place) = inherit(queue, label).await? {
         return Ok((place, queue.list().await?));
     }
     queue.open.abandoned.until_answered(queue.live).await;
@@ -118,8 +117,9 @@ async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
     let mut missing_again = Backoff::after(1, LONGEST);
     let mut unknown = UnknownCreates::default();
     loop {
-        let acl = access(queue, &mut entrant, &label).await;
-        let path = queue.child(&entrant.identity().name(&label));
+        let acl = access(queue, &mut entrant, label).await;
+        entrant.list(queue);
+        let path = queue.child(&entrant.identity().name(label));
         let sent = queue.live.now();
         let reply = create(queue, path.clone(), acl.into_owned());
         // The server answers these reads after the create, so they show the new znode.
@@ -219,7 +219,7 @@ async fn access<'a>(
     let owner = sole_writer.identity(queue.live, &queue.server, directory, identity);
     match owner.await {
         Some(owner) => {
-            entrant.mark(queue);
+            entrant.mark();
             Cow::Owned(written_by_owner_alone(&options.acl, &owner))
         }
         None => open,

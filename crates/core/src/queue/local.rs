@@ -143,11 +143,20 @@ impl Shared {
     fn begin_turn(self: &Arc<Self>, state: &mut State) -> LocalTurn {
         state.taken = true;
         state.turn += 1;
-        self.holder.send_replace(None);
+        self.forget_holder();
         LocalTurn {
             queue: Some(self.clone()),
             number: state.turn,
             handovers: 0,
+        }
+    }
+
+    /// Forgets the hold that had the turn. Wakes the waiters only if there was one.
+    ///
+    /// The state must be locked, as for each change of the holder.
+    fn forget_holder(&self) {
+        if self.holder.borrow().is_some() {
+            self.holder.send_replace(None);
         }
     }
 
@@ -164,7 +173,7 @@ impl Shared {
         loop {
             let Some(next) = state.waiters.pop_front() else {
                 state.taken = false;
-                self.holder.send_replace(None);
+                self.forget_holder();
                 return;
             };
             let turn = self.begin_turn(&mut state);

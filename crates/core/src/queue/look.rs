@@ -103,9 +103,8 @@ pub(crate) async fn could_win(queue: &SessionQueue<'_>) -> Result<bool, Error> {
     } = queue.in_order(listing).await?;
     let last = contenders.last();
     let next = last.map_or(0.into(), |last| last.sequence().next());
-    let label = rule.label();
-    check_label(rule, &label)?;
-    let name = format!("{}{next}", Identity::random().name(&label));
+    let label = queue.shared.label()?;
+    let name = format!("{}{next}", Identity::random().name(label));
     let newcomer = queue.contender(&name);
     contenders.push(newcomer.ok_or_else(|| rule_is_broken(rule, UNCOUNTED))?);
     Ok(decide(rule, &contenders, data.as_deref())? == Verdict::Hold)

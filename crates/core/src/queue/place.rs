@@ -22,7 +22,8 @@ use crate::server::error::ServerError;
 pub(crate) struct Entrant {
     identity: Identity,
     abandoned: Arc<Abandoned>,
-    /// The znode, which may not be created yet. `None` once the contender has its place.
+    /// The znode, which may not be created yet. `None` before the first create, and once the
+    /// contender has its place.
     owned: Option<Owned>,
     /// The reply to the last create, until it has come.
     reply: Option<Reply<'static, Created>>,
@@ -35,12 +36,10 @@ pub(crate) struct Entrant {
 impl Entrant {
     /// A contender whose create is not sent yet.
     pub(crate) fn new(queue: &SessionQueue<'_>) -> Entrant {
-        let identity = queue.live.identity();
-        let znode = queue.open.znodes.sought(&queue.shared.directory, identity);
         Entrant {
-            identity,
+            identity: queue.live.identity(),
             abandoned: queue.open.abandoned.clone(),
-            owned: Some(Owned::new(queue.shared.session.kept_open(), znode)),
+            owned: None,
             reply: None,
             may_exist: false,
             marks: false,
@@ -52,14 +51,18 @@ impl Entrant {
     }
 
     /// Makes the znode's name say that the contender's release is marked.
-    pub(crate) fn mark(&mut self, queue: &SessionQueue<'_>) {
+    pub(crate) fn mark(&mut self) {
         self.marks = true;
         self.identity = self.identity.marking();
-        if let Some(owned) = &mut self.owned {
-            owned.znode = queue
-                .open
-                .znodes
-                .sought(&queue.shared.directory, self.identity);
+    }
+
+    /// Lists the znode of the next create among those of the session.
+    pub(crate) fn list(&mut self, queue: &SessionQueue<'_>) {
+        let znodes = &queue.open.znodes;
+        let znode = znodes.sought(&queue.shared.directory, self.identity);
+        match &mut self.owned {
+            Some(owned) => owned.znode = znode,
+            None => self.owned = Some(Owned::new(queue.shared.session.kept_open(), znode)),
         }
     }
 
@@ -76,7 +79,7 @@ impl Entrant {
 
     /// The contender's place in the queue: its znode has been created.
     pub(crate) fn has_place(mut self, node: Created) -> Place {
-        let owned = self.owned.take().expect("an entrant has no place yet");
+        let owned = self.owned.take().expect("a create was sent");
         Place::new(owned, node, self.marks)
     }
 }

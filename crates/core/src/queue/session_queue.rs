@@ -6,6 +6,7 @@ use crate::contender::{Contender, order, ordered_by_czxid};
 use crate::error::Error;
 use crate::events::Source;
 use crate::hold::open_session::OpenSession;
+use crate::invalid_input::InvalidInput;
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
 use crate::queue::local::LocalQueue;
@@ -21,10 +22,19 @@ pub(crate) struct SharedQueue {
     pub(crate) session: Session,
     pub(crate) directory: NodePath,
     pub(crate) rule: Arc<dyn Rule>,
+    /// The rule's label, or why no contender can have it.
+    pub(crate) label: Result<String, InvalidInput>,
     pub(crate) options: QueueOptions,
     pub(crate) local: Option<LocalQueue>,
     /// What the events of the queue's attempts and holds have in common.
     pub(crate) source: Arc<Source>,
+}
+
+impl SharedQueue {
+    /// The label of the contenders that the queue creates.
+    pub(crate) fn label(&self) -> Result<&str, InvalidInput> {
+        self.label.as_deref().map_err(Clone::clone)
+    }
 }
 
 /// A queue in one ZooKeeper session.
@@ -99,7 +109,7 @@ impl<'a> SessionQueue<'a> {
 
     /// The path of a child of this name.
     pub(crate) fn child(&self, name: &str) -> String {
-        format!("{}/{name}", self.shared.directory)
+        [self.directory(), "/", name].concat()
     }
 
     /// The contender of this name, if the rule counts it.

@@ -133,6 +133,8 @@ impl Scope {
 
 /// Refuses a path that is not well formed.
 fn check_path(path: &str, sequential: bool) -> Result<(), Refusal> {
+    // Most paths are ASCII, and their bytes need no decoding.
+    let is_printable = path.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let problem = if path.is_empty() {
         "path cannot be empty"
     } else if !path.starts_with('/') {
@@ -145,7 +147,7 @@ fn check_path(path: &str, sequential: bool) -> Result<(), Refusal> {
         "path must not end with '/'"
     } else if path[1..].split('/').any(|segment| segment == "." || segment == "..") {
         "relative path is not allowed"
-    } else if path.chars().any(|character| {
+    } else if !is_printable && path.chars().any(|character| {
         matches!(character,
             '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}')
     }) {
