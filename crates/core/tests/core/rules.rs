@@ -58,6 +58,22 @@ async fn rule_whose_contenders_no_queue_can_have_is_refused_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn other_kind_of_contender_that_no_queue_can_have_is_refused_at_each_attempt() {
+    let simulation = Simulation::new(Default::default());
+    let session = simulated_session(&simulation, "a").await;
+    let queue = Queue::new(&session, "/locks/a", First).expect("a good path");
+    let other = queue.by(Labelled("a/b-"));
+    let acquired = other.acquire().await.map(drop);
+    assert!(
+        matches!(acquired, Err(Error::InvalidInput(_))),
+        "{acquired:?}"
+    );
+    let tried = other.try_acquire().await.map(drop);
+    assert!(matches!(tried, Err(Error::InvalidInput(_))), "{tried:?}");
+    assert_eq!(simulation.administrator().children("/"), ["zookeeper"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn transaction_that_no_server_takes_is_refused_and_costs_no_connection() {
     let simulation = Simulation::new(Default::default());
     let session = simulated_session(&simulation, "a").await;
