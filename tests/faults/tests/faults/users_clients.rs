@@ -259,12 +259,15 @@ async fn watch_beyond_the_limit_of_the_client_resolves_by_reads(server: TestServ
     }
     let proxy = proxy(&server).await;
     let (session, watches) = session_that_is_full(&proxy).await;
-    let watched = async |path: &str| {
-        let (_, _, watch) = session.get_and_watch(path).await.expect("it is there");
-        tokio::spawn(watch)
-    };
-    let changed = watched(&changed_path).await;
-    let deleted = watched(&deleted_path).await;
+    let (_, _, changed) = session
+        .get_and_watch(&changed_path)
+        .await
+        .expect("it is there");
+    let (_, _, deleted) = session
+        .get_and_watch(&deleted_path)
+        .await
+        .expect("it is there");
+    let (changed, deleted) = (tokio::spawn(changed), tokio::spawn(deleted));
     let reads = || proxy.counters().of(Operation::GetData).replies;
     let before = reads();
     // Both are read in turn.
