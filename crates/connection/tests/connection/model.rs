@@ -168,7 +168,17 @@ impl Ensemble {
         if self.conduct.mute.contains(&opcode) {
             return;
         }
-        let result = match body {
+        let result = self.apply(served, body);
+        served.send(&match result {
+            Ok(body) => Reply::new(xid, self.zxid, body),
+            Err(error) => Reply::failed(xid, self.zxid, error),
+        });
+        let refused = opcode == OpCode::Auth && self.conduct.refuses_auth;
+        served.closed |= refused || opcode == OpCode::CloseSession;
+    }
+
+    fn apply(&mut self, served: &mut Served, body: RequestBody) -> Result<ReplyBody, ErrorCode> {
+        match body {
             RequestBody::Create(request) => self.create(served, &request.path).map(|()| {
                 let path = request.path;
                 ReplyBody::Create { path }
@@ -219,13 +229,7 @@ impl Ensemble {
             RequestBody::Ping | RequestBody::Auth(_) => Ok(ReplyBody::Empty),
             RequestBody::Sync(request) => Ok(ReplyBody::Sync { path: request.path }),
             other => panic!("the model does not know {other:?}"),
-        };
-        served.send(&match result {
-            Ok(body) => Reply::new(xid, self.zxid, body),
-            Err(error) => Reply::failed(xid, self.zxid, error),
-        });
-        let refused = opcode == OpCode::Auth && self.conduct.refuses_auth;
-        served.closed |= refused || opcode == OpCode::CloseSession;
+        }
     }
 
     /// Applies all creates and checks, or none.

@@ -1,12 +1,16 @@
 //! Faults happen to the requests that they are meant for.
 
+use std::sync::Arc;
+
 use crate::support::{
     connect, create, everyone, is_unknown, milliseconds, one_server, seconds, three_servers,
 };
 use futures_util::FutureExt;
 use zookeeper_recipes_core::ServerError;
-use zookeeper_recipes_core::ensemble::{ConnectionState, CreateMode, Operation, SessionEnd};
-use zookeeper_recipes_simulation::{Fault, FaultKind, FaultRates, RequestKind};
+use zookeeper_recipes_core::ensemble::{
+    ConnectionState, CreateMode, Ensemble, Operation, SessionEnd,
+};
+use zookeeper_recipes_simulation::{Fault, FaultKind, FaultRates, RequestKind, Simulation};
 
 #[tokio::test(start_paused = true)]
 async fn lose_a_request_before_it_is_applied() {
@@ -156,8 +160,7 @@ fn rates() -> FaultRates {
 }
 
 /// Creates, lists, watches and deletes for a minute. Returns how many creates were done.
-async fn work(simulation: Simulation, process: usize) -> usize {
-    let ensemble = simulation.ensemble(&format!("p{process}"));
+async fn work(simulation: Simulation, ensemble: Arc<dyn Ensemble>) -> usize {
     let acl = everyone();
     let mut done = 0;
     while simulation.now() < seconds(60) {
@@ -191,7 +194,10 @@ async fn by_chance_leave_an_ensemble_that_works_once_they_stop() {
     for seed in 0..30 {
         let simulation = three_servers(seed);
         simulation.faults().set_rates(rates());
-        let work = |process| tokio::spawn(work(simulation.clone(), process));
+        let work = |process| {
+            let ensemble = simulation.ensemble(&format!("p{process}"));
+            tokio::spawn(work(simulation.clone(), ensemble))
+        };
         let tasks: Vec<_> = (0..4).map(work).collect();
         tokio::time::sleep(seconds(60)).await;
         simulation.faults().stop();
