@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::{AddAssign, Sub};
 
-/// Packets with data of TCP. Acknowledgements alone are not counted, retransmissions are.
+/// Packets with data of TCP. Acknowledgements alone and pings are not counted, retransmissions are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Passed {
     pub(crate) to_server: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    /// Counts a packet of IPv4, unless it carries no data of TCP.
+    /// Counts a packet of IPv4, unless it carries no data of TCP, or a ping of a session.
     pub(crate) fn count(&mut self, packet: &[u8], to_server: bool) {
         let Some([from, to]) = ports_of_data(packet) else {
             return;
@@ -38,14 +38,21 @@ impl Packets {
     }
 }
 
-/// The ports of a packet of IPv4 that carries data of TCP.
+/// A ping and the answer to one, by their lengths and their transaction number.
+const PINGS: [[u8; 8]; 2] = [
+    [0, 0, 0, 8, 0xff, 0xff, 0xff, 0xfe],
+    [0, 0, 0, 16, 0xff, 0xff, 0xff, 0xfe],
+];
+
+/// The ports of a packet of IPv4 that carries data of TCP, other than a ping.
 fn ports_of_data(packet: &[u8]) -> Option<[u16; 2]> {
     let short = |at: usize| Some(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?]));
     let head = usize::from(packet.first()? & 0x0f) * 4;
     let is_tcp = packet[0] >> 4 == 4 && *packet.get(9)? == 6;
     let heads = head + usize::from(packet.get(head + 12)? >> 4) * 4;
-    let has_data = usize::from(short(2)?) > heads;
-    (is_tcp && has_data).then_some([short(head)?, short(head + 2)?])
+    let data = packet.get(heads..usize::from(short(2)?))?;
+    let is_ping = data.len() <= 20 && PINGS.iter().any(|ping| data.starts_with(ping));
+    (is_tcp && !data.is_empty() && !is_ping).then_some([short(head)?, short(head + 2)?])
 }
 
 impl Sub for Passed {
@@ -91,6 +98,9 @@ mod tests {
         packets.count(&packet(1, 5, 10), false);
         packets.count(&packet(5, 1, 0), true);
         packets.count(&packet(5, 1, 10), true);
+        let mut ping = packet(5, 1, 12);
+        ping[40..48].copy_from_slice(&PINGS[0]);
+        packets.count(&ping, true);
         packets.count(&[0x60; 40], true);
         packets.count(&[0x45], true);
         let expected = Passed {

@@ -104,6 +104,28 @@ pub(crate) fn summarise(summary: &Summary<'_>, machine: Machine) -> anyhow::Resu
     Ok(report)
 }
 
+/// A picture with a row for each work, and a mark in it for each series.
+pub(crate) fn picture<F: Fn(Row) -> Option<f64>>(
+    title: String,
+    right: &str,
+    rows: &[Row],
+    series: impl Iterator<Item = (String, F)>,
+) -> Plot {
+    let series = series.map(|(name, figure)| {
+        let points = (0..).zip(rows);
+        let points = points.filter_map(|(place, &row)| Some((figure(row)?, f64::from(place))));
+        let points = points.collect();
+        Series { name, points }
+    });
+    Plot {
+        title,
+        right: right.to_owned(),
+        rows: rows.iter().map(|row| row.title()).collect(),
+        series: series.collect(),
+        ..Plot::default()
+    }
+}
+
 /// A target, and what was measured.
 struct Judged {
     work: String,
@@ -153,26 +175,20 @@ impl<'p> Summary<'p> {
     }
 
     /// The median of the ratios within each round.
-    fn ratio(&self, row: Row, peer: Peer) -> Option<f64> {
+    pub(crate) fn ratio(&self, row: Row, peer: Peer) -> Option<f64> {
         Some(self.figures.ratio(row, peer)?.median)
     }
 
     fn ratios(&self) -> Plot {
-        let rows = &self.plan.rows;
-        let series = Peer::others().map(|peer| Series {
-            name: peer.name().to_owned(),
-            points: (0..)
-                .zip(rows)
-                .filter_map(|(place, &row)| Some((self.ratio(row, peer)?, f64::from(place))))
-                .collect(),
-        });
-        Plot {
-            title: "How many times better ours is (medians; left of 1: worse)".to_owned(),
-            right: "ours to the other's".to_owned(),
-            rows: rows.iter().map(|row| row.title()).collect(),
-            series: series.collect(),
-            ..Plot::default()
-        }
+        picture(
+            "How many times better ours is (medians; left of 1: worse)".to_owned(),
+            "ours to the other's",
+            &self.plan.rows,
+            Peer::others().map(|peer| {
+                let ratio = move |row| self.ratio(row, peer);
+                (peer.name().to_owned(), ratio)
+            }),
+        )
     }
 
     fn losses(&self) -> String {

@@ -40,6 +40,16 @@ async fn server_is_gone_when_dropped() {
 }
 
 #[tokio::test]
+async fn data_is_where_the_options_say() {
+    let below = tempfile::tempdir().expect("a directory");
+    let options = ServerOptions::new().data_on_disk(below.path());
+    let server = Server::start(options).await.expect("a server");
+    let configuration = server.ask(FourLetterWord::Conf).await.expect("an answer");
+    let data = data_directory(&server, &configuration);
+    assert!(data.starts_with(below.path()), "{data:?}");
+}
+
+#[tokio::test]
 async fn server_is_gone_when_the_test_panics() {
     let (tell, told) = tokio::sync::oneshot::channel();
     let panicking = tokio::spawn(async move {

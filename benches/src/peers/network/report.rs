@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Series, Table, shown};
+use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Table, shown};
 
 use crate::peer::Peer;
 use crate::processor::Cost;
 use crate::row::Row;
-use crate::summary::Summary;
+use crate::summary::{Summary, picture};
 use crate::target::Target;
 
 /// How clients reach the servers.
@@ -51,11 +51,6 @@ impl Measured<'_> {
         self.round_trip == GOALS_AT && self.loss == 0.0
     }
 
-    /// How many times better ours is than the other library, by the median of the rounds.
-    fn ratio(&self, row: Row, other: Peer) -> Option<f64> {
-        Some(self.summary.figures.ratio(row, other)?.median)
-    }
-
     /// A line for each work of each library.
     fn table(&self) -> Table {
         let summary = &self.summary;
@@ -73,7 +68,7 @@ impl Measured<'_> {
                 }),
                 ("ours to it", &|((row, peer), _)| {
                     let is_other = *peer != Peer::Ours;
-                    let ratio = is_other.then(|| self.ratio(*row, *peer));
+                    let ratio = is_other.then(|| summary.ratio(*row, *peer));
                     ratio.flatten().into()
                 }),
                 ("p50 [ms]", &|(_, cost)| cost.percentile(0.5).into()),
@@ -147,7 +142,9 @@ pub(super) fn report(measured: &[Measured<'_>], machine: Machine) -> anyhow::Res
 fn ratios(measured: &[Measured<'_>], other: Peer) -> Table {
     let names = measured.iter().map(Measured::name);
     let rows = measured[0].summary.plan.rows.iter().map(|&row| {
-        let ratios = measured.iter().map(|it| it.ratio(row, other).into());
+        let ratios = measured
+            .iter()
+            .map(|it| it.summary.ratio(row, other).into());
         [Cell::from(row.title())]
             .into_iter()
             .chain(ratios)
@@ -164,7 +161,7 @@ fn picture_of_ratios(measured: &[Measured<'_>], other: Peer) -> Plot {
         "ours to Curator's",
         &measured[0].summary.plan.rows,
         measured.iter().map(|one| {
-            let ratio = move |row| one.ratio(row, other);
+            let ratio = move |row| one.summary.ratio(row, other);
             (one.network(), ratio)
         }),
     )
@@ -186,28 +183,6 @@ fn picture_of_round_trips(one: &Measured<'_>) -> Plot {
     )
 }
 
-/// A picture with a row for each work, and a mark in it for each series.
-fn picture<F: Fn(Row) -> Option<f64>>(
-    title: String,
-    right: &str,
-    rows: &[Row],
-    series: impl Iterator<Item = (String, F)>,
-) -> Plot {
-    let series = series.map(|(name, figure)| {
-        let points = (0..).zip(rows);
-        let points = points.filter_map(|(place, &row)| Some((figure(row)?, f64::from(place))));
-        let points = points.collect();
-        Series { name, points }
-    });
-    Plot {
-        title,
-        right: right.to_owned(),
-        rows: rows.iter().map(|row| row.title()).collect(),
-        series: series.collect(),
-        ..Plot::default()
-    }
-}
-
 fn method(summary: &Summary<'_>) -> String {
     format!(
         "- The servers run in one network namespace and the libraries in another. Each namespace \
@@ -221,7 +196,7 @@ fn method(summary: &Summary<'_>) -> String {
          and waits for it at each commit. There is no delay between them, and clients connect to \
          the two followers.\n\
          - Round trips and packets are counted where the packets are delayed, for each turn, over all \
-         turns. Packets with data count, acknowledgements alone do not, retransmissions do. A \
+         turns. Packets with data count, acknowledgements alone and pings do not, retransmissions do. A \
          round trip is a packet to the server that follows one from the server on the same \
          connection. In a queue the packets of all contenders count.\n\
          - A turn is an acquisition and its release. The percentiles are of the time of whole \
