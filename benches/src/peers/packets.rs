@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::{AddAssign, Sub};
 
-/// Packets with data of TCP. Acknowledgements alone and pings are not counted, retransmissions are.
+/// Packets with data of TCP. Acknowledgements alone, pings and probes are not counted, retransmissions are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Passed {
     pub(crate) to_server: u64,
@@ -16,43 +16,56 @@ pub(crate) struct Passed {
 #[derive(Debug, Default)]
 pub(crate) struct Packets {
     pub(crate) passed: Passed,
-    /// By the ports of client and server: the connections whose client has sent last.
-    client_was_last: HashMap<[u16; 2], bool>,
+    /// By the ports of client and server.
+    connections: HashMap<[u16; 2], Connection>,
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    client_was_last: bool,
+    /// The number of the last request that the session has sent by itself.
+    by_itself: Option<[u8; 4]>,
 }
 
 impl Packets {
-    /// Counts a packet of IPv4, unless it carries no data of TCP, or a ping of a session.
+    /// Counts a packet of IPv4, unless it carries no data of TCP, or is a ping or a probe.
+    ///
+    /// A session sends these by itself, also if nobody uses it.
     pub(crate) fn count(&mut self, packet: &[u8], to_server: bool) {
-        let Some([from, to]) = ports_of_data(packet) else {
+        let Some(([from, to], data)) = ports_and_data(packet) else {
             return;
         };
         let ports = if to_server { [from, to] } else { [to, from] };
-        let client_was_last = self.client_was_last.insert(ports, to_server);
+        let connection = self.connections.entry(ports).or_default();
+        let word = |at: usize| data.get(at..at + 4)?.try_into().ok();
+        let is_one_frame =
+            word(0).is_some_and(|it| u32::from_be_bytes(it) as usize + 4 == data.len());
+        let number: Option<[u8; 4]> = word(4);
         match to_server {
+            true if is_one_frame && matches!(word(8), Some([0, 0, 0, 9 | 11])) => {
+                connection.by_itself = number;
+                return;
+            }
+            false if is_one_frame && number == connection.by_itself => return,
             true => self.passed.to_server += 1,
             false => self.passed.to_client += 1,
         }
-        if to_server && client_was_last != Some(true) {
+        if to_server && !connection.client_was_last {
             self.passed.round_trips += 1;
         }
+        connection.client_was_last = to_server;
     }
 }
 
-/// A ping and the answer to one, by their lengths and their transaction number.
-const PINGS: [[u8; 8]; 2] = [
-    [0, 0, 0, 8, 0xff, 0xff, 0xff, 0xfe],
-    [0, 0, 0, 16, 0xff, 0xff, 0xff, 0xfe],
-];
-
-/// The ports of a packet of IPv4 that carries data of TCP, other than a ping.
-fn ports_of_data(packet: &[u8]) -> Option<[u16; 2]> {
+/// The ports and the data of a packet of IPv4 that carries data of TCP.
+fn ports_and_data(packet: &[u8]) -> Option<([u16; 2], &[u8])> {
     let short = |at: usize| Some(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?]));
     let head = usize::from(packet.first()? & 0x0f) * 4;
     let is_tcp = packet[0] >> 4 == 4 && *packet.get(9)? == 6;
     let heads = head + usize::from(packet.get(head + 12)? >> 4) * 4;
     let data = packet.get(heads..usize::from(short(2)?))?;
-    let is_ping = data.len() <= 20 && PINGS.iter().any(|ping| data.starts_with(ping));
-    (is_tcp && !data.is_empty() && !is_ping).then_some([short(head)?, short(head + 2)?])
+    let ports = [short(head)?, short(head + 2)?];
+    (is_tcp && !data.is_empty()).then_some((ports, data))
 }
 
 impl Sub for Passed {
@@ -98,9 +111,11 @@ mod tests {
         packets.count(&packet(1, 5, 10), false);
         packets.count(&packet(5, 1, 0), true);
         packets.count(&packet(5, 1, 10), true);
-        let mut ping = packet(5, 1, 12);
-        ping[40..48].copy_from_slice(&PINGS[0]);
-        packets.count(&ping, true);
+        let mut probe = packet(5, 1, 12);
+        probe[40..].copy_from_slice(&[0, 0, 0, 8, 0, 0, 0, 7, 0, 0, 0, 9]);
+        packets.count(&probe, true);
+        probe[20..24].rotate_left(2);
+        packets.count(&probe, false);
         packets.count(&[0x60; 40], true);
         packets.count(&[0x45], true);
         let expected = Passed {

@@ -196,7 +196,7 @@ fn method(summary: &Summary<'_>) -> String {
          and waits for it at each commit. There is no delay between them, and clients connect to \
          the two followers.\n\
          - Round trips and packets are counted where the packets are delayed, for each turn, over all \
-         turns. Packets with data count, acknowledgements alone and pings do not, retransmissions do. A \
+         turns. Packets with data count, acknowledgements alone, pings and probes do not, retransmissions do. A \
          round trip is a packet to the server that follows one from the server on the same \
          connection. In a queue the packets of all contenders count.\n\
          - A turn is an acquisition and its release. The percentiles are of the time of whole \
