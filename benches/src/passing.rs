@@ -214,7 +214,7 @@ impl Passing {
             true => self.writes.len() as u64,
             false => 1,
         };
-        let (number, violations) = self.history.granted(&who.to_string(), weight, &hold);
+        let (number, violations) = self.history.granted(&who.to_string(), weight, &hold.view());
         ensure!(violations.is_empty(), "{violations:?}");
         self.waiting.remove(&who);
         self.holding.insert(who, (number, hold));

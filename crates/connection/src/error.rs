@@ -117,6 +117,17 @@ pub enum RequestError {
     /// A request that only the session itself sends. It was not sent.
     #[error("only the session itself sends a request of this kind: {0:?}")]
     Reserved(OpCode),
+    /// The reply is longer than this client reads. The request only reads, so nothing was changed.
+    #[error("the reply has {length} bytes, and this client reads at most {limit}")]
+    TooLong {
+        /// The length of the reply.
+        length: usize,
+        /// The limit of the session's replies.
+        limit: usize,
+    },
+    /// The reply cannot be decoded. The request only reads, so nothing was changed.
+    #[error("the server sent a reply that cannot be decoded: {0}")]
+    Unreadable(#[source] DecodeError),
     /// The connection broke after the request was sent. The server may or may not have applied it.
     #[error("no reply came: {0}")]
     Broken(#[source] Break),

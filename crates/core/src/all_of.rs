@@ -23,6 +23,12 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 /// Costs the sum of the recipes' costs. The recipes are acquired one after the other. Each wait for
 /// a recipe keeps the earlier ones held.
 ///
+/// # Not reentrant
+///
+/// If a task that holds one of the recipes acquires all of them, the task waits behind itself, for
+/// ever, and keeps what it has acquired before. [`acquire_timeout`](Self::acquire_timeout) is its
+/// way out. An event warns after the session timeout ([events](crate::docs::events)).
+///
 /// # The order
 ///
 /// Two recipes are compared by their *whole paths*: the chroot of the session and the path below
@@ -233,7 +239,7 @@ impl AllOf {
 }
 
 fn lost_error((hold, reason): (&Hold, LossReason)) -> Error {
-    hold.lost_by(reason)
+    hold.view.lost_by(reason)
 }
 
 impl fmt::Debug for AllOf {
@@ -280,7 +286,7 @@ impl AllHold {
 
     /// Resolves when one of the holds is lost. Returns this hold and the reason.
     ///
-    /// See [`HoldView::lost`](crate::HoldView::lost).
+    /// See [`Hold::lost`](crate::Hold::lost).
     ///
     /// # Cancel safety
     ///

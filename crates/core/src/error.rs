@@ -13,9 +13,11 @@ use crate::server::error::{Refusal, ServerError, SessionEnd};
 
 /// The error of an operation of a recipe, such as a failed attempt to acquire.
 ///
-/// There are three [kinds](Self::kind) of errors:
+/// There are four [kinds](Self::kind) of errors. [`is_retryable`](Self::is_retryable) says if the
+/// same call may succeed later.
 ///
-/// * [`ErrorKind::AttemptFailed`]: the attempt failed. The session is alive, and you may try again.
+/// * [`ErrorKind::AttemptFailed`]: the call failed, and the session is alive.
+/// * [`ErrorKind::HoldEnded`]: the hold of the call is lost or released. Acquire again.
 /// * [`ErrorKind::SessionOver`]: the session is over, or was never opened. All its holds are lost.
 /// * [`ErrorKind::OutcomeUnknown`]: no answer came. The server may or may not have applied the
 ///   request.
@@ -134,6 +136,15 @@ pub enum Error {
         reason: LossReason,
     },
 
+    /// The operation needs a hold, and the owner released the hold before.
+    #[error("{path}: the hold was released before (session {session})")]
+    Released {
+        /// The path of the hold's znode.
+        path: String,
+        /// The session of the hold.
+        session: SessionId,
+    },
+
     /// No answer came. The server may or may not have applied the request.
     #[error("{path}: no answer came, so the outcome is unknown: {cause} (session {session})")]
     OutcomeUnknown {
@@ -146,11 +157,15 @@ pub enum Error {
     },
 }
 
-/// The three kinds of [`Error`]. A caller handles each kind in its own way.
+/// The four kinds of [`Error`]. A caller handles each kind in its own way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The attempt failed. The session is alive, unless no session was ever opened.
+    /// The call failed. The session is alive, unless no session was ever opened.
     AttemptFailed,
+    /// The hold of the call is lost, for another reason than the end of its session, or was released.
+    ///
+    /// The same call never succeeds later. Acquire again: the session may be alive.
+    HoldEnded,
     /// The session is over, or was never opened. All its holds are lost.
     SessionOver,
     /// No answer came. The server may or may not have applied the request.
@@ -168,6 +183,7 @@ impl Error {
                 reason: LossReason::Session(_),
                 ..
             } => ErrorKind::SessionOver,
+            Error::Lost { .. } | Error::Released { .. } => ErrorKind::HoldEnded,
             Error::OutcomeUnknown { .. } => ErrorKind::OutcomeUnknown,
             _ => ErrorKind::AttemptFailed,
         }
@@ -176,8 +192,8 @@ impl Error {
     /// True if the same call may succeed later without any other change.
     ///
     /// Not true if the server denies permission, the path is not valid, the session is closed, or
-    /// another recipe uses the path: a person has to change something first. Not true either if a
-    /// hold is lost: its release and its writes never succeed later. Acquire again.
+    /// another recipe uses the path: a person has to change something first. Never true of
+    /// [`ErrorKind::HoldEnded`]: the release and the writes of such a hold never succeed later.
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Connect { .. }
@@ -193,7 +209,8 @@ impl Error {
             | Error::Lost { .. }
             | Error::MissingChroot { .. }
             | Error::NoSession { .. }
-            | Error::OtherRecipe { .. } => false,
+            | Error::OtherRecipe { .. }
+            | Error::Released { .. } => false,
         }
     }
 

@@ -13,15 +13,17 @@ pub(crate) mod own_znode;
 mod replace;
 pub(crate) mod sole_writer;
 pub(crate) mod standing;
+mod time_limit;
 mod transaction;
 mod unanswered;
 mod under_way;
 pub(crate) mod view;
 
 use std::fmt;
-use std::ops::Deref;
 use std::pin::pin;
+use std::time::{Duration, Instant};
 
+use futures_util::stream::Stream;
 use tokio::sync::watch;
 
 use self::grant::Grant;
@@ -32,8 +34,8 @@ pub use self::transaction::GuardedTransaction;
 pub use self::view::HoldView;
 use crate::error::Error;
 use crate::events::holding::HoldRecord;
-use crate::hold_state::{HoldState, LossReason};
-use crate::server::ensemble::Acl;
+use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
+use crate::server::ensemble::{Acl, SessionId};
 
 /// A recipe that is held, until the hold is released, dropped or lost.
 ///
@@ -46,7 +48,7 @@ use crate::server::ensemble::Acl;
 ///
 /// # What it promises
 ///
-/// [`is_held`](HoldView::is_held) says no before the server can let another contender hold. It says
+/// [`is_held`](Self::is_held) says no before the server can let another contender hold. It says
 /// so right after a pause of the process, too.
 ///
 /// It does not say so in time if somebody deletes the holder's znode by hand. The holder notices
@@ -56,13 +58,13 @@ use crate::server::ensemble::Acl;
 /// It does not protect the work that follows it. The process can be paused between the answer and
 /// the work. If a late write must fail, let the store check:
 ///
-/// * In ZooKeeper, write with a [`transaction`](HoldView::transaction). The server refuses the
+/// * In ZooKeeper, write with a [`transaction`](Self::transaction). The server refuses the
 ///   write once the holder's znode is deleted.
-/// * In any other store, refuse a [`fencing_token`](HoldView::fencing_token) that is older than the
+/// * In any other store, refuse a [`fencing_token`](Self::fencing_token) that is older than the
 ///   newest token seen.
 #[must_use = "if unused, the hold is released at once"]
 pub struct Hold {
-    view: HoldView,
+    pub(crate) view: HoldView,
     /// `None` once the hold is released or replaced, and while it is dropped.
     pub(crate) held: Option<Held>,
 }
@@ -71,7 +73,7 @@ pub(crate) struct Held {
     pub(crate) grant: Grant,
     turn: Option<Box<dyn Turn>>,
     /// Tells the views how the hold ended.
-    ended: watch::Sender<Option<LossReason>>,
+    ended: watch::Sender<Option<Ended>>,
     record: HoldRecord,
 }
 
@@ -90,15 +92,27 @@ pub(crate) trait Turn: Send + Sync {
 }
 
 impl Hold {
-    pub(crate) fn new(grant: Grant, turn: Option<Box<dyn Turn>>, record: HoldRecord) -> Hold {
+    /// A hold by this grant, until the ensemble's clock shows `until`.
+    pub(crate) fn new(
+        grant: Grant,
+        turn: Option<Box<dyn Turn>>,
+        record: HoldRecord,
+        until: Option<Duration>,
+    ) -> Hold {
+        let standing = Standing {
+            until,
+            ..grant.standing()
+        };
         if let Some(turn) = &turn {
-            turn.held_by(grant.standing());
+            turn.held_by(standing.clone());
         }
         grant.fate.records(Some(record.shared()));
         let (ended, end) = watch::channel(None);
         let znode = grant.owned.znode.clone();
+        let view = HoldView::new(standing, znode, grant.token, end, record.lost_at());
+        time_limit::keep(&view, &grant, record.shared());
         Hold {
-            view: HoldView::new(grant.standing(), znode, grant.token, end, record.lost_at()),
+            view,
             held: Some(Held {
                 grant,
                 turn,
@@ -106,6 +120,77 @@ impl Hold {
                 record,
             }),
         }
+    }
+
+    /// The path of the holder's znode. [`Recipe::path`](crate::Recipe::path) is its directory.
+    pub fn node_path(&self) -> &str {
+        self.view.node_path()
+    }
+
+    /// The token by which a store tells this holder from an older one.
+    pub fn fencing_token(&self) -> FencingToken {
+        self.view.fencing_token()
+    }
+
+    /// The ZooKeeper session that the hold belongs to: see [`HoldView::session_id`].
+    pub fn session_id(&self) -> SessionId {
+        self.view.session_id()
+    }
+
+    /// When the hold was acquired.
+    pub fn acquired_at(&self) -> Instant {
+        self.view.acquired_at()
+    }
+
+    /// The state now: see [`HoldView::state`]. Sends nothing.
+    pub fn state(&self) -> HoldState {
+        self.view.state()
+    }
+
+    /// True if the recipe is certainly still held: see [`HoldView::is_held`]. Sends nothing.
+    pub fn is_held(&self) -> bool {
+        self.view.is_held()
+    }
+
+    /// How long the recipe is certainly held without a further answer: see [`HoldView::remaining`].
+    pub fn remaining(&self) -> Duration {
+        self.view.remaining()
+    }
+
+    /// The state now, and then each change: see [`HoldView::states`].
+    pub fn states(&self) -> impl Stream<Item = HoldState> + Send + Unpin + 'static + use<> {
+        self.view.states()
+    }
+
+    /// Begins writes that the server applies only if the holder's znode exists.
+    ///
+    /// Nothing is sent before the commit: see [`HoldView::transaction`].
+    pub fn transaction(&self) -> GuardedTransaction {
+        self.view.transaction()
+    }
+
+    /// Resolves when the hold is lost, before another contender can hold.
+    ///
+    /// A release needs the hold itself, so it does not resolve this future. The limits are those of
+    /// [`HoldView::ended`]: for example, a deletion of the holder's znode by hand is noticed late.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future may be dropped, and the method called again.
+    ///
+    /// ```
+    /// # use zookeeper_recipes_core::{Hold, LossReason};
+    /// # async fn work() -> Result<(), LossReason> { Ok(()) }
+    /// # async fn example(hold: Hold) -> Result<(), LossReason> {
+    /// tokio::select! {
+    ///     done = work() => done?,
+    ///     reason = hold.lost() => return Err(reason),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn lost(&self) -> LossReason {
+        self.view.standing().lost().await
     }
 
     /// A view of the hold, for tasks that do not own it.
@@ -117,7 +202,7 @@ impl Hold {
     ///
     /// If the hold is lost first, the work is dropped at its current `await`. The work is polled
     /// only while the recipe is held. Does not stop work that blocks its thread: such work must ask
-    /// [`is_held`](HoldView::is_held).
+    /// [`is_held`](Self::is_held).
     ///
     /// # Errors
     ///
@@ -157,7 +242,7 @@ impl Hold {
     /// than the tokens of the waiters, and the new znode's `czxid` is not. The views of the hold
     /// end: take new ones. A waiter in the process
     /// ([`QueueOptions::local`](crate::QueueOptions::local)) wants a hold of the old kind, so it
-    /// enters the queue on the server.
+    /// enters the queue on the server. The time limit of the hold does not begin again.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -187,12 +272,16 @@ impl Hold {
         data: &[u8],
         acl: &[Acl],
     ) -> Result<Hold, Error> {
+        let (held, ended) = self.end().expect(REACHED);
+        if let Ended::Lost(reason) = ended {
+            return Err(self.view.lost_by(reason));
+        }
         let Held {
             grant,
             turn,
             record,
             ..
-        } = self.end().expect(REACHED);
+        } = held;
         let replaced = grant.replace(from, to, data, acl).await;
         // The next task in the local queue must not get a hold of the new kind.
         drop(turn);
@@ -202,12 +291,12 @@ impl Hold {
             Some(recipe) => record.replaced(recipe),
             None => record,
         };
-        Ok(Hold::new(grant, None, record))
+        Ok(Hold::new(grant, None, record, self.view.standing().until))
     }
 
     /// Releases the hold, and waits for the server's answer.
     ///
-    /// The [views](Self::view) of the hold are lost before anything is sent. If the outcome of the
+    /// The [views](Self::view) of the hold end before anything is sent. If the outcome of the
     /// deletion is unknown, the deletion is repeated until the server answers or the lease runs
     /// out.
     ///
@@ -217,7 +306,7 @@ impl Hold {
     /// | the hold goes to the next task of the process | 0 | 0 | 0 |
     ///
     /// The hold goes to the next task of the process only if each of its [guarded
-    /// writes](HoldView::transaction) has an answer.
+    /// writes](Self::transaction) has an answer.
     ///
     /// May be polled on any thread. Outside of a tokio runtime, it measures the time in the runtime
     /// of the session, which must run. Inside a runtime, the time of that runtime must be enabled.
@@ -236,46 +325,43 @@ impl Hold {
     ///
     /// Once the future is polled, the hold is released even if the future is dropped.
     pub async fn release(mut self) -> Result<(), Error> {
-        let held = self.end().expect(REACHED);
-        let ended = held.ended.clone();
-        let (grant, record) = held.let_go(&self.view);
+        let (held, ended) = self.end().expect(REACHED);
+        let (grant, record) = held.let_go(&self.view, ended);
         let Some(grant) = grant else {
             // The next task of the process has the grant.
             return Ok(());
         };
+        if let Ended::Lost(reason) = ended {
+            return Err(self.view.lost_by(reason));
+        }
         let live = grant.owned.znode.live().clone();
         let released = live.in_a_runtime(pin!(grant.release())).await;
         if let Err(error) = &released {
-            let reason = how_ended(error);
-            ended.send_replace(Some(reason));
-            record.ended(reason);
+            record.ended(how_ended(error));
         }
         released
     }
 
     /// Ends the hold for all its views.
-    pub(crate) fn end(&mut self) -> Option<Held> {
+    pub(crate) fn end(&mut self) -> Option<(Held, Ended)> {
         let held = self.held.take()?;
-        let reason = match self.view.state() {
-            HoldState::Lost(reason) => reason,
-            HoldState::Held | HoldState::Suspended => LossReason::Released,
-        };
-        held.ended.send_replace(Some(reason));
+        let ended = self.view.state().ended().unwrap_or(Ended::Released);
+        held.ended.send_replace(Some(ended));
         // From here on the owner tells the end: its own deletion must not be told as a loss.
         held.grant.fate.records(None);
-        if reason != LossReason::Released {
-            held.record.ended(reason);
+        if ended != Ended::Released {
+            held.record.ended(ended);
         }
-        Some(held)
+        Some((held, ended))
     }
 }
 
 /// The end of a hold whose release or replacement failed with this error.
-fn how_ended(error: &Error) -> LossReason {
+fn how_ended(error: &Error) -> Ended {
     match error {
-        Error::Lost { reason, .. } => *reason,
-        Error::SessionOver { reason, .. } => LossReason::Session(*reason),
-        _ => LossReason::Released,
+        Error::Lost { reason, .. } => Ended::Lost(*reason),
+        Error::SessionOver { reason, .. } => Ended::Lost(LossReason::Session(*reason)),
+        _ => Ended::Released,
     }
 }
 
@@ -286,11 +372,11 @@ impl Held {
     ///
     /// The grant keeps the turn in the local queue until its znode is deleted. The record tells the
     /// release when it is dropped.
-    fn let_go(self, view: &HoldView) -> (Option<Grant>, HoldRecord) {
+    fn let_go(self, view: &HoldView, ended: Ended) -> (Option<Grant>, HoldRecord) {
         let Some(turn) = self.turn else {
             return (Some(self.grant), self.record);
         };
-        let back = match view.unanswered().close() {
+        let back = match ended == Ended::Released && view.unanswered().close() {
             true => turn.hand_over(self.grant),
             false => Some((self.grant, Box::new(turn) as KeptUntilGone)),
         };
@@ -305,15 +391,10 @@ impl Held {
 impl Drop for Hold {
     fn drop(&mut self) {
         // A grant that is dropped is released in the background.
-        drop(self.end().map(|held| held.let_go(&self.view)));
-    }
-}
-
-impl Deref for Hold {
-    type Target = HoldView;
-
-    fn deref(&self) -> &HoldView {
-        &self.view
+        drop(
+            self.end()
+                .map(|(held, ended)| held.let_go(&self.view, ended)),
+        );
     }
 }
 

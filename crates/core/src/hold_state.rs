@@ -87,8 +87,21 @@ pub enum HoldState {
     /// If no answer comes, the hold is lost when
     /// [`HoldView::remaining`](crate::HoldView::remaining) is zero.
     Suspended,
+    /// The owner has released or dropped the hold. Only a [`HoldView`](crate::HoldView) shows this.
+    Released,
     /// The hold is lost, and will never be valid again.
     Lost(LossReason),
+}
+
+impl HoldState {
+    /// How the hold ended, or `None` if it is valid.
+    pub fn ended(self) -> Option<Ended> {
+        match self {
+            HoldState::Held | HoldState::Suspended => None,
+            HoldState::Released => Some(Ended::Released),
+            HoldState::Lost(reason) => Some(Ended::Lost(reason)),
+        }
+    }
 }
 
 impl fmt::Display for HoldState {
@@ -96,9 +109,21 @@ impl fmt::Display for HoldState {
         match self {
             HoldState::Held => formatter.write_str("held"),
             HoldState::Suspended => formatter.write_str("held, but the server does not answer"),
+            HoldState::Released => fmt::Display::fmt(&Ended::Released, formatter),
             HoldState::Lost(reason) => fmt::Display::fmt(reason, formatter),
         }
     }
+}
+
+/// How a hold ended, for the tasks that have a [`HoldView`](crate::HoldView) of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Ended {
+    /// The owner has released or dropped the hold.
+    #[error("the hold is over: it was released")]
+    Released,
+    /// The hold was lost before its owner released it.
+    #[error(transparent)]
+    Lost(#[from] LossReason),
 }
 
 /// Why a hold was lost.
@@ -120,7 +145,8 @@ pub enum LossReason {
     /// treat such a write as the release.
     #[error("the hold is lost: another client wrote to its znode")]
     Written,
-    /// The hold was released. Only a [`HoldView`](crate::HoldView) can report this.
-    #[error("the hold is over: it was released")]
-    Released,
+    /// The hold has lasted as long as its option `at_most` allows:
+    /// [`QueueOptions::at_most`](crate::QueueOptions::at_most).
+    #[error("the hold is lost: its time limit has passed")]
+    TimeLimit,
 }

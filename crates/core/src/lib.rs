@@ -87,7 +87,7 @@ pub use events::meter::describe_metrics;
 #[doc(no_inline)]
 pub use futures_util::future::BoxFuture;
 pub use hold::{GuardedTransaction, Hold, HoldView, Removal};
-pub use hold_state::{FencingToken, HoldState, LossReason};
+pub use hold_state::{Ended, FencingToken, HoldState, LossReason};
 pub use invalid_input::InvalidInput;
 pub use owned_znode::OwnedZnode;
 pub use path::NodePath;
@@ -101,6 +101,7 @@ pub use server::ensemble::{
 };
 pub use server::error::{Refusal, ServerError, SessionEnd};
 pub use server::options::ConnectOptions;
+// Hidden: only a simulation implements it, for `ZookeeperEnsemble::within`.
 #[doc(hidden)]
 pub use server::surroundings::Surroundings;
 #[doc(hidden)]
@@ -110,7 +111,6 @@ pub use session::detached_session::DetachedSession;
 pub use session::handle::Session;
 pub use session::health::SessionHealth;
 pub use session::state::SessionState;
-#[doc(hidden)]
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
 pub use zookeeper_recipes_connection::TlsOptions;

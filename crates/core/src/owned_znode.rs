@@ -21,7 +21,8 @@ use crate::path::NodePath;
 use crate::queue::directory::{
     Directories, MissingDirectory, UnknownCreates, refuse_missing_chroot,
 };
-use crate::server::checks::check_acl;
+use crate::queue::own_wait::{OwnWait, WITHOUT_ZNODE};
+use crate::server::checks::{check_acl, check_time_limit};
 use crate::server::ensemble::{Acl, CreateMode, Created, ServerSession, SessionId, Stat};
 use crate::server::error::ServerError;
 use crate::session::handle::Session;
@@ -162,6 +163,21 @@ impl OwnedZnode {
         outcome
     }
 
+    /// Runs a wait for the holder of the path to leave.
+    ///
+    /// If the holder is of the same session, an event warns after the session timeout: see
+    /// [`docs::events`](crate::docs::events).
+    pub async fn waits<T>(&self, wait: impl Future<Output = T>) -> T {
+        let is_awaited = |path: &str| path == self.path;
+        let warn = |waited| {
+            let granted = &self.open.granted;
+            granted.warn_of_own_wait(WITHOUT_ZNODE, waited, is_awaited);
+        };
+        OwnWait::begin(self.open.live.timeout())
+            .during(pin!(wait), warn)
+            .await
+    }
+
     /// Notes that no create has succeeded: nothing need be deleted.
     pub fn refused(&self) {
         if let Some(owned) = &self.owned {
@@ -184,18 +200,21 @@ impl OwnedZnode {
 
     /// Holds by the znode with this metadata, which exists and is the recipe's own.
     ///
-    /// `recipe` and `name` are for events and metrics. `None` if the lease has lapsed meanwhile: the
-    /// znode is then deleted in the background.
+    /// `recipe` and `name` are for events and metrics. The hold is lost after `at_most`, if that is
+    /// set: see [`QueueOptions::at_most`](crate::QueueOptions::at_most). `None` if the lease has
+    /// lapsed meanwhile: the znode is then deleted in the background.
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if the path is not a [`NodePath`].
+    /// [`InvalidInput`] if the path is not a [`NodePath`], or `at_most` is zero.
     pub fn hold(
         mut self,
         recipe: &'static str,
         name: &Arc<str>,
         stat: &Stat,
+        at_most: Option<Duration>,
     ) -> Result<Option<Hold>, InvalidInput> {
+        check_time_limit(at_most)?;
         let token = FencingToken::from(stat.czxid);
         let source = Source {
             recipe,
@@ -214,7 +233,8 @@ impl OwnedZnode {
         let grant = Grant::new(owned, granted, lapses, token, None);
         let (caller, waited) = (Span::current(), self.began.elapsed());
         let record = HoldRecord::begin(Arc::new(source), &caller, token, waited);
-        Ok(Some(Hold::new(grant, None, record)))
+        let until = grant.until(at_most);
+        Ok(Some(Hold::new(grant, None, record, until)))
     }
 }
 

@@ -10,6 +10,7 @@ mod local;
 mod look;
 pub(crate) mod options;
 mod other_waits;
+pub(crate) mod own_wait;
 mod place;
 mod session_queue;
 mod wait;
@@ -25,6 +26,7 @@ use self::entries::entries;
 use self::local::{LocalQueue, LocalTurn, Turn};
 use self::look::check_label;
 use self::options::{AfterSessionLoss, QueueOptions};
+use self::own_wait::{OwnWait, WITHOUT_ZNODE};
 use self::session_queue::{SessionQueue, SharedQueue};
 use crate::error::Error;
 use crate::events::Source;
@@ -35,13 +37,21 @@ use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 use crate::recipe::{QueueEntry, Recipe, within};
 use crate::rule::{Rule, WaitStrategy};
-use crate::server::checks::check_acl;
+use crate::server::checks::{check_acl, check_time_limit};
 use crate::session::handle::Session;
 
 /// A queue of contenders under one directory, in which a [`Rule`] decides who holds.
 ///
 /// All recipes use it, and it is a [`Recipe`] itself. A custom recipe is a rule and a `Queue`.
 /// Cheap to clone: the clones share one queue.
+///
+/// # Not reentrant
+///
+/// If a task that holds acquires again, it is one more contender. If the rule does not let both
+/// hold, the task waits behind itself, for ever. [`acquire_timeout`](Self::acquire_timeout) is its
+/// way out. An event warns after the session timeout ([events](crate::docs::events)).
+///
+/// # Costs
 ///
 /// [`acquire`](Self::acquire), [`try_acquire`](Self::try_acquire) and
 /// [`contenders`](Self::contenders) list their costs. [`Hold::release`] lists the costs of a
@@ -77,7 +87,7 @@ impl Queue {
     /// * A request with the path, the data and the access control list is longer than the servers
     ///   accept: [`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer).
     /// * No znode's name can contain the rule's label, or the rule does not count its own label.
-    /// * The interval of [`WaitStrategy::Poll`] is zero.
+    /// * The interval of [`WaitStrategy::Poll`] or the [time limit](QueueOptions::at_most) is zero.
     pub fn with_options(
         session: &Session,
         path: impl AsRef<str>,
@@ -87,6 +97,7 @@ impl Queue {
         let directory = NodePath::new(path.as_ref())?;
         let owner = || session.owner().as_bytes().to_vec();
         check_acl(&options.acl)?;
+        check_time_limit(options.at_most)?;
         let data = options.data.get_or_insert_with(owner);
         let label = rule.label().into_owned();
         let name = check_label(&rule, &label)?;
@@ -193,15 +204,38 @@ impl Queue {
     async fn acquire_by(&self, attempt: &Attempt) -> Result<Hold, Error> {
         let turn = match &self.shared.local {
             None => None,
-            Some(local) => match local.turn().await {
+            Some(local) => match self.turn(local).await {
                 Turn::Granted(grant, turn) if grant.is_held() => {
-                    return Ok(held(attempt, grant, Some(turn)));
+                    return Ok(self.held(attempt, grant, Some(turn)));
                 }
                 Turn::Granted(_, turn) | Turn::Enter(turn) => Some(turn),
             },
         };
         let grant = self.shared.acquire(attempt).await?;
-        Ok(held(attempt, grant, turn))
+        Ok(self.held(attempt, grant, turn))
+    }
+
+    /// Waits for a turn among the tasks of the process.
+    async fn turn(&self, local: &LocalQueue) -> Turn {
+        let SharedQueue {
+            session, directory, ..
+        } = &*self.shared;
+        let Some(timeout) = session.timeout() else {
+            return local.turn().await;
+        };
+        let is_awaited = |path: &str| {
+            let name = path.strip_prefix(directory.as_str());
+            name.is_some_and(|name| name.rfind('/') == Some(0))
+        };
+        let warn = |waited| {
+            if let Some(open) = session.present() {
+                let granted = &open.granted;
+                granted.warn_of_own_wait(WITHOUT_ZNODE, waited, is_awaited);
+            }
+        };
+        OwnWait::begin(timeout)
+            .during(pin!(local.turn()), warn)
+            .await
     }
 
     /// As [`acquire`](Self::acquire), for at most `timeout`.
@@ -246,7 +280,7 @@ impl Queue {
             },
         };
         let grant = self.shared.try_acquire().await?;
-        Ok(grant.map(|grant| held(attempt, grant, turn)))
+        Ok(grant.map(|grant| self.held(attempt, grant, turn)))
     }
 
     /// Lists the contenders that the rule counts, in the order of the queue.
@@ -268,12 +302,13 @@ impl Queue {
     pub fn path(&self) -> &NodePath {
         &self.shared.directory
     }
-}
 
-/// The hold of an attempt that was granted.
-fn held(attempt: &Attempt, grant: Grant, turn: Option<LocalTurn>) -> Hold {
-    let record = attempt.acquired(grant.token);
-    Hold::new(grant, turn.map(|turn| Box::new(turn) as _), record)
+    /// The hold of an attempt that was granted.
+    fn held(&self, attempt: &Attempt, grant: Grant, turn: Option<LocalTurn>) -> Hold {
+        let record = attempt.acquired(grant.token);
+        let until = grant.until(self.shared.options.at_most);
+        Hold::new(grant, turn.map(|turn| Box::new(turn) as _), record, until)
+    }
 }
 
 impl Recipe for Queue {

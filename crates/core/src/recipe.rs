@@ -144,7 +144,7 @@ pub trait RecipeExt: Recipe {
             let work = work(hold.view());
             match hold.run_until_lost(work).await {
                 Ok(done) => hold.release().await.map(|()| done),
-                Err(reason) => Err(hold.lost_by(reason)),
+                Err(reason) => Err(hold.view.lost_by(reason)),
             }
         }
     }

@@ -42,7 +42,7 @@ impl Leadership {
         self.hold.is_held()
     }
 
-    /// Resolves when the leadership is lost: see [`HoldView::lost`].
+    /// Resolves when the leadership is lost: see [`Hold::lost`].
     ///
     /// # Cancel safety
     ///
@@ -127,7 +127,8 @@ impl Leadership {
     ///
     /// The future does not resolve then: [`lost`](Self::lost) does.
     pub async fn asked_to_resign(&self) {
-        self.candidate.until_asked_to_resign(&self.hold).await;
+        let leader = self.hold.view();
+        self.candidate.until_asked_to_resign(&leader).await;
     }
 
     /// Names the candidate that leads next. The caller then [releases](Self::release) the

@@ -133,7 +133,7 @@ pub use stop_work::StopWork;
 pub use term::Term;
 pub use zookeeper_recipes_core::{
     self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, DetachedSession, Directories,
-    Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,
-    Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd, SessionHealth,
-    SessionId, SessionState, WaitStrategy,
+    Ended, Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason,
+    NodePath, Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd,
+    SessionHealth, SessionId, SessionState,
 };

@@ -13,5 +13,5 @@ recipe_options! {
     /// let options = ElectionOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
     /// ```
     pub struct ElectionOptions = QueueOptions::new();
-    strategy, name, acl, directories, after_session_loss
+    name, acl, directories, after_session_loss, at_most
 }

@@ -27,6 +27,12 @@ use crate::watch_leader::watch_leader;
 /// Clones are the same candidate, and share [`is_leader`](Self::is_leader). Each call that campaigns
 /// has a place of its own in the queue.
 ///
+/// # Not reentrant
+///
+/// If a task that leads campaigns again, it is one more candidate. The task waits behind itself,
+/// for ever. [`acquire_timeout`](Self::acquire_timeout) is its way out. An event warns after the
+/// session timeout ([events](crate::common::docs::events)).
+///
 /// # Znodes
 ///
 /// Each campaign creates one ephemeral sequential znode under the path:

@@ -201,7 +201,8 @@ async fn must_stop(hold: HoldView, when: StopWork) {
     while let Some(state) = states.next().await {
         match (state, when) {
             (HoldState::Held, _) | (HoldState::Suspended, StopWork::WhenLost) => {}
-            (HoldState::Suspended, StopWork::WhenSuspended) | (HoldState::Lost(_), _) => return,
+            (HoldState::Suspended, StopWork::WhenSuspended)
+            | (HoldState::Released | HoldState::Lost(_), _) => return,
         }
     }
 }

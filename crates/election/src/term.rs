@@ -1,13 +1,13 @@
 //! A view of a leadership, for the work under it.
 
-use zookeeper_recipes_core::{Error, FencingToken, GuardedTransaction, HoldView, LossReason};
+use zookeeper_recipes_core::{Ended, Error, FencingToken, GuardedTransaction, HoldView};
 
 use crate::candidate::Candidate;
 
 /// A view of a leadership, for the work under it.
 ///
 /// A term is cheap to clone. It does not keep the leadership: after the release its state is
-/// [`Lost`](crate::HoldState::Lost) with [`LossReason::Released`].
+/// [`Released`](crate::HoldState::Released).
 #[derive(Clone, Debug)]
 pub struct Term {
     view: HoldView,
@@ -34,13 +34,13 @@ impl Term {
         self.view.is_held()
     }
 
-    /// Resolves when the leadership is lost: see [`HoldView::lost`].
+    /// Resolves when the leadership is released or lost: see [`HoldView::ended`].
     ///
     /// # Cancel safety
     ///
     /// The future may be dropped, and the method called again.
-    pub async fn lost(&self) -> LossReason {
-        self.view.lost().await
+    pub async fn ended(&self) -> Ended {
+        self.view.ended().await
     }
 
     /// Begins a write to ZooKeeper that fails once the leadership is lost.

@@ -35,7 +35,7 @@ impl Candidate {
         if let Some(me) = name.and_then(candidate_named) {
             tokio::select! {
                 biased;
-                _ = leader.lost() => {}
+                _ = leader.ended() => {}
                 true = self.has_to_resign(&me) => return,
             }
         }

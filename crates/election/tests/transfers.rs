@@ -8,8 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::CreateMode;
 use zookeeper_recipes_election::{
-    ConnectOptions, ElectionOptions, Error, LeaderElection, LossReason, QueueEntry, RunError,
-    Session, Term, WaitStrategy,
+    ConnectOptions, Error, LeaderElection, LossReason, QueueEntry, RunError, Session, Term,
 };
 use zookeeper_recipes_simulation::{RequestKind, SimulatedProcess, Simulation, SimulationOptions};
 
@@ -493,20 +492,14 @@ async fn leader_whose_session_has_expired_is_not_asked_to_resign() {
 }
 
 /// Transfers to a candidate, to one on standby, and back, with others between.
-async fn transfers_succeed(fleet: &Fleet, strategy: WaitStrategy) {
-    let by = |election: LeaderElection| {
-        let options = ElectionOptions::new().strategy(strategy);
-        LeaderElection::with_options(election.session(), PATH, election.id(), options)
-            .expect("a good path")
-    };
+async fn transfers_succeed(fleet: &Fleet) {
     let mut members = Vec::new();
     for id in ["first", "second"] {
-        members.push(fleet.join_by(id, by).await);
+        members.push(fleet.join(id).await);
     }
-    let standby = |election| by(election).standby();
-    members.push(fleet.join_by("standby", standby).await);
+    members.push(fleet.join_by("standby", LeaderElection::standby).await);
     for id in ["third", "fourth"] {
-        members.push(fleet.join_by(id, by).await);
+        members.push(fleet.join(id).await);
     }
     let mut led = vec!["first"];
     fleet.have_led(&led, SOON).await;
@@ -530,14 +523,11 @@ async fn transfers_succeed_where_the_count_ends() {
         created.expect("it is free");
         let counter = administrator.set_create_counter(PATH, creates);
         counter.expect("it is there");
-        transfers_succeed(&fleet, WaitStrategy::Predecessor).await;
+        transfers_succeed(&fleet).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn transfers_succeed_however_the_candidates_wait() {
-    let polls = WaitStrategy::Poll(Duration::from_millis(100));
-    for strategy in [WaitStrategy::Predecessor, WaitStrategy::Parent, polls] {
-        transfers_succeed(&Fleet::new().await, strategy).await;
-    }
+async fn transfers_succeed_in_a_new_directory() {
+    transfers_succeed(&Fleet::new().await).await;
 }

@@ -77,7 +77,7 @@ pub use rule::FirstInQueue;
 pub use single_node::{SingleNodeLock, SingleNodeOptions};
 pub use zookeeper_recipes_core::{
     self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, DetachedSession, Directories,
-    Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,
-    Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd, SessionHealth,
-    SessionId, SessionState, WaitStrategy,
+    Ended, Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason,
+    NodePath, Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd,
+    SessionHealth, SessionId, SessionState, WaitStrategy,
 };

@@ -15,8 +15,12 @@ use crate::rule::FirstInQueue;
 /// order of their calls, behind one contender in ZooKeeper. Two locks that are *made* with the same
 /// path are two contenders, even in one process.
 ///
-/// The lock is not re-entrant: if a task that holds the lock acquires it again, the task waits for
-/// its own release. Tasks that work under one hold share a [view](Hold::view) of it.
+/// # Not reentrant
+///
+/// If a task that holds the lock acquires it again, the task waits behind itself, for ever.
+/// [`acquire_timeout`](Self::acquire_timeout) is its way out. An event warns after the session
+/// timeout ([events](crate::common::docs::events)). Tasks that work under one hold share a
+/// [view](Hold::view) of it.
 ///
 /// # Znodes
 ///

@@ -26,6 +26,12 @@ use zookeeper_recipes_core::{
 /// * Its tasks do not hand the lock on within the process, and its session cannot be [left to another
 ///   process](Session::detach).
 ///
+/// # Not reentrant
+///
+/// If a task that holds the lock acquires it again, the task waits behind itself, for ever.
+/// [`acquire_timeout`](Self::acquire_timeout) is its way out. An event warns after the session
+/// timeout ([events](crate::common::docs::events)).
+///
 /// # Znodes
 ///
 /// The znode at the path, while the lock is held. Missing directories are created as container
@@ -65,6 +71,7 @@ pub struct SingleNodeOptions {
     acl: Vec<Acl>,
     directories: Directories,
     name: Arc<str>,
+    at_most: Option<Duration>,
 }
 
 impl SingleNodeOptions {
@@ -76,6 +83,7 @@ impl SingleNodeOptions {
             acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
             directories: Directories::Container,
             name: Arc::default(),
+            at_most: None,
         }
     }
 
@@ -98,6 +106,16 @@ impl SingleNodeOptions {
     /// The access control list of the created znodes, directories included.
     pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> SingleNodeOptions {
         self.acl = acl.into();
+        self
+    }
+
+    /// Ends each hold after this time, even if its work hangs. Must not be zero.
+    ///
+    /// The hold is then lost with [`LossReason::TimeLimit`](crate::LossReason::TimeLimit), and
+    /// another contender holds. By default there is no limit. See
+    /// [`QueueOptions::at_most`](crate::common::QueueOptions::at_most).
+    pub fn at_most(mut self, limit: Duration) -> SingleNodeOptions {
+        self.at_most = Some(limit);
         self
     }
 
@@ -214,6 +232,10 @@ impl SingleNodeLock {
         let mut data = session.ensemble().identity().prefix().into_bytes();
         data.extend(text(&options, session));
         session.check_znode(&path, &data, &options.acl)?;
+        if options.at_most == Some(Duration::ZERO) {
+            let problem = "must not be zero";
+            return Err(InvalidInput::new("time limit of a hold", "0", problem));
+        }
         Ok(SingleNodeLock {
             session: session.clone(),
             path,
@@ -372,7 +394,7 @@ impl SingleNodeLock {
             match znode.server().get_and_watch(self.path.as_str()).await {
                 // After any event of the znode the next step is another create.
                 Ok((_, _, watch)) => {
-                    watch.await;
+                    znode.waits(watch).await;
                     (gone, unanswered) = pauses();
                 }
                 Err(error) if error.is(Refusal::NoNode) => gone.wait().await,
@@ -456,7 +478,8 @@ impl SingleNodeLock {
             may_hold.map_err(|error| znode.failed(error))
         };
         znode.during(may_hold).await?;
-        Ok(znode.hold("single_node", &self.options.name, &stat)?)
+        let SingleNodeOptions { name, at_most, .. } = &self.options;
+        Ok(znode.hold("single_node", name, &stat, *at_most)?)
     }
 }
 

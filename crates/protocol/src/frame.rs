@@ -53,6 +53,8 @@ pub struct FrameDecoder {
     /// Bytes that were fed. Frames in it that were taken end at `taken`.
     buffer: Vec<u8>,
     taken: usize,
+    /// How many bytes of a frame that is passed over are still to come.
+    passed_over: usize,
     begun: bool,
 }
 
@@ -65,6 +67,7 @@ impl FrameDecoder {
             limit,
             buffer: Vec::new(),
             taken: 0,
+            passed_over: 0,
             begun: false,
         }
     }
@@ -72,7 +75,9 @@ impl FrameDecoder {
     /// Adds bytes that were read.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.discard_taken();
-        self.buffer.extend_from_slice(bytes);
+        let dropped = self.passed_over.min(bytes.len());
+        self.passed_over -= dropped;
+        self.buffer.extend_from_slice(&bytes[dropped..]);
     }
 
     /// Takes the next frame, without its length. `None` if it is not complete.
@@ -98,6 +103,27 @@ impl FrameDecoder {
         self.taken = start + length;
         self.begun = true;
         Ok(self.buffer.get(start..self.taken))
+    }
+
+    /// The first bytes of the next frame, also of one above the limit. `None` until they are fed.
+    pub fn peek(&self, bytes: usize) -> Option<&[u8]> {
+        self.remaining().get(FRAME_HEADER..FRAME_HEADER + bytes)
+    }
+
+    /// Passes over the next frame, also one above the limit. Its bytes are dropped when they are fed.
+    ///
+    /// Does nothing if its length is not fed yet, or is negative.
+    pub fn skip_frame(&mut self) {
+        let Some((header, rest)) = self.remaining().split_first_chunk::<FRAME_HEADER>() else {
+            return;
+        };
+        let Ok(length) = usize::try_from(i32::from_be_bytes(*header)) else {
+            return;
+        };
+        let fed = rest.len().min(length);
+        self.taken += FRAME_HEADER + fed;
+        self.passed_over = length - fed;
+        self.begun = true;
     }
 
     /// Takes a four-letter word, if the stream begins with one.

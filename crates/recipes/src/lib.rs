@@ -96,9 +96,9 @@ pub use zookeeper_recipes_core as common;
 #[doc(inline)]
 pub use zookeeper_recipes_core::{
     Acl, AfterSessionLoss, AllHold, AllOf, AuthId, ConnectOptions, DetachedSession, Directories,
-    Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,
-    Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd, SessionHealth,
-    SessionId, SessionState, WaitStrategy,
+    Ended, Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason,
+    NodePath, Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd,
+    SessionHealth, SessionId, SessionState, WaitStrategy,
 };
 #[cfg(feature = "election")]
 #[doc(inline)]
@@ -126,4 +126,4 @@ pub use zookeeper_recipes_rwlock::{ReadLock, RwLock, RwLockOptions, WriteHold, W
 pub use zookeeper_recipes_semaphore as semaphore;
 #[cfg(feature = "semaphore")]
 #[doc(inline)]
-pub use zookeeper_recipes_semaphore::{Permits, Semaphore, SemaphoreOptions};
+pub use zookeeper_recipes_semaphore::{Semaphore, SemaphoreOptions, WeightedSemaphore};

@@ -85,7 +85,7 @@ pub use recipe::{ReadLock, RwLock, WriteLock};
 pub use rule::{NoWriterBefore, NobodyBefore};
 pub use zookeeper_recipes_core::{
     self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, DetachedSession, Directories,
-    Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,
-    Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd, SessionHealth,
-    SessionId, SessionState, WaitStrategy,
+    Ended, Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason,
+    NodePath, Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd,
+    SessionHealth, SessionId, SessionState, WaitStrategy,
 };

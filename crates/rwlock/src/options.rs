@@ -13,5 +13,5 @@ recipe_options! {
     ///     .after_session_loss(AfterSessionLoss::QueueAnew);
     /// ```
     pub struct RwLockOptions = QueueOptions::new();
-    strategy, name, data, acl, directories, after_session_loss, mark_release
+    strategy, name, data, acl, directories, after_session_loss, mark_release, at_most
 }

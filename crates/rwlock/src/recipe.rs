@@ -15,8 +15,14 @@ use crate::rule::{NoWriterBefore, NobodyBefore};
 /// Made from a [`Session`] and a path. [`read`](Self::read) and [`write`](Self::write) are the two
 /// ways to take it. Cheap to clone.
 ///
-/// The lock is not re-entrant: if a task that holds it as a reader acquires it as a writer, the
-/// task waits for its own release. Tasks that work under one hold share a [view](Hold::view) of it.
+/// # Not reentrant
+///
+/// If a task that holds the lock as a writer acquires it again, or one that holds it as a reader
+/// acquires it as a writer, the task waits behind itself, for ever. A reader that reads again waits
+/// too, if a writer waits between the two. [`ReadLock::acquire_timeout`] and
+/// [`WriteLock::acquire_timeout`] are the way out. An event warns after the session timeout
+/// ([events](crate::common::docs::events)). Tasks that work under one hold share a
+/// [view](Hold::view) of it.
 ///
 /// # No upgrade
 ///

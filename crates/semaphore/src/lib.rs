@@ -64,11 +64,11 @@ mod recipe;
 mod rule;
 
 pub use options::SemaphoreOptions;
-pub use recipe::{Permits, Semaphore};
+pub use recipe::{Semaphore, WeightedSemaphore};
 pub use rule::WithinPermits;
 pub use zookeeper_recipes_core::{
     self as common, Acl, AfterSessionLoss, AuthId, ConnectOptions, DetachedSession, Directories,
-    Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason, NodePath,
-    Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd, SessionHealth,
-    SessionId, SessionState, WaitStrategy,
+    Ended, Error, ErrorKind, FencingToken, Hold, HoldState, HoldView, InvalidInput, LossReason,
+    NodePath, Permission, QueueEntry, Recipe, RecipeExt, Refusal, Session, SessionEnd,
+    SessionHealth, SessionId, SessionState,
 };

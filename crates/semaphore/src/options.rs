@@ -14,5 +14,5 @@ recipe_options! {
     ///     .directories(Directories::Persistent);
     /// ```
     pub struct SemaphoreOptions = QueueOptions::new();
-    strategy, name, data, acl, directories, after_session_loss
+    name, data, acl, directories, after_session_loss, at_most
 }

@@ -16,12 +16,18 @@ use crate::rule::{WithinPermits, weight, weight_of};
 /// A number of permits, acquired one or several at a time, first come, first served.
 ///
 /// Made from a [`Session`], a path and the number of permits. Cheap to clone. The methods of
-/// [`Permits`], which [`permits`](Self::permits) makes, acquire several permits in one [`Hold`].
+/// [`WeightedSemaphore`], which [`permits`](Self::permits) makes, acquire several permits in one [`Hold`].
 ///
 /// # Order
 ///
 /// Permits are granted in the order of arrival. A contender that wants more permits than are free
 /// waits. All later contenders wait behind it, even if there are enough permits for them.
+///
+/// # Not reentrant
+///
+/// If a task that holds permits acquires more of them, it is one more contender. If too few are
+/// free, the task waits behind itself, for ever. [`acquire_timeout`](Self::acquire_timeout) is its
+/// way out. An event warns after the session timeout ([events](crate::common::docs::events)).
 ///
 /// # Wakes
 ///
@@ -62,7 +68,7 @@ use crate::rule::{WithinPermits, weight, weight_of};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Semaphore {
-    one: Permits,
+    one: WeightedSemaphore,
 }
 
 impl Semaphore {
@@ -94,7 +100,7 @@ impl Semaphore {
         let path = NodePath::new(path.as_ref())?;
         let agreement = Arc::new(Agreement::new(path.clone(), permits)?);
         let rule = WithinPermits::by(&agreement, 1)?;
-        let one = Permits {
+        let one = WeightedSemaphore {
             queue: Queue::with_options(session, path, rule, options.into_queue())?,
             agreement,
             weight: 1,
@@ -166,7 +172,7 @@ impl Semaphore {
 
     /// Acquires a permit if a permit is free; otherwise `None`, with nothing written.
     ///
-    /// Permits that waiters want are not free. [`Error::Disconnected`] if no
+    /// WeightedSemaphore that waiters want are not free. [`Error::Disconnected`] if no
     /// server answers.
     ///
     /// | | requests | round trips | watches |
@@ -181,17 +187,17 @@ impl Semaphore {
         self.one.try_acquire().await
     }
 
-    /// Several permits that are acquired together.
+    /// The same semaphore, of which `weight` permits are acquired together. Sends nothing.
     ///
     /// # Errors
     ///
     /// [`InvalidInput`] if `weight` is zero. Also if `weight` is above the number of permits, and
     /// this semaphore has acquired nothing yet. Later another process may have raised the number,
     /// so the acquisition checks the weight.
-    pub fn permits(&self, weight: u32) -> Result<Permits, InvalidInput> {
+    pub fn permits(&self, weight: u32) -> Result<WeightedSemaphore, InvalidInput> {
         let agreement = self.one.agreement.clone();
         let rule = WithinPermits::by(&agreement, weight)?;
-        Ok(Permits {
+        Ok(WeightedSemaphore {
             queue: self.one.queue.by(rule),
             agreement,
             weight,
@@ -200,24 +206,24 @@ impl Semaphore {
 
     /// Waits until `weight` permits are held together, in one [`Hold`].
     ///
-    /// Short for [`permits`](Self::permits) and [`Permits::acquire`], with the costs, cancel safety
+    /// Short for [`permits`](Self::permits) and [`WeightedSemaphore::acquire`], with the costs, cancel safety
     /// and session loss of that.
     ///
     /// # Errors
     ///
-    /// Those of [`Permits::acquire`], and [`Error::InvalidInput`] if `weight` is zero.
+    /// Those of [`WeightedSemaphore::acquire`], and [`Error::InvalidInput`] if `weight` is zero.
     pub async fn acquire_many(&self, weight: u32) -> Result<Hold, Error> {
         self.permits(weight)?.acquire().await
     }
 
     /// Waits until `weight` permits are held together, for at most `timeout`.
     ///
-    /// Short for [`permits`](Self::permits) and [`Permits::acquire_timeout`], with the costs,
+    /// Short for [`permits`](Self::permits) and [`WeightedSemaphore::acquire_timeout`], with the costs,
     /// cancel safety and session loss of that.
     ///
     /// # Errors
     ///
-    /// Those of [`Permits::acquire_timeout`], and [`Error::InvalidInput`] if `weight` is zero.
+    /// Those of [`WeightedSemaphore::acquire_timeout`], and [`Error::InvalidInput`] if `weight` is zero.
     pub async fn acquire_many_timeout(
         &self,
         weight: u32,
@@ -226,14 +232,16 @@ impl Semaphore {
         self.permits(weight)?.acquire_timeout(timeout).await
     }
 
-    /// Acquires `weight` permits if they are [available_permits](Self::available_permits); otherwise `None`.
+    /// Acquires `weight` permits if so many are [available](Self::available_permits).
     ///
-    /// Short for [`permits`](Self::permits) and [`Permits::try_acquire`], with the costs, cancel
+    /// Otherwise returns `None`, with nothing written.
+    ///
+    /// Short for [`permits`](Self::permits) and [`WeightedSemaphore::try_acquire`], with the costs, cancel
     /// safety and session loss of that.
     ///
     /// # Errors
     ///
-    /// Those of [`Permits::try_acquire`], and [`Error::InvalidInput`] if `weight` is zero.
+    /// Those of [`WeightedSemaphore::try_acquire`], and [`Error::InvalidInput`] if `weight` is zero.
     pub async fn try_acquire_many(&self, weight: u32) -> Result<Option<Hold>, Error> {
         self.permits(weight)?.try_acquire().await
     }
@@ -392,9 +400,9 @@ impl Semaphore {
 
 delegate_recipe!(Semaphore, one);
 
-/// Several permits of a [`Semaphore`], acquired together in one [`Hold`].
+/// A [`Semaphore`] of which several permits are acquired together, in one [`Hold`].
 ///
-/// Made by [`Semaphore::permits`].
+/// Made by [`Semaphore::permits`]. It holds nothing: [`acquire`](Self::acquire) returns a hold.
 ///
 /// ```
 /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
@@ -414,13 +422,13 @@ delegate_recipe!(Semaphore, one);
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Permits {
+pub struct WeightedSemaphore {
     queue: Queue,
     agreement: Arc<Agreement>,
     weight: u32,
 }
 
-impl Permits {
+impl WeightedSemaphore {
     /// The number of permits that are acquired together.
     pub fn weight(&self) -> u32 {
         self.weight
@@ -490,7 +498,7 @@ impl Permits {
 
     /// Acquires the permits if enough permits are free; otherwise `None`, with nothing written.
     ///
-    /// Permits that waiters want are not free. [`Error::Disconnected`] if no
+    /// WeightedSemaphore that waiters want are not free. [`Error::Disconnected`] if no
     /// server answers.
     ///
     /// | | requests | round trips | watches |
@@ -535,4 +543,4 @@ impl Permits {
     }
 }
 
-delegate_recipe!(Permits, queue);
+delegate_recipe!(WeightedSemaphore, queue);

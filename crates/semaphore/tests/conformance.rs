@@ -1,6 +1,5 @@
 //! The semaphore keeps what every recipe promises.
 
-use zookeeper_recipes_semaphore::WaitStrategy;
 use zookeeper_recipes_suite::{SEMAPHORE, TestedRecipe, conforms};
 
 const OF_THREE: TestedRecipe = SEMAPHORE.of(3);
@@ -8,11 +7,6 @@ const OF_THREE: TestedRecipe = SEMAPHORE.of(3);
 #[tokio::test(flavor = "multi_thread")]
 async fn the_semaphore_conforms() {
     conforms(OF_THREE, 1).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_semaphore_that_watches_the_parent_conforms() {
-    conforms(OF_THREE.waiting(WaitStrategy::Parent), 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

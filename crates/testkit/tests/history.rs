@@ -79,18 +79,18 @@ async fn what_is_lost_or_disregarded_overlaps_with_nothing() {
     let others = session(&simulation, "others").await;
     let [deleted, of_a_session, next] = holds(&others).await;
     let mut history = History::new(1);
-    history.granted("lost", 1, &lost);
+    history.granted("lost", 1, &lost.view());
     assert_eq!(
-        promises(history.granted("deleted", 1, &deleted).1),
+        promises(history.granted("deleted", 1, &deleted.view()).1),
         [TOO_MANY]
     );
     victim.close().await;
     assert!(!lost.is_held());
     history.disregard_znode(deleted.node_path());
-    assert!(!history.is_certain(&deleted));
-    assert!(history.granted("next", 1, &next).1.is_empty());
+    assert!(!history.is_certain(&deleted.view()));
+    assert!(history.granted("next", 1, &next.view()).1.is_empty());
     history.disregard_session(others.id().expect("it is open"));
-    let (_, violations) = history.granted("of a session", 1, &of_a_session);
+    let (_, violations) = history.granted("of a session", 1, &of_a_session.view());
     assert!(violations.is_empty(), "not judged either: {violations:?}");
     assert_eq!(history.held().count(), 4);
 }
@@ -161,7 +161,7 @@ async fn a_store_refuses_old_tokens_and_no_holder() {
     let simulation = Simulation::new(SimulationOptions::default());
     let [writer, reader] = holds(&session(&simulation, "node-7").await).await;
     let mut history = History::new(2);
-    let (number, _) = history.granted("writer", 2, &writer);
+    let (number, _) = history.granted("writer", 2, &writer.view());
     let old = FencingToken::from(writer.fencing_token().get() - 1);
     assert_eq!(history.stored(0, 2, old), (true, None));
     assert_eq!(
@@ -193,7 +193,7 @@ async fn guarded_writes_that_come_late_or_are_refused_to_a_holder_are_found() {
         let violation = history.guarded_write_committed(weight, earlier_token);
         assert!(violation.is_some(), "weight {weight}");
     }
-    let (number, _) = history.granted("holder", 1, &later);
+    let (number, _) = history.granted("holder", 1, &later.view());
     assert!(history.guarded_write_refused(number).is_some());
     assert!(history.letting_go(number).is_some());
     assert!(history.letting_go(number).is_none());
@@ -213,13 +213,13 @@ async fn guarded_write_that_lands_after_its_hold_is_handed_on_is_found() {
 
     let mut history = History::new(2);
     let token = first.fencing_token();
-    let (number, _) = history.granted("first", 2, &first);
+    let (number, _) = history.granted("first", 2, &first.view());
     assert_eq!(history.guarded_write_committed(2, token), None);
     history.letting_go(number);
     drop(first);
     let next = waiting.await.expect("it is handed on");
     assert_eq!(history.guarded_write_committed(2, token), None);
-    assert!(history.granted("next", 2, &next).1.is_empty());
+    assert!(history.granted("next", 2, &next.view()).1.is_empty());
     let late = history.guarded_write_committed(2, token);
     let promise = "no guarded write lands once its hold is handed on";
     assert_eq!(late.map(|late| late.promise), Some(promise));

@@ -9,7 +9,7 @@ use fastrand::Rng;
 use futures_util::FutureExt;
 use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::{
-    AfterSessionLoss, Error, GuardedTransaction, HoldState, HoldView, Recipe, Session, WaitStrategy,
+    AfterSessionLoss, Error, GuardedTransaction, HoldView, Recipe, Session,
 };
 use zookeeper_recipes_suite::{RecipeOptions, TestedRecipe, downgrade};
 
@@ -247,11 +247,11 @@ impl<'a> Contender<'a> {
             let next = (Instant::now() + step).min(until);
             let lost = tokio::select! {
                 biased;
-                reason = hold.lost() => Some(reason),
+                ended = hold.ended() => Some(ended),
                 () = tokio::time::sleep_until(next) => None,
             };
-            let is_lost = lost.is_none() && matches!(hold.state(), HoldState::Lost(_));
-            if is_lost && timeout(TIMERS, hold.lost()).await.is_err() {
+            let is_lost = lost.is_none() && hold.state().ended().is_some();
+            if is_lost && timeout(TIMERS, hold.ended()).await.is_err() {
                 let text = format!("{}: {hold:?}", self.who);
                 let promise = "who waits for the loss of a hold is told in time";
                 self.setting.ledger.violated(promise, text);
@@ -425,10 +425,6 @@ pub(crate) fn options(setting: &Setting, rng: &mut Rng) -> RecipeOptions {
     }
     if rng.bool() {
         options = options.after_session_loss(AfterSessionLoss::QueueAnew);
-    }
-    if setting.resizes && rng.bool() {
-        // It is read in another way how much can be held.
-        options = options.strategy(WaitStrategy::Parent);
     }
     options
 }

@@ -211,7 +211,7 @@ async fn contend(
 /// Holds as the acquisition begins, and goes.
 async fn hold_before(recipe: TestedRecipe, session: &Session, ledger: &Ledger) {
     if let Ok(hold) = make(recipe, session).acquire().await {
-        let number = ledger.granted("before", recipe.capacity, &hold);
+        let number = ledger.granted("before", recipe.capacity, &hold.view());
         sleep(SESSION_TIMEOUT / 4).await;
         ledger.letting_go(number);
         let _ = hold.release().await;
@@ -247,7 +247,7 @@ async fn disturb(
         };
         match acquired {
             Ok(hold) => {
-                let number = ledger.granted("disturbed", weight, &hold);
+                let number = ledger.granted("disturbed", weight, &hold.view());
                 sleep(Duration::from_millis(100)).await;
                 ledger.letting_go(number);
                 let released = dropped_after(
@@ -270,7 +270,7 @@ async fn come_behind(recipe: TestedRecipe, session: &Session, ledger: &Ledger) {
     sleep(SESSION_TIMEOUT / 8).await;
     match make(recipe, session).acquire().await {
         Ok(hold) => {
-            let number = ledger.granted("behind", recipe.capacity, &hold);
+            let number = ledger.granted("behind", recipe.capacity, &hold.view());
             ledger.letting_go(number);
             if let Err(error) = hold.release().await {
                 ledger.violated(promise, error.to_string());

@@ -21,7 +21,7 @@ pub(crate) struct Holding<'a> {
 impl<'a> Holding<'a> {
     /// Tells that it was granted this very moment.
     pub(crate) fn new(ledger: &'a Ledger, who: &str, weight: u64, hold: Hold) -> Holding<'a> {
-        let number = ledger.granted(who, weight, &hold);
+        let number = ledger.granted(who, weight, &hold.view());
         Holding {
             ledger,
             number,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use tokio::time::{Instant, sleep, sleep_until};
-use zookeeper_recipes_core::{HoldState, HoldView, LossReason};
+use zookeeper_recipes_core::{HoldState, HoldView};
 use zookeeper_recipes_election::{LeaderElection, RunError, StopWork, Term};
 use zookeeper_recipes_suite::candidate;
 
@@ -75,7 +75,7 @@ impl Contender<'_> {
     async fn check_resigned(&self, led: Vec<HoldView>) {
         let ledger = &self.setting.ledger;
         // What was lost is given up in the background.
-        let resigned = |hold: &HoldView| hold.state() == HoldState::Lost(LossReason::Released);
+        let resigned = |hold: &HoldView| hold.state() == HoldState::Released;
         let led = led.into_iter().filter(resigned);
         let led = led.map(|hold| (hold.node_path().to_owned(), hold.session_id()));
         let remaining = ledger.remaining(led.collect());

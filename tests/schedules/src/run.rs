@@ -359,9 +359,9 @@ async fn calm(setting: &Setting, schedule: &Schedule, sessions: &[Session]) {
             };
             match recipe.acquire().await {
                 Ok(hold) => {
-                    let granted = ledger.granted(&who, weight, &hold);
+                    let granted = ledger.granted(&who, weight, &hold.view());
                     sleep(Duration::from_millis(rng.u64(0..=6_000))).await;
-                    ledger.undisturbed(&who, &hold);
+                    ledger.undisturbed(&who, &hold.view());
                     ledger.letting_go(granted);
                     drop(hold.release().await);
                 }

@@ -71,7 +71,7 @@ impl Contender<'_> {
                 true => (&setting.beside, 1),
                 false => (&setting.ledger, weight),
             };
-            let holding = Holding::of_another(ledger, &self.who, weight, hold);
+            let holding = Holding::of_another(ledger, &self.who, weight, &hold.view());
             holdings.push((holding, ledger));
         }
         let stay = Duration::from_millis(self.rng.u64(0..=600));
@@ -86,7 +86,7 @@ impl Contender<'_> {
         }
         for (hold, (holding, ledger)) in holds.holds().iter().zip(&holdings) {
             if self.rng.bool() {
-                let write = guarded(ledger.place(), hold, holding.weight());
+                let write = guarded(ledger.place(), &hold.view(), holding.weight());
                 commit(ledger, &self.who, write, holding.number()).await;
             }
         }

@@ -21,11 +21,6 @@ pub const KINDS: &[Kind] = &[
     Kind::new("read-lock", RWLOCK, 1),
     Kind::new("semaphore", SEMAPHORE.of(1), 1),
     Kind::new("most-permits", SEMAPHORE, 3),
-    Kind::new(
-        "most-permits-parent",
-        SEMAPHORE.waiting(WaitStrategy::Parent),
-        3,
-    ),
     Kind::new("election", ELECTION, 1),
     Kind::new("lock-single-node", LOCK_OF_ONE_ZNODE, 1),
 ];

@@ -1,8 +1,10 @@
 //! The options of any recipe.
 
+use std::time::Duration;
+
 use zookeeper_recipes_core::{AfterSessionLoss, WaitStrategy};
 use zookeeper_recipes_election::ElectionOptions;
-use zookeeper_recipes_lock::LockOptions;
+use zookeeper_recipes_lock::{LockOptions, SingleNodeOptions};
 use zookeeper_recipes_rwlock::RwLockOptions;
 use zookeeper_recipes_semaphore::SemaphoreOptions;
 
@@ -14,14 +16,23 @@ pub struct RecipeOptions {
     data: Option<Vec<u8>>,
     after_session_loss: AfterSessionLoss,
     handovers: Option<u32>,
+    at_most: Option<Duration>,
 }
 
-/// Sets the options that all recipes but the election share.
+/// Sets the time limit of a hold.
+macro_rules! limited {
+    ($chosen:expr, $options:expr) => {
+        match $chosen.at_most {
+            Some(limit) => $options.at_most(limit),
+            None => $options,
+        }
+    };
+}
+
+/// Sets the options that all recipes with data share.
 macro_rules! shared {
     ($chosen:expr, $options:expr) => {{
-        let options = $options
-            .strategy($chosen.strategy)
-            .after_session_loss($chosen.after_session_loss);
+        let options = limited!($chosen, $options).after_session_loss($chosen.after_session_loss);
         match $chosen.data {
             Some(data) => options.data(data),
             None => options,
@@ -35,7 +46,7 @@ impl RecipeOptions {
         RecipeOptions::default()
     }
 
-    /// How contenders wait.
+    /// How contenders for a lock wait.
     pub fn strategy(mut self, strategy: WaitStrategy) -> RecipeOptions {
         self.strategy = strategy;
         self
@@ -59,9 +70,19 @@ impl RecipeOptions {
         self
     }
 
+    /// How long each hold lasts at most.
+    pub fn at_most(mut self, limit: Duration) -> RecipeOptions {
+        self.at_most = Some(limit);
+        self
+    }
+
+    pub(crate) fn single_node(self) -> SingleNodeOptions {
+        limited!(self, SingleNodeOptions::new())
+    }
+
     pub(crate) fn lock(self) -> LockOptions {
         let handovers = self.handovers;
-        let options = shared!(self, LockOptions::new());
+        let options = shared!(self, LockOptions::new().strategy(self.strategy));
         match handovers {
             Some(handovers) => options.local(handovers),
             None => options,
@@ -69,7 +90,7 @@ impl RecipeOptions {
     }
 
     pub(crate) fn rwlock(self) -> RwLockOptions {
-        shared!(self, RwLockOptions::new())
+        shared!(self, RwLockOptions::new().strategy(self.strategy))
     }
 
     pub(crate) fn semaphore(self) -> SemaphoreOptions {
@@ -80,9 +101,7 @@ impl RecipeOptions {
     pub(crate) fn election(self) -> (String, ElectionOptions) {
         let data = self.data.unwrap_or_default();
         let id = String::from_utf8_lossy(&data).into_owned();
-        let options = ElectionOptions::new()
-            .strategy(self.strategy)
-            .after_session_loss(self.after_session_loss);
-        (id, options)
+        let options = limited!(self, ElectionOptions::new());
+        (id, options.after_session_loss(self.after_session_loss))
     }
 }

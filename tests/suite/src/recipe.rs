@@ -223,7 +223,10 @@ pub const LOCK_BY_POLLING: TestedRecipe = TestedRecipe {
 pub const LOCK_OF_ONE_ZNODE: TestedRecipe = TestedRecipe {
     name: "lock-single-node",
     queues: false,
-    make: |session, path, _, _, _| Ok(Box::new(SingleNodeLock::new(session, path)?)),
+    make: |session, path, _, _, options| {
+        let lock = SingleNodeLock::with_options(session, path, options.single_node())?;
+        Ok(Box::new(lock))
+    },
     weight_of: |_| None,
     foreign: &[],
     ..LOCK

@@ -88,7 +88,7 @@ async fn hold_of_each_kind_goes_to_the_next_process_and_to_nobody_in_between(ser
     let detached = first.detach(left).await.expect("they are held");
     assert_eq!(Some(detached.session_id()), id);
     for view in &views {
-        assert_eq!(view.state(), HoldState::Lost(LossReason::Released));
+        assert_eq!(view.state(), HoldState::Released);
     }
     eventually("the handle is over", async || {
         before.state() == SessionState::Over(SessionEnd::Detached)

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use zookeeper_recipes_core::{Error, Session};
-use zookeeper_recipes_election::{LeaderElection, Leadership};
+use zookeeper_recipes_election::{ElectionOptions, LeaderElection, Leadership};
 
 use super::once::{heard, lost, release};
 use super::signals::Signals;
-use super::supervise::{Ended, supervise};
+use super::supervise::{Ending, supervise};
 use super::task::TaskArguments;
 use crate::connecting::{Connection, close};
 use crate::exit::Exit;
@@ -43,7 +43,11 @@ impl Leading<'_> {
     }
 
     async fn in_session(&self, session: &Session, signals: &mut Signals) -> Result<Exit, Failure> {
-        let mut election = LeaderElection::new(session, self.path, self.id)?;
+        let mut options = ElectionOptions::new();
+        if let Some(limit) = self.task.at_most {
+            options = options.at_most(limit);
+        }
+        let mut election = LeaderElection::with_options(session, self.path, self.id, options)?;
         if self.standby {
             election = election.standby();
         }
@@ -58,11 +62,11 @@ impl Leading<'_> {
             let asked = leadership.asked_to_resign();
             let view = leadership.view();
             match supervise(&view, asked, &task, self.path, signals).await {
-                Ok(Ended::ByItself(exit)) => {
+                Ok(Ending::ByItself(exit)) => {
                     release(leadership.into_hold()).await;
                     return Ok(exit);
                 }
-                Ok(Ended::Asked) => {
+                Ok(Ending::Asked) => {
                     let failure = transferred(&leadership);
                     resign(leadership).await?;
                     if self.once {
@@ -70,9 +74,9 @@ impl Leading<'_> {
                     }
                     failure.print();
                 }
-                Ok(Ended::Lost) if self.once => return Err(lost(&view)),
-                Ok(Ended::Lost) => {
-                    lost(&view).print();
+                Ok(Ending::Lost) if self.once => return Err(lost(&view, &task)),
+                Ok(Ending::Lost) => {
+                    lost(&view, &task).print();
                     // The session deletes the znode in the background.
                     drop(leadership);
                 }

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use zookeeper_recipes_core::{Hold, HoldState, HoldView, InvalidInput, Recipe, Session};
+use zookeeper_recipes_core::{Ended, Hold, HoldView, InvalidInput, LossReason, Recipe, Session};
 
 use super::signals::Signals;
-use super::supervise::{Ended, supervise};
-use super::task::TaskArguments;
+use super::supervise::{Ending, supervise};
+use super::task::{Task, TaskArguments};
 use super::wait::WaitArguments;
 use crate::connecting::{Connection, close};
 use crate::exit::Exit;
@@ -59,15 +59,16 @@ impl Once<'_> {
             hold = self.wait.acquire(recipe, began, answers_within) => hold?,
         };
         let path = recipe.path().as_str();
-        let ended = supervise(&hold, std::future::pending(), &task, path, signals).await;
+        let view = hold.view();
+        let ended = supervise(&view, std::future::pending(), &task, path, signals).await;
         match ended {
-            Ok(Ended::ByItself(exit)) => {
+            Ok(Ending::ByItself(exit)) => {
                 self.keep(&hold, signals).await;
                 release(hold).await;
                 Ok(exit)
             }
             // Nobody asks for it before it is lost.
-            Ok(Ended::Asked | Ended::Lost) => Err(lost(&hold)),
+            Ok(Ending::Asked | Ending::Lost) => Err(lost(&view, &task)),
             Err(failure) => {
                 release(hold).await;
                 Err(failure)
@@ -102,11 +103,16 @@ pub(super) async fn release(hold: Hold) {
 }
 
 /// The failure of a command whose hold was lost, or was about to be.
-pub(super) fn lost(hold: &HoldView) -> Failure {
+pub(super) fn lost(hold: &HoldView, task: &Task) -> Failure {
     let path = hold.node_path();
-    let reason = match hold.state() {
-        HoldState::Lost(reason) => reason.to_string(),
-        HoldState::Held | HoldState::Suspended => "the servers did not answer in time".to_owned(),
+    // The guard stops the command this long before the hold is lost.
+    let held = hold.acquired_at().elapsed() + task.grace;
+    let reason = match (hold.state().ended(), task.at_most) {
+        (None | Some(Ended::Lost(LossReason::TimeLimit)), Some(at_most)) if held >= at_most => {
+            format!("the command ran for as long as --at-most {at_most:?} allows")
+        }
+        (Some(ended), _) => ended.to_string(),
+        (None, _) => "the servers did not answer in time".to_owned(),
     };
     Failure::new(
         Exit::Lost,

@@ -22,7 +22,7 @@ const STOPS_WITHIN: Duration = Duration::from_millis(100);
 
 /// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum Ending {
     /// By itself, or by a signal that was not the guard's.
     ByItself(Exit),
     /// It was stopped, because another process is to hold.
@@ -40,7 +40,7 @@ pub(super) async fn supervise(
     task: &Task,
     path: &str,
     signals: &mut Signals,
-) -> Result<Ended, Failure> {
+) -> Result<Ending, Failure> {
     let variables = [
         ("ZKR_FENCING_TOKEN", hold.fencing_token().to_string()),
         ("ZKR_NODE", hold.node_path().to_owned()),
@@ -83,7 +83,7 @@ impl Running<'_> {
         asked: impl Future<Output = ()>,
         task: &Task,
         signals: &mut Signals,
-    ) -> Result<Ended, Failure> {
+    ) -> Result<Ending, Failure> {
         let mut ticks = interval(task.renews_every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let hold = self.hold;
@@ -92,7 +92,7 @@ impl Running<'_> {
         let end = loop {
             tokio::select! {
                 biased;
-                _ = hold.lost(), if !known_lost => {
+                _ = hold.ended(), if !known_lost => {
                     known_lost = true;
                     self.renew();
                 }
@@ -201,7 +201,7 @@ impl Running<'_> {
     }
 
     /// The command has ended, or the guard has died.
-    fn ended(self, end: Option<Exit>) -> Result<Ended, Failure> {
+    fn ended(self, end: Option<Exit>) -> Result<Ending, Failure> {
         if end.is_none() {
             self.guarded.kill();
         }
@@ -211,9 +211,9 @@ impl Running<'_> {
         }
         self.guarded.reap();
         match end {
-            _ if self.lost && self.until.is_some() && self.hold.is_held() => Ok(Ended::Asked),
-            _ if self.lost => Ok(Ended::Lost),
-            Some(exit) => Ok(Ended::ByItself(exit)),
+            _ if self.lost && self.until.is_some() && self.hold.is_held() => Ok(Ending::Asked),
+            _ if self.lost => Ok(Ending::Lost),
+            Some(exit) => Ok(Ending::ByItself(exit)),
             None => Err(Failure::new(
                 Exit::Internal,
                 "the guard process has died, so the command was killed",

@@ -20,6 +20,13 @@ pub(crate) struct TaskArguments {
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     grace: Option<Duration>,
 
+    /// Stop a command that runs longer, as if the hold were lost, and end with its exit code.
+    ///
+    /// The command has ended before this time has passed, counted from when it holds. The next
+    /// contender then holds.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub(crate) at_most: Option<Duration>,
+
     /// The command to run, and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -30,6 +37,7 @@ pub(crate) struct TaskArguments {
 pub(super) struct Task {
     pub(super) command: Vec<OsString>,
     pub(super) grace: Duration,
+    pub(super) at_most: Option<Duration>,
     /// The guard is told so often until when the hold lasts.
     pub(super) renews_every: Duration,
 }
@@ -64,9 +72,15 @@ impl TaskArguments {
                  be {longest:?}: shorten it, or raise --session-timeout"
             )));
         }
+        if let Some(at_most) = self.at_most.filter(|&at_most| at_most <= grace) {
+            return Err(Failure::usage(format!(
+                "--at-most {at_most:?} must be longer than --grace, which is {grace:?}"
+            )));
+        }
         Ok(Task {
             command: self.command.clone(),
             grace,
+            at_most: self.at_most,
             renews_every: (timeout / 40)
                 .clamp(Duration::from_millis(10), Duration::from_millis(250)),
         })

@@ -58,13 +58,19 @@ impl Lock {
         let anew = AfterSessionLoss::QueueAnew;
         if !self.shared && !self.write {
             let make = |session: &_| {
-                let options = LockOptions::new().after_session_loss(anew);
+                let mut options = LockOptions::new().after_session_loss(anew);
+                if let Some(limit) = self.task.at_most {
+                    options = options.at_most(limit);
+                }
                 ExclusiveLock::with_options(session, &self.path, options)
             };
             return once.run(make).await;
         }
         let make = |session: &_| {
-            let options = RwLockOptions::new().after_session_loss(anew);
+            let mut options = RwLockOptions::new().after_session_loss(anew);
+            if let Some(limit) = self.task.at_most {
+                options = options.at_most(limit);
+            }
             RwLock::with_options(session, &self.path, options)
         };
         if self.shared {

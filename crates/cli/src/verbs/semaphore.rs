@@ -52,7 +52,11 @@ impl Semaphore {
             at_least: self.at_least,
         };
         let make = |session: &_| {
-            let options = SemaphoreOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
+            let mut options =
+                SemaphoreOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
+            if let Some(limit) = self.task.at_most {
+                options = options.at_most(limit);
+            }
             zookeeper_recipes_semaphore::Semaphore::with_options(
                 session,
                 &self.path,

@@ -21,6 +21,7 @@ mod secrets;
 mod signals;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod time_limit;
 mod tls;
 #[cfg(target_os = "linux")]
 mod watching;

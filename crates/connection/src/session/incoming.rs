@@ -4,11 +4,11 @@ use std::mem;
 use std::time::Duration;
 
 use zookeeper_recipes_protocol::{
-    ConnectResponse, ErrorCode, FrameDecoder, OpCode, Reply, ReplyBody, ReplyHeader, RequestBody,
-    WatcherEvent, xid,
+    ConnectResponse, ErrorCode, FrameDecoder, FrameError, OpCode, Reply, ReplyBody, ReplyHeader,
+    RequestBody, WatcherEvent, xid,
 };
 
-use crate::error::{Break, End};
+use crate::error::{Break, End, RequestError};
 use crate::session::machine::{Answer, Link, Machine, Output, Resumable, To, WatchedRead};
 use crate::session::requests::Asked;
 use crate::session::timing::Timing;
@@ -16,6 +16,9 @@ use crate::session::watches::Kind;
 
 /// A session ends once its credentials were refused this often in a row, and once by each host.
 const MOST_REFUSALS: usize = 3;
+
+/// The number of bytes of a reply's header.
+const REPLY_HEADER: usize = 16;
 
 impl<R, W> Machine<R, W> {
     /// Bytes came over the current connection.
@@ -35,6 +38,14 @@ impl<R, W> Machine<R, W> {
                     }
                 }
                 Ok(None) => break None,
+                Err(FrameError::TooLong { length, limit }) => {
+                    let header = decoder.peek(REPLY_HEADER);
+                    match self.too_long(now, header, length, limit) {
+                        Ok(true) => decoder.skip_frame(),
+                        Ok(false) => break None,
+                        Err(cause) => break Some(cause),
+                    }
+                }
                 Err(error) => break Some(error.into()),
             }
             if !self.has_connection() {
@@ -164,6 +175,49 @@ impl<R, W> Machine<R, W> {
     }
 
     fn reply(&mut self, now: Duration, header: ReplyHeader, frame: &[u8]) -> Result<(), Break> {
+        let opcode = self.answered_opcode(header)?;
+        let reply = match Reply::decode(frame, opcode) {
+            Ok(reply) => reply,
+            Err(cause) => {
+                // A read that is asked again may get the same reply for ever.
+                if only_reads(opcode) {
+                    self.refused(now, header, RequestError::Unreadable(cause.clone()));
+                }
+                return Err(cause.into());
+            }
+        };
+        if let Some(asked) = self.take_answered(now, header) {
+            self.answered(now, asked, reply);
+        }
+        Ok(())
+    }
+
+    /// A reply is too long to be read. `header` is `None` until its header has come.
+    ///
+    /// It is passed over if its request only reads: the request would get the same reply again, on
+    /// each connection. False if the header has to come first.
+    fn too_long(
+        &mut self,
+        now: Duration,
+        header: Option<&[u8]>,
+        length: usize,
+        limit: usize,
+    ) -> Result<bool, Break> {
+        let oldest = self.requests.oldest_sent();
+        if !oldest.is_some_and(|oldest| only_reads(oldest.opcode)) {
+            return Err(FrameError::TooLong { length, limit }.into());
+        }
+        let Some(header) = header else {
+            return Ok(false);
+        };
+        let header = ReplyHeader::peek(header)?;
+        self.answered_opcode(header)?;
+        self.refused(now, header, RequestError::TooLong { length, limit });
+        Ok(true)
+    }
+
+    /// The kind of the request that a reply with this header answers.
+    fn answered_opcode(&self, header: ReplyHeader) -> Result<OpCode, Break> {
         let oldest = self.requests.oldest_sent();
         let oldest = oldest.ok_or(Break::NotAsked(header.xid))?;
         if oldest.xid != header.xid {
@@ -172,14 +226,30 @@ impl<R, W> Machine<R, W> {
                 found: header.xid,
             });
         }
-        let reply = Reply::decode(frame, oldest.opcode)?;
+        Ok(oldest.opcode)
+    }
+
+    /// Takes the request that a reply with this header answers.
+    fn take_answered(&mut self, now: Duration, header: ReplyHeader) -> Option<Asked<To<R, W>>> {
         self.last_zxid = self.last_zxid.max(header.zxid);
         self.answered_at = now;
         self.hosts.confirmed();
-        if let Some(asked) = self.requests.answered() {
-            self.answered(now, asked, reply);
+        self.requests.answered()
+    }
+
+    /// The reply to the oldest request has come, and cannot be passed on.
+    fn refused(&mut self, now: Duration, header: ReplyHeader, error: RequestError) {
+        let Some(asked) = self.take_answered(now, header) else {
+            return;
+        };
+        if let To::Watcher { path, id, .. } = &asked.to {
+            // The server has set the watch, and nobody waits for it.
+            self.watches.forget(path, *id);
+            if let Some(kind) = kind_set(asked.opcode, header.error) {
+                self.remove_watch(now, path, kind.table());
+            }
         }
-        Ok(())
+        self.unanswered(asked.to, error);
     }
 
     fn answered(&mut self, now: Duration, asked: Asked<To<R, W>>, reply: Reply) {
@@ -230,6 +300,20 @@ impl WatchedRead {
             WatchedRead::Children => OpCode::GetChildren,
         }
     }
+}
+
+/// True if a request of this kind changes nothing.
+fn only_reads(opcode: OpCode) -> bool {
+    matches!(
+        opcode,
+        OpCode::GetData
+            | OpCode::Exists
+            | OpCode::GetChildren
+            | OpCode::GetChildren2
+            | OpCode::GetAcl
+            | OpCode::MultiRead
+            | OpCode::GetEphemerals
+    )
 }
 
 /// The watch that a read has set, by its operation and the error code of its reply.

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use zookeeper_recipes_connection::{Break, State};
+use zookeeper_recipes_connection::{Break, RequestError, State};
 use zookeeper_recipes_protocol::{
-    ErrorCode, EventType, KeeperState, PathRequest, Reply, ReplyBody, RequestBody, WatcherEvent,
-    xid,
+    ErrorCode, EventType, KeeperState, PathRequest, ReadRequest, Reply, ReplyBody, RequestBody,
+    WatcherEvent, xid,
 };
 
 use crate::bytes::break_a_connection_at_most;
@@ -37,7 +37,7 @@ fn break_at(bytes: &[u8]) -> Break {
     assert!(matches!(world.state(), Some(State::Disconnected { .. })));
     world.check();
     let cause = match world.outcome(caller) {
-        Err(zookeeper_recipes_connection::RequestError::Broken(cause)) => cause.clone(),
+        Err(RequestError::Broken(cause)) => cause.clone(),
         other => panic!("{other:?}"),
     };
     world.until(World::is_connected);
@@ -68,6 +68,58 @@ fn length_above_the_limit_breaks_the_connection_and_one_at_the_limit_does_not() 
     world.inject(&limit.to_be_bytes());
     world.settle();
     assert!(world.is_connected());
+}
+
+/// The same request would get the same reply over each connection.
+#[test]
+fn reply_to_a_read_that_is_too_long_is_one_error_and_the_connection_continues() {
+    let limit = config(1).reply_limit;
+    let length = limit + 1;
+    let mut world = World::connected();
+    world.ensemble.conduct.mute = vec![zookeeper_recipes_protocol::OpCode::GetChildren];
+    let caller = world.request(RequestBody::GetChildren(ReadRequest {
+        path: "/".to_owned(),
+        watch: false,
+    }));
+    world.settle();
+    let mut bytes = u32::try_from(length).unwrap().to_be_bytes().to_vec();
+    let header = frame(&Reply::new(1, 0, ReplyBody::Empty));
+    bytes.extend(&header[4..]);
+    // The header may come in pieces, and the body, too.
+    world.inject(&bytes[..10]);
+    world.settle();
+    assert!(!world.is_answered(caller));
+    world.inject(&bytes[10..]);
+    world.settle();
+    assert!(matches!(
+        world.outcome(caller),
+        Err(RequestError::TooLong { .. })
+    ));
+    world.inject(&vec![0; length - 16 - 1_000]);
+    world.inject(&[0; 1_000]);
+    let next = world.request(sync());
+    world.settle();
+    assert!(world.outcome(next).is_ok());
+    assert_eq!(world.connects.len(), 1);
+    world.check();
+}
+
+#[test]
+fn reply_to_a_read_that_cannot_be_decoded_is_one_error() {
+    let mut world = World::connected();
+    world.ensemble.conduct.mute = vec![zookeeper_recipes_protocol::OpCode::GetChildren];
+    let caller = world.request(RequestBody::GetChildren(ReadRequest {
+        path: "/".to_owned(),
+        watch: false,
+    }));
+    world.settle();
+    world.inject(&frame(&Reply::new(1, 0, ReplyBody::Empty)));
+    world.settle();
+    assert!(matches!(
+        world.outcome(caller),
+        Err(RequestError::Unreadable(_))
+    ));
+    world.until(World::is_connected);
 }
 
 #[test]

@@ -156,6 +156,7 @@ fn kind_of(error: &Error) -> &'static str {
         Error::SessionOver { .. } | Error::NoSession { .. } => "session_over",
         Error::Disconnected { .. } => "disconnected",
         Error::Lost { .. } => "lost",
+        Error::Released { .. } => "released",
         Error::OutcomeUnknown { .. } => "outcome_unknown",
     }
 }

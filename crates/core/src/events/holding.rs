@@ -12,7 +12,7 @@ use tracing::Span;
 
 use crate::events::meter::measure;
 use crate::events::{Measured, Source, TARGET};
-use crate::hold_state::{FencingToken, LossReason};
+use crate::hold_state::{Ended, FencingToken, LossReason};
 use crate::server::error::SessionEnd;
 
 /// The record of one hold, as its owner has it.
@@ -29,6 +29,8 @@ pub(crate) struct Record {
     is_suspended: AtomicBool,
     /// True once the hold was told to be lost or released. Only the first end is told.
     has_ended: AtomicBool,
+    /// True once a warning has said that the hold bars a contender of its own session.
+    has_barred_own: AtomicBool,
     lost_at: LostAt,
 }
 
@@ -64,6 +66,7 @@ impl HoldRecord {
             span,
             is_suspended: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
+            has_barred_own: AtomicBool::new(false),
             lost_at: LostAt::default(),
             source,
         }))
@@ -90,10 +93,10 @@ impl HoldRecord {
     }
 
     /// Tells that the hold is over: released, or lost before.
-    pub(crate) fn ended(&self, reason: LossReason) {
-        match reason {
-            LossReason::Released => self.0.released(),
-            reason => self.0.lost(reason),
+    pub(crate) fn ended(&self, ended: Ended) {
+        match ended {
+            Ended::Released => self.0.released(),
+            Ended::Lost(reason) => self.0.lost(reason),
         }
     }
 }
@@ -139,6 +142,27 @@ impl Record {
         });
     }
 
+    /// Warns that a contender of the same session waits behind this hold, once for each hold.
+    ///
+    /// Does nothing if the hold is younger than `longest`.
+    pub(crate) fn bars_own(
+        &self,
+        contender: &str,
+        holder: &str,
+        waited: Duration,
+        longest: Duration,
+    ) {
+        let is_young = self.began.elapsed() < longest;
+        if is_young || self.has_barred_own.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let path = &self.source.path;
+        let holder = holder.rsplit('/').next().unwrap_or_default();
+        tracing::warn!(
+            target: TARGET, %path, contender, holder, ?waited, "waits behind its own process"
+        );
+    }
+
     /// How long the hold lasted, or `None` if its end was told before.
     fn end(&self) -> Option<Duration> {
         if self.has_ended.swap(true, Ordering::Relaxed) {
@@ -164,6 +188,6 @@ fn reason_of(reason: LossReason) -> &'static str {
         LossReason::LeaseElapsed => "lease_elapsed",
         LossReason::Deleted => "deleted",
         LossReason::Written => "written",
-        LossReason::Released => "released",
+        LossReason::TimeLimit => "time_limit",
     }
 }

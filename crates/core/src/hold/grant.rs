@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -10,7 +11,7 @@ use crate::hold::granted::{Granted, UnsetLossWatch};
 use crate::hold::loss_watch::LossWatch;
 use crate::hold::own_znode::Owned;
 use crate::hold::standing::{Fate, FateTeller, Standing};
-use crate::hold_state::{FencingToken, HoldState};
+use crate::hold_state::FencingToken;
 use crate::rule::Rule;
 
 /// One grant of a recipe by the server.
@@ -73,7 +74,14 @@ impl Grant {
             live: self.owned.znode.live().clone(),
             lapses: self.lapses,
             fate: self.told.clone(),
+            until: None,
         }
+    }
+
+    /// When a time limit that begins now passes, by the ensemble's clock.
+    pub(crate) fn until(&self, at_most: Option<Duration>) -> Option<Duration> {
+        let now = self.owned.znode.live().now();
+        at_most.and_then(|at_most| now.checked_add(at_most))
     }
 
     pub(crate) fn is_held(&self) -> bool {
@@ -92,9 +100,6 @@ impl Grant {
             reason,
         };
         let standing = self.standing();
-        if let HoldState::Lost(reason) = standing.state() {
-            return Err(lost(reason));
-        }
         let removed = {
             let remove = pin!(async {
                 let removed = self.owned.znode.remove().await;

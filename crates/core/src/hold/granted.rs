@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::hold::loss_watch::{Gone, LossWatch, Watched};
 use crate::hold::own_znode::OwnZnode;
@@ -106,6 +107,26 @@ impl Granted {
         lock(&self.grants).by_number.remove(&number);
     }
 
+    /// Warns that a contender of this session has waited this long behind these of its holds.
+    ///
+    /// Does nothing if the hold itself is younger than the session timeout.
+    pub(crate) fn warn_of_own_wait(
+        &self,
+        contender: &str,
+        waited: Duration,
+        is_awaited: impl Fn(&str) -> bool,
+    ) {
+        let grants = lock(&self.grants);
+        let mut awaited = grants.by_number.values();
+        let awaited = awaited.find(|grantee| is_awaited(grantee.znode.path()));
+        let awaited = awaited.map(|grantee| (grantee.znode.clone(), grantee.fate.clone()));
+        drop(grants);
+        if let Some((znode, fate)) = awaited {
+            let longest = znode.live().timeout();
+            fate.record(|record| record.bars_own(contender, znode.path(), waited, longest));
+        }
+    }
+
     /// Sets this loss watch at the next tick, if the hold lasts until then.
     pub(crate) fn watch_later(&self, loss_watch: UnsetLossWatch) {
         let mut unset = lock(&self.unset);
@@ -198,8 +219,6 @@ impl UnsetLossWatch {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::hold::own_znode::OwnZnodes;
     use crate::live::scripted::Scripted;

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -20,6 +21,8 @@ pub(crate) enum Fate {
     Written,
     /// The lease has lapsed, so the znode is being deleted.
     Lapsed,
+    /// The time limit of the hold has passed, so the znode is being deleted.
+    TimeIsUp,
 }
 
 impl Fate {
@@ -30,6 +33,7 @@ impl Fate {
             Fate::Deleted => Some(LossReason::Deleted),
             Fate::Written => Some(LossReason::Written),
             Fate::Lapsed => Some(LossReason::LeaseElapsed),
+            Fate::TimeIsUp => Some(LossReason::TimeLimit),
         }
     }
 }
@@ -51,16 +55,35 @@ impl FateTeller {
 
     /// Tells a grant its fate. Only the first fate counts.
     pub(crate) fn tell(&self, fate: Fate) {
-        let is_first = self.fate.send_if_modified(|now| {
+        if let (true, Some(reason)) = (self.set(fate), fate.loss()) {
+            self.record(|record| record.lost(reason));
+        }
+    }
+
+    /// Notes that the time limit of the hold with this record has passed.
+    ///
+    /// False if that hold has ended before. The next task of the process may have its grant.
+    pub(crate) fn time_is_up(&self, of: &Arc<Record>) -> bool {
+        let record = lock(&self.record);
+        let holds = record.as_ref().is_some_and(|now| Arc::ptr_eq(now, of));
+        // Under the lock, because the owner ends the hold under it.
+        let is_first = holds && self.set(Fate::TimeIsUp);
+        drop(record);
+        if is_first {
+            of.lost(LossReason::TimeLimit);
+        }
+        is_first
+    }
+
+    /// Sets the fate. False if it was set before.
+    fn set(&self, fate: Fate) -> bool {
+        self.fate.send_if_modified(|now| {
             let standing = *now == Fate::Standing;
             if standing {
                 *now = fate;
             }
             standing
-        });
-        if let (true, Some(reason)) = (is_first, fate.loss()) {
-            self.record(|record| record.lost(reason));
-        }
+        })
     }
 
     pub(crate) fn fate(&self) -> Fate {
@@ -87,21 +110,44 @@ impl FateTeller {
     }
 }
 
-/// The state of a grant: its session's lease and its znode's fate. Cheap to clone.
+/// The state of a grant: its session's lease, its znode's fate, and the time limit of its hold.
+///
+/// Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Standing {
     pub(crate) live: Arc<LiveSession>,
     /// The number of lapses of the session's lease at the grant.
     pub(crate) lapses: u64,
     pub(crate) fate: watch::Receiver<Fate>,
+    /// When the time limit of the hold passes, by the ensemble's clock.
+    pub(crate) until: Option<Duration>,
 }
 
 impl Standing {
     pub(crate) fn state(&self) -> HoldState {
         let fate = *self.fate.borrow();
-        match fate.loss() {
-            None => self.live.standing(self.lapses),
-            Some(reason) => HoldState::Lost(reason),
+        if let Some(reason) = fate.loss() {
+            return HoldState::Lost(reason);
+        }
+        match self.live.standing(self.lapses) {
+            HoldState::Held | HoldState::Suspended if self.time_is_up() => {
+                HoldState::Lost(LossReason::TimeLimit)
+            }
+            state => state,
+        }
+    }
+
+    /// True if the hold has a time limit, which has passed.
+    pub(crate) fn time_is_up(&self) -> bool {
+        self.until.is_some_and(|until| until <= self.live.now())
+    }
+
+    /// The time until the lease or the time limit ends the hold.
+    pub(crate) fn remaining(&self) -> Duration {
+        let lease = self.live.remaining();
+        match self.until {
+            None => lease,
+            Some(until) => lease.min(until.saturating_sub(self.live.now())),
         }
     }
 
@@ -117,7 +163,7 @@ impl Standing {
     /// Resolves with the first state that is not `last`.
     ///
     /// Looks at the clock each time it is polled, so no work goes on after a pause of the process.
-    /// Sleeps in the caller's runtime until the lease runs out, so it does not depend on the
+    /// Sleeps in the caller's runtime until the lease or the time runs out, so it does not depend on the
     /// session's runtime. Wakes now and then, because a timer may not count the time that the
     /// machine was asleep.
     pub(crate) async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
@@ -128,7 +174,7 @@ impl Standing {
         fate.mark_unchanged();
         let pause = self.live.probe_interval();
         loop {
-            let remaining = self.live.remaining();
+            let remaining = self.remaining();
             let mut news = pin!(async {
                 tokio::select! {
                     biased;
@@ -181,6 +227,7 @@ impl Standing {
         let (_kept, fate) = watch::channel(Fate::Standing);
         let session = Standing {
             fate,
+            until: None,
             ..self.clone()
         };
         session.lost().await
@@ -189,8 +236,6 @@ impl Standing {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::time::{Instant, sleep};
 
     use super::*;
@@ -205,6 +250,7 @@ mod tests {
             live: live.clone(),
             lapses: 0,
             fate,
+            until: None,
         };
         let lost = tokio::spawn(async move { standing.lost().await });
         sleep(Duration::from_millis(1)).await;

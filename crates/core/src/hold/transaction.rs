@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use crate::error::Error;
 use crate::hold::view::HoldView;
-use crate::hold_state::LossReason;
+use crate::hold_state::{Ended, LossReason};
 use crate::invalid_input::InvalidInput;
 use crate::server::acl::open_acl;
 use crate::server::ensemble::{CreateMode, Operation, Outcome, TransactionError};
@@ -138,7 +138,8 @@ impl GuardedTransaction {
     ///   ([`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer)), or writes to
     ///   the holder's own znode, or the hold is one of an [`OwnedZnode`](crate::OwnedZnode), whose
     ///   path does not tell its holder from the next. Nothing was sent.
-    /// * [`Error::Lost`] if the hold has ended, or its znode is deleted. Nothing was written.
+    /// * [`Error::Lost`] if the hold is lost, or its znode is deleted. Nothing was written.
+    /// * [`Error::Released`] if the owner has released the hold. Nothing was written.
     /// * [`Error::Refused`] if the server refused an operation, with that operation's path. Nothing
     ///   was written.
     /// * [`Error::SessionOver`] if the session is over. Nothing was written.
@@ -152,14 +153,17 @@ impl GuardedTransaction {
         let path = self.hold.node_path();
         let id = self.hold.session_id();
         self.refuse_unsafe()?;
-        if let Some(reason) = self.hold.end() {
-            return Err(self.hold.lost_by(reason));
+        if let Some(ended) = self.hold.end() {
+            return Err(self.hold.ended_by(ended));
+        }
+        if self.hold.standing().time_is_up() {
+            return Err(self.hold.lost_by(LossReason::TimeLimit));
         }
         let live = &self.hold.standing().live;
         let server = live.server().map_err(|error| Error::at(path, id, error))?;
         let unanswered = self.hold.unanswered();
         if !unanswered.begin() {
-            return Err(self.hold.lost_by(LossReason::Released));
+            return Err(self.hold.ended_by(Ended::Released));
         }
         let done = server.transact(&self.operations);
         let commit = async {

@@ -12,14 +12,14 @@ use crate::events::holding::LostAt;
 use crate::hold::own_znode::OwnZnode;
 use crate::hold::standing::Standing;
 use crate::hold::unanswered::Unanswered;
-use crate::hold_state::{FencingToken, HoldState, LossReason};
+use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
 use crate::server::ensemble::SessionId;
 
 /// The state of a [`Hold`](crate::Hold), for tasks that do not own the hold.
 ///
 /// Cheap to clone, and [`Send`]. Does not keep the hold: one place owns the hold, and the tasks
-/// that work under it take views. Once the hold is released, its views are
-/// [`Lost`](HoldState::Lost) with [`LossReason::Released`].
+/// that work under it take views. A view has no `lost`: its task must stop when the hold is
+/// released, too. So it awaits [`ended`](Self::ended).
 ///
 /// ```
 /// use zookeeper_recipes_core::{Error, Recipe};
@@ -42,8 +42,8 @@ pub struct HoldView {
     znode: Arc<OwnZnode>,
     token: FencingToken,
     acquired_at: Instant,
-    /// The reason of the end, once the owner has released or dropped the hold.
-    end: watch::Receiver<Option<LossReason>>,
+    /// How the hold ended, once the owner has released or dropped the hold.
+    end: watch::Receiver<Option<Ended>>,
     lost_at: LostAt,
     unanswered: Arc<Unanswered>,
 }
@@ -53,7 +53,7 @@ impl HoldView {
         standing: Standing,
         znode: OwnZnode,
         token: FencingToken,
-        end: watch::Receiver<Option<LossReason>>,
+        end: watch::Receiver<Option<Ended>>,
         lost_at: LostAt,
     ) -> HoldView {
         HoldView {
@@ -92,31 +92,33 @@ impl HoldView {
     /// The state now. Looks at the clock, and sends nothing.
     pub fn state(&self) -> HoldState {
         match self.end() {
-            Some(reason) => HoldState::Lost(reason),
+            Some(Ended::Released) => HoldState::Released,
+            Some(Ended::Lost(reason)) => HoldState::Lost(reason),
             None => self.standing.state(),
         }
     }
 
     /// True if the recipe is certainly still held.
     ///
-    /// False if, and only if, the [`state`](Self::state) is [`Lost`](HoldState::Lost). The answer
-    /// is right after a pause of the process of any length, because it comes from a clock that does
+    /// False if, and only if, the [`state`](Self::state) is [`Lost`](HoldState::Lost) or
+    /// [`Released`](HoldState::Released). The answer is right after a pause of the process of any length, because it comes from a clock that does
     /// not stop. It does not wait for an event from the server.
     ///
     /// Does not notice at once that somebody deletes the holder's znode by hand. The answer may
     /// then stay true for up to a sixth of the session timeout. In a session with thousands of
     /// holds it may stay true for longer: see [`docs::failures`](crate::docs::failures).
     pub fn is_held(&self) -> bool {
-        !matches!(self.state(), HoldState::Lost(_))
+        self.state().ended().is_none()
     }
 
     /// How long the recipe is certainly held if the server sends no further answer.
     ///
-    /// Zero if the hold is lost.
+    /// Not longer than the rest of the hold's [time limit](crate::QueueOptions::at_most). Zero if
+    /// the hold has ended.
     pub fn remaining(&self) -> Duration {
-        match self.state() {
-            HoldState::Lost(_) => Duration::ZERO,
-            HoldState::Held | HoldState::Suspended => self.standing.live.remaining(),
+        match self.is_held() {
+            true => self.standing.remaining(),
+            false => Duration::ZERO,
         }
     }
 
@@ -132,7 +134,10 @@ impl HoldView {
         (!self.is_held()).then(|| noticed.unwrap_or_default())
     }
 
-    /// Resolves when the hold is lost, before another contender can hold.
+    /// Resolves when the hold has ended: when its owner releases or drops it, or when it is lost.
+    ///
+    /// A loss resolves the future before another contender can hold. A task with a view has to stop
+    /// after either end: nothing protects its work any more.
     ///
     /// Does not resolve in time if somebody deletes the holder's znode by hand. It then resolves
     /// within a sixth of the session timeout, or later in a session with thousands of holds. Another
@@ -147,31 +152,32 @@ impl HoldView {
     /// The future may be dropped, and the method called again.
     ///
     /// ```
-    /// # use zookeeper_recipes_core::{Hold, LossReason};
-    /// # async fn work() -> Result<(), LossReason> { Ok(()) }
-    /// # async fn example(hold: Hold) -> Result<(), LossReason> {
+    /// # use zookeeper_recipes_core::{Ended, HoldView};
+    /// # async fn work() -> Result<(), Ended> { Ok(()) }
+    /// # async fn example(view: HoldView) -> Result<(), Ended> {
     /// tokio::select! {
     ///     done = work() => done?,
-    ///     reason = hold.lost() => return Err(reason),
+    ///     ended = view.ended() => return Err(ended),
     /// }
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn lost(&self) -> LossReason {
+    pub async fn ended(&self) -> Ended {
         tokio::select! {
             biased;
-            reason = self.ended() => reason,
-            reason = self.standing.lost() => reason,
+            ended = self.ended_by_owner() => ended,
+            reason = self.standing.lost() => Ended::Lost(reason),
         }
     }
 
     /// The state now, and then each change.
     ///
-    /// Ends after [`HoldState::Lost`]. Does not keep the hold.
+    /// The stream ends after [`HoldState::Released`] or [`HoldState::Lost`]. It does not keep the
+    /// hold.
     pub fn states(&self) -> impl Stream<Item = HoldState> + Send + Unpin + 'static + use<> {
         let view = self.clone();
         stream::unfold((view, None), |(view, last)| async move {
-            if matches!(last, Some(HoldState::Lost(_))) {
+            if last.is_some_and(|last: HoldState| last.ended().is_some()) {
                 return None;
             }
             let state = view.changed_from(last).await;
@@ -193,8 +199,8 @@ impl HoldView {
         &self.standing
     }
 
-    /// The reason of the end, if the owner has released or dropped the hold.
-    pub(crate) fn end(&self) -> Option<LossReason> {
+    /// How the hold ended, if the owner has released or dropped the hold.
+    pub(crate) fn end(&self) -> Option<Ended> {
         *self.end.borrow()
     }
 
@@ -207,19 +213,33 @@ impl HoldView {
         }
     }
 
+    /// The error for work that depended on a hold that has ended.
+    pub(crate) fn ended_by(&self, ended: Ended) -> Error {
+        match ended {
+            Ended::Lost(reason) => self.lost_by(reason),
+            Ended::Released => Error::Released {
+                path: self.node_path().to_owned(),
+                session: self.session_id(),
+            },
+        }
+    }
+
     /// Resolves when the owner has released or dropped the hold.
-    async fn ended(&self) -> LossReason {
+    pub(crate) async fn ended_by_owner(&self) -> Ended {
         let mut end = self.end.clone();
         // An error means that the hold has ended, too.
         let end = end.wait_for(Option::is_some).await.ok();
-        end.and_then(|end| *end).unwrap_or(LossReason::Released)
+        end.and_then(|end| *end).unwrap_or(Ended::Released)
     }
 
     /// Resolves with the first state that is not `last`.
     async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
         tokio::select! {
             biased;
-            reason = self.ended() => HoldState::Lost(reason),
+            ended = self.ended_by_owner() => match ended {
+                Ended::Released => HoldState::Released,
+                Ended::Lost(reason) => HoldState::Lost(reason),
+            },
             state = self.standing.changed_from(last) => state,
         }
     }

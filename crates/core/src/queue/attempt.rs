@@ -1,6 +1,7 @@
 //! One attempt in one ZooKeeper session: enter, look, wait, look again, hold.
 
 use std::borrow::Cow;
+use std::pin::pin;
 
 use futures_util::future::{FutureExt, ready};
 
@@ -15,6 +16,7 @@ use crate::hold::sole_writer::written_by_owner_alone;
 use crate::queue::directory::{MissingDirectory, UnknownCreates};
 use crate::queue::look::{Look, could_win, look};
 use crate::queue::other_waits::wait_otherwise;
+use crate::queue::own_wait::OwnWait;
 use crate::queue::place::{Entrant, Place};
 use crate::queue::session_queue::{Listing, SessionQueue};
 use crate::queue::wait::{Waited, Watches, wait_on};
@@ -41,6 +43,7 @@ async fn hold(
     mut listing: Listing,
 ) -> Result<Option<Grant>, Error> {
     let mut watches = Watches::default();
+    let mut own_wait = OwnWait::begin(queue.live.timeout());
     loop {
         match look(queue, &mut place, &mut watches, listing).await? {
             Look::Hold => match place.grant(queue, watches.own.take()) {
@@ -53,11 +56,17 @@ async fn hold(
             }
             Look::Wait(on) => {
                 on.tell(attempt);
-                if let Some(after) = wait_otherwise(&mut watches, queue).await? {
+                let warn = |waited| on.warn_of_own_wait(queue, &place, waited);
+                let after = own_wait
+                    .during(pin!(wait_otherwise(&mut watches, queue)), warn)
+                    .await?;
+                if let Some(after) = after {
                     listing = after;
                     continue;
                 }
-                let waited = wait_on(&mut watches, queue, &place, &on).await?;
+                let waited = own_wait
+                    .during(pin!(wait_on(&mut watches, queue, &place, &on)), warn)
+                    .await?;
                 attempt.woken();
                 if waited == Waited::Handover {
                     // If the lease has lapsed, the waiter's znode may be deleted, so the queue is

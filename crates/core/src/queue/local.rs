@@ -197,9 +197,8 @@ impl HoldTurn for LocalTurn {
                     // The tasks of a process often hold one grant in turn. No waiter need wake then.
                     let known = holder.as_ref();
                     let news = !known.is_some_and(|known| known.is_of_the_grant(&standing));
-                    if news {
-                        *holder = Some(standing);
-                    }
+                    // Each hold has its own time limit.
+                    *holder = Some(standing);
                     news
                 });
             }
@@ -286,6 +285,7 @@ mod tests {
             live,
             lapses: 0,
             fate,
+            until: None,
         };
         let queue = LocalQueue::new(0);
         let turn = queue.try_turn().expect("nobody has it");

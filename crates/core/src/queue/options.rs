@@ -1,6 +1,7 @@
 //! The options of a queue, and the options types of the recipes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::queue::directory::Directories;
 use crate::rule::WaitStrategy;
@@ -23,6 +24,7 @@ pub struct QueueOptions {
     pub(super) after_session_loss: AfterSessionLoss,
     pub(super) marks_release: bool,
     pub(super) local: Option<u32>,
+    pub(super) at_most: Option<Duration>,
 }
 
 /// What a waiting attempt does when its session expires.
@@ -48,6 +50,7 @@ impl QueueOptions {
     /// | after session loss | fail |
     /// | mark release | on, if the rule and the ensemble allow it |
     /// | local | off |
+    /// | at most | no limit |
     pub fn new() -> QueueOptions {
         QueueOptions {
             strategy: WaitStrategy::Predecessor,
@@ -59,6 +62,7 @@ impl QueueOptions {
             after_session_loss: AfterSessionLoss::Fail,
             marks_release: true,
             local: None,
+            at_most: None,
         }
     }
 
@@ -156,6 +160,31 @@ impl QueueOptions {
         self
     }
 
+    /// Ends each hold after this time, even if its work hangs. Must not be zero.
+    ///
+    /// The time begins when the hold is acquired. When it has passed, the hold is lost with
+    /// [`LossReason::TimeLimit`](crate::LossReason::TimeLimit), by the clock of this process and
+    /// without a request. The session then deletes the znode in the background, so that the next
+    /// contender holds. By default there is no limit.
+    ///
+    /// Each hold has its own time, also if tasks of one process hand a hold on. A writer that
+    /// becomes a reader keeps the time that it has left. A hold that is left to another process
+    /// ([`Session::detach`](crate::Session::detach)) gets the time of the recipe that takes it.
+    ///
+    /// The limit does not stop the work. The work must stop when the hold is lost, as for every
+    /// other loss: see [`Hold::run_until_lost`](crate::Hold::run_until_lost). Work that blocks its
+    /// thread, and does not ask [`is_held`](crate::Hold::is_held), runs beside the next holder. A
+    /// [fencing token](crate::FencingToken) or a [guarded write](crate::HoldView::transaction)
+    /// protects against that.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | a hold with a limit | 0 more | 0 more | 0 more |
+    pub fn at_most(mut self, limit: Duration) -> QueueOptions {
+        self.at_most = Some(limit);
+        self
+    }
+
     /// The [`data`](Self::data). Empty if none is set and no queue was made with these options.
     pub fn get_data(&self) -> &[u8] {
         self.data.as_deref().unwrap_or_default()
@@ -176,6 +205,7 @@ impl Default for QueueOptions {
 /// Declares the options type of one recipe: [`QueueOptions`] with the named methods only.
 ///
 /// The crate that uses it exports the types that the methods take.
+// Hidden: it serves the recipe crates of this project, and may change with them.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! recipe_options {
@@ -217,6 +247,19 @@ macro_rules! recipe_options {
         /// ensemble more.
         pub fn strategy(mut self, strategy: $crate::WaitStrategy) -> $name {
             self.queue = self.queue.strategy(strategy);
+            self
+        }
+    };
+    (@at_most $name:ident) => {
+        /// Ends each hold after this time, even if its work hangs. Must not be zero.
+        ///
+        /// The hold is then lost with
+        /// [`LossReason::TimeLimit`](crate::LossReason::TimeLimit), and the next contender holds.
+        /// Costs no request more. Does not stop work that blocks its thread: such work runs beside
+        /// the next holder. By default there is no limit. See
+        /// [`QueueOptions::at_most`](crate::common::QueueOptions::at_most).
+        pub fn at_most(mut self, limit: ::std::time::Duration) -> $name {
+            self.queue = self.queue.at_most(limit);
             self
         }
     };

@@ -1,6 +1,7 @@
 //! The wait in the queue, until the waiter may hold: its watches, how they are set, and what wakes it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures_util::future::{FutureExt, select_all};
 
@@ -28,6 +29,24 @@ impl WaitOn {
         if let Some(last) = self.contenders.last() {
             attempt.waits(&last.name, self.position);
         }
+    }
+}
+
+impl WaitOn {
+    /// Warns if one of the contenders is a holder of the waiter's own session.
+    pub(crate) fn warn_of_own_wait(
+        &self,
+        queue: &SessionQueue<'_>,
+        place: &Place,
+        waited: Duration,
+    ) {
+        let me = place.name().unwrap_or_default();
+        let is_awaited = |path: &str| {
+            let mut contenders = self.contenders.iter();
+            contenders.any(|awaited| queue.child(&awaited.name) == path)
+        };
+        let granted = &queue.open.granted;
+        granted.warn_of_own_wait(me, waited, is_awaited);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Checks of arguments before a request is sent.
 
+use std::time::Duration;
+
 use crate::invalid_input::InvalidInput;
 use crate::server::ensemble::Acl;
 
@@ -10,6 +12,18 @@ pub(crate) fn check_acl(acl: &[Acl]) -> Result<(), InvalidInput> {
             "access control list",
             "[]",
             "is empty, so nobody could use the znode",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a time limit with which no hold could last.
+pub(crate) fn check_time_limit(at_most: Option<Duration>) -> Result<(), InvalidInput> {
+    match at_most {
+        Some(Duration::ZERO) => Err(InvalidInput::new(
+            "time limit of a hold",
+            "0",
+            "must not be zero",
         )),
         _ => Ok(()),
     }

@@ -104,7 +104,6 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
     ///
     /// This is the only random value of a session. An ensemble that replays a seed draws the
     /// identity from that seed.
-    #[doc(hidden)]
     fn identity(&self) -> Identity {
         Identity::random()
     }
@@ -114,6 +113,7 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
     /// An ensemble that simulates processes pauses the task while its process sleeps.
     ///
     /// [`Session`]: crate::Session
+    // Hidden: only a simulation runs the tasks of a session in its own order.
     #[doc(hidden)]
     fn task(&self, work: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
         work

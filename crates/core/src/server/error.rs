@@ -111,6 +111,23 @@ pub enum Refusal {
     BadArguments(String),
     /// The request is longer than the servers accept. It was not sent.
     TooLong(InvalidInput),
+    /// The reply is longer than this client reads, such as a list of very many children.
+    ///
+    /// The request only reads. The session continues. The same request gets the same reply again,
+    /// until children are deleted.
+    ReplyTooLong {
+        /// The length of the reply in bytes.
+        length: usize,
+        /// The most bytes that this client reads.
+        limit: usize,
+    },
+    /// The reply to a request that only reads cannot be decoded.
+    UnreadableReply(String),
+    /// The session is local to one server, and the server does not upgrade it.
+    ///
+    /// Only a global session can own ephemeral znodes, and each contender is one. No attempt can
+    /// succeed before somebody changes the configuration of the servers.
+    LocalSession,
     /// The parent is an ephemeral znode, which cannot have children.
     NoChildrenForEphemerals,
     /// A quota is used up.
@@ -138,6 +155,23 @@ impl fmt::Display for Refusal {
                 return write!(formatter, "bad arguments: {what}");
             }
             Refusal::TooLong(problem) => return problem.fmt(formatter),
+            Refusal::ReplyTooLong { length, limit } => {
+                return write!(
+                    formatter,
+                    "the reply has {length} bytes, and this client reads at most {limit}: \
+                     too many children"
+                );
+            }
+            Refusal::UnreadableReply(cause) => {
+                return write!(
+                    formatter,
+                    "the server sent a reply that cannot be read: {cause}"
+                );
+            }
+            Refusal::LocalSession => {
+                "the session is local, so it cannot create an ephemeral znode: set \
+                 localSessionsUpgradingEnabled=true or localSessionsEnabled=false at the servers"
+            }
             Refusal::NoChildrenForEphemerals => {
                 "the parent is an ephemeral znode, which cannot have children"
             }

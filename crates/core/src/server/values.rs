@@ -91,6 +91,12 @@ pub(crate) fn connection_state(state: State, opened_with: Duration) -> Connectio
 pub(crate) fn no_reply(error: RequestError) -> ServerError {
     match error {
         RequestError::Ended(end) => ServerError::SessionOver(session_end(end)),
+        RequestError::TooLong { length, limit } => {
+            ServerError::Refused(Refusal::ReplyTooLong { length, limit })
+        }
+        RequestError::Unreadable(cause) => {
+            ServerError::Refused(Refusal::UnreadableReply(cause.to_string()))
+        }
         other => ServerError::outcome_unknown(other),
     }
 }
@@ -110,9 +116,8 @@ pub fn classify(code: ErrorCode) -> ServerError {
         ErrorCode::ThrottledOp => Refusal::Throttled,
         ErrorCode::Unimplemented => Refusal::Unimplemented,
         ErrorCode::NotReadOnly => Refusal::ReadOnly,
-        ErrorCode::EphemeralOnLocalSession | ErrorCode::NoWatcher => {
-            Refusal::Other(code.to_string())
-        }
+        ErrorCode::EphemeralOnLocalSession => Refusal::LocalSession,
+        ErrorCode::NoWatcher => Refusal::Other(code.to_string()),
         ErrorCode::SessionExpired => return ServerError::SessionOver(SessionEnd::Expired),
         ErrorCode::AuthFailed | ErrorCode::SessionClosedRequireSaslAuth => {
             return ServerError::SessionOver(SessionEnd::AuthenticationFailed);
@@ -125,6 +130,18 @@ pub fn classify(code: ErrorCode) -> ServerError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ephemeral_on_a_local_session_is_refused_with_what_to_do() {
+        let error = classify(ErrorCode::EphemeralOnLocalSession);
+        assert!(error.is(Refusal::LocalSession), "{error:?}");
+        assert!(!error.may_pass() && !error.is_unknown());
+        let sentence = error.to_string();
+        assert!(
+            sentence.contains("localSessionsUpgradingEnabled=true"),
+            "{sentence}"
+        );
+    }
 
     #[test]
     fn timeout_that_was_shortened_ends_the_session_also_without_a_connection() {

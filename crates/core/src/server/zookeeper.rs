@@ -71,6 +71,7 @@ impl ZookeeperEnsemble {
     /// # Errors
     ///
     /// [`InvalidInput`] if the connect string is not well formed.
+    // Hidden: only a simulation replaces the network, the clock and the random numbers.
     #[doc(hidden)]
     pub fn within(
         surroundings: Arc<dyn Surroundings>,

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::events::session as events;
 use crate::hold::Hold;
 use crate::hold::open_session::OpenSession;
-use crate::hold_state::LossReason;
+use crate::hold_state::{Ended, LossReason};
 use crate::invalid_input::InvalidInput;
 use crate::retry::retry;
 use crate::server::acl::open_acl;
@@ -52,8 +52,8 @@ impl Session {
     ///   session; an [`OwnedZnode`](crate::OwnedZnode) of the session may exist, such as that of a held
     ///   lock of a single znode, and the next process could not tell it from another client's; the user
     ///   has connected the client of the session, which closes it.
-    /// * [`Error::Lost`] if no hold can be left to the next process, or the directory of the first one
-    ///   does not exist any more.
+    /// * [`Error::Lost`] or [`Error::Released`] if no hold can be left to the next process. The
+    ///   former also if the directory of the first one does not exist any more.
     /// * [`Error::SessionOver`] if the session ends before it is left.
     /// * [`Error::Refused`] if the server does not create the ticket.
     /// * [`Error::OutcomeUnknown`] if no server has answered for the session timeout.
@@ -82,11 +82,18 @@ impl Session {
             session: live.id(),
             reason,
         };
+        let none_left = || match lost_first {
+            Ended::Lost(reason) => lost(reason),
+            Ended::Released => Error::Released {
+                path: path.clone(),
+                session: live.id(),
+            },
+        };
         let server = server.map_err(failed)?;
         if ended != SessionEnd::Detached {
             return Err(over(ended));
         }
-        let first = holds.first().ok_or_else(|| lost(lost_first))?;
+        let first = holds.first().ok_or_else(none_left)?;
         let may_be_left = delete_others(&open, &server, &holds).await;
         let issued = timeout(live.timeout(), issue(&*server, first)).await;
         let ticket = match issued {
@@ -127,7 +134,7 @@ impl Session {
             return refuse(first.node_path(), "is lost: no ZooKeeper session is open");
         };
         for hold in holds {
-            if !Arc::ptr_eq(&hold.standing().live, &open.live) {
+            if !Arc::ptr_eq(&hold.view.standing().live, &open.live) {
                 return refuse(hold.node_path(), "is of another ZooKeeper session");
             }
         }
@@ -139,8 +146,8 @@ impl Session {
 }
 
 /// Ends the holds here. Returns those to leave, and why another one is not left.
-fn left_of(holds: Vec<Hold>) -> (Vec<LeftHold>, LossReason) {
-    let mut reason = LossReason::Released;
+fn left_of(holds: Vec<Hold>) -> (Vec<LeftHold>, Ended) {
+    let mut reason = Ended::Released;
     let mut kept = Vec::new();
     for hold in holds {
         match left(hold) {
@@ -156,21 +163,21 @@ fn left_of(holds: Vec<Hold>) -> (Vec<LeftHold>, LossReason) {
 /// # Errors
 ///
 /// The reason of the end if the hold is released instead.
-fn left(mut hold: Hold) -> Result<LeftHold, LossReason> {
+fn left(mut hold: Hold) -> Result<LeftHold, Ended> {
     let held = hold.end();
     let path = hold.node_path().to_owned();
     // Nothing that was written under the hold here lands under the next hold, and nothing is
     // written under it here from now on.
-    let is_closed = hold.unanswered().close();
+    let is_closed = hold.view.unanswered().close();
     match held {
-        Some(mut held) if is_closed && held.grant.is_held() => {
+        Some((mut held, Ended::Released)) if is_closed && held.grant.is_held() => {
             held.grant.owned.settle();
             let token = held.grant.token.next_turn();
             Ok(LeftHold { path, token })
         }
         _ => {
             events::not_left(hold.session_id(), &path);
-            Err(hold.view().end().unwrap_or(LossReason::Released))
+            Err(hold.view.end().unwrap_or(Ended::Released))
         }
     }
 }

@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::ensemble::ConnectionState;
 use zookeeper_recipes_core::{
-    ConnectOptions, CreateMode, Error, ErrorKind, Hold, HoldState, LossReason, Queue, QueueOptions,
-    Recipe, RecipeExt, Session, SessionEnd, SessionState,
+    ConnectOptions, CreateMode, Ended, Error, ErrorKind, Hold, HoldState, LossReason, Queue,
+    QueueOptions, Recipe, RecipeExt, Session, SessionEnd, SessionState,
 };
 use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions,
@@ -279,7 +279,7 @@ async fn error_of_a_lost_hold_says_if_its_session_is_over_and_is_not_retryable()
         .expect("it is there");
     deleted.lost().await;
     let error = deleted.release().await.expect_err("it is lost");
-    assert_eq!(error.kind(), ErrorKind::AttemptFailed, "{error}");
+    assert_eq!(error.kind(), ErrorKind::HoldEnded, "{error}");
     assert!(!error.is_retryable(), "{error}");
 }
 
@@ -298,7 +298,7 @@ async fn lost_hold_is_not_handed_on_within_the_process() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn view_of_a_hold_that_is_released_is_lost_before_another_holds() {
+async fn view_of_a_hold_that_is_released_ends_before_another_holds() {
     let simulation = simulation(1);
     let session = open(&simulation, "one").await;
     let queue = queue(&session);
@@ -306,19 +306,22 @@ async fn view_of_a_hold_that_is_released_is_lost_before_another_holds() {
     let view = held.view();
     let told = tokio::spawn({
         let view = view.clone();
-        async move { view.lost().await }
+        async move { view.ended().await }
     });
     let late = view.transaction().set_data("/data", b"late");
     let mut release = Box::pin(held.release());
     assert!((&mut release).now_or_never().is_none(), "it is under way");
-    let released = HoldState::Lost(LossReason::Released);
+    let released = HoldState::Released;
     assert_eq!(view.state(), released);
-    assert_eq!(told.await.expect("no panic"), LossReason::Released);
+    assert_eq!(told.await.expect("no panic"), Ended::Released);
     release.await.expect("it was held");
     let _next = hold(&queue).await;
     assert_eq!(view.state(), released);
     let refused = late.commit().await;
-    assert!(matches!(refused, Err(Error::Lost { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::Released { .. })),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -333,7 +336,7 @@ async fn view_of_a_hold_that_was_lost_says_why_also_when_it_has_been_let_go_of()
         .expect("it stands");
     let reason = held.lost().await;
     drop(held);
-    assert_eq!(view.lost().await, reason);
+    assert_eq!(view.ended().await, Ended::Lost(reason));
     assert_eq!(reason, LossReason::Deleted);
 }
 

@@ -30,6 +30,7 @@ mod session_states;
 mod sessions;
 mod standing_still;
 mod support;
+mod time_limits;
 mod too_long;
 mod twice;
 mod unpolled;

@@ -1,4 +1,4 @@
-//! Requests that are longer than the servers accept are refused before they are sent.
+//! Requests that are longer than the servers accept, and replies that are longer than we read.
 
 use std::time::Duration;
 
@@ -193,4 +193,36 @@ async fn option_that_cannot_work_is_refused_without_the_credentials() {
         assert!(matches!(error, Error::InvalidInput(_)), "{error}");
         assert!(!error.to_string().contains("secret"));
     }
+}
+
+/// Each answer to the list is longer than the client reads, on every connection.
+#[tokio::test(start_paused = true)]
+async fn list_that_is_too_long_is_one_clear_error_and_the_session_continues() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let administrator = simulation.administrator();
+    let created = administrator.create("/queue", b"", CreateMode::Persistent);
+    created.expect("an empty tree takes it");
+    let long = "x".repeat(32_000);
+    for number in 0..2_100 {
+        let child = format!("/queue/{long}{number}");
+        let created = administrator.create(&child, b"", CreateMode::Persistent);
+        created.expect("it is free");
+    }
+    let session = simulated_session(&simulation, "one").await;
+    let elsewhere = Queue::new(&session, "/elsewhere", FirstAlone).expect("a good path");
+    let held = elsewhere.acquire().await.expect("nobody is before it");
+    let queue = Queue::new(&session, "/queue", FirstAlone).expect("a good path");
+    let refused = queue.acquire().await.expect_err("no list can be read");
+    let too_long = matches!(
+        &refused,
+        Error::Refused {
+            refusal: Refusal::ReplyTooLong { length, limit: 67_108_864 },
+            ..
+        } if *length > 67_108_864
+    );
+    assert!(too_long, "{refused}");
+    assert!(!refused.is_retryable());
+    assert!(held.is_held());
+    assert_eq!(session.id(), Some(held.session_id()));
+    held.release().await.expect("the session continues");
 }

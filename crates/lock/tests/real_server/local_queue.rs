@@ -33,7 +33,7 @@ async fn tasks_of_one_process_queue_behind_one_znode_in_the_order_of_their_calls
             polled.send(()).expect("the test waits");
             let hold = acquire.await.expect("the lock is acquired");
             sender.send(number).expect("the test listens");
-            judge.turn(number, 1, &hold, Duration::ZERO).await;
+            judge.turn(number, 1, &hold.view(), Duration::ZERO).await;
             hold.release().await.expect("the lock is released");
         });
         entered.await.expect("no panic");

@@ -79,7 +79,7 @@ pub(crate) async fn bad_day() -> Day {
     let began = Instant::now();
     let hold = lock.acquire().await.expect("free");
     let acquired = Instant::now();
-    let mut first = Held::new(&hold, acquired - began);
+    let mut first = Held::new(&hold.view(), acquired - began);
     let late = other.acquire_timeout(2 * SECOND).await;
     assert!(late.is_err_and(|error| error.is_timeout()));
     assert!(other.try_acquire().await.expect("it is asked").is_none());
@@ -94,7 +94,7 @@ pub(crate) async fn bad_day() -> Day {
     first.held = acquired.elapsed();
 
     let hold = lock.acquire().await.expect("free");
-    let second = Held::new(&hold, Duration::ZERO);
+    let second = Held::new(&hold.view(), Duration::ZERO);
     assert!(timeout(SECOND, other.acquire()).await.is_err());
     // Until the holder watches its znode.
     sleep(10 * SECOND).await;
@@ -107,7 +107,7 @@ pub(crate) async fn bad_day() -> Day {
     let led = led(&one).await;
 
     let hold = lock.acquire().await.expect("free");
-    let third = Held::new(&hold, Duration::ZERO);
+    let third = Held::new(&hold.view(), Duration::ZERO);
     sleep(SECOND).await;
     unlucky.partition(60 * SECOND);
     hold.lost().await;

@@ -8,9 +8,10 @@ mod recorder;
 use std::time::Duration;
 
 use tracing::Level;
-#[cfg(feature = "metrics")]
-use zookeeper_recipes::LeaderElection;
-use zookeeper_recipes::{ExclusiveLock, Session};
+use zookeeper_recipes::{
+    ConnectOptions, ExclusiveLock, LeaderElection, Recipe, RwLock, Semaphore, Session,
+    SingleNodeLock,
+};
 use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
 
 use self::day::{Day, bad_day};
@@ -185,6 +186,57 @@ async fn loss_is_told_as_the_lease_ends_though_nobody_asks() {
     let reason = lost.and_then(|line| line.fields.get("reason"));
     assert_eq!(reason.map(String::as_str), Some(day::LAPSED), "{lines:?}");
     drop(hold);
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_that_acquires_what_it_holds_is_named_once() {
+    let _alone = ALONE.lock().await;
+    let log = Log::default();
+    let _listening = tracing::subscriber::set_default(log.clone());
+    let simulation = Simulation::new(SimulationOptions::default());
+    let timeout = SimulationOptions::default().session_timeout;
+    let process = simulation.process("one");
+    let session = Session::open(process.ensemble(), ConnectOptions::new()).await;
+    let session = session.expect("a session opens");
+    let single = SingleNodeLock::new(&session, "/single").expect("a good path");
+    let lock = ExclusiveLock::new(&session, "/lock").expect("a good path");
+    let election = LeaderElection::new(&session, "/leader", "one").expect("a good path");
+    let semaphore = Semaphore::new(&session, "/permits", 1).expect("a good path");
+    let rwlock = RwLock::new(&session, "/rwlock").expect("a good path");
+    let writer = rwlock.write();
+    let recipes: [&dyn Recipe; 5] = [&lock, &single, &election, &semaphore, writer];
+    for recipe in recipes {
+        let hold = recipe.acquire().await.expect("nobody is before it");
+        let before = own_waits(&log).len();
+        let again = recipe
+            .acquire_timeout(timeout - Duration::from_millis(1))
+            .await;
+        assert!(again.is_err_and(|error| error.is_timeout()));
+        assert_eq!(own_waits(&log).len(), before, "too early: {recipe:?}");
+        let again = recipe.acquire_timeout(3 * timeout).await;
+        assert!(again.is_err_and(|error| error.is_timeout()));
+        let warned = own_waits(&log);
+        assert_eq!(warned.len(), before + 1, "{:?}", recipe.path());
+        let holder = hold
+            .node_path()
+            .rsplit('/')
+            .next()
+            .expect("a name")
+            .to_owned();
+        let line = format!("{:?}", warned.last());
+        assert!(
+            line.contains(&holder) && line.contains("contender"),
+            "{line}"
+        );
+        hold.release().await.expect("it is held");
+    }
+}
+
+fn own_waits(log: &Log) -> Vec<Line> {
+    let lines = log.lines().into_iter();
+    lines
+        .filter(|line| line.message == "waits behind its own process")
+        .collect()
 }
 
 #[tokio::test(start_paused = true)]

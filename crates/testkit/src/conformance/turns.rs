@@ -116,7 +116,7 @@ fn lock(seen: &Seen) -> MutexGuard<'_, (History, usize)> {
 /// Reports a new hold. Returns its number.
 fn grant(seen: &Seen, weight: u64, hold: &Hold) -> Kept<u64> {
     let (history, most) = &mut *lock(seen);
-    let (number, violations) = history.granted("a contender", weight, hold);
+    let (number, violations) = history.granted("a contender", weight, &hold.view());
     *most = history.held().count().max(*most);
     match violations.first() {
         None => Ok(number),

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use zookeeper_recipes_core::ensemble::TransactionError;
 use zookeeper_recipes_core::{
     Acl, AfterSessionLoss, AuthId, CreateMode, Error, FencingToken, GuardedTransaction, Hold,
-    HoldView, Operation, Permission, Recipe, Refusal, ServerError, Session,
+    Operation, Permission, Recipe, Refusal, ServerError, Session,
 };
 use zookeeper_recipes_suite::RecipeOptions;
 
@@ -90,7 +90,7 @@ impl Contender {
         );
         let outcome = match recipe.acquire().await {
             Ok(hold) => {
-                let number = self.journal.granted(&self.who, weight, &hold);
+                let number = self.journal.granted(&self.who, weight, &hold.view());
                 self.journal.letting_go(number);
                 hold.release().await
             }
@@ -128,7 +128,7 @@ impl Contender {
 
     async fn hold(&mut self, weight: u64, hold: Hold) {
         let journal = self.journal.clone();
-        let number = journal.granted(&self.who, weight, &hold);
+        let number = journal.granted(&self.who, weight, &hold.view());
         self.journal
             .is_about(&self.who, format!("holding {}", hold.node_path()));
         let lost = tokio::select! {
@@ -162,7 +162,7 @@ impl Contender {
     }
 
     /// What it does while it holds.
-    async fn work(&mut self, number: u64, weight: u64, hold: &HoldView) {
+    async fn work(&mut self, number: u64, weight: u64, hold: &Hold) {
         let stay = Duration::from_millis(match self.rng.u8(..16) {
             0 => self.rng.u64(0..=600),
             _ => self.rng.u64(0..=15),
@@ -187,13 +187,13 @@ impl Contender {
         }
     }
 
-    fn guarded(&self, weight: u64, hold: &HoldView) -> GuardedTransaction {
+    fn guarded(&self, weight: u64, hold: &Hold) -> GuardedTransaction {
         let path = self.journal.accepted_write(weight, hold.fencing_token());
         let mode = CreateMode::PersistentSequential;
         hold.transaction().create(&path, b"", mode)
     }
 
-    fn unguarded(&self, weight: u64, hold: &HoldView) -> Vec<Operation> {
+    fn unguarded(&self, weight: u64, hold: &Hold) -> Vec<Operation> {
         let guard = Operation::Check {
             path: hold.node_path().to_owned(),
             version: None,
@@ -207,7 +207,7 @@ impl Contender {
         vec![guard, write]
     }
 
-    async fn write(&self, number: u64, weight: u64, hold: &HoldView) {
+    async fn write(&self, number: u64, weight: u64, hold: &Hold) {
         // A lock of one znode has no guarded writes.
         if !self.journal.recipe().queues {
             return;

@@ -85,7 +85,9 @@ impl Queue {
             .get(&token)
             .copied();
         assert_eq!(known, Some(number), "{token}");
-        let granted = self.judge.granted(number, (self.weight)(number), &hold);
+        let granted = self
+            .judge
+            .granted(number, (self.weight)(number), &hold.view());
         let write = hold.transaction().set_data(STORED, b"");
         write.commit().await.expect("the server says it is held");
         // Before the release is sent, so that the judge sees each contender that it lets in.

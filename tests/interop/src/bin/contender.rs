@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use tokio::task::JoinSet;
 use zookeeper_client::Client;
 use zookeeper_recipes_adapter::ClientEnsemble;
-use zookeeper_recipes_core::{ConnectOptions, Hold, Recipe, Session};
+use zookeeper_recipes_core::{ConnectOptions, Recipe, Session};
 use zookeeper_recipes_election::LeaderElection;
 use zookeeper_recipes_interop::{Conversation, OVER_THE_ADAPTER};
 use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
@@ -94,16 +94,16 @@ async fn contend(arguments: Arguments, mode: String, number: usize) -> anyhow::R
 
     referee.report(&format!("ready {name}")).await?;
     for turn in 0..arguments.turns {
-        let entered = |hold: &Hold| format!("enter {name} {kind} {}", znode(hold));
+        let entered = |node: &str| format!("enter {name} {kind} {}", znode(node));
         let hold = match &downgrading {
             None => {
                 let hold = recipe.acquire().await?;
-                referee.report(&entered(&hold)).await?;
+                referee.report(&entered(hold.node_path())).await?;
                 hold
             }
             Some(lock) => {
                 let hold = lock.write().acquire().await?;
-                referee.report(&entered(&hold)).await?;
+                referee.report(&entered(hold.node_path())).await?;
                 referee.report(&format!("downgrade {name}")).await?;
                 hold.downgrade().await?
             }
@@ -160,6 +160,6 @@ fn pause(number: usize, turn: usize) -> Duration {
     Duration::from_millis(((7 * number + 13 * turn) % 40) as u64)
 }
 
-fn znode(hold: &Hold) -> &str {
-    hold.node_path().rsplit('/').next().unwrap_or_default()
+fn znode(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
 }

@@ -22,7 +22,7 @@ pub(crate) fn at_word(state: &State, who: &str, path: &str) -> Findings {
 /// [`loss`](super::loss).
 pub(crate) fn of_views(who: &str, view: &HoldView) -> Findings {
     match view.state() {
-        HoldState::Lost(_) => Findings::new(),
+        HoldState::Released | HoldState::Lost(_) => Findings::new(),
         _ => {
             let text = format!("{who}: {view:?}");
             vec![("what was let go of is held by none", text)]

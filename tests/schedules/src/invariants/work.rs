@@ -18,7 +18,7 @@ pub(crate) fn at_step(state: &State, number: u64, stop: StopWork) -> Findings {
     let leads = match own.hold.state() {
         HoldState::Held => true,
         HoldState::Suspended => stop == StopWork::WhenLost,
-        HoldState::Lost(_) => false,
+        HoldState::Released | HoldState::Lost(_) => false,
     };
     let mut findings = Findings::new();
     if !leads {

@@ -1,0 +1,41 @@
+//! A command that runs longer than `--at-most` allows.
+
+use crate::support::{Stage, ended, line_in};
+
+/// A command that hangs.
+const HANGS: &str = r#"echo begun > "$1"; while :; do sleep 0.01; done"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn command_that_runs_longer_than_at_most_is_stopped_and_the_next_one_runs() {
+    let stage = Stage::new();
+    let verbs: [&[&str]; 4] = [
+        &["lock", "/lock"],
+        &["lock", "/rwlock", "--write"],
+        &["semaphore", "/permits", "--permits", "1"],
+        &["lead", "/leader", "--id", "one", "--once"],
+    ];
+    for verb in verbs {
+        let begun = stage.file(verb[0]).with_extension(verb[1].replace('/', ""));
+        let name = begun.to_str().expect("text");
+        let limit = ["--at-most", "2s", "--grace", "200ms", "--"];
+        let command = ["sh", "-c", HANGS, "sh", name];
+        let hangs = stage.start(&[verb, &limit, &command].concat());
+        line_in(&begun).await;
+        let next = stage.run(&[verb, &["--", "true"]].concat()).await;
+        assert_eq!(next.code, Some(0), "{next:?}");
+        let hangs = ended(hangs).await;
+        assert_ne!(hangs.code, Some(0), "{hangs:?}");
+        assert!(hangs.stderr.contains("--at-most 2s"), "{hangs:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_most_that_leaves_no_time_to_stop_is_refused() {
+    let stage = Stage::new();
+    for (limit, problem) in [("0s", "must not be zero"), ("100ms", "--at-most 100ms")] {
+        let options = ["lock", "/lock", "--at-most", limit, "--grace", "100ms"];
+        let refused = stage.run(&[&options[..], &["--", "true"]].concat()).await;
+        assert!(refused.stderr.contains(problem), "{refused:?}");
+        assert_eq!(refused.code, Some(64));
+    }
+}

@@ -1,0 +1,145 @@
+//! Holds with a time limit.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
+use zookeeper_recipes_core::{
+    ConnectOptions, Ended, Error, Hold, HoldState, LossReason, Queue, QueueOptions, Session,
+};
+use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+
+use crate::support::First;
+
+const SECOND: Duration = Duration::from_secs(1);
+const LIMIT: Duration = Duration::from_secs(3);
+const UP: LossReason = LossReason::TimeLimit;
+
+/// An ensemble whose sessions outlast a short block of their tasks.
+fn with_a_long_lease() -> Simulation {
+    Simulation::new(SimulationOptions {
+        session_timeout: 40 * SECOND,
+        ..SimulationOptions::default()
+    })
+}
+
+async fn open(simulation: &Simulation, process: &str) -> Session {
+    let opened = Session::open(simulation.ensemble(process), ConnectOptions::new()).await;
+    opened.expect("a session opens")
+}
+
+fn queue(session: &Session, options: QueueOptions) -> Queue {
+    Queue::with_options(session, "/locks/a", First, options).expect("good options")
+}
+
+fn limited(session: &Session) -> Queue {
+    queue(session, QueueOptions::new().at_most(LIMIT))
+}
+
+/// Waits in a task until the hold is there, and returns when it was.
+async fn held_at(waiting: tokio::task::JoinHandle<Result<Hold, Error>>) -> (Hold, Instant) {
+    let hold = timeout(10 * SECOND, waiting).await.expect("in time");
+    let hold = hold.expect("no panic").expect("its turn");
+    (hold, Instant::now())
+}
+
+#[tokio::test(start_paused = true)]
+async fn hold_whose_work_hangs_ends_and_lets_the_next_process_hold() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let hangs = limited(&open(&simulation, "one").await).acquire().await;
+    let hangs = hangs.expect("nobody is before it");
+    let began = Instant::now();
+    assert!(hangs.remaining() <= LIMIT);
+    let view = hangs.view();
+    let other = queue(&open(&simulation, "two").await, QueueOptions::new());
+    let waiting = tokio::spawn(async move { other.acquire().await });
+    assert_eq!(hangs.lost().await, UP);
+    assert_eq!(began.elapsed(), LIMIT);
+    assert_eq!(hangs.remaining(), Duration::ZERO);
+    let (_next, at) = held_at(waiting).await;
+    assert!(at - began < LIMIT + SECOND, "{:?}", at - began);
+    assert!(view.kept_after_loss().is_some(), "its owner keeps it");
+    let write = hangs.transaction().set_data("/data", b"late");
+    let refused = write.commit().await;
+    assert!(matches!(refused, Err(Error::Lost { reason: UP, .. })));
+    let released = hangs.release().await;
+    assert!(matches!(released, Err(Error::Lost { reason: UP, .. })));
+    assert_eq!(view.ended().await, Ended::Lost(UP));
+}
+
+#[tokio::test(start_paused = true)]
+async fn hold_is_lost_by_the_clock_if_no_task_of_its_session_runs() {
+    let simulation = with_a_long_lease();
+    let hold = limited(&open(&simulation, "one").await).acquire().await;
+    let hold = hold.expect("nobody is before it");
+    sleep(LIMIT - SECOND).await;
+    simulation.process("one").block_sessions(2 * SECOND);
+    sleep(SECOND - Duration::from_millis(1)).await;
+    assert!(hold.is_held());
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(hold.state(), HoldState::Lost(UP));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_hold_that_is_handed_on_has_its_own_time() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = open(&simulation, "one").await;
+    let local = queue(&session, QueueOptions::new().at_most(LIMIT).local(10));
+    let waits = || {
+        let local = local.clone();
+        tokio::spawn(async move { local.acquire().await })
+    };
+    let first = local.acquire().await.expect("nobody is before it");
+    let (second, third) = (waits(), waits());
+    sleep(2 * SECOND).await;
+    first.release().await.expect("it is held");
+    let (second, began) = held_at(second).await;
+    assert_eq!(second.fencing_token().turn(), 1);
+    sleep(2 * SECOND).await;
+    assert!(second.is_held(), "the time of the first one has passed");
+    assert_eq!(second.lost().await, UP);
+    assert_eq!(began.elapsed(), LIMIT);
+    // Its owner keeps it, and bars nobody of its process.
+    let (third, _) = held_at(third).await;
+    assert!(third.fencing_token().get() > second.fencing_token().get());
+}
+
+#[tokio::test(start_paused = true)]
+async fn hold_whose_time_is_up_is_not_handed_on() {
+    let simulation = with_a_long_lease();
+    let session = open(&simulation, "one").await;
+    let local = queue(&session, QueueOptions::new().at_most(LIMIT).local(10));
+    let first = local.acquire().await.expect("nobody is before it");
+    let waiting = {
+        let local = local.clone();
+        tokio::spawn(async move { local.acquire().await })
+    };
+    sleep(LIMIT - SECOND).await;
+    // The owner is late, and no task of the session has noticed.
+    simulation.process("one").block_sessions(2 * SECOND);
+    sleep(SECOND).await;
+    let token = first.fencing_token();
+    let released = first.release().await;
+    assert!(matches!(released, Err(Error::Lost { reason: UP, .. })));
+    let (next, _) = held_at(waiting).await;
+    assert!(next.fencing_token().get() > token.get());
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_limit_of_zero_is_refused_at_once() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = open(&simulation, "one").await;
+    let options = QueueOptions::new().at_most(Duration::ZERO);
+    let refused = Queue::with_options(&session, "/locks/a", First, options);
+    let error = refused.expect_err("no hold could last").to_string();
+    assert!(error.contains("time limit"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_limit_of_any_length_is_no_limit() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = open(&simulation, "one").await;
+    let endless = queue(&session, QueueOptions::new().at_most(Duration::MAX));
+    let hold = endless.acquire().await.expect("nobody is before it");
+    sleep(100 * SECOND).await;
+    hold.release().await.expect("it is held");
+}
