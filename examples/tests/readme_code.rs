@@ -18,7 +18,7 @@ async fn lead(
 async fn publish(recipe: &dyn Recipe) -> Result<(), Error> {
     let hold = recipe.acquire_timeout(Duration::from_secs(60)).await?;
     let write = hold.transaction().set_data("/report", b"done"); // a znode that exists
-    write.commit().await?; // the server refuses it unless the holder's znode stands
+    write.commit().await?; // the server refuses it unless the holder's znode exists
     hold.release().await
 }
 
