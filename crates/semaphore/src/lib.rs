@@ -36,7 +36,7 @@
 //!
 //! The directory's data is the number of permits, in decimal digits. The first contender records
 //! it. A contender with another number gets an error that names both numbers, and no permit: one of
-//! two configurations is wrong, and no program can tell which. [`Semaphore::resize`] changes the
+//! two configurations is wrong, and no program can know which. [`Semaphore::resize`] changes the
 //! number for all.
 //!
 //! By default the directory is a container znode. The server deletes it some time after the last

@@ -72,7 +72,8 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    /// A semaphore of this many permits at `path`, with the default options. Sends nothing.
+    /// A semaphore of this many permits at `path`, with the default options. The call sends
+    /// nothing.
     ///
     /// # Errors
     ///
@@ -85,7 +86,7 @@ impl Semaphore {
         Semaphore::with_options(session, path, permits, SemaphoreOptions::new())
     }
 
-    /// A semaphore of this many permits at `path`. Sends nothing.
+    /// A semaphore of this many permits at `path`. The call sends nothing.
     ///
     /// # Errors
     ///
@@ -110,7 +111,8 @@ impl Semaphore {
 
     /// Waits until the permit is held.
     ///
-    /// Has no deadline. While no server answers, it waits for one, until the session is over.
+    /// The wait has no deadline. While no server answers, it waits for one, until the session is
+    /// over.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -120,7 +122,7 @@ impl Semaphore {
     /// | to wait: a read of the own znode, of the number, and of each contender that it waits on | 2 more, and 1 for each | 1 more | 2, and 1 for each |
     /// | to look again, after one of these contenders has gone or the number has changed: a list and the read | 2 more | 1 more | |
     ///
-    /// The number of the new znode tells if another contender came in between: see
+    /// The number of the new znode shows if another contender came in between: see
     /// [the proof](crate::common::docs::handoff#coming-back-to-where-one-was-alone).
     ///
     /// A waiter that wants `w` of `n` permits waits on at most `n - w + 1` contenders. A release
@@ -261,11 +263,11 @@ impl Semaphore {
     ///
     /// # Cancel safety
     ///
-    /// Leaves nothing behind.
+    /// A dropped future leaves nothing behind.
     ///
     /// # Session loss
     ///
-    /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
+    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         self.one.contenders().await
     }
@@ -292,11 +294,11 @@ impl Semaphore {
     ///
     /// # Cancel safety
     ///
-    /// Leaves nothing behind.
+    /// A dropped future leaves nothing behind.
     ///
     /// # Session loss
     ///
-    /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
+    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
     pub async fn available_permits(&self) -> Result<u32, Error> {
         let agreement = &self.one.agreement;
         let path = agreement.path();
@@ -323,12 +325,12 @@ impl Semaphore {
 
     /// Changes the number of permits, for all processes that use the semaphore.
     ///
-    /// Wakes the waiters that may now hold. No holder loses its permits: if more permits are held
-    /// than the new number, no waiter holds until enough are released. A waiter that wants more
-    /// permits than the new number fails with [`Error::InvalidInput`].
+    /// The call wakes the waiters that may now hold. No holder loses its permits: if more permits
+    /// are held than the new number, no waiter holds until enough are released. A waiter that wants
+    /// more permits than the new number fails with [`Error::InvalidInput`].
     ///
-    /// A `Semaphore` value that has acquired before goes on with the new number. Any other value
-    /// must be made with the new number.
+    /// A `Semaphore` value that has acquired before uses the new number from then on. Any other
+    /// value must be made with the new number.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -353,7 +355,7 @@ impl Semaphore {
     ///
     /// # Session loss
     ///
-    /// Fails with [`Error::SessionOver`].
+    /// The call fails with [`Error::SessionOver`].
     pub async fn resize(&self, permits: u32) -> Result<(), Error> {
         refuse_zero("number of permits", permits)?;
         let agreement = &self.one.agreement;
@@ -436,7 +438,8 @@ impl WeightedSemaphore {
 
     /// Waits until the permits are held together, in one [`Hold`].
     ///
-    /// Has no deadline. While no server answers, it waits for one, until the session is over.
+    /// The wait has no deadline. While no server answers, it waits for one, until the session is
+    /// over.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -446,7 +449,7 @@ impl WeightedSemaphore {
     /// | to wait: a read of the own znode, of the number, and of each contender that it waits on | 2 more, and 1 for each | 1 more | 2, and 1 for each |
     /// | to look again, after one of these contenders has gone or the number has changed: a list and the read | 2 more | 1 more | |
     ///
-    /// The number of the new znode tells if another contender came in between: see
+    /// The number of the new znode shows if another contender came in between: see
     /// [the proof](crate::common::docs::handoff#coming-back-to-where-one-was-alone).
     ///
     /// A waiter that wants `w` of `n` permits waits on at most `n - w + 1` contenders. A release
@@ -528,11 +531,11 @@ impl WeightedSemaphore {
     ///
     /// # Cancel safety
     ///
-    /// Leaves nothing behind.
+    /// A dropped future leaves nothing behind.
     ///
     /// # Session loss
     ///
-    /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
+    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         self.queue.contenders().await
     }

@@ -39,7 +39,7 @@ use crate::agreement::{Agreement, parse};
 /// A contender is in the windows of at most `N` waiters. If a contender is in the window of a
 /// waiter, then the waiter and the contenders between the two weigh at most `N` together, so they
 /// are at most `N`. Take the last waiter whose window contains the contender. All other such
-/// waiters stand between the two. So a release wakes at most `N` waiters.
+/// waiters are between the two. So a release wakes at most `N` waiters.
 ///
 /// The window consists of the latest contenders. If all contenders hold for about the same time,
 /// the latest leave last. So few waiters wake in vain.
@@ -136,10 +136,10 @@ impl Rule for WithinPermits {
 
     /// True if the permits suffice for all contenders up to this one, of any weight.
     ///
-    /// Decides by the recorded number of permits, and not by the number that this semaphore was
-    /// made with. If the number was lowered, a contender may still hold from before, and the answer
-    /// for it is false: its znode does not record that it holds. False if the record is not a
-    /// number.
+    /// The rule decides by the recorded number of permits, and not by the number that this
+    /// semaphore was made with. If the number was lowered, a contender may still hold from before,
+    /// and the answer for it is false: its znode does not record that it holds. The answer is false
+    /// if the record is not a number.
     fn holds(&self, view: &QueueView<'_>) -> bool {
         let recorded = view.directory_data().map(parse);
         let permits = recorded.unwrap_or_else(|| Some(self.agreement.permits()));

@@ -122,7 +122,7 @@ async fn what_can_never_be_held_is_refused_and_leaves_nothing() -> Fallible {
             assert!(error.to_string().contains(&weight.to_string()), "{error}");
         }
     };
-    // Before and after the number is known.
+    // The first round comes before the number is known, the second after.
     for _ in 0..2 {
         refused(0).await;
         refused(6).await;
@@ -140,7 +140,7 @@ async fn another_number_of_permits_is_refused_with_both_numbers() -> Fallible {
     let session = Session::connect(&server.connect_string()).await?;
     let hold = Semaphore::new(&session, PATH, 5)?.acquire().await?;
     let other = Semaphore::new(&session, PATH, 8)?;
-    // To look needs no agreement.
+    // A look needs no agreement.
     assert_eq!(other.contenders().await?.len(), 1);
     let errors = [
         other.acquire().await.unwrap_err(),
@@ -210,7 +210,7 @@ async fn resize_down_revokes_nobody_and_lets_nobody_in_until_it_fits() -> Fallib
     queue_length(&waiting, 3).await;
     assert!(large.is_held() && small.is_held());
     assert_eq!(holding.available_permits().await?, 0);
-    // Whatever one of them held before, it fits no more.
+    // The holders exceed the new number, so no waiter fits.
     until_last_watches(&server, &holding, 2).await;
     assert!(!fits.is_finished());
     assert!(holding.try_acquire().await?.is_none());

@@ -120,7 +120,7 @@ impl Rule for WatchesRankMinusPermits {
     }
 }
 
-/// Ours, but for one watch: the earliest of the window is left out.
+/// Our rule without one watch: the earliest of the window is left out.
 #[derive(Debug)]
 struct WindowTooSmall(WithinPermits);
 
