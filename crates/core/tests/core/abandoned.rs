@@ -256,7 +256,7 @@ async fn another_hold_of_the_session_outlives_a_stall_with_many_attempts() {
     let sent = proxy.counters().since(&before);
     assert_eq!(sent.of(Operation::Create).requests, TASKS as u64);
     assert!(sent.bytes_to_client() < 2_000_000, "{sent:?}");
-    session.wait_connected().await.expect("it goes on");
+    session.wait_connected().await.expect("the session lives");
     assert_eq!(steady.state(), HoldState::Held);
 }
 

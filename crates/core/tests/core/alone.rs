@@ -190,7 +190,7 @@ async fn who_comes_back_before_its_last_znode_has_gone_waits_for_it() {
         let simulation = Simulation::new(SimulationOptions::default());
         let (queue, meter) = queue(&simulation, "one").await;
         settle(&queue, &meter).await;
-        // So that a few transactions of others in between say nothing of the directory.
+        // After these turns, a few transactions of others in between say nothing of the directory.
         for _ in 0..20 {
             hold(&queue).await.release().await.expect("it is released");
         }

@@ -54,7 +54,7 @@ pub(crate) struct Alterations {
     /// Before each create, the server creates a znode of the same name and of this kind. The
     /// outcome of both is unknown.
     pub(crate) doubles_creates: Option<CreateMode>,
-    /// How long the thread that sends the create of a contender below this path stands still before.
+    /// How long the thread waits before it sends the create of a contender below this path.
     pub(crate) creates_late: Option<(&'static str, Duration)>,
     /// The server does not know the outcome of the first create below this path, and applies it after
     /// this time. It applies no later write before that.

@@ -39,7 +39,7 @@ async fn host_that_nobody_knows_is_named_before_the_connection_timeout() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn port_at_which_nobody_listens_is_named_with_the_cause() {
-    // Bound and let go.
+    // The listener is dropped at once, so that nobody listens.
     let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let address = port.expect("a free port").to_string();
     for connect_string in [address.clone(), format!("nowhere.invalid:1,{address}")] {
@@ -70,7 +70,7 @@ async fn listener_that_opens_no_session_is_named() {
                     Ok(stream)
                 });
                 if answer.is_empty() {
-                    // Says nothing, and stays.
+                    // The server says nothing, and stays.
                     std::mem::forget(answered);
                 }
             }

@@ -1,4 +1,4 @@
-//! Names and their order: the same for every shuffle of whatever may stand in a directory.
+//! Names and their order: the same for every shuffle of the names that a directory may contain.
 
 use proptest::prelude::*;
 use zookeeper_recipes_core::{Contender, Identity, Sequence, order};

@@ -56,7 +56,7 @@ impl Crowd {
             session,
             locks,
         };
-        // The directories are made, and whatever is asked only once is.
+        // This creates the directories, and sends all requests that are sent only once.
         for hold in crowd.acquire().await {
             hold.release().await.expect("it is released");
         }
@@ -82,7 +82,7 @@ impl Crowd {
             .collect()
     }
 
-    /// Waits until no znode stands any more.
+    /// Waits until no znode remains.
     async fn assert_nothing_remains(&self) {
         let gone = async {
             while !self.standing().is_empty() {
@@ -93,7 +93,7 @@ impl Crowd {
         assert!(gone.is_ok(), "remain: {:?}", self.standing());
     }
 
-    /// Waits until no znode stands any more, and not because the session has ended.
+    /// Waits until no znode remains, and not because the session has ended.
     async fn assert_all_are_deleted(&self) {
         let session = self.session.id();
         self.assert_nothing_remains().await;
@@ -213,7 +213,7 @@ async fn a_release_among_many_succeeds_though_another_znode_was_deleted_by_hand(
         let deleted = crowd.simulation.administrator();
         deleted
             .delete(holds[by_hand].node_path())
-            .expect("it stands");
+            .expect("it exists");
         for outcome in outcomes(release(holds)).await {
             // Nobody watches a hold that is so young.
             outcome.expect("it is released");
@@ -432,7 +432,7 @@ async fn znodes_of_names_that_others_use_are_deleted_one_by_one() {
     assert_eq!(kinds.map(|kind| crowd.sent(kind)), [100, 0]);
 }
 
-/// One whose process has no time for its tasks any more, once it is told so.
+/// An ensemble whose process drops its tasks, once `drops_tasks` is set.
 #[derive(Debug)]
 struct Taskless {
     ensemble: Arc<dyn Ensemble>,
@@ -506,7 +506,7 @@ fn many_releases_all_end_when_the_runtime_of_the_session_shuts_down() {
             releases
         });
         own.shutdown_background();
-        // Released, or told that the session is over.
+        // Each hold is released, or its release reports that the session is over.
         other.block_on(outcomes(releases));
     }
 }

@@ -85,7 +85,7 @@ async fn process_that_reaches_no_server_in_time_closes_nothing() {
     assert_eq!(hold.state(), HoldState::Held);
 }
 
-/// The thread of an attempt stands still between its look at the session and its create.
+/// The thread of an attempt is delayed between its look at the session and its create.
 #[tokio::test(start_paused = true)]
 async fn znode_that_is_created_while_a_session_is_left_goes() {
     const OTHER: &str = "/locks/other";
@@ -255,7 +255,7 @@ async fn hold_that_is_taken_over_stands_at_the_leader() {
         let Some(follower) = follower else { continue };
         on_followers += 1;
         simulation.faults().lag(follower, TICK);
-        administrator.delete(&path).expect("it stands");
+        administrator.delete(&path).expect("it exists");
         let taken = queue(&session, PATH).acquire().await;
         assert!(
             matches!(taken, Err(Error::ContenderDeleted { .. })),

@@ -66,7 +66,7 @@ async fn assert_nothing_lands_under(next: Hold, simulation: &Simulation) {
     assert!(next.is_held());
 }
 
-/// The thread of the write stands still before the sending, while the owner drops the hold.
+/// The thread of the write is delayed before the sending, while the owner drops the hold.
 #[tokio::test(start_paused = true)]
 async fn hold_is_not_handed_on_while_its_write_is_about_to_be_sent() {
     let (simulation, call) = (simulation(), Call::default());

@@ -1,4 +1,4 @@
-//! Handoff without a read: what a waiter may make of what it is told.
+//! Handoff without a read: what a waiter may conclude from its notifications.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -17,7 +17,7 @@ use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 
 use crate::support;
 
-/// What tells a waiter that nobody is left before it.
+/// What shows a waiter that no contender is left before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     /// That the holder says it releases.
@@ -84,7 +84,8 @@ impl Waiter {
             servers: 3,
             session_timeout: SESSION_TIMEOUT,
             tick: TICK,
-            // So that one can come back to a server that has yet to hear of the release.
+            // With this lag, a client can come back to a server that has yet to hear of the
+            // release.
             follower_lag: Duration::from_millis(50)..=Duration::from_millis(400),
             ..SimulationOptions::default()
         });
@@ -101,8 +102,8 @@ impl Waiter {
             let here = watches.iter().filter(|watch| watch.path.starts_with(PATH));
             here.count()
         };
-        // On the holder's znode both, as one watches who holds for a while, and the waiter on its
-        // own.
+        // Both watch the holder's znode, since a holder watches its own after a while. The waiter
+        // also watches its own.
         while watches() < 3 {
             sleep(Duration::from_millis(10)).await;
         }
@@ -201,8 +202,8 @@ async fn waiter_that_is_deleted_as_it_begins_to_watch_is_not_let_in_by_anothers_
     }
 }
 
-/// The holder releases as the waiter's connection is made anew: the server then tells it of both in
-/// any order.
+/// The holder releases as the waiter's connection is made anew: the server then reports both to it
+/// in any order.
 #[tokio::test(start_paused = true)]
 async fn waiter_that_is_deleted_while_cut_off_is_not_let_in_by_a_release() {
     for (seed, told) in each(500) {
@@ -214,7 +215,7 @@ async fn waiter_that_is_deleted_while_cut_off_is_not_let_in_by_a_release() {
     }
 }
 
-/// Its watch has told of a write just before, and is not set again yet.
+/// Its watch has reported a write just before, and is not set again yet.
 #[tokio::test(start_paused = true)]
 async fn waiter_whose_own_watch_has_fired_is_not_let_in_by_anothers_going() {
     for (seed, told) in each(50) {
@@ -286,7 +287,7 @@ async fn holder_that_may_not_write_to_its_znode_deletes_it_all_the_same() {
     let readable = [Acl::new(Permission::READ, AuthId::anyone())];
     administrator
         .set_acl(hold.node_path(), &readable)
-        .expect("it stands");
+        .expect("it exists");
     hold.release().await.expect("it may be deleted");
     assert_eq!(administrator.children(PATH), [""; 0]);
 }

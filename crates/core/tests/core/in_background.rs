@@ -58,7 +58,7 @@ async fn bad_connect_string_is_refused_before_anything_is_done_in_the_background
 #[tokio::test(start_paused = true)]
 async fn session_whose_options_do_not_fit_the_servers_is_over_and_not_opening_for_ever() {
     let simulation = Simulation::new(SimulationOptions::default());
-    // Longer than half of any timeout that these servers grant.
+    // This is longer than half of any timeout that these servers grant.
     let options = ConnectOptions::new().tick(Duration::from_secs(3_600));
     let session = Session::open_in_background(simulation.ensemble("p"), options);
     let session = session.expect("the servers decide");

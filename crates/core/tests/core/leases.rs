@@ -12,8 +12,8 @@ use zookeeper_recipes_suite::simulated_session;
 
 use crate::support::First;
 
-/// A process wakes, just before its session expires, on a follower that will tell the leader so
-/// too late.
+/// A process wakes, just before its session expires, on a follower that will report that to the
+/// leader too late.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_granted_in_a_session_that_expires_although_its_server_answers() {
     for asleep in (2_000..5_000).step_by(20) {
@@ -45,7 +45,7 @@ async fn nothing_is_granted_in_a_session_that_expires_although_its_server_answer
         });
 
         let process = simulation.process("a");
-        // With an answer under way, by which the connection survives.
+        // An answer is under way, by which the connection survives.
         let asleep_for = FaultKind::Asleep(Duration::from_millis(asleep));
         let fault = Fault::new(asleep_for).of_process("a");
         simulation.faults().inject(fault.on(RequestKind::Sync));

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 const CONTENDERS: usize = 5_000;
 
-/// What a server reads in one request, unless it is told otherwise (`jute.maxbuffer`).
+/// What a server reads in one request, unless `jute.maxbuffer` sets another limit.
 const ONE_REQUEST: usize = 0xf_ffff;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,7 +26,7 @@ async fn contenders_of_a_long_queue_are_read_and_put_in_order() -> Result<(), Bo
     // Creates the directory.
     queue.acquire().await?.release().await?;
 
-    // All came when the count had ended, so that only their czxids tell who was first.
+    // All came when the count had ended, so that only their czxids show which was first.
     let paths: Vec<String> = (0..CONTENDERS as u128)
         .map(|bits| {
             format!(

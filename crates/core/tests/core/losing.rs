@@ -180,7 +180,7 @@ async fn loss_is_told_in_time_though_the_session_stands_still() {
     let process = simulation.process("one");
     process.block_sessions(TIMEOUT * 2);
     let told = tokio::select! {
-        // Comes first: any poll of the hold looks at the clock and tells the loss.
+        // The sleep comes first: any poll of the hold looks at the clock and reports the loss.
         biased;
         () = sleep(TIMEOUT) => None,
         reason = held.lost() => Some(reason),
@@ -333,7 +333,7 @@ async fn view_of_a_hold_that_was_lost_says_why_also_when_it_has_been_let_go_of()
     simulation
         .administrator()
         .delete(held.node_path())
-        .expect("it stands");
+        .expect("it exists");
     let reason = held.lost().await;
     drop(held);
     assert_eq!(view.ended().await, Ended::Lost(reason));
@@ -349,7 +349,7 @@ async fn guarded_work_is_dropped_when_the_hold_is_lost() {
     let administrator = simulation.administrator();
     let path = held.node_path().to_owned();
     let work = async move {
-        administrator.delete(&path).expect("it stands");
+        administrator.delete(&path).expect("it exists");
         std::future::pending::<()>().await;
     };
     assert_eq!(held.run_until_lost(work).await, Err(LossReason::Deleted));
@@ -364,7 +364,7 @@ async fn what_is_done_with_a_recipe_is_done_under_its_hold_and_leaves_nothing() 
     let done = recipe.with(async |hold| hold.is_held());
     assert!(done.await.expect("nobody disturbs it"));
     let lost = recipe.with(|hold| {
-        administrator.delete(hold.node_path()).expect("it stands");
+        administrator.delete(hold.node_path()).expect("it exists");
         std::future::pending::<()>()
     });
     let lost = lost.await;
@@ -377,7 +377,7 @@ async fn what_is_done_with_a_recipe_is_done_under_its_hold_and_leaves_nothing() 
     assert!(contenders.is_empty(), "{contenders:?}");
 }
 
-/// Nobody has told it of the deletion yet.
+/// The deletion has not been reported to the holder yet.
 #[tokio::test(start_paused = true)]
 async fn guarded_write_is_refused_once_the_znode_has_gone() {
     let simulation = simulation(1);
@@ -387,7 +387,7 @@ async fn guarded_write_is_refused_once_the_znode_has_gone() {
         .create("/data", b"", CreateMode::Persistent)
         .expect("an empty tree takes it");
     let held = hold(&queue(&session)).await;
-    administrator.delete(held.node_path()).expect("it stands");
+    administrator.delete(held.node_path()).expect("it exists");
     let write = held.transaction().set_data("/data", b"late");
     let write = write.commit().await;
     assert!(matches!(write, Err(Error::Lost { .. })), "{write:?}");
@@ -425,7 +425,7 @@ async fn release_in_an_outage_ends_with_the_lease() {
     assert!(began.elapsed() < remaining + Duration::from_millis(5));
 }
 
-/// A follower tells the leader only every half tick of the sessions it has heard of.
+/// A follower reports to the leader only every half tick which sessions it has heard of.
 #[tokio::test(start_paused = true)]
 async fn one_answer_after_a_pause_does_not_keep_a_hold() {
     let mut ended_while_held = 0;
@@ -490,7 +490,7 @@ async fn reconnect_into_another_session_ends_the_session_and_its_holds() {
         }
     });
     reopened.await.expect("a new session opens");
-    // The znode of the old session stands until its timeout.
+    // The znode of the old session exists until its timeout.
     let next = timeout(TIMEOUT + TICK * 2, queue(&session).acquire()).await;
     drop(next.expect("in time").expect("it is free in the end"));
 }

@@ -60,7 +60,7 @@ async fn hold(recipe: impl Recipe) -> Hold {
     recipe.acquire().await.expect("nobody is before it")
 }
 
-/// Tells when it has acquired.
+/// Acquires in a task, which returns the time of the grant and the hold.
 fn acquire(recipe: impl Recipe + 'static) -> JoinHandle<(Instant, Hold)> {
     tokio::spawn(async move {
         let hold = recipe.acquire().await.expect("its turn");
@@ -166,7 +166,7 @@ async fn holder_of_a_wide_semaphore_is_followed_at_once() {
     let (mut held, mut waits) = contend(&theirs, &ours, "/limits/exports", 1_500, 3).await;
     for _ in 0..3 {
         sleep(A_WHILE).await;
-        // Neither the first nor the last.
+        // This is neither the first nor the last.
         let hold = held.remove(750);
         hold.release().await.expect("it is released");
         let released = Instant::now();
@@ -295,7 +295,7 @@ async fn znode_that_nobody_may_read_hides_no_other() {
     let nobody_reads = [Acl::new(Permission::ADMIN, AuthId::anyone())];
     administrator
         .set_acl(holds[1_000].node_path(), &nobody_reads)
-        .expect("it stands");
+        .expect("it exists");
     sleep(A_WHILE).await;
     for other in [999, 1_001, 1_499] {
         administrator

@@ -58,7 +58,7 @@ async fn list_says_who_holds_and_who_waits_since_when() {
     for entry in &listed {
         let path = format!("{PATH}/{}", entry.name);
         let znode = tree.iter().find(|znode| znode.path == path);
-        let created = znode.expect("it stands").stat.ctime;
+        let created = znode.expect("it exists").stat.ctime;
         let created = u64::try_from(created).expect("it is not negative");
         assert_eq!(entry.created, UNIX_EPOCH + Duration::from_millis(created));
         assert!(entry.created > UNIX_EPOCH);

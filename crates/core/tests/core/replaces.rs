@@ -1,4 +1,4 @@
-//! Holds that go on as another kind, on a simulated ensemble.
+//! Holds that continue as another kind, on a simulated ensemble.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ async fn a_replacement_of_a_hold_whose_znode_was_deleted_says_so_and_leaves_noth
     for directory_too in [false, true] {
         let (simulation, _session, hold) = held(First).await;
         let administrator = simulation.administrator();
-        administrator.delete(hold.node_path()).expect("it stands");
+        administrator.delete(hold.node_path()).expect("it exists");
         if directory_too {
             administrator.delete("/queue").expect("it is empty");
         }
@@ -186,7 +186,7 @@ async fn a_replacement_whose_new_znode_was_deleted_says_that_the_hold_is_lost() 
             None => sleep(Duration::from_micros(100)).await,
         }
     };
-    administrator.delete(&new).expect("it stands");
+    administrator.delete(&new).expect("it exists");
     let lost = replace.await.expect("no panic");
     let deleted = LossReason::Deleted;
     assert!(
@@ -195,7 +195,7 @@ async fn a_replacement_whose_new_znode_was_deleted_says_that_the_hold_is_lost() 
     );
 }
 
-/// The thread of the write stands still before the sending, while the owner replaces the znode.
+/// The thread of the write is delayed before the sending, while the owner replaces the znode.
 #[tokio::test(start_paused = true)]
 async fn write_that_is_sent_after_the_replacement_of_its_hold_is_refused() {
     let (simulation, call) = (
@@ -230,5 +230,5 @@ async fn write_that_is_sent_after_the_replacement_of_its_hold_is_refused() {
     assert!(replaced.expect("replaced").is_held());
     let standing = administrator.tree();
     let data = standing.iter().find(|znode| znode.path == "/data");
-    assert_eq!(data.expect("it stands").data, b"");
+    assert_eq!(data.expect("it exists").data, b"");
 }

@@ -17,7 +17,7 @@ async fn queue(simulation: &Simulation, process: &str) -> Queue {
 }
 
 /// A create whose outcome is unknown is repeated with the same identity. So the znode of a
-/// contender that somebody has deleted can come again, behind those that waited for it.
+/// contender that somebody has deleted can come again, behind the contenders that waited for it.
 #[tokio::test(start_paused = true)]
 async fn waiter_waits_for_no_later_znode_of_the_same_name() {
     for reconnects in [true, false] {
@@ -39,7 +39,7 @@ async fn waiter_waits_for_no_later_znode_of_the_same_name() {
             process.disconnect();
         }
         let path = hold.node_path().to_owned();
-        administrator.delete(&path).expect("it stands");
+        administrator.delete(&path).expect("it exists");
         let again = administrator.create(&path, b"", CreateMode::Persistent);
         again.expect("the name is free");
         let granted = timeout(Duration::from_secs(60), waiting).await;

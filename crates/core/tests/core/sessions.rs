@@ -36,7 +36,7 @@ async fn a_session_that_expires_is_followed_by_a_new_one() {
         .expect("a session can be expired");
     let second = async {
         loop {
-            match states.next().await.expect("it goes on") {
+            match states.next().await.expect("another state") {
                 SessionState::Connected(id) if id != first => return id,
                 SessionState::Over(end) => panic!("over: {end}"),
                 _ => {}
@@ -52,7 +52,7 @@ async fn a_session_that_expires_is_followed_by_a_new_one() {
             return;
         }
     }
-    panic!("the close was not told");
+    panic!("the close was not reported");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,7 +172,7 @@ async fn a_connected_client_becomes_a_session_for_as_long_as_it_lives() {
         .expire_session(id)
         .await
         .expect("a session can be expired");
-    in_time("it is told", hold.lost()).await;
+    in_time("the loss is reported", hold.lost()).await;
     drop(hold);
     let error = tokio::time::timeout(PATIENCE, async {
         loop {

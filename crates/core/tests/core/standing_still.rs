@@ -1,4 +1,4 @@
-//! Sessions that stand still while their clients go on.
+//! Sessions that are blocked while their clients continue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn forgetful() -> Simulation {
     })
 }
 
-/// An ensemble of which the sessions stand still at will, while their clients go on.
+/// An ensemble whose sessions the test can block, while their clients continue.
 #[derive(Debug)]
 struct Stalled {
     ensemble: Arc<dyn Ensemble>,
@@ -61,7 +61,7 @@ impl Ensemble for Stalled {
     }
 }
 
-/// A session, and what has it stand still.
+/// A session, and the switch that blocks it.
 async fn open(simulation: &Simulation) -> (watch::Sender<bool>, Session) {
     let (stand_still, stands_still) = watch::channel(false);
     let ensemble = Arc::new(Stalled {
@@ -82,15 +82,15 @@ async fn hold(recipe: &impl Recipe) -> Hold {
     }
 }
 
-/// The session stands still meanwhile, so that it has not seen the new connection when the create
-/// is answered over it.
+/// The session is blocked meanwhile, so that it has not seen the new connection when the create is
+/// answered over it.
 async fn assert_holds_by_its_own_session<R: Recipe>(recipe: impl Fn(&Session) -> R) {
     for create_is_lost in [false, true] {
         for moment in 0..100 {
             let simulation = forgetful();
             let (stand_still, session) = open(&simulation).await;
             let recipe = recipe(&session);
-            // The directory stands from then on, and the session knows that its server creates.
+            // The directory exists from then on, and the session knows that its server creates.
             hold(&recipe).await.release().await.expect("it is held");
             sleep(Duration::from_millis(moment * 17)).await;
             stand_still.send_replace(true);

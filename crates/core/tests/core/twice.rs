@@ -66,7 +66,7 @@ async fn znode_of_the_same_identity_that_another_owns_is_not_taken_for_ones_own(
     simulation
         .administrator()
         .delete(&created[0])
-        .expect("it stands");
+        .expect("it exists");
     let hold = timeout(TIME, waiting).await.expect("in time");
     let hold = hold.expect("no panic").expect("its turn");
     assert_eq!(hold.node_path(), created[1]);

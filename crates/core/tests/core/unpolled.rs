@@ -52,7 +52,7 @@ async fn two_single_nodes(simulation: &Simulation) -> (Session, SingleNodeLock, 
     let other = simulated_session(simulation, "other").await;
     let lock = |session| SingleNodeLock::new(session, "/lock").expect("a good path");
     let (mine, others) = (lock(&closing), lock(&other));
-    // From now on a create of its session goes out at once.
+    // From now on a create of its session is sent at once.
     let first = mine.acquire().await.expect("free");
     first.release().await.expect("it is held");
     (closing, mine, others)
