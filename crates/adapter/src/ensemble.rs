@@ -14,7 +14,7 @@ use crate::session::ClientSession;
 
 /// The ensemble of a client that the caller has connected. It has one session, and opens no other.
 ///
-/// Does not open a new ZooKeeper session when the client's session is over.
+/// The ensemble does not open a new ZooKeeper session when the client's session is over.
 ///
 /// # The end of the session
 ///
@@ -35,7 +35,7 @@ use crate::session::ClientSession;
 /// Some servers answer a reconnect with a new session, and the client takes it over in silence. So
 /// the session keeps an ephemeral znode, the *guard*. After a reconnect it creates the guard anew,
 /// and sends nothing else before the answer names the owner. If another session owns the guard, the
-/// session is over. Each deletion and each transaction also checks that the guard stands.
+/// session is over. Each deletion and each transaction also checks that the guard exists.
 ///
 /// | | requests | round trips | watches |
 /// |---|---|---|---|
@@ -57,7 +57,7 @@ pub struct ClientEnsemble {
 }
 
 impl ClientEnsemble {
-    /// The ensemble of this client. Sends nothing.
+    /// The ensemble of this client. The call sends nothing.
     ///
     /// The session fails to open if the client may not create a znode at the root: see
     /// [`guard_in`](Self::guard_in).

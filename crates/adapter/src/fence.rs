@@ -5,7 +5,7 @@
 //! znode, the *guard*: the reply names the session that owns it. Requests wait until then.
 //!
 //! A client that has lost its connection sends some requests over the next one. So each deletion
-//! and each transaction also checks that the guard stands, and the guard ends with its session.
+//! and each transaction also checks that the guard exists, and the guard ends with its session.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,7 @@ pub(crate) struct Fence {
     session: SessionId,
     guards: Guards,
     gate: watch::Sender<Gate>,
-    /// Notified if the guard does not stand, and when the fence is dropped.
+    /// Notified if the guard does not exist, and when the fence is dropped.
     missing: Arc<Notify>,
 }
 
@@ -130,7 +130,7 @@ impl Fence {
         }
     }
 
-    /// The current state and each later state. Does not keep the fence.
+    /// The current state and each later state. The stream does not keep the fence.
     pub(crate) fn states(&self) -> BoxStream<'static, ConnectionState> {
         let mut gates = self.gate.subscribe();
         gates.mark_changed();
@@ -162,7 +162,7 @@ impl Fence {
         Passage(self.gate.subscribe())
     }
 
-    /// Notes that the guard does not stand: the session is over, or somebody has deleted the guard.
+    /// Notes that the guard does not exist: the session is over, or somebody has deleted the guard.
     pub(crate) fn guard_is_missing(&self) {
         self.close(ConnectionState::Disconnected);
         self.missing.notify_one();
@@ -189,7 +189,8 @@ impl Fence {
         });
     }
 
-    /// Finds out which session the connection serves. Returns false if that is not known yet.
+    /// Finds out which session the connection serves. The call returns false if that is not known
+    /// yet.
     async fn prove(&self, since: StateWatcher) -> bool {
         let created = self.guards.create(&self.client).await;
         let own = created.and_then(|(guard, owner)| {
@@ -232,7 +233,7 @@ impl Drop for Fence {
     }
 }
 
-/// The guards that may stand.
+/// The guards that may exist.
 struct Guards {
     /// The path of a guard, without its number.
     prefix: String,
@@ -262,7 +263,7 @@ impl Guards {
         Ok((guard, SessionId(stat.ephemeral_owner)))
     }
 
-    /// Deletes the other guards. Those whose deletion has no answer are deleted the next time.
+    /// Deletes the other guards. A guard whose deletion has no answer is deleted the next time.
     async fn delete_all_but(&self, client: &Client, kept: &Arc<str>) {
         let others: Vec<Arc<str>> = self
             .paths()

@@ -8,7 +8,7 @@ use zookeeper_recipes_core::{Refusal, ServerError};
 use crate::fence::Fence;
 use crate::values::{classify, client_acl, client_mode, stat_of, understood};
 
-/// Sends a transaction that is done only if the guard stands.
+/// Sends a transaction that is done only if the guard exists.
 pub(crate) fn transact<'a>(
     client: &'a client::Client,
     fence: &'a Fence,
