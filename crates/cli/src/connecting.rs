@@ -71,7 +71,7 @@ impl Connection {
 
     /// Opens a session whose contenders say that they are of this owner.
     ///
-    /// Gives up after `limit`, if there is one.
+    /// The attempt ends after `limit`, if there is one.
     #[cfg(unix)]
     pub(crate) async fn open_for(
         &self,

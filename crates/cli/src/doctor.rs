@@ -131,7 +131,7 @@ fn timeout(session: &Session, connection: &Connection) -> Finding {
     ))
 }
 
-/// What stands between the connections and others on the network.
+/// What protects the connections from others on the network.
 fn encryption(connection: &Connection) -> Result<Finding, Failure> {
     Ok(match (connection.tls()?, connection.ca()) {
         (None, _) => Finding::good("connections are not encrypted; --tls encrypts them"),
@@ -166,7 +166,7 @@ fn identity(connection: &Connection) -> Result<Finding, Failure> {
             "no credentials: the servers see anyone; --credentials-file gives some",
         ));
     }
-    // A server accepts any digest: only an access control list tells whether it is right.
+    // A server accepts any digest: only an access control list shows whether it is right.
     Ok(Finding::good(format!(
         "credentials of {}",
         identities.join(", ")

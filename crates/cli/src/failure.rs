@@ -37,7 +37,7 @@ impl Failure {
 
     /// Prints the line to the standard error, which may be closed.
     pub(crate) fn print(&self) {
-        // Nobody is left to be told of an error here.
+        // No output is left for a report of an error.
         let _ = writeln!(io::stderr(), "zkr: {}", self.message);
     }
 }
@@ -113,10 +113,10 @@ fn of_refusal(refusal: &Refusal) -> (Exit, &'static str) {
     }
 }
 
-/// Prints a line about something that may go on.
+/// Prints a line about something that does not end the command.
 #[cfg(unix)]
 pub(crate) fn warn(message: &str) {
-    // Nobody is left to be told of an error here.
+    // No output is left for a report of an error.
     let _ = writeln!(io::stderr(), "zkr: warning: {}", plain(message));
 }
 

@@ -24,7 +24,7 @@
 //! # What remains
 //!
 //! * The guard itself, or the whole machine, is stopped for longer than the hold lasts. The command
-//!   may go on for a moment when they go on. A store that checks `ZKR_FENCING_TOKEN` refuses it.
+//!   may run for a moment when they continue. A store that checks `ZKR_FENCING_TOKEN` refuses it.
 //! * A process that leaves the command's process group, such as a daemon, is not stopped.
 //! * On systems other than Linux, a killed guard and a killed `zkr` together leave the command.
 

@@ -15,7 +15,7 @@ pub(crate) enum RecipeKind {
     ReadWriteLock,
     Semaphore,
     Election,
-    /// The leases of Curator's semaphore, whose number of permits no znode tells.
+    /// The leases of Curator's semaphore, whose number of permits no znode records.
     Leases,
     /// There is no contender.
     Unknown,

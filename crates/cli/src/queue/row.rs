@@ -20,7 +20,7 @@ pub(crate) struct Row {
     pub(crate) created: i64,
     pub(crate) token: i64,
     pub(crate) session: SessionId,
-    /// The address of its client, if the server tells it.
+    /// The address of its client, if the server reports it.
     pub(crate) address: Option<String>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum State {
     Holds,
     /// It waits for these places in the queue.
     WaitsFor(Vec<usize>),
-    /// No znode tells it.
+    /// No znode records it.
     Unknown,
 }
 
@@ -56,7 +56,7 @@ impl Row {
         }
     }
 
-    /// The row for programs. Places count from one, as in the table.
+    /// The row for programs. The places count from one, as in the table.
     pub(crate) fn json(&self) -> Value {
         let waits_for = match &self.state {
             State::WaitsFor(places) => {

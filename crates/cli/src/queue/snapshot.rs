@@ -23,7 +23,7 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// Lists the contenders: one list and one read together, for any number of contenders.
     ///
-    /// If several contenders have one number, one more read tells their order.
+    /// If several contenders have one number, one more read gives their order.
     pub(crate) async fn take(
         server: &dyn ServerSession,
         path: &NodePath,
@@ -139,7 +139,7 @@ impl Snapshot {
     }
 }
 
-/// Reads the contenders whose numbers do not tell their order.
+/// Reads the contenders whose numbers do not give their order.
 async fn tell_apart(
     server: &dyn ServerSession,
     path: &NodePath,

@@ -1,12 +1,12 @@
 //! The guard process: starts the command, and kills it if `zkr` does not renew the hold in time.
 //!
-//! `zkr` tells the guard over a socket until when the hold lasts. The guard stops the command's
-//! process group before that instant, unless `zkr` renews the hold. If `zkr` dies, the socket ends,
-//! and the guard kills the group at once. So neither a killed nor a stopped `zkr` leaves a command
-//! running while another process holds.
+//! `zkr` reports to the guard, over a socket, until when the hold lasts. The guard stops the
+//! command's process group before that instant, unless `zkr` renews the hold. If `zkr` dies, the
+//! socket ends, and the guard kills the group at once. So neither a killed nor a stopped `zkr`
+//! leaves a command running while another process holds.
 //!
-//! Does not help if the guard itself is stopped, or the machine. When they go on, the first thing
-//! that the guard does is to look at the clock.
+//! The guard does not help if it is stopped itself, or if the machine is. When it continues, it
+//! looks at the clock first.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, IoSliceMut, Write};
@@ -135,7 +135,8 @@ fn take_orders(zkr: UnixStream, news: &Sender<News>) {
     let _ = news.send(News::Deserted);
 }
 
-/// Reports when the command was stopped and when it has ended. Does not reap it.
+/// Reports when the command was stopped and when it has ended. The thread does not reap the
+/// command.
 fn follow_command(command: Pid, news: &Sender<News>) {
     loop {
         let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
@@ -150,7 +151,7 @@ fn follow_command(command: Pid, news: &Sender<News>) {
         } else if let Some(signal) = status.terminating_signal() {
             Report::Killed(signal)
         } else {
-            // Takes the news of the stop, so that the next wait sees the next change.
+            // This takes the news of the stop, so that the next wait sees the next change.
             let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
             let _ = waitid(WaitId::Pid(command), options);
             Report::Stopped(status.stopping_signal().unwrap_or_default())
@@ -165,7 +166,7 @@ fn follow_command(command: Pid, news: &Sender<News>) {
 impl Guard {
     /// Waits until the process is ready, and lets it become the command when `zkr` says so.
     ///
-    /// Returns how the process ended, if it never became ready.
+    /// The call returns how the process ended, if the process never became ready.
     fn begin(&mut self, news: &Receiver<News>) -> Option<Report> {
         for news in news {
             match news {
@@ -200,7 +201,7 @@ impl Guard {
                 Some(Blow::Stop) => {
                     self.report(Report::Stopping);
                     self.send(Signal::TERM);
-                    // A stopped command takes the signal only when it goes on.
+                    // A stopped command takes the signal only when it continues.
                     self.send(Signal::CONT);
                 }
                 Some(Blow::Kill) => {
@@ -238,7 +239,7 @@ impl Guard {
         self.send(Signal::KILL);
         // A process counts until it is reaped. An error means that it was.
         let _ = waitid(WaitId::Pid(self.group), WaitIdOptions::EXITED);
-        // Nothing tells the end of a process that is no child of this one.
+        // Nothing reports the end of a process that is no child of this one.
         while clock::now() < self.switch.until() && test_kill_process_group(self.group).is_ok() {
             thread::sleep(LOOKS_FOR_THE_END_EVERY);
         }
@@ -257,7 +258,7 @@ impl Guard {
     }
 
     fn report(&mut self, report: Report) {
-        // An error means that zkr has died, which the other direction of the socket tells.
+        // An error means that zkr has died, which the other direction of the socket reports.
         let _ = self.zkr.write_all(format!("{report}\n").as_bytes());
     }
 }

@@ -77,7 +77,8 @@ impl Guarded {
         Some(report)
     }
 
-    /// Tells the guard until when the hold lasts, or this instant of its clock if that is earlier.
+    /// Reports to the guard until when the hold lasts, or this instant of its clock if that is
+    /// earlier.
     pub(super) fn renew(&self, hold: &HoldView, at_most: Option<Duration>) {
         // The clock is read first, so that the instant is never too late.
         let now = clock::now();
@@ -89,8 +90,9 @@ impl Guarded {
     }
 
     pub(super) fn order(&self, order: Order) {
-        // An error means that the guard has died, which the next report tells. If the guard was
-        // stopped for so long that the socket is full, it looks at the clock first when it goes on.
+        // An error means that the guard has died, which the next report says. If the guard was
+        // stopped for so long that the socket is full, it looks at the clock first when it
+        // continues.
         let _ = self.orders.try_write(format!("{order}\n").as_bytes());
     }
 

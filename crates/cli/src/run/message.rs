@@ -1,10 +1,10 @@
-//! What `zkr` and its guard process tell each other: one line for each message.
+//! What `zkr` and its guard process report to each other: one line for each message.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What `zkr` tells the guard.
+/// What `zkr` sends to the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// The hold lasts until this instant of the [clock](super::clock), if nothing renews it.
@@ -15,7 +15,7 @@ pub(super) enum Order {
     Signal(i32),
 }
 
-/// What the guard tells `zkr`.
+/// What the guard reports to `zkr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Report {
     /// The process group of the command is there, and waits for [`Order::Begin`].

@@ -33,7 +33,7 @@ enum Part {
 
 /// Plays the part that this process was started for. `None` if a user has started it.
 ///
-/// Needs no runtime: the guard is small, and the other process becomes the command.
+/// A part needs no runtime: the guard is small, and the other process becomes the command.
 pub(crate) fn play_part() -> Option<Result<Exit, Failure>> {
     let mut arguments = std::env::args_os().skip(1).peekable();
     if arguments.peek()? != MARK {

@@ -19,7 +19,7 @@ const PASSED_ON: [Signal; 6] = [
     Signal::USR2,
 ];
 
-/// Blocks the signals that `zkr` passes on, in this thread and in those that it starts.
+/// Blocks the signals that `zkr` passes on, in this thread and in the threads that it starts.
 ///
 /// A service manager sends a signal to all processes of a service. The command decides what it does
 /// about it, and the guard stays until the command has ended.
@@ -52,7 +52,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Receives signals from now on, except those that `zkr` was started to ignore.
+    /// Receives signals from now on, except the signals that `zkr` was started to ignore.
     ///
     /// `nohup zkr …` ignores SIGHUP, and so does the command.
     pub(crate) fn new() -> io::Result<Signals> {
@@ -107,7 +107,7 @@ impl Signals {
 
 /// The signals that this process was started to ignore, a bit for each.
 ///
-/// Only Linux tells. Elsewhere none is known.
+/// Only Linux reports them. On other systems none is known.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

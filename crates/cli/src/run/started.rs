@@ -15,7 +15,7 @@ use super::signals;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Becomes the command. Returns only if the command cannot be started.
+/// Becomes the command. The call returns only if the command cannot be started.
 pub(crate) fn become_command(guard: i32, command: &[OsString]) -> Result<Exit, Failure> {
     let failed = |error| Failure::internal("cannot prepare the command's process", error);
     #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -33,7 +33,7 @@ pub(super) enum Ending {
 
 /// Runs the command until it has ended, or was stopped because the hold is lost.
 ///
-/// Stops it as well when `asked` resolves, as if `--grace` were left of the hold.
+/// The call stops the command as well when `asked` resolves, as if `--grace` were left of the hold.
 pub(super) async fn supervise(
     hold: &HoldView,
     asked: impl Future<Output = ()>,
@@ -65,7 +65,7 @@ struct Running<'a> {
     hold: &'a HoldView,
     guarded: Guarded,
     terminal: Option<Terminal>,
-    /// True once the command was told to begin.
+    /// True once the command was ordered to begin.
     begun: bool,
     /// Signals from the time before that.
     early: Vec<Signal>,
@@ -139,7 +139,7 @@ impl Running<'_> {
         }
     }
 
-    /// Tells the guard until when the command may run.
+    /// Reports to the guard until when the command may run.
     fn renew(&self) {
         self.guarded.renew(self.hold, self.until);
     }
@@ -175,7 +175,7 @@ impl Running<'_> {
             .map(Signal::as_raw)
             .contains(&signal);
         let by_terminal = needs_terminal || signal == Signal::TSTP.as_raw();
-        // The guard ends a command that is being stopped for good, also one that stands still.
+        // If the hold is lost, the guard ends the command, also if a signal has stopped it.
         if self.lost || !by_terminal || self.terminal.is_none() {
             return;
         }
@@ -186,7 +186,7 @@ impl Running<'_> {
         self.pass_on(Signal::CONT);
     }
 
-    /// Stops `zkr` too, so that the shell sees the stop. Returns when `zkr` goes on.
+    /// Stops `zkr` too, so that the shell sees the stop. The call returns when `zkr` continues.
     ///
     /// Nobody renews the hold meanwhile. After a long stop, the guard has killed the command.
     async fn stop_too(&mut self) {

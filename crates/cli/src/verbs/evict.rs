@@ -16,8 +16,8 @@ use crate::queue::{Row, State};
 /// Take a contender out of the queue, holder or waiter.
 ///
 /// If the contender holds, the next contender may hold at once. The evicted holder learns of its
-/// loss within a sixth of its session timeout. A holder that does not look at its hold goes on
-/// working: only a store that checks fencing tokens refuses its writes.
+/// loss within a sixth of its session timeout. A holder that does not look at its hold continues to
+/// work: only a store that checks fencing tokens refuses its writes.
 #[derive(Debug, Args)]
 pub(crate) struct Evict {
     /// The directory of a lock, a semaphore or an election.

@@ -54,7 +54,7 @@ impl Lock {
             task: &self.task,
             at_least: self.at_least,
         };
-        // A zkr that waits for hours goes on waiting when its session expires.
+        // A zkr that waits for hours continues to wait when its session expires.
         let anew = AfterSessionLoss::QueueAnew;
         if !self.shared && !self.write {
             let make = |session: &_| {

@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// Show who holds and who waits, live.
 ///
-/// Draws the queue anew when it changes: zkr watches it, and does not poll. `q` ends it.
+/// zkr watches the queue, does not poll, and draws the queue anew when it changes. `q` ends it.
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
     /// The directory of a lock, a semaphore or an election.

@@ -17,8 +17,8 @@ const SCREEN: usize = 20;
 
 /// Show who holds and who waits, in the order of the queue.
 ///
-/// Shows the contenders of zookeeper-recipes, Curator, kazoo and go-zookeeper. Does one list, and
-/// reads only the contenders that it shows.
+/// The table shows the contenders of zookeeper-recipes, Curator, kazoo and go-zookeeper. zkr sends
+/// one list, and reads only the contenders that it shows.
 #[derive(Debug, Args)]
 pub(crate) struct Who {
     /// The directory of a lock, a semaphore or an election.

@@ -41,7 +41,7 @@ async fn contenders(client: &Client) -> Vec<(String, String)> {
 
 /// Waits until this contender is drawn as the holder, by what is drawn from here on.
 async fn holds_on(terminal: &mut Terminal, from: usize, owner: &str) {
-    // Before each piece of text stands a sequence that moves the cursor or sets an attribute.
+    // Before each piece of text is a sequence that moves the cursor or sets an attribute.
     let row_of =
         |piece: &str| piece.contains("  holds  ") && piece.contains(&format!("  {owner}  "));
     let drawn = async {

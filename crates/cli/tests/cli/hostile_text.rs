@@ -55,7 +55,7 @@ async fn words_of_a_server_reach_no_terminal() {
     let stage = Stage::new();
     let hostile = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = hostile.local_addr().expect("an address");
-    // Ends with the test's process.
+    // The thread ends with the test's process.
     std::thread::spawn(move || {
         for stream in hostile.incoming() {
             let mut stream = stream.expect("a connection");

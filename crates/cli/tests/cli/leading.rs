@@ -7,7 +7,7 @@ use zookeeper_recipes_suite::{LONG, eventually, session};
 
 use crate::support::{Stage, ended, line_in, read, runs, send};
 
-/// Writes the process id and the token, and goes on.
+/// Writes the process id and the token, and continues.
 const TERM: &str = r#"echo "$$ $ZKR_FENCING_TOKEN" >> "$1"; sleep 60"#;
 
 /// The session of the leader, as `zkr leader` shows it.
@@ -175,7 +175,7 @@ async fn signal_to_a_leader_whose_command_is_being_stopped_for_another_ends_it()
     let stage = Stage::new();
     let file = stage.file("asked");
     let name = file.to_str().expect("text");
-    // The command notes SIGTERM, and goes on.
+    // The command notes SIGTERM, and continues.
     let script =
         r#"trap 'echo asked >> "$1"' TERM; echo began >> "$1"; while :; do sleep 0.1; done"#;
     let first = stage.start(&[

@@ -221,7 +221,7 @@ async fn leader_is_shown_and_followed() {
         let line = in_time("a line", lines.next_line())
             .await
             .expect("it is read");
-        line.expect("it goes on")
+        line.expect("another line")
     };
     assert_eq!(next().await, "null");
     let leader = stage.start(&["lead", "/leader", "--id", "node-7", "--", "sleep", "60"]);

@@ -131,7 +131,7 @@ impl Shared {
         seen[name].iter().cloned().collect()
     }
 
-    /// Who has come in, in that order. Fails the test if two were inside at once.
+    /// Who has come in, in that order. The call fails the test if two were inside at once.
     fn entered(&self) -> Vec<String> {
         let report = self.referee.report();
         assert_eq!(report.violations, [""; 0]);
@@ -295,7 +295,7 @@ async fn leader_and_who_show_a_latch_and_a_transfer_leaves_it_its_turn(server: T
     let mut lines = BufReader::new(follower.stdout.take().expect("a pipe")).lines();
     let mut next = async || loop {
         let line = in_time("a line", lines.next_line()).await;
-        let line = line.expect("it is read").expect("it goes on");
+        let line = line.expect("it is read").expect("another line");
         let leader: Value = serde_json::from_str(&line).expect("JSON");
         if let Some(id) = leader["id"].as_str() {
             return id.to_owned();

@@ -1,4 +1,4 @@
-//! The examples of the README's section on the command line, run as they stand there.
+//! The examples of the README's section on the command line, run as they are written there.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -90,7 +90,7 @@ async fn ctrl_z_for_too_long_loses_the_lock_and_fg_says_so() {
     is_lost_by_a_long_ctrl_z("true").await;
 }
 
-/// When it is asked to stop, it goes on and reads, for which it is stopped again.
+/// When it is asked to stop, it continues and reads, for which it is stopped again.
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_z_for_too_long_of_a_command_that_ignores_sigterm_stops_zkr_once() {
     is_lost_by_a_long_ctrl_z("trap : TERM").await;
