@@ -44,7 +44,7 @@ impl fmt::Display for ElectionHealth {
 }
 
 impl LeaderElection {
-    /// Whether this process releases a lost leadership in time. Sends nothing.
+    /// Whether this process releases a lost leadership in time. The call sends nothing.
     ///
     /// A liveness check may use it: restart a process that is unhealthy. Such a process has lost the
     /// leadership, and has kept its [`Leadership`](crate::Leadership) for longer than `grace`. Its

@@ -37,7 +37,8 @@ impl Leadership {
         self.hold.fencing_token()
     }
 
-    /// True if this candidate certainly still leads: see [`HoldView::is_held`]. Sends nothing.
+    /// True if this candidate certainly still leads: see [`HoldView::is_held`]. The call sends
+    /// nothing.
     pub fn is_held(&self) -> bool {
         self.hold.is_held()
     }

@@ -48,7 +48,8 @@ fn no_answer(session: &Session, directory: &NodePath, waited: Duration) -> Error
     }
 }
 
-/// Reads who leads. Repeats the requests until a server answers, for at most the session's timeout.
+/// Reads who leads. The call repeats the requests until a server answers, for at most the session's
+/// timeout.
 pub(crate) async fn read_leader(
     session: &Session,
     directory: &NodePath,
@@ -71,7 +72,8 @@ pub(crate) async fn read_leader(
     in_time(session, directory, read).await
 }
 
-/// Lists the names and reads the first candidate. Repeats both if its znode is deleted in between.
+/// Lists the names and reads the first candidate. The call repeats both if that znode is deleted in
+/// between.
 async fn read_once(
     server: &dyn ServerSession,
     directory: &NodePath,
@@ -98,7 +100,8 @@ async fn read_once(
 
 /// The path of the first candidate among these children, or `None` if there is none.
 ///
-/// Sends nothing, unless several candidates have the same number: then one read gives their order.
+/// The call sends nothing, unless several candidates have the same number: then one read gives
+/// their order.
 pub(crate) async fn first_candidate(
     server: &dyn ServerSession,
     directory: &NodePath,

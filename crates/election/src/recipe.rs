@@ -73,7 +73,7 @@ pub struct LeaderElection {
 }
 
 impl LeaderElection {
-    /// A candidate in the election at `path`, with the default options. Sends nothing.
+    /// A candidate in the election at `path`, with the default options. The call sends nothing.
     ///
     /// The other processes see the id. It need not be unique: each leader has its own fencing token.
     ///
@@ -89,7 +89,7 @@ impl LeaderElection {
         LeaderElection::with_options(session, path, id, ElectionOptions::new())
     }
 
-    /// A candidate in the election at `path`. Sends nothing.
+    /// A candidate in the election at `path`. The call sends nothing.
     ///
     /// # Errors
     ///
@@ -264,7 +264,7 @@ impl LeaderElection {
         self.candidate.queue.contenders().await
     }
 
-    /// True if this candidate, or a clone of it, leads now. Sends nothing.
+    /// True if this candidate, or a clone of it, leads now. The call sends nothing.
     ///
     /// The answer is that of [`HoldView::is_held`](crate::HoldView::is_held) for the leadership that this candidate acquired:
     /// `false` before another candidate can lead, with the same exception for a znode that is
@@ -308,7 +308,7 @@ impl LeaderElection {
         read_leader(self.session(), self.path()).await
     }
 
-    /// Watches who leads: a value that a task keeps up to date. Returns at once.
+    /// Watches who leads: a value that a task keeps up to date. The call returns at once.
     ///
     /// The value begins with [`LeaderState::Unknown`], until a server answers. So a service can
     /// start before the servers. Each later change notifies the receivers.

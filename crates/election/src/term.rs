@@ -29,7 +29,8 @@ impl Term {
         self.view.fencing_token()
     }
 
-    /// True if this candidate certainly still leads: see [`HoldView::is_held`]. Sends nothing.
+    /// True if this candidate certainly still leads: see [`HoldView::is_held`]. The call sends
+    /// nothing.
     pub fn is_held(&self) -> bool {
         self.view.is_held()
     }

@@ -391,7 +391,7 @@ async fn work_that_blocks_its_thread_delays_the_election_and_does_not_end_it() -
             let _ = blocked.lock().expect("nobody panicked").recv();
             let _ = sender.send(leadership.view().session_id());
             tokio::task::yield_now().await;
-            panic!("the work went on after it had been unblocked");
+            panic!("the work continued after it had been unblocked");
         };
         let finished: Result<(), RunError<Infallible>> = election.run(shutdown, work).await;
         finished

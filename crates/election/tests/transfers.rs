@@ -114,7 +114,7 @@ impl Fleet {
         self.until_led(|led| led == ids, within).await;
     }
 
-    /// Waits until the ids of those that have led are such.
+    /// Waits until `is_so` accepts the ids of the candidates that have led.
     async fn until_led(&self, is_so: impl Fn(&[String]) -> bool, within: Duration) {
         let so = async {
             while !is_so(&self.led.lock().expect("no panic")) {
