@@ -64,7 +64,7 @@
 //!
 //! The names are those of Curator's `InterProcessMutex` (`_c_<uuid>-lock-<number>`). Processes with
 //! Curator, go-zookeeper or zookeeper-client can queue under the same path, and kazoo can if it is
-//! told to look for `-lock-`. See [Sharing a lock with other languages](common::docs::sharing).
+//! set to look for `-lock-`. See [Sharing a lock with other languages](common::docs::sharing).
 
 mod options;
 mod recipe;

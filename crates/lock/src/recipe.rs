@@ -11,9 +11,9 @@ use crate::rule::FirstInQueue;
 
 /// A lock that one contender holds at a time, first come, first served.
 ///
-/// Made from a [`Session`] and a path. Clones are one lock: within the process they queue in the
-/// order of their calls, behind one contender in ZooKeeper. Two locks that are *made* with the same
-/// path are two contenders, even in one process.
+/// A lock is made from a [`Session`] and a path. Clones are one lock: within the process they queue
+/// in the order of their calls, behind one contender in ZooKeeper. Two locks that are *made* with
+/// the same path are two contenders, even in one process.
 ///
 /// # Not reentrant
 ///
@@ -58,7 +58,7 @@ pub struct ExclusiveLock {
 }
 
 impl ExclusiveLock {
-    /// A lock at `path`, with the default options. Sends nothing.
+    /// A lock at `path`, with the default options. The call sends nothing.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl ExclusiveLock {
         ExclusiveLock::with_options(session, path, LockOptions::new())
     }
 
-    /// A lock at `path`. Sends nothing.
+    /// A lock at `path`. The call sends nothing.
     ///
     /// # Errors
     ///
@@ -84,7 +84,8 @@ impl ExclusiveLock {
 
     /// Waits until this contender holds the lock.
     ///
-    /// Has no deadline. While no server answers, it waits for one, until the session is over.
+    /// The wait has no deadline. While no server answers, it waits for one, until the session is
+    /// over.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -97,7 +98,7 @@ impl ExclusiveLock {
     /// | first acquisition of a session: a transaction | 1 more | 1 more | |
     /// | another task of this process holds the lock | 0 until its turn | 0 | 0 |
     ///
-    /// The number of the new znode tells if another contender came in between: see
+    /// The number of the new znode shows if another contender came in between: see
     /// [the proof](crate::common::docs::handoff#coming-back-to-where-one-was-alone).
     ///
     /// A predecessor that did not wait does not mark its release before the next probe of its
@@ -202,11 +203,11 @@ impl ExclusiveLock {
     ///
     /// # Cancel safety
     ///
-    /// Leaves nothing behind.
+    /// A dropped future leaves nothing behind.
     ///
     /// # Session loss
     ///
-    /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
+    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         self.queue.contenders().await
     }

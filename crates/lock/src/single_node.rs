@@ -16,12 +16,13 @@ use zookeeper_recipes_core::{
 /// The simplest lock, for comparison with [`ExclusiveLock`](crate::ExclusiveLock). It has no order:
 /// a newcomer can pass the waiters. A release wakes every waiter, and each of them then writes.
 ///
-/// The znodes of all holders have the same name, and the server cannot tell them apart by it. Each
-/// holder writes an identity into its znode. It recognises its znode by the identity if the reply to
-/// a create is lost, and before it repeats a deletion. What the lock cannot do:
+/// The znodes of all holders have the same name, and the server cannot distinguish them by it. Each
+/// holder writes an identity into its znode. It recognises its znode by the identity if the reply
+/// to a create is lost, and before it repeats a deletion. What the lock cannot do:
 ///
 /// * It does not protect a holder whose znode somebody deletes by hand. Until the holder notices,
-///   its release may delete the next holder's znode. The fencing token tells the two holders apart.
+///   its release may delete the next holder's znode. The fencing token distinguishes the two
+///   holders.
 /// * Its holds have no [guarded writes](crate::HoldView::transaction): [`Error::InvalidInput`].
 /// * Its tasks do not hand the lock on within the process, and its session cannot be [left to another
 ///   process](Session::detach).
@@ -89,7 +90,7 @@ impl SingleNodeOptions {
 
     /// The text in the znode's data that follows its owner's identity.
     ///
-    /// By default the [owner](Session::owner): `service@host:pid`.
+    /// The default is the [owner](Session::owner): `service@host:pid`.
     pub fn data(mut self, data: impl Into<Vec<u8>>) -> SingleNodeOptions {
         self.data = Some(data.into());
         self
@@ -97,7 +98,7 @@ impl SingleNodeOptions {
 
     /// The name of the lock in events, and a label of its metrics.
     ///
-    /// By default none. See [`docs::events`](crate::common::docs::events).
+    /// The default is none. See [`docs::events`](crate::common::docs::events).
     pub fn name(mut self, name: impl Into<Arc<str>>) -> SingleNodeOptions {
         self.name = name.into();
         self
@@ -207,7 +208,7 @@ enum After {
 }
 
 impl SingleNodeLock {
-    /// A lock that is the znode at `path`, with the default options. Sends nothing.
+    /// A lock that is the znode at `path`, with the default options. The call sends nothing.
     ///
     /// # Errors
     ///
@@ -216,7 +217,7 @@ impl SingleNodeLock {
         SingleNodeLock::with_options(session, path, SingleNodeOptions::new())
     }
 
-    /// A lock that is the znode at `path`. Sends nothing.
+    /// A lock that is the znode at `path`. The call sends nothing.
     ///
     /// # Errors
     ///
@@ -228,7 +229,7 @@ impl SingleNodeLock {
         options: SingleNodeOptions,
     ) -> Result<SingleNodeLock, InvalidInput> {
         let path = NodePath::new(path.as_ref())?;
-        // As long as each identity.
+        // This part is as long as each identity.
         let mut data = session.ensemble().identity().prefix().into_bytes();
         data.extend(text(&options, session));
         session.check_znode(&path, &data, &options.acl)?;
@@ -245,7 +246,8 @@ impl SingleNodeLock {
 
     /// Waits until this contender has created the znode.
     ///
-    /// Has no deadline, and no place in a queue: a waiter for a busy lock may wait for ever.
+    /// The wait has no deadline, and no place in a queue: a waiter for a busy lock may wait for
+    /// ever.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -328,7 +330,7 @@ impl SingleNodeLock {
         self.session.promptly(&self.path, attempt).await
     }
 
-    /// Reads the holder, if there is one. Does not list the waiters: they have no znode.
+    /// Reads the holder, if there is one. The answer does not list the waiters: they have no znode.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -340,11 +342,11 @@ impl SingleNodeLock {
     ///
     /// # Cancel safety
     ///
-    /// Leaves nothing behind.
+    /// A dropped future leaves nothing behind.
     ///
     /// # Session loss
     ///
-    /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
+    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         let (znode, one) = self.begin().await?;
         let look = async {
@@ -404,7 +406,8 @@ impl SingleNodeLock {
         }
     }
 
-    /// Creates the znode. `None` if another holder's is there. Asks again if no answer comes.
+    /// Creates the znode. `None` if another holder's is there. The call asks again if no answer
+    /// comes.
     async fn create(&self, znode: &OwnedZnode, one: &OneZnode) -> Result<Option<Stat>, Error> {
         let failed = |error| znode.failed(error);
         let mut data = one.identity.clone().into_bytes();

@@ -31,7 +31,7 @@ async fn a_release_dropped_half_way_leaves_the_next_holder_its_znode() {
         ..SimulationOptions::default()
     });
     let (one, other) = two_locks(&simulation).await;
-    // So that its next create goes out at once.
+    // After this, its next create is sent at once.
     let first = other.acquire().await.expect("free");
     first.release().await.expect("it is held");
     let hold = one.acquire().await.expect("free");
@@ -39,7 +39,7 @@ async fn a_release_dropped_half_way_leaves_the_next_holder_its_znode() {
     let mut release = hold.release().boxed();
     assert!((&mut release).now_or_never().is_none(), "it is under way");
     sleep(milliseconds(1)).await;
-    // Arrives between the release's deletion and whatever its end sends.
+    // The next holder arrives between the release's deletion and the requests of its end.
     let next = tokio::spawn(async move { other.acquire().await });
     sleep(milliseconds(1)).await;
     drop(release);
@@ -147,11 +147,11 @@ fn lagging(seed: u64) -> Simulation {
 /// Holds with another's lock from when the znode is deleted by hand.
 async fn replaced(simulation: &Simulation, other: &SingleNodeLock) -> Hold {
     let administrator = simulation.administrator();
-    administrator.delete(PATH).expect("it stands");
+    administrator.delete(PATH).expect("it exists");
     other.acquire().await.expect("nobody else wants it")
 }
 
-/// Its session stands still, so that it hears of nothing before the lease has run out.
+/// Its session is blocked, so that it hears of nothing before the lease has run out.
 #[tokio::test(start_paused = true)]
 async fn lost_hold_deletes_no_other_holders_znode() {
     for kept in [true, false] {
@@ -189,8 +189,8 @@ async fn release_of_a_hold_that_was_deleted_spares_the_next_holders_znode() {
     assert!(next.is_held(), "{:?}", next.state());
 }
 
-/// One as the lease has run out, one as the hold is dropped; the second is told late that the znode
-/// is its own.
+/// The first deletion comes when the lease has run out, the second when the hold is dropped. The
+/// second learns late that the znode is its own.
 #[tokio::test(start_paused = true)]
 async fn two_deletions_of_a_lost_hold_spare_the_next_holders_znode() {
     let simulation = Simulation::new(SimulationOptions {
@@ -247,7 +247,7 @@ async fn znode_of_ones_own_is_known_by_a_server_that_lags_behind() {
     }
 }
 
-/// Its server shows the old holder's znode still when the next holder's stands.
+/// Its server still shows the old holder's znode when the next holder's exists.
 ///
 /// The hold is too young for a loss watch, whose event would show the deletion to the client.
 #[tokio::test(start_paused = true)]
@@ -257,7 +257,7 @@ async fn release_whose_answer_was_lost_spares_the_next_holders_znode_at_a_server
     for seed in 0..100 {
         let simulation = lagging(seed);
         let (one, other) = two_locks(&simulation).await;
-        // So that its next create goes out at once.
+        // After this, its next create is sent at once.
         let first = other.acquire().await.expect("free");
         first.release().await.expect("it is held");
         let hold = one.acquire().await.expect("free again");
@@ -291,7 +291,7 @@ async fn what_is_sent_late_in_another_session_spares_the_next_holder() {
     let (one, other) = two_locks(&simulation).await;
     let hold = one.acquire().await.expect("free");
     let process = simulation.process("one");
-    // The server expires the session before it goes on, and the client has not given it up.
+    // The server expires the session before it continues, and the client has not given it up.
     let blocked = TIMEOUT + TICK + TICK / 4;
     process.block_sessions(blocked);
     process.partition(TIMEOUT);

@@ -27,8 +27,8 @@ async fn server_told(name: &str, value: &str) -> Server {
     server_with(ServerOptions::new().system_property(name, value)).await
 }
 
-/// Waits until the owner of a znode watches it, as one does who waits or holds for a while, and so
-/// does somebody else.
+/// Waits until two sessions watch a znode. One is its owner's, which watches it after it has waited
+/// or held for a while.
 async fn watched(server: &Server, path: &str) {
     eventually("it is watched", || async {
         let watches = server.watches().await.expect("the server answers");
@@ -56,7 +56,7 @@ impl Waiter {
         Waiter { proxy, waiting }
     }
 
-    /// Lets it in, and tells what that has cost it.
+    /// Lets the waiter in, and returns what that has cost it.
     async fn let_in_by(&mut self, release: impl Future<Output = ()>) -> (Hold, Counters) {
         let before = self.proxy.counters();
         release.await;
@@ -166,7 +166,7 @@ async fn server_without_the_scheme_or_with_another_algorithm_is_done_without() {
 }
 
 /// It has the right to everything; what it does to a holder's znode counts as a release, and the
-/// holder is told.
+/// holder is notified.
 #[tokio::test(flavor = "multi_thread")]
 async fn holder_to_whose_znode_the_super_user_writes_is_lost_and_bars_nobody() {
     let name = "zookeeper.DigestAuthenticationProvider.superDigest";

@@ -14,11 +14,11 @@ use zookeeper_recipes_testkit::Server;
 
 const WAITERS: usize = 10;
 
-/// A session timeout that a busy machine does not make use of: what a server tells a client that
-/// comes back is not counted as a notification.
+/// A session timeout that a busy machine does not make use of: what a server reports to a client
+/// that comes back is not counted as a notification.
 const STEADY: Duration = Duration::from_secs(10);
 
-/// One holder, and waiters that hold until they are told to go.
+/// One holder, and waiters that hold until they are ordered to leave.
 struct Crowd {
     server: Server,
     sessions: Vec<Session>,
