@@ -1,4 +1,4 @@
-//! The numbers of the protocol that stand for something.
+//! The numbers of the protocol that have a meaning.
 
 use std::fmt;
 

@@ -49,7 +49,7 @@ impl<'a> Input<'a> {
         Ok(*taken)
     }
 
-    /// Takes a length, and as many bytes. The length -1 stands for no bytes at all.
+    /// Takes a length, and as many bytes. The length -1 means no bytes at all.
     fn buffer(&mut self) -> Result<Option<&'a [u8]>, DecodeError> {
         match i32::decode(self)? {
             -1 => Ok(None),
@@ -89,7 +89,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// A length or a count as it stands before what it belongs to.
+/// A length or a count as it is written before what it belongs to.
 ///
 /// # Panics
 /// If it is more than `i32::MAX`, which the protocol cannot say.
@@ -204,7 +204,7 @@ impl Record for Vec<u8> {
     }
 }
 
-/// A negative count stands for an empty list, as Apache's server takes it.
+/// A negative count means an empty list, as Apache's server takes it.
 impl<T: Record> Record for Vec<T> {
     const SMALLEST: usize = 4;
 
@@ -271,7 +271,7 @@ macro_rules! secret_records {
     )*};
 }
 
-/// Defines enums of the numbers that stand for something, each with a variant for all others.
+/// Defines enums of the numbers that have a meaning, each with a variant for all others.
 macro_rules! codes {
     ($(
         $(#[$about:meta])*

@@ -9,7 +9,7 @@ use crate::operation::{
 };
 
 records! {
-    /// What stands before each operation and each result, and at the end.
+    /// What is written before each operation and each result, and at the end.
     struct MultiHeader {
         opcode: OpCode,
         done: bool,

@@ -139,7 +139,7 @@ records! {
         pub joining_servers: Option<String>,
         /// The servers that leave.
         pub leaving_servers: Option<String>,
-        /// All servers, in place of those that join and leave.
+        /// All servers, in place of the servers that join and leave.
         pub new_members: Option<String>,
         /// The version that the configuration must have. -1 for any.
         pub current_config_id: i64,

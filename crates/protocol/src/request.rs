@@ -62,7 +62,7 @@ impl Request {
     /// Apache's server ignores them.
     ///
     /// # Errors
-    /// If the body is none of the operation that its header names. [`RequestHeader::peek`] tells
+    /// If the body is none of the operation that its header names. [`RequestHeader::peek`] returns
     /// which request to refuse.
     pub fn decode(body: &[u8]) -> Result<Request, DecodeError> {
         let from = &mut Input::of_request(body);

@@ -42,7 +42,7 @@ fn three_bytes(unit: u16) -> [u8; 3] {
     [0xe0 | (unit >> 12) as u8, six(6), six(0)]
 }
 
-/// The string that these bytes stand for. In replies, two surrogates stand for one character.
+/// The string that these bytes encode. In replies, two surrogates encode one character.
 pub(crate) fn decoded(bytes: &[u8], form: Form) -> String {
     let mut text = String::new();
     let mut rest = bytes;

@@ -42,7 +42,7 @@ fn corpus() {
     for stream in CORPUS {
         read_as_server(stream);
         decode_as_all(stream);
-        // Behind each header that a request can have.
+        // The bytes follow each header that a request can have.
         for opcode in opcodes() {
             let mut body = Vec::from(7_i32.to_be_bytes());
             body.extend(i32::from(opcode).to_be_bytes());

@@ -11,7 +11,7 @@ use zookeeper_recipes_protocol::{
     SetWatches2Request, SetWatchesRequest, Stat, WatcherEvent, WatchesRequest,
 };
 
-/// Numbers that stand for something, and others.
+/// Numbers that have a meaning, and others.
 fn code<T: From<i32> + std::fmt::Debug>() -> impl Strategy<Value = T> {
     prop_oneof![-130..120, any::<i32>()].prop_map(T::from)
 }

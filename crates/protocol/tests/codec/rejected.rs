@@ -1,4 +1,4 @@
-//! What is wrong with a message is told.
+//! The decoder reports what is wrong with a message.
 
 use zookeeper_recipes_protocol::{
     DecodeError, ErrorCode, EventType, MultiOperation, OpCode, ReadRequest, Reply, ReplyBody,
@@ -72,7 +72,7 @@ fn counts() {
         "three strings take twelve bytes at least"
     );
     let Ok(Request { body, .. }) = set_watches(b"\xff\xff\xff\xff\x80\0\0\0\0\0\0\0") else {
-        panic!("negative counts stand for empty lists");
+        panic!("negative counts mean empty lists");
     };
     let RequestBody::SetWatches(set) = body else {
         panic!("another request: {body:?}");
