@@ -1,7 +1,7 @@
 //! Recipes on ZooKeeper: locks, semaphores and leader election.
 //!
-//! Each recipe is a crate of its own; this crate is all of them under one name. A recipe stands on
-//! a [`Session`] and yields a [`Hold`]. The hold knows in time when it is lost, and carries a
+//! Each recipe is a crate of its own; this crate is all of them under one name. A recipe uses a
+//! [`Session`] and yields a [`Hold`]. The hold knows in time when it is lost, and carries a
 //! [`FencingToken`] by which a store can refuse an old holder.
 //!
 //! ```
@@ -78,7 +78,8 @@
 //! * [Holding without a read](common::docs::handoff): what passes between a release and the next
 //!   hold.
 //! * [The lease](common::docs::lease): why a holder knows of its loss in time.
-//! * [Events and metrics](common::docs::events): what a service tells, and queries for a dashboard.
+//! * [Events and metrics](common::docs::events): what a service reports, and queries for a
+//!   dashboard.
 //!
 //! # Features
 //!

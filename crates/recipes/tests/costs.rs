@@ -33,7 +33,7 @@ impl Testbed {
             .administrator()
             .create(PATH, data, CreateMode::Persistent);
         made.expect("an empty tree takes it");
-        // As of a directory that has seen a thousand contenders.
+        // This is a directory that has seen a thousand contenders.
         let counted = simulation.administrator().set_create_counter(PATH, 1_000);
         counted.expect("it is there");
         Testbed { simulation }
@@ -74,7 +74,7 @@ impl Testbed {
     }
 }
 
-/// Waits until what goes on in the background is done.
+/// Waits until the work in the background is done.
 async fn settle() {
     sleep(LONG).await;
 }

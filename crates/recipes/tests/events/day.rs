@@ -1,4 +1,4 @@
-//! One bad day of two processes, on a simulated ensemble.
+//! The faults of one day of two processes, on a simulated ensemble.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// What happened, as the processes themselves know it.
 pub(crate) struct Day {
-    /// The first session of the process with the bad day.
+    /// The first session of the process that suffers the faults.
     pub(crate) session: String,
     /// Was suspended, and released.
     pub(crate) first: Held,
@@ -96,10 +96,10 @@ pub(crate) async fn bad_day() -> Day {
     let hold = lock.acquire().await.expect("free");
     let second = Held::new(&hold.view(), Duration::ZERO);
     assert!(timeout(SECOND, other.acquire()).await.is_err());
-    // Until the holder watches its znode.
+    // By then the holder watches its znode.
     sleep(10 * SECOND).await;
     let deleted = simulation.administrator().delete(hold.node_path());
-    deleted.expect("it stands");
+    deleted.expect("it exists");
     hold.lost().await;
     drop(hold);
 

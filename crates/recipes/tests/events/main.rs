@@ -1,4 +1,4 @@
-//! The events and the metrics of one bad day, compared with what happened.
+//! The events and the metrics of one day of faults, compared with what happened.
 
 mod day;
 mod log;
