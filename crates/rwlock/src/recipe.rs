@@ -12,8 +12,8 @@ use crate::rule::{NoWriterBefore, NobodyBefore};
 
 /// A lock that one writer holds, or any number of readers, first come, first served.
 ///
-/// Made from a [`Session`] and a path. [`read`](Self::read) and [`write`](Self::write) are the two
-/// ways to take it. Cheap to clone.
+/// A lock is made from a [`Session`] and a path. [`read`](Self::read) and [`write`](Self::write)
+/// are the two ways to take it. A clone is cheap.
 ///
 /// # Not reentrant
 ///
@@ -71,7 +71,7 @@ pub struct RwLock {
 }
 
 impl RwLock {
-    /// A lock at `path`, with the default options. Sends nothing.
+    /// A lock at `path`, with the default options. The call sends nothing.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl RwLock {
         RwLock::with_options(session, path, RwLockOptions::new())
     }
 
-    /// A lock at `path`. Sends nothing.
+    /// A lock at `path`. The call sends nothing.
     ///
     /// # Errors
     ///
@@ -155,7 +155,8 @@ pub struct ReadLock {
 impl ReadLock {
     /// Waits until no writer is before this reader.
     ///
-    /// Has no deadline. While no server answers, it waits for one, until the session is over.
+    /// The wait has no deadline. While no server answers, it waits for one, until the session is
+    /// over.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -166,7 +167,7 @@ impl ReadLock {
     /// | that writer marks its release | 0 more | 0 | |
     /// | that writer leaves without a marked release: a list | 1 more | 1 more | |
     ///
-    /// The number of the new znode tells if another contender came in between: see
+    /// The number of the new znode shows if another contender came in between: see
     /// [the proof](crate::common::docs::handoff#coming-back-to-where-one-was-alone).
     ///
     /// A writer that did not wait does not mark its release before the next probe of its session,
@@ -244,11 +245,11 @@ impl ReadLock {
     ///
     /// # Cancel safety
     ///
-    /// Leaves nothing behind.
+    /// A dropped future leaves nothing behind.
     ///
     /// # Session loss
     ///
-    /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
+    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         self.queue.contenders().await
     }
@@ -263,8 +264,9 @@ delegate_recipe!(ReadLock, queue);
 
 /// An [`RwLock`] as a writer takes it: alone.
 ///
-/// Made by [`RwLock::write`]. Its methods yield a [`WriteHold`], which can be
-/// [downgraded](WriteHold::downgrade). As a [`Recipe`](crate::Recipe) it yields a plain [`Hold`].
+/// [`RwLock::write`] returns the write lock. Its methods yield a [`WriteHold`], which can be
+/// [downgraded](WriteHold::downgrade). As a [`Recipe`](crate::Recipe), the write lock yields a
+/// plain [`Hold`].
 ///
 /// ```
 /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
@@ -293,7 +295,8 @@ pub struct WriteLock {
 impl WriteLock {
     /// Waits until no contender is before this writer.
     ///
-    /// Has no deadline. While no server answers, it waits for one, until the session is over.
+    /// The wait has no deadline. While no server answers, it waits for one, until the session is
+    /// over.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -305,7 +308,7 @@ impl WriteLock {
     /// | the predecessor leaves in any other way: a list | 1 more | 1 more | |
     /// | first writer of a session: a transaction | 1 more | 1 more | |
     ///
-    /// The number of the new znode tells if another contender came in between: see
+    /// The number of the new znode shows if another contender came in between: see
     /// [the proof](crate::common::docs::handoff#coming-back-to-where-one-was-alone).
     ///
     /// A writer that did not wait does not mark its release before the next probe of its session,
@@ -386,11 +389,11 @@ impl WriteLock {
     ///
     /// # Cancel safety
     ///
-    /// Leaves nothing behind.
+    /// A dropped future leaves nothing behind.
     ///
     /// # Session loss
     ///
-    /// Fails with [`Error::SessionOver`] if the session expires before the server answers.
+    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         self.queue.contenders().await
     }

@@ -2,8 +2,7 @@
 //!
 //! Both rules count the same contenders, in the same order. Contenders with equal numbers are
 //! ordered by the age of their znodes. This places Curator's downgrade: it creates a reader with
-//! the number of the writer that it is about to release, so the reader stands right behind that
-//! writer.
+//! the number of the writer that it is about to release, so the reader is right behind that writer.
 
 use std::borrow::Cow;
 

@@ -105,7 +105,7 @@ async fn readers_behind_a_writer_are_told_once_each_and_ask_nothing() -> Fallibl
         let lock = RwLock::new(&session, PATH)?;
         readers.spawn(async move { (lock.read().acquire().await, session) });
     }
-    // Itself among them, as one watches who holds for a while.
+    // The writer is among them, since a holder watches its own znode after a while.
     eventually("all watch the writer", async || {
         watchers(&server, writing.node_path()).await.len() == READERS + 1
     })
@@ -233,7 +233,7 @@ async fn curators_downgrade_and_kazoos_names_are_honoured() -> Fallible {
     let server = server().await;
     let session = Session::connect(&server.connect_string()).await?;
     let lock = RwLock::new(&session, PATH)?;
-    // So that the directory is there.
+    // This creates the directory.
     lock.read().acquire().await?.release().await?;
     let raw = session.server(&NodePath::new(PATH)?).await?;
     let acl = QueueOptions::new().get_acl().to_vec();
@@ -283,7 +283,7 @@ async fn writer_that_gives_up_behind_a_reader_stands_in_nobodys_way() -> Fallibl
     let error = lock.write().acquire_timeout(soon).await.unwrap_err();
     assert!(matches!(error, Error::DeadlineElapsed { .. }), "{error}");
     queue_length(lock.read(), 1).await;
-    // Nobody who gave up stands in the way.
+    // No contender that gave up blocks another.
     lock.read()
         .try_acquire()
         .await?

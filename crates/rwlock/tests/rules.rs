@@ -47,7 +47,7 @@ fn writer_holds_when_it_is_the_first_and_waits_on_the_one_right_before_it() {
 /// A reader's rule that is broken on purpose.
 #[derive(Debug)]
 enum Broken {
-    /// Watches the contender right before it, whatever it is.
+    /// Watches the contender right before it, of any kind.
     RightBefore,
     /// Looks only at the contender right before it.
     Overtakes,
