@@ -6,7 +6,7 @@ import org.apache.zookeeper.server.persistence.FileTxnSnapLog;
 
 /**
  * Sets the create counter of znodes in the data of a server that is stopped: what the names of
- * their sequential children go on from.
+ * their sequential children continue from.
  *
  * <p>Arguments: the server's data directory, the next number, the znodes' paths.
  */

@@ -25,7 +25,7 @@ pub(crate) async fn set(
     class_path.push(installation.class_path());
     let mut command = Command::new(installation.java());
     command
-        // Starts soonest, and takes the least of the processors.
+        // With these options Java starts soonest, and takes the least processor time.
         .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"])
         .args(["-XX:-UsePerfData", "-cp"])
         .arg(class_path)

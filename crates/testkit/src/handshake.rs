@@ -86,7 +86,7 @@ enum Takeover {
 
 async fn take_and_close(address: &str, session_id: i64) -> io::Result<Takeover> {
     let mut stream = TcpStream::connect(address).await?;
-    // In one packet, to minimise the gap between the two.
+    // Both go in one packet, to minimise the gap between them.
     let mut requests = connect_request(session_id, password(session_id));
     requests.extend(close_request());
     stream.write_all(&requests).await?;

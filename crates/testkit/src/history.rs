@@ -268,7 +268,7 @@ impl History {
         self.disregarded_sessions.insert(session);
     }
 
-    /// A hold begins now. Returns its number and the broken promises.
+    /// A hold begins now. The call returns its number and the broken promises.
     ///
     /// The history checks three promises:
     ///
@@ -405,7 +405,8 @@ impl History {
         self.held.remove(&number)
     }
 
-    /// A write arrives at the store. Returns whether the store accepts it, and a broken promise.
+    /// A write arrives at the store. The call returns whether the store accepts it, and a broken
+    /// promise.
     ///
     /// The store keeps the newest token of the holds that exclude all others, and refuses older
     /// tokens. The promise is that the store refuses no holder.

@@ -141,7 +141,7 @@ impl Installation {
     /// Whether the Java runtime has the compiler, as a JDK's has. Runs it, for a fraction of a
     /// second.
     pub fn has_compiler(&self) -> bool {
-        // Fails before Java 9, which could not run a program from its source either.
+        // This fails before Java 9, which could not run a program from its source either.
         let modules = Command::new(&self.java).arg("--list-modules").output();
         modules.is_ok_and(|output| {
             let modules = String::from_utf8_lossy(&output.stdout);

@@ -180,9 +180,9 @@ impl<'a> Laws<'a> {
 
     /// Checks each place of each queue, up to ten contenders.
     ///
-    /// Checks at most 5,000 queues of one length. With one or two labels the longest queue has ten
-    /// contenders, with three labels it has seven. If a rule lets more contenders hold than that,
-    /// check it with a lower number.
+    /// The check takes at most 5,000 queues of one length. With one or two labels the longest queue
+    /// has ten contenders, with three labels it has seven. If a rule lets more contenders hold than
+    /// that, check it with a lower number.
     ///
     /// # Errors
     ///
@@ -395,8 +395,8 @@ fn labels(queue: &[Contender]) -> String {
 
 /// All queues of contenders with these labels, shortest first.
 ///
-/// The longest have ten contenders. Leaves out a length that has more than 5,000 queues, and every
-/// longer one.
+/// The longest have ten contenders. A length that has more than 5,000 queues is left out, and so is
+/// every longer one.
 ///
 /// ```
 /// use zookeeper_recipes_testkit::laws::queues;

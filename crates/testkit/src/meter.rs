@@ -42,9 +42,9 @@ use zookeeper_recipes_core::{Identity, ServerError};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Requests, including those that remove a watch.
+    /// Requests, including the requests that remove a watch.
     ///
-    /// Does not count the probes and pings that the session sends by itself.
+    /// The number does not count the probes and pings that the session sends by itself.
     pub requests: u64,
     /// Requests and probes without an answer yet.
     pub unanswered: u64,
@@ -98,7 +98,7 @@ impl Meter {
 
     /// Waits until `are_such` accepts the counts.
     ///
-    /// Waits for ever if it never does.
+    /// The call waits for ever if it never does.
     pub async fn when(&self, are_such: impl FnMut(&Counts) -> bool) -> Counts {
         let mut counts = self.counts.subscribe();
         let counts = counts.wait_for(are_such).await.map(|counts| *counts);

@@ -13,10 +13,10 @@ use crate::installation::Installation;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compiler {
-    /// Only the first tier: starts soonest and takes the least of the processors. For tests.
+    /// Only the first tier, for tests: Java starts soonest and takes the least processor time.
     #[default]
     Quick,
-    /// All tiers, as in production. For benchmarks, which should let it warm up.
+    /// All tiers, as in production, for benchmarks, which should let Java warm up.
     Full,
 }
 
@@ -74,8 +74,8 @@ impl ServerOptions {
         Self::default()
     }
 
-    /// The server's clock: sessions expire at a tick, and the shortest session lasts two. In whole
-    /// milliseconds; 500 ms unless set.
+    /// The server's clock: sessions expire at a tick, and the shortest session lasts two. The unit
+    /// is whole milliseconds, the default 500 ms.
     #[must_use]
     pub fn tick_time(mut self, tick_time: Duration) -> Self {
         self.tick_time = tick_time;
@@ -95,7 +95,7 @@ impl ServerOptions {
         self
     }
 
-    /// How often the server removes empty containers. By default once a minute.
+    /// How often the server removes empty containers. The default is once a minute.
     ///
     /// Only containers that have had a child are removed.
     #[must_use]

@@ -248,7 +248,7 @@ impl Server {
     /// Ends the server in good order, and waits until its process has ended.
     ///
     /// Its data stays. The server is killed if it takes more than 5 s, or if the future is dropped.
-    /// Does nothing if the server does not run.
+    /// The call does nothing if the server does not run.
     ///
     /// # Errors
     ///
@@ -262,7 +262,7 @@ impl Server {
 
     /// Kills the server (SIGKILL), and waits until its process has ended.
     ///
-    /// Committed data stays. Does nothing if the server does not run.
+    /// Committed data stays. The call does nothing if the server does not run.
     ///
     /// # Errors
     ///
@@ -276,8 +276,8 @@ impl Server {
 
     /// Stops the server if it runs, and starts it again with its data and port.
     ///
-    /// Waits until the server serves clients. If the future is dropped after the start, the server
-    /// runs on.
+    /// The call waits until the server serves clients. If the future is dropped after the start,
+    /// the server runs on.
     ///
     /// # Errors
     ///

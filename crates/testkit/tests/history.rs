@@ -27,7 +27,7 @@ impl Rule for Everybody {
 async fn session(simulation: &Simulation, process: &str) -> Session {
     Session::open(simulation.ensemble(process), ConnectOptions::new())
         .await
-        .expect("a session opens where nothing goes wrong")
+        .expect("a session opens if nothing goes wrong")
 }
 
 async fn holds<const COUNT: usize>(session: &Session) -> [Hold; COUNT] {
@@ -46,7 +46,7 @@ fn promises(violations: Vec<Violation>) -> Vec<&'static str> {
 const TOO_MANY: &str = "no more is held at a time than can be";
 const TOO_OLD: &str = "tokens grow with every grant";
 
-/// Reports a hold with this token. Returns its number and the broken promises.
+/// Reports a hold with this token. The call returns its number and the broken promises.
 fn grant(history: &mut History, weight: u64, token: i64) -> (u64, Vec<&'static str>) {
     let who = format!("holder {token}");
     let (number, found) = history.granted_elsewhere(&who, weight, token.into(), "/held");

@@ -82,7 +82,7 @@ impl<'a> Conformance<'a> {
         self
     }
 
-    /// How many contenders may hold together. By default one.
+    /// How many contenders may hold together. The default is one.
     #[must_use]
     pub fn holders(mut self, most: usize) -> Conformance<'a> {
         self.holders = Some(most);
@@ -91,7 +91,7 @@ impl<'a> Conformance<'a> {
 
     /// Any number may hold together, but none while `block` holds at the same path.
     ///
-    /// For readers: `block` creates the writer.
+    /// For readers, `block` creates the writer.
     #[must_use]
     pub fn shared(
         mut self,
@@ -123,8 +123,8 @@ impl<'a> Conformance<'a> {
     /// * when a holder's session expires, it learns of it, and all waiters get through;
     /// * a waiter that leaves learns why, lets no other in, and keeps no other waiting.
     ///
-    /// Does not check how many waiters a release wakes: [`Laws::wakes`](crate::laws::Laws::wakes)
-    /// does.
+    /// The suite does not check how many waiters a release wakes:
+    /// [`Laws::wakes`](crate::laws::Laws::wakes) does.
     ///
     /// # Errors
     ///

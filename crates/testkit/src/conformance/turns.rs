@@ -113,7 +113,7 @@ fn lock(seen: &Seen) -> MutexGuard<'_, (History, usize)> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reports a new hold. Returns its number.
+/// Reports a new hold. The call returns the number of the hold.
 fn grant(seen: &Seen, weight: u64, hold: &Hold) -> Kept<u64> {
     let (history, most) = &mut *lock(seen);
     let (number, violations) = history.granted("a contender", weight, &hold.view());

@@ -87,7 +87,7 @@ pub(super) struct Pending {
     pub(super) xid: i32,
     pub(super) operation: Operation,
     pub(super) strike: Option<Strike>,
-    /// Where the server is not asked, what is answered in its stead.
+    /// The answer in place of the server's, if the request does not reach the server.
     pub(super) refusal: Option<(i32, Strike)>,
 }
 

@@ -90,7 +90,7 @@ impl Fault {
 
     /// On the next request with this operation code, alone or in a transaction.
     ///
-    /// The codes tell apart requests that are one [`Operation`] here: `create2` is 15,
+    /// The codes distinguish requests that are one [`Operation`] here: `create2` is 15,
     /// `createContainer` is 19. A handshake has no code.
     pub fn on_code(code: i32) -> Occasion {
         Occasion {
@@ -253,11 +253,11 @@ impl Strikes {
         *self.count.borrow()
     }
 
-    /// Resolves when it has struck. Never resolves if the proxy is dropped before that.
+    /// Resolves when it has struck. The future never resolves if the proxy is dropped before that.
     ///
     /// # Cancel safety
     ///
-    /// May be dropped and called again.
+    /// The future may be dropped, and the method called again.
     pub async fn first(&self) {
         if self
             .count

@@ -47,7 +47,7 @@ impl Connection {
         }
     }
 
-    /// Passes on whatever comes.
+    /// Passes on all bytes that come.
     pub(super) async fn read_raw(
         &self,
         from: &mut ReadHalf<'_>,

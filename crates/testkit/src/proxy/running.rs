@@ -108,12 +108,12 @@ impl Proxy {
         self.shared.state().faults.clear();
     }
 
-    /// Ends all connections in good order. Accepts new connections.
+    /// Ends all connections in good order. The proxy accepts new connections.
     pub fn cut(&self) {
         self.shared.state().each_link(|link| link.end(Ending::Cut));
     }
 
-    /// Resets all connections. Accepts new connections.
+    /// Resets all connections. The proxy accepts new connections.
     pub fn reset(&self) {
         self.shared
             .state()
