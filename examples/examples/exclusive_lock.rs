@@ -28,7 +28,7 @@ async fn write_report(token: FencingToken) {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let playground = Playground::open().await?;
-    // As of two processes.
+    // The two sessions act as two processes.
     let (ours, theirs) = (playground.connect().await?, playground.connect().await?);
     make_report(&ours).await?;
 

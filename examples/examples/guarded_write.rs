@@ -1,7 +1,7 @@
 //! A holder that was paused for too long writes: unguarded, guarded, and with a fencing token.
 //!
 //! The old holder is a process of its own, and really stopped (SIGSTOP) until its session has
-//! expired and another process holds. Then it goes on, and writes without a look at its hold.
+//! expired and another process holds. Then it continues, and writes without a look at its hold.
 //!
 //! `cargo run --example guarded_write`
 
@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// The wrong way: it does not ask whether the hold still stands, and repeats a write without an
+/// The wrong way: it does not ask whether the hold still lasts, and repeats a write without an
 /// answer, if need be in the next session.
 async fn write_unguarded(session: &Session, text: &str) -> anyhow::Result<()> {
     loop {
@@ -48,7 +48,7 @@ async fn write_unguarded(session: &Session, text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// The right way in ZooKeeper: the server writes only while the holder's znode stands.
+/// The right way in ZooKeeper: the server writes only while the holder's znode exists.
 async fn write_guarded(hold: &Hold, text: &str) -> anyhow::Result<()> {
     let write = hold.transaction().set_data("/guarded", text.as_bytes());
     write.commit().await?;
@@ -99,7 +99,7 @@ async fn new_holder() -> Result<(), Box<dyn Error>> {
         .await?;
     store.write(hold.fencing_token(), "new")?;
 
-    println!("the old holder goes on, and writes");
+    println!("the old holder continues, and writes");
     old.go_on()?;
     old.say("write").await?;
 

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --example prometheus`
 //!
-//! The feature `metrics` of `zookeeper-recipes` is on. What each metric is stands on the page
-//! `docs::events` of the crate. Queries for a dashboard:
+//! The feature `metrics` of `zookeeper-recipes` is on. The page `docs::events` of the crate says
+//! what each metric is. Queries for a dashboard:
 //!
 //! | panel | query |
 //! |---|---|

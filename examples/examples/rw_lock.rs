@@ -1,4 +1,4 @@
-//! A read/write lock: readers together, a writer alone, and a writer that goes on as a reader.
+//! A read/write lock: readers together, a writer alone, and a writer that continues as a reader.
 //!
 //! `cargo run --example rw_lock`
 

@@ -87,7 +87,7 @@ impl Part {
         say(&mut self.said, line).await
     }
 
-    /// The next line that it is sent; `None` when it is told to end.
+    /// The next line that it is sent; `None` when it is ordered to end.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl Process {
     ///
     /// When it has ended.
     pub async fn say(&mut self, line: impl fmt::Display) -> anyhow::Result<()> {
-        let said = self.said.as_mut().context("it was told to end")?;
+        let said = self.said.as_mut().context("it was ordered to end")?;
         say(said, line).await
     }
 
@@ -148,7 +148,7 @@ impl Process {
         self.signal(Signal::STOP)
     }
 
-    /// Has it go on after [`stop`](Self::stop): SIGCONT.
+    /// Continues it after [`stop`](Self::stop): SIGCONT.
     ///
     /// # Errors
     ///
@@ -172,7 +172,7 @@ impl Process {
         Ok(self.child.kill().await?)
     }
 
-    /// Tells it to end, and waits until it has.
+    /// Orders it to end, and waits until it has ended.
     ///
     /// # Errors
     ///

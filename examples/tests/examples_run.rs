@@ -50,8 +50,8 @@ fn files(name: &str) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     paths.collect()
 }
 
-/// Where cargo has put an example as it built this test: it builds them together, unless it is
-/// told to build this test and nothing else.
+/// Where cargo has put an example as it built this test: it builds them together, unless it builds
+/// this test and nothing else.
 fn program(name: &str) -> Result<PathBuf, Box<dyn Error>> {
     let test = std::env::current_exe()?;
     let profile = test.ancestors().nth(2).ok_or("a test in no directory")?;

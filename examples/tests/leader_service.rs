@@ -1,4 +1,4 @@
-//! The service to copy works in whichever order the service and its server start.
+//! The service to copy works in each order in which the service and its server start.
 
 use std::time::Duration;
 

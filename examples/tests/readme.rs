@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 const README: &str = include_str!("../../README.md");
 
-/// Where the README's code stands, so that it is compiled and run.
+/// Where the README's code is, so that it is compiled and run.
 const CODE: [&str; 2] = [
     include_str!("../examples/exclusive_lock.rs"),
     include_str!("readme_code.rs"),

@@ -17,7 +17,7 @@ use zookeeper_recipes_examples::{Part, Playground, Process};
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One instance of the service: runs until the process that started it tells it to end.
+/// One instance of the service: runs until the process that started it orders it to end.
 async fn instance(mut part: Part) -> anyhow::Result<()> {
     let session = part.connect_in_background()?;
     let id = part.name().to_owned();
