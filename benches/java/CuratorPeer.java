@@ -26,7 +26,7 @@ import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
-/** Apache Curator at work. The module `peers` of the Rust crate says what it is told. */
+/** Apache Curator at work. The module `peers` of the Rust crate describes its orders. */
 final class CuratorPeer {
     private static final int PERMITS = 5;
     private static final int SESSIONS_OF_WAITERS = 4;
@@ -47,7 +47,7 @@ final class CuratorPeer {
     }
 
     public static void main(String[] arguments) throws Exception {
-        // Whatever fails anywhere ends the process, and with it the measurement.
+        // Any failure ends the process, and with it the measurement.
         Thread.setDefaultUncaughtExceptionHandler((thread, failure) -> {
             failure.printStackTrace();
             Runtime.getRuntime().halt(1);

@@ -1,4 +1,4 @@
-"""kazoo at work. The module `peers` of the Rust crate says what it is told."""
+"""kazoo at work. The module `peers` of the Rust crate describes its orders."""
 
 import gc
 import logging
@@ -22,7 +22,7 @@ def say(line):
 
 
 def end_the_process(failure):
-    """Whatever fails anywhere ends the process, and with it the measurement."""
+    """Any failure ends the process, and with it the measurement."""
     traceback.print_exception(*failure[:3])
     sys.stderr.flush()
     os._exit(1)

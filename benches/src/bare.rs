@@ -17,7 +17,7 @@ const LONGEST: usize = 1 << 20;
 
 /// A session over a blocking socket, which is the least that a client can do.
 ///
-/// Panics if the server refuses a request.
+/// The session panics if the server refuses a request.
 #[derive(Debug)]
 pub struct BareSocket {
     stream: TcpStream,

@@ -203,7 +203,7 @@ impl Passing {
         hold
     }
 
-    /// Notes that a contender holds. Fails if that breaks a promise.
+    /// Notes that a contender holds. The call fails if that breaks a promise.
     fn hold(&mut self, who: usize, hold: Hold) -> anyhow::Result<()> {
         let (due, holding) = (self.due(), self.holding.keys());
         ensure!(
@@ -274,14 +274,14 @@ impl Passing {
         }
     }
 
-    /// Waits until all contenders hold that are due, and the releasing one has released. Says when
-    /// each of them held, and when the release was called.
+    /// Waits until all contenders hold that are due, and the releasing one has released. The call
+    /// returns when each of them held, and when the release was called.
     async fn entrants(
         &mut self,
         releases: bool,
     ) -> anyhow::Result<(Vec<Entrant>, Option<Instant>)> {
         let (mut entered, mut called) = (Vec::new(), None);
-        // Without an order all waiters are due until one of them holds.
+        // If there is no order, all waiters are due until one of them holds.
         while !self.due().is_empty() || (releases && called.is_none()) {
             match next(&mut self.tasks).await? {
                 Happening::Entered { who, at, hold } => {
@@ -315,7 +315,7 @@ impl Passing {
     }
 
     /// Lets a holder release, and waits until it has released and all contenders hold whose turn
-    /// has come. Returns the time of the call, and these contenders.
+    /// has come. The call returns the time of the call, and these contenders.
     ///
     /// # Errors
     ///
@@ -342,7 +342,7 @@ impl Passing {
     }
 
     /// Lets a contender that has released acquire again, behind all others, and waits until it
-    /// waits. Says how long that has taken.
+    /// waits. The call returns how long that has taken.
     ///
     /// # Errors
     ///
@@ -365,8 +365,8 @@ impl Passing {
         Ok(took)
     }
 
-    /// Waits until no request and no notification is under way. Returns at once if the contenders
-    /// poll, since then a request always is.
+    /// Waits until no request and no notification is under way. The call returns at once if the
+    /// contenders poll, since then a request always is.
     ///
     /// # Errors
     ///

@@ -17,7 +17,8 @@ pub use table::{Cell, Table, shown};
 /// Where reports go, as the command line names it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Destination {
-    /// The directory to write the report to. Without it: target/bench of the workspace.
+    /// The directory to write the report to. Without it, the report goes to target/bench of the
+    /// workspace.
     #[arg(long, value_name = "DIRECTORY")]
     output: Option<PathBuf>,
 
@@ -41,7 +42,7 @@ pub struct Report {
 impl Report {
     /// Begins a report. The name of each file begins with the bench's name.
     pub fn new(name: &'static str, title: &str, machine: Machine) -> Report {
-        // As in 2025-01-31T…, in UTC.
+        // The form is 2025-01-31T…, in UTC.
         let now = jiff::Timestamp::now().to_string();
         let date = now.split('T').next().unwrap_or(&now).to_owned();
         let text = format!("# {title}\n\nMeasured on {date}. {machine}\n");

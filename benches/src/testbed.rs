@@ -8,8 +8,8 @@ use zookeeper_client::{Acls, Client, CreateMode};
 use zookeeper_recipes_core::{ConnectOptions, Session};
 use zookeeper_recipes_testkit::{Compiler, Ensemble, Server, ServerOptions};
 
-/// The session timeout of all clients. Long, so that hardly a ping or a probe falls into a
-/// measurement.
+/// The session timeout of all clients. The timeout is long, so that hardly a ping or a probe falls
+/// into a measurement.
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A ZooKeeper server or an ensemble for one bench, and a tokio runtime for its clients.

@@ -210,7 +210,8 @@ fn embedded_server_is_compared_at_each_operation() -> Outcome {
     Ok(())
 }
 
-/// Whether the libraries of other languages are installed. Fails if one is, and does not work.
+/// Whether the libraries of other languages are installed. The test fails if one is installed and
+/// does not work.
 fn peers_are_available() -> bool {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..");

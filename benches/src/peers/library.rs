@@ -44,7 +44,8 @@ pub(crate) trait Library: Send {
     async fn close(&mut self);
 }
 
-/// The session of this number. Opens it, and all sessions of lower numbers, unless they are open.
+/// The session of this number. The call opens that session, and all sessions of lower numbers,
+/// unless they are open.
 pub(crate) async fn nth<S, F: Future<Output = anyhow::Result<S>> + Send>(
     sessions: &mut Vec<S>,
     number: usize,

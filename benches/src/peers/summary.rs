@@ -262,7 +262,7 @@ impl<'p> Summary<'p> {
         )
     }
 
-    /// Two figures of each library for each row. Leaves out rows without any figure.
+    /// Two figures of each library for each row. The table leaves out rows without any figure.
     fn pairs(&self, names: [&str; 2], figure: impl Fn(usize, Row, Peer) -> Option<f64>) -> Table {
         let columns = names.into_iter().flat_map(|name| {
             let column = move |peer: Peer| format!("{name}: {}", peer.name());
@@ -365,7 +365,7 @@ impl<'p> Summary<'p> {
              the code in use, in the server and in Curator. Turns of the warm-up: {}.\n\
              - A turn is an acquisition and the release of it, awaited, for {time:?}; contenders \
              never rest, and each has had a turn before any is counted. Client::lock has no \
-             release to await: its deletion goes on in the background while the next turn begins, \
+             release to await: its deletion is under way while the next turn begins, \
              so that it goes to the server together with the next creation. Ours does the same \
              if the hold is dropped; the row in which the release is not awaited has both.\n\
              - A contender is a thread with Curator and kazoo, a task with ours and Client::lock, \

@@ -177,7 +177,7 @@ impl Worker {
 impl Queue {
     /// Releases, and says how long it takes until all waiters hold.
     async fn release(mut self) -> anyhow::Result<Duration> {
-        // On a worker, where a service's tasks run.
+        // The task runs on a worker, as a service's tasks do.
         let holder = self.holder;
         let began = tokio::spawn(async move {
             let began = Instant::now();

@@ -32,7 +32,7 @@ const COLOURS: [RGBColor; 7] = [
 
 /// The marks of points: their corners, in halves of the size of a mark.
 const MARKS: [&[(i32, i32)]; 5] = [
-    // As round as a small mark can be.
+    // This is as round as a small mark can be.
     &[
         (-1, -2),
         (1, -2),
