@@ -68,12 +68,13 @@ fn optimised(bench: &Bench) -> Command {
 /// Installs a server if the demo starts one, and becomes the demo.
 ///
 /// The demo takes the place of this process, so that an interrupt reaches the demo itself, which
-/// then cleans up. Returns only if that fails.
+/// then cleans up. The call returns only if that fails.
 pub(crate) fn demo(arguments: &Arguments) -> anyhow::Result<()> {
     if needs_a_server(&arguments.words) {
         install::run()?;
     }
-    // Not optimised: the holds and the server decide how long it takes, and it is built sooner.
+    // The demo is not optimised, so that it is built sooner. The holds and the server decide how
+    // long it takes.
     become_command(command("demo", &[], arguments))
 }
 

@@ -12,11 +12,11 @@ use crate::kazoo;
 
 /// Installs the server and the Java runtime if they are missing, and says so.
 ///
-/// Prints nothing if both are there.
+/// The call prints nothing if both are there.
 ///
 /// # Errors
 ///
-/// Says what to install on which system if this machine has no apt-get that may be run.
+/// The error says what to install on which system if this machine has no apt-get that may be run.
 pub(crate) fn run() -> anyhow::Result<()> {
     provide(NEEDS)
 }
@@ -28,8 +28,8 @@ pub(crate) fn run_python() -> anyhow::Result<()> {
 
 /// Installs the libraries of other languages, each as far as that is possible.
 ///
-/// Says which of them stay missing. That is no error: each test and bench that uses a library can
-/// do without.
+/// The call reports which of them stay missing. That is no error: each test and bench that uses a
+/// library can do without.
 pub(crate) fn run_peers() {
     let provided = PEERS
         .iter()

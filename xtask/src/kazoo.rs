@@ -24,7 +24,7 @@ fn python_file(name: &str) -> PathBuf {
 
 /// Installs kazoo in the version that the project pins, unless that is installed.
 ///
-/// Does nothing if the environment names a Python to use instead.
+/// The call does nothing if the environment names a Python to use instead.
 pub(crate) fn install() -> anyhow::Result<()> {
     if env::var_os(VARIABLE).is_some_and(|python| !python.is_empty()) {
         return Ok(());

@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     mutants: Option<Vec<String>>,
 }
 
-/// Runs the seeds. Fails if a promise is not kept.
+/// Runs the seeds. The call fails if a promise is not kept.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(names) = &arguments.mutants {
         return run_mutants(names, arguments.seeds);

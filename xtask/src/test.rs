@@ -43,8 +43,8 @@ pub(crate) struct Arguments {
     tests: Vec<String>,
 }
 
-/// Installs the missing programs and runs the tests. Not every machine can run all suites: says
-/// which suites ran.
+/// Installs the missing programs and runs the tests. Not every machine can run all suites. The
+/// report says which suites ran.
 ///
 /// Without arguments it runs all tests, several programs at a time, and each bench once without
 /// measuring. With arguments it is `cargo test`.
@@ -95,7 +95,8 @@ fn reported(tests: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<(
     outcome
 }
 
-/// Says which of the suites ran, and which did not and why. Prints nothing if there is no report.
+/// Says which of the suites ran, and which did not and why. The call prints nothing if there is no
+/// report.
 fn print_report(report: &Path) -> anyhow::Result<()> {
     let text = match fs::read_to_string(report) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),

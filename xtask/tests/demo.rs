@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
 fn signal_reaches_the_demo_and_its_end_is_the_end_of_the_task() -> Result<(), Box<dyn Error>> {
-    // In place of cargo, which becomes the program that it runs.
+    // This replaces cargo, which becomes the program that it runs.
     let cargo = "#!/bin/sh\nprintf '%s ' \"$@\"; echo; exec cat\n";
     let directory = env!("CARGO_TARGET_TMPDIR");
     let path = std::path::Path::new(directory).join("cargo-that-prints");
@@ -30,7 +30,8 @@ fn signal_reaches_the_demo_and_its_end_is_the_end_of_the_task() -> Result<(), Bo
         "run --quiet --locked --package zookeeper-recipes-benches --bin demo -- \
          --help --connect zk1:2181"
     );
-    // Not an interrupt: a shell has the programs that it starts in the background ignore it.
+    // This is not an interrupt: a shell makes the programs that it starts in the background ignore
+    // interrupts.
     kill_process(Pid::from_child(&task), Signal::TERM)?;
     assert_eq!(task.wait()?.signal(), Some(Signal::TERM.as_raw()));
     Ok(())

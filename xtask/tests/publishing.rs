@@ -15,7 +15,7 @@ fn packages() -> Result<Vec<Value>, Box<dyn Error>> {
     Ok(serde_json::from_value(metadata["packages"].take())?)
 }
 
-/// The crates that a published manifest names, with those that only its tests use.
+/// The crates that a published manifest names, with the crates that only its tests use.
 ///
 /// Cargo leaves out a path without a version, which it shows as `*`.
 fn named_by(package: &Value) -> BTreeSet<String> {

@@ -55,7 +55,7 @@ impl Modules {
         self.add_module(&parsed.items, file, directory, parent, read)
     }
 
-    /// Adds a module and the modules inside it, whose files stand in `directory`.
+    /// Adds a module and the modules inside it, whose files are in `directory`.
     fn add_module(
         &mut self,
         items: &[Item],

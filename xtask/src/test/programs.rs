@@ -45,8 +45,8 @@ pub(crate) struct Program {
 
 /// Builds all tests, all examples, and the benches, each of which is a test that runs it once.
 ///
-/// Returns the programs in the order in which they are to begin: first those that take longest,
-/// which are those of the `long` packages.
+/// The programs come in the order in which they are to begin: first the programs of the `long`
+/// packages, which take longest.
 pub(super) fn build(long: &[&str]) -> anyhow::Result<Vec<Program>> {
     let mut artifacts = Vec::new();
     // Only a bench that is named is built as a test.
@@ -85,7 +85,7 @@ fn program(artifact: Artifact) -> Option<Program> {
     let directory = artifact.manifest_path.parent()?;
     let package = directory.file_name()?.to_string_lossy().into_owned();
     let mut command = Command::new(executable);
-    // Where cargo runs it.
+    // Cargo runs a test in this directory.
     command.current_dir(directory);
     Some(Program {
         name: format!("{package}: {}", artifact.target.name),
@@ -100,8 +100,8 @@ fn doc_tests() -> Program {
     }
 }
 
-/// Runs all programs, each with what `prepare` adds to its command. Prints the output of each when
-/// it ends. Fails if one of them does, once all have ended.
+/// Runs all programs, each with what `prepare` adds to its command. The call prints the output of
+/// each program when that ends. It fails if one of them fails, once all have ended.
 pub(super) fn run(
     programs: Vec<Program>,
     prepare: impl Fn(&mut Command) + Sync,
@@ -142,7 +142,7 @@ impl Program {
         let status = self.command.stdout(file).stderr(errors).status();
         let text = fs::read(output).with_context(|| format!("cannot read {output:?}"))?;
         let took = began.elapsed().as_secs_f64();
-        // In one piece, as others print beside it.
+        // The output goes out in one piece, since other programs print, too.
         print!(
             "== {}: {took:.1} s\n{}",
             self.name,
