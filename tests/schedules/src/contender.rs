@@ -253,7 +253,7 @@ impl<'a> Contender<'a> {
             let is_lost = lost.is_none() && hold.state().ended().is_some();
             if is_lost && timeout(TIMERS, hold.ended()).await.is_err() {
                 let text = format!("{}: {hold:?}", self.who);
-                let promise = "who waits for the loss of a hold is told in time";
+                let promise = "a task that waits for the loss of a hold is notified in time";
                 self.setting.ledger.violated(promise, text);
             }
             if lost.is_some() {
@@ -274,7 +274,7 @@ impl<'a> Contender<'a> {
         let path = hold.node_path().to_owned();
         let write = guarded(UNDER_TEST, &hold, holding.weight());
         match self.rng.u8(..6) {
-            // To be sent when it may be too late for it.
+            // The write is sent when it may be too late for it.
             0 | 1 => self.leftover.push((write, holding.number())),
             2 => self.write_in_passing(write, holding.number()),
             _ => {}
@@ -396,7 +396,7 @@ pub(crate) async fn commit(ledger: &Ledger, who: &str, write: GuardedTransaction
     }
 }
 
-/// One of the recipe's weights, of those that fit into the capacity.
+/// One of the recipe's weights that fit into the capacity.
 pub(crate) fn draw_weight(recipe: &TestedRecipe, capacity: u64, rng: &mut Rng) -> u64 {
     let fits = |weight: &&u64| **weight <= capacity;
     let weights: Vec<u64> = recipe.weights.iter().filter(fits).copied().collect();

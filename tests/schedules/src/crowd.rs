@@ -64,7 +64,7 @@ async fn wait(setting: &Setting, session: &Session, number: usize, mut rng: Rng)
     let recipe = recipe
         .make(session, UNDER_TEST.path, weight, RecipeOptions::new())
         .expect("the options are good");
-    // Those whose turn does not come go away, all at once.
+    // Contenders whose turn does not come leave, all at once.
     let acquired = timeout_at(setting.quiet_from, recipe.acquire()).await;
     if let Ok(Ok(hold)) = acquired {
         let holding = Holding::new(&setting.ledger, &who, weight, hold);

@@ -68,7 +68,7 @@ pub fn exhaust(recipe: TestedRecipe) -> Exhausted {
             exhausted.requests += steps.requests;
             for request in 1..=steps.requests {
                 for kind in faults() {
-                    // Where the connection breaks, any of them may be the next.
+                    // If the connection breaks, the next one may lead to any server.
                     let breaks = matches!(kind, FaultKind::RequestLost | FaultKind::ReplyLost);
                     for server in 0..if breaks { servers } else { 1 } {
                         let case = Case {
@@ -96,7 +96,7 @@ fn faults() -> [FaultKind; 9] {
         FaultKind::RequestLate(SESSION_TIMEOUT / 2),
         FaultKind::ReplyLate(SESSION_TIMEOUT / 2),
         FaultKind::SessionExpired,
-        // Not long enough, and long enough, for the session to expire.
+        // One is not long enough for the session to expire, the other is.
         FaultKind::Asleep(SESSION_TIMEOUT * 9 / 10),
         FaultKind::Asleep(SESSION_TIMEOUT * 2),
     ]
@@ -150,7 +150,7 @@ async fn scenario(
         servers: case.servers,
         session_timeout: SESSION_TIMEOUT,
         tick: TICK,
-        // So that a server that lags behind has not seen what was done just before.
+        // With this lag, a server that lags behind has not seen the last changes.
         follower_lag: Duration::from_millis(50)..=Duration::from_millis(50),
         trace_limit,
         ..SimulationOptions::default()

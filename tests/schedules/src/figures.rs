@@ -35,7 +35,7 @@ pub struct Figures {
     pub inherited: u64,
     /// Terms that leaders have worked for.
     pub terms: u64,
-    /// What observers were told of who leads.
+    /// How often observers were notified of who leads.
     pub news: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a contender has come to hold, as the ledger is told of it.
+//! What a contender holds, as it is reported to the ledger.
 
 use std::cell::RefCell;
 
@@ -19,7 +19,7 @@ pub(crate) struct Holding<'a> {
 }
 
 impl<'a> Holding<'a> {
-    /// Tells that it was granted this very moment.
+    /// Reports that the hold was granted this very moment.
     pub(crate) fn new(ledger: &'a Ledger, who: &str, weight: u64, hold: Hold) -> Holding<'a> {
         let number = ledger.granted(who, weight, &hold.view());
         Holding {
@@ -37,7 +37,7 @@ impl<'a> Holding<'a> {
         self
     }
 
-    /// As [`new`](Self::new), where another has the hold itself.
+    /// As [`new`](Self::new), if another owner has the hold itself.
     pub(crate) fn of_another(
         ledger: &'a Ledger,
         who: &str,
@@ -67,7 +67,7 @@ impl<'a> Holding<'a> {
         self.hold.as_ref().map(Hold::view)
     }
 
-    /// Takes the hold out, which goes on to count as held until this is dropped.
+    /// Takes the hold out, which still counts as held until this is dropped.
     pub(crate) fn take(&mut self) -> Option<Hold> {
         self.hold.take()
     }

@@ -188,7 +188,7 @@ async fn contend(simulation: &Simulation, setting: &Setting, mut rng: Rng) {
             };
             sleep(Duration::from_millis(rng.u64(0..=2_000))).await;
             if rng.bool() {
-                // Without an answer the session's end deletes it.
+                // If no answer comes, the session's end deletes it.
                 let _ = timeout(Duration::from_secs(3), session.delete(&created.path)).await;
             }
         }

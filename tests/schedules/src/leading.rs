@@ -20,7 +20,7 @@ use crate::setting::Setting;
 struct Failed;
 
 impl Contender<'_> {
-    /// Runs for leader until told to end, or dropped.
+    /// Campaigns until it is ordered to end, or dropped.
     pub(crate) async fn lead(&mut self) {
         let setting = self.setting;
         let stop = match self.rng.bool() {
@@ -64,7 +64,7 @@ impl Contender<'_> {
             Some(Err(RunError::Work(Failed))) => {}
             Some(other) => {
                 let text = format!("{who}: {other:?}");
-                let promise = "who runs for leader ends only when told to, or as the work fails";
+                let promise = "a campaign ends only when ordered to, or as the work fails";
                 setting.ledger.violated(promise, text);
             }
         }
@@ -89,7 +89,7 @@ impl Contender<'_> {
     }
 }
 
-/// Works as the leader for a term, and then returns, fails, or goes on for ever.
+/// Works as the leader for a term, and then returns, fails, or works for ever.
 async fn serve(
     setting: &Setting,
     who: &str,

@@ -39,7 +39,7 @@ impl Ledger {
         self.state().recipe
     }
 
-    /// Where that stands.
+    /// Where that recipe is in the tree.
     pub(crate) fn place(&self) -> Place {
         self.state().place
     }
@@ -196,13 +196,13 @@ impl Ledger {
         self.simulation.now()
     }
 
-    /// A leader's work goes on, this very moment.
+    /// A leader's work continues, this very moment.
     pub(crate) fn works(&self, number: u64, stop: StopWork) {
         let findings = work::at_step(&self.state(), number, stop);
         self.report(findings);
     }
 
-    /// What of this still stands.
+    /// Which of these znodes still exist.
     pub(crate) fn remaining(&self, mut led: Vec<(String, SessionId)>) -> Vec<(String, SessionId)> {
         let state = self.state();
         led.retain(|(path, _)| state.standing.contains_key(path));
@@ -219,9 +219,9 @@ impl Ledger {
         self.state().observers.begin(who, session.clone());
     }
 
-    /// An observer was told who leads, by the token.
+    /// An observer was notified of who leads, by the token.
     pub(crate) fn told(&self, who: &str, leader: Option<FencingToken>) {
-        self.remark(format!("{who} is told that {leader:?} leads"));
+        self.remark(format!("{who} is notified that {leader:?} leads"));
         let mut state = self.state();
         state.figures.news += 1;
         let findings = observers::at_news(&mut state.observers, who, leader);
@@ -229,7 +229,7 @@ impl Ledger {
         self.report(findings);
     }
 
-    /// The observers who do not know who leads, though it has been so for this long.
+    /// The observers that do not know the leader, though it has led for this long.
     pub(crate) fn mistaken_observers(&self, patience: Duration) -> Findings {
         observers::mistaken(&self.state().observers, self.simulation.now(), patience)
     }
@@ -266,7 +266,7 @@ impl Ledger {
         self.state().history.disregard_session(session);
     }
 
-    /// The contenders' znodes that stand now, in the order of their places, with their owners.
+    /// The contenders' znodes that exist now, in the order of their places, with their owners.
     pub(crate) fn contenders(&self) -> Vec<(String, Option<SessionId>)> {
         let state = self.state();
         if !state.recipe.queues {
@@ -289,14 +289,14 @@ impl Ledger {
         self.simulation.process(name)
     }
 
-    /// Has all who hold go on for so long.
+    /// Makes all holders keep their holds for so long.
     pub(crate) fn detain(&self, duration: Duration) {
         let until = self.now() + duration;
         let mut state = self.state();
         state.detained_until = state.detained_until.max(until);
     }
 
-    /// Whether all who hold are to go on.
+    /// Whether all holders are to keep their holds.
     pub(crate) fn detains(&self) -> bool {
         self.now() < self.state().detained_until
     }
@@ -315,7 +315,7 @@ impl Ledger {
         self.report(findings);
     }
 
-    /// Looks whether an observer has not been told who leads.
+    /// Looks for observers that have not been notified of who leads.
     pub(crate) fn look_at_observers(&self, patience: Duration) {
         self.report(self.mistaken_observers(patience));
     }

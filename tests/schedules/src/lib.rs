@@ -1,9 +1,8 @@
 //! The recipes under random schedules of faults, on a simulated ensemble.
 //!
-//! A seed decides everything: how many servers and processes there are, who contends when and
-//! how, what breaks, who meddles. [`run`] runs one to its end, and tells which promises were not
-//! kept: each has a file under `invariants`. The same seed gives the same run again, to the last
-//! request.
+//! A seed decides everything: how many servers and processes there are, who contends when and how,
+//! what breaks, who meddles. [`run`] runs one to its end, and reports which promises were not kept:
+//! each has a file under `invariants`. The same seed gives the same run again, to the last request.
 
 mod contender;
 mod crowd;

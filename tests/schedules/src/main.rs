@@ -30,7 +30,7 @@ struct Arguments {
     #[arg(long, default_value_t = 0)]
     first: u64,
 
-    /// Go on after a violation, and count in how many seeds each promise is broken.
+    /// Continue after a violation, and count in how many seeds each promise is broken.
     #[arg(long)]
     all: bool,
 
@@ -129,7 +129,7 @@ fn run_all(recipe: TestedRecipe, first: u64, seeds: u64, without: &[Kind]) -> bo
     false
 }
 
-/// Runs all seeds on all cores, and tells which promises they break.
+/// Runs all seeds on all cores, and reports which promises they break.
 fn survey(recipe: TestedRecipe, first: u64, seeds: u64, without: &[Kind]) -> bool {
     let began = Instant::now();
     let next = AtomicU64::new(first);

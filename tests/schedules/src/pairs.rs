@@ -92,7 +92,7 @@ impl Pair<'_> {
             ("a create unanswered, then asleep", 1),
             ("blocked, then unheard", 1),
             ("commits stall, then the leader falls", 1),
-            ("its server stands still, then is cut off", 2),
+            ("its server pauses, then is cut off", 2),
             ("an answer late, then its server is cut off", 1),
             ("forgotten, then asleep", 1),
             ("cut off, then forgotten", 1),
@@ -153,8 +153,8 @@ impl Pair<'_> {
         self.rng.choice(&contenders).and_then(|(_, owner)| *owner)
     }
 
-    /// A leader that was not told of the one answer after the pause expires the session before the
-    /// lease that is counted from it has run out.
+    /// A leader to which the one answer after the pause was not reported expires the session before
+    /// the lease that is counted from it has run out.
     async fn paused_then_cut_off(&mut self) {
         let timeout = self.options.session_timeout;
         self.setting.ledger.detain(timeout * 2);

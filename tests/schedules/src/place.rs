@@ -1,6 +1,6 @@
-//! Where the recipes stand in the tree.
+//! Where the recipes are in the tree.
 
-/// Where a recipe stands.
+/// Where a recipe is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) path: &'static str,

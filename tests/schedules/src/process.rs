@@ -163,7 +163,7 @@ async fn resume(
     session
 }
 
-/// How a process connects: it is told the servers' tick.
+/// How a process connects: with the servers' tick set.
 fn connect_options(setting: &Setting) -> ConnectOptions {
     ConnectOptions::new()
         .connection_timeout(Duration::from_secs(5))

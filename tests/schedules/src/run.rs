@@ -111,7 +111,7 @@ async fn scenario(recipe: TestedRecipe, schedule: &Schedule, mut rng: Rng) -> Re
         biased;
         sessions = contend(&simulation, &setting, schedule, meddling, processes) => sessions,
         text = simulation.exceeds_its_limits() => {
-            setting.ledger.violated("nothing goes on without end", text);
+            setting.ledger.violated("nothing continues without end", text);
             Vec::new()
         }
         // Without any, there is nothing to wait for.
@@ -189,7 +189,8 @@ async fn meddle(simulation: &Simulation, setting: &Setting, schedule: &Schedule,
     simulation.remark("from here on all is quiet");
 }
 
-/// All contend, and come through in time. Returns their sessions, or none if some still wait.
+/// All contend, and come through in time. The call returns their sessions, or none if some still
+/// wait.
 async fn contend(
     simulation: &Simulation,
     setting: &Setting,
@@ -214,7 +215,7 @@ async fn contend(
     }
 }
 
-/// Ledgers that are told of all that the simulation commits.
+/// Ledgers that see all that the simulation commits.
 pub(crate) fn observed(
     simulation: &Simulation,
     recipes: &[(TestedRecipe, Place)],

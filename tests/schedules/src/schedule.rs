@@ -21,7 +21,7 @@ pub(crate) struct Schedule {
     pub(crate) forgets: bool,
     /// How long it takes at most from one pair of faults to the next.
     pub(crate) between_pairs: Option<Duration>,
-    /// Whether most who hold go on for about as long as a session lasts.
+    /// Whether most holders hold for about as long as a session lasts.
     pub(crate) stays_long: bool,
     /// How long a caller does not poll what it awaits, at most.
     pub(crate) neglects: Option<Duration>,
@@ -64,11 +64,11 @@ pub(crate) struct Crowd {
 pub enum Kind {
     /// Reconnects answered with a new session.
     NewSessions,
-    /// Sessions that stand still beside their process.
+    /// Sessions that are blocked beside their process.
     Blocked,
     /// Leaders cut off from their followers.
     Isolated,
-    /// Servers that stand still, and commits that stall.
+    /// Servers that pause, and commits that stall.
     Slow,
     /// Cuts that go one way only.
     OneWay,
@@ -133,7 +133,7 @@ impl Schedule {
         }
     }
 
-    /// By when whatever went wrong at the last moment has mended.
+    /// By when a fault of the last moment has mended.
     pub(crate) fn mends_within(&self) -> Duration {
         let rates = &self.rates;
         [
@@ -147,7 +147,7 @@ impl Schedule {
             rates.paused_for,
             rates.elected_within,
             pairs_mend_within(&self.options),
-            // Until servers that have lost each other have done with it.
+            // By then, servers that have lost each other have noticed it.
             self.longest_tick() * (self.options.sync_limit + 3),
         ]
         .into_iter()
@@ -188,8 +188,8 @@ impl Schedule {
         dead + Duration::from_secs(5) + queue * 2 + learning
     }
 
-    /// How long it takes from one holder to the next where nothing goes wrong: some round trips,
-    /// or the time from one poll to another.
+    /// How long it takes from one holder to the next if nothing goes wrong: some round trips, or
+    /// the time from one poll to another.
     pub(crate) fn hands_on_within(&self) -> Duration {
         let options = &self.options;
         let round_trip = *options.network_delay.end() * 2
@@ -204,7 +204,7 @@ pub(crate) fn pairs_mend_within(options: &SimulationOptions) -> Duration {
     options.session_timeout * 3
 }
 
-/// The longest tick that the members are restarted with: what the processes are told.
+/// The longest tick that the members are restarted with: what the processes are configured with.
 pub(crate) fn longest_tick_of_pairs(options: &SimulationOptions) -> Duration {
     options.tick
 }

@@ -28,11 +28,11 @@ pub(crate) struct Setting {
     /// Whether processes fall asleep, and then are late.
     pub(crate) sleeps: bool,
     pub(crate) longest_stay: Duration,
-    /// What the processes are told of the servers' tick.
+    /// The servers' tick that the processes are configured with.
     pub(crate) tick: Duration,
     /// How many there are beside.
     pub(crate) crowd: Crowd,
-    /// Whether most who hold go on for about as long as a session lasts.
+    /// Whether most holders hold for about as long as a session lasts.
     pub(crate) stays_long: bool,
 }
 

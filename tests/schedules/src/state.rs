@@ -81,7 +81,7 @@ impl State {
             .map_or(self.recipe.capacity, |(_, capacity)| *capacity)
     }
 
-    /// The contenders whose znodes stand now, in the order of their places, with their weights.
+    /// The contenders whose znodes exist now, in the order of their places, with their weights.
     pub(crate) fn queue(&self) -> Vec<(i64, &String, u64)> {
         let mut queue: Vec<(i64, &String, u64)> = self
             .standing

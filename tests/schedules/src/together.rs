@@ -112,7 +112,7 @@ impl Contender<'_> {
             _ => match self.neglected(holds.release()).await {
                 Ok(()) => {
                     for (path, ledger) in paths.iter().zip(ledgers) {
-                        // What was handed over within the process stands for the next one.
+                        // A znode that was handed on within the process serves the next task.
                         let stays = ledger.place() != BESIDE && setting.handovers.unwrap_or(0) > 0;
                         if ledger.recipe().queues && !stays {
                             ledger.released(&self.who, path);

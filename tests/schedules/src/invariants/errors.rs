@@ -12,7 +12,8 @@ use crate::state::State;
 pub(crate) struct Asked {
     pub(crate) since: Duration,
     pub(crate) weight: u64,
-    /// What it was told of how much can be held, unless that has been found to be right since.
+    /// The capacity that the recipe was made with, unless the capacity has been found to be right
+    /// since.
     pub(crate) given: Option<u64>,
     /// Whether it looks before it writes, and so may see what a server that lags behind has.
     pub(crate) looks_first: bool,
@@ -41,7 +42,7 @@ impl Asked {
     }
 }
 
-/// Whether there was the reason that the error tells of.
+/// Whether there was the reason that the error reports.
 pub(crate) fn at_failure(
     state: &State,
     who: &str,
@@ -72,7 +73,7 @@ pub(crate) fn at_resize(state: &State, who: &str, asked: &Asked, error: &Error) 
     let justified = match error {
         // No answer came, and nobody waits for one that long.
         Error::Disconnected { .. } | Error::OutcomeUnknown { .. } => true,
-        // It acquires and releases where there is nothing yet.
+        // It acquires and releases when there is nothing yet.
         Error::ContenderDeleted { .. } | Error::Lost { .. } => true,
         Error::SessionOver { reason, .. } => *reason == SessionEnd::Expired,
         Error::InvalidInput(_) => asked.could_be_refused(state),

@@ -7,8 +7,8 @@ use crate::state::State;
 
 /// A guarded write was committed: `data` says the token and the znode of its writer.
 ///
-/// The writer's znode stands at that moment, nobody who excludes it has written before with a newer
-/// token, and no other task of its process holds by the same znode since.
+/// The writer's znode exists at that moment, no contender that excludes it has written before with
+/// a newer token, and no other task of its process holds by the same znode since.
 pub(crate) fn at_commit(state: &mut State, data: &[u8]) -> Findings {
     let text = String::from_utf8_lossy(data).into_owned();
     let mut words = text.split(' ');
@@ -24,7 +24,7 @@ pub(crate) fn at_commit(state: &mut State, data: &[u8]) -> Findings {
     let mut findings = Findings::new();
     let place = state.standing.get(path).map(|node| node.place);
     if place != Some(token) {
-        let text = format!("token {token}, while {path} stands for {place:?}");
+        let text = format!("token {token}, while {path} has the place {place:?}");
         findings.push(("a guarded write from the past is refused", text));
     }
     let token = FencingToken::from(token).of_turn(turn);

@@ -1,4 +1,4 @@
-//! Observers are told who leads: in order, nothing that is not so, and in the end the truth.
+//! Observers learn who leads: in order, nothing that is wrong, and in the end the truth.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) struct Observers {
     last_vacancy: i64,
 }
 
-/// What one of them was told.
+/// What was reported to one of them.
 struct Told {
     /// Kept open by it.
     _session: Session,
@@ -61,8 +61,8 @@ pub(crate) fn at_change(observers: &mut Observers, leader: Option<i64>, committe
     }
 }
 
-/// An observer is told of a change: of somebody who has led, and newer than all it was told of
-/// before; or that nobody leads, and there has been such a moment since.
+/// An observer is notified of a change. Either a candidate has led, and later than all candidates
+/// that it was notified of before; or nobody leads, and there has been such a moment since.
 pub(crate) fn at_news(
     observers: &mut Observers,
     who: &str,
@@ -72,29 +72,28 @@ pub(crate) fn at_news(
     let is_vacant = observers.leader.is_none();
     let has_led = leader.is_none_or(|leader| observers.leaders.contains(&leader.get()));
     let Some(told) = observers.told.get_mut(who) else {
-        return vec![("an observer is told only while it observes", who.to_owned())];
+        return vec![("an observer learns only while it observes", who.to_owned())];
     };
     let (last, newest) = (told.last, told.newest);
     told.last = Some(leader);
     told.newest = newest.max(leader);
-    let text =
-        || format!("{who} is told of {leader:?} after {last:?}, the newest being {newest:?}");
+    let text = || format!("{who} learns of {leader:?} after {last:?}, the newest being {newest:?}");
     let mut findings = Findings::new();
     match leader {
         Some(_) if !has_led => {
-            findings.push(("an observer is told only of those who have led", text()));
+            findings.push(("an observer learns only of those that have led", text()));
         }
-        // The id of one who leads on can have been written to.
+        // A leader that still leads may have a new id.
         Some(_) if last == Some(leader) => {}
         Some(_) if leader <= newest => {
-            findings.push(("an observer is told of no leader after a newer one", text()));
+            findings.push(("an observer learns of no leader after a newer one", text()));
         }
         Some(_) => {}
         None if last == Some(None) => {
-            findings.push(("an observer is told of changes", text()));
+            findings.push(("an observer learns of changes", text()));
         }
         None if !is_vacant && newest.is_some_and(|newest| vacant < newest.get()) => {
-            let promise = "an observer is told of a vacancy only where there was one";
+            let promise = "an observer learns of a vacancy only if there was one";
             findings.push((promise, text()));
         }
         None => {}
@@ -102,7 +101,7 @@ pub(crate) fn at_news(
     findings
 }
 
-/// The observers who do not know who leads, though it has been so for longer than `patience`.
+/// The observers that do not know the leader, though it has led for longer than `patience`.
 pub(crate) fn mistaken(observers: &Observers, now: Duration, patience: Duration) -> Findings {
     if now <= observers.since + patience {
         return Findings::new();
@@ -114,10 +113,10 @@ pub(crate) fn mistaken(observers: &Observers, now: Duration, patience: Duration)
         .filter(|(_, told)| told.last != Some(leader))
         .map(|(who, told)| {
             let text = format!(
-                "{who} was told {:?} last, while {leader:?} has led since {:?}",
+                "{who} learned {:?} last, while {leader:?} has led since {:?}",
                 told.last, observers.since,
             );
-            ("an observer is told who leads", text)
+            ("an observer learns who leads", text)
         })
         .collect()
 }

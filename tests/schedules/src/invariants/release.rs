@@ -18,8 +18,8 @@ pub(crate) fn at_word(state: &State, who: &str, path: &str) -> Findings {
 
 /// A hold was let go of: no view of it holds any more.
 ///
-/// That they were told before anything was sent shows as the znode is deleted: see
-/// [`loss`](super::loss).
+/// [`loss`](super::loss) checks, as the znode is deleted, that the views were notified before
+/// anything was sent.
 pub(crate) fn of_views(who: &str, view: &HoldView) -> Findings {
     match view.state() {
         HoldState::Released | HoldState::Lost(_) => Findings::new(),

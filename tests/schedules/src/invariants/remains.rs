@@ -5,7 +5,7 @@ use zookeeper_recipes_simulation::Simulation;
 use crate::findings::Findings;
 use crate::ledger::Ledger;
 
-/// The znodes and watches of contenders that remain. Observers go on, with one watch each. Watches
+/// The znodes and watches of contenders that remain. Observers remain, with one watch each. Watches
 /// count only if the servers remove them on request.
 pub(crate) fn of_contenders(
     simulation: &Simulation,

@@ -44,9 +44,9 @@ fn named_in(data: &[u8]) -> Option<String> {
     line.strip_prefix("successor ").map(str::to_owned)
 }
 
-/// A new leader has not passed by those that were to lead in its place when its turn came.
+/// A new leader has not passed by candidates that were to lead in its place when its turn came.
 ///
-/// `queue` are the candidates whose znodes stand, in order.
+/// `queue` are the candidates whose znodes exist, in order.
 pub(crate) fn at_grant(
     succession: &Succession,
     queue: &[(i64, &String, u64)],

@@ -6,10 +6,11 @@ use zookeeper_recipes_election::StopWork;
 use crate::findings::Findings;
 use crate::state::State;
 
-/// The work of a leader goes on: it leads by its own account, and nobody else does by theirs.
+/// The work of a leader continues: it leads by its own account, and no other candidate does by its
+/// own.
 ///
-/// Looked at whenever the work moves, and so also as a process goes on that was asleep: work that
-/// sleeps does not move.
+/// The check runs whenever the work moves. So it also runs when a process that was asleep
+/// continues: work that sleeps does not move.
 pub(crate) fn at_step(state: &State, number: u64, stop: StopWork) -> Findings {
     let Some(own) = state.history.holder(number) else {
         let text = format!("what was let go of as number {number}");
@@ -41,8 +42,8 @@ pub(crate) fn at_step(state: &State, number: u64, stop: StopWork) -> Findings {
     findings
 }
 
-/// What ran for leader has come back, and the znode that it has led with is still there: only
-/// where its session is over.
+/// A campaign has ended, and the znode that it has led with still exists: only if its session is
+/// over.
 pub(crate) fn at_end(
     who: &str,
     session: Option<SessionId>,

@@ -145,7 +145,7 @@ fn draw_rates(options: &SimulationOptions, rng: &mut Rng) -> FaultRates {
 fn draw_interference(recipe: &TestedRecipe, rng: &mut Rng) -> Interference {
     let mut likely = |of: u8, weight: u32| if rng.u8(..of) == 0 { weight } else { 0 };
     Interference {
-        // All holders of a lock of one znode have the same path, and must be told apart by it.
+        // All holders of a lock of one znode have the same path, and must be distinguished by it.
         deletes_contenders: likely(if recipe.queues { 3 } else { 8 }, 2),
         ends_sessions: likely(3, 1),
         // Nor may its data be lost, by which its owner knows it.
@@ -182,7 +182,7 @@ fn draw_first_number(rng: &mut Rng) -> i32 {
     }
 }
 
-/// The rates with every chance taken out: a pair shows best where nothing else happens.
+/// The rates with every chance taken out: a pair shows best if nothing else happens.
 fn without_chance(rates: FaultRates) -> FaultRates {
     FaultRates {
         late_by: rates.late_by,
@@ -198,7 +198,7 @@ fn without_chance(rates: FaultRates) -> FaultRates {
     }
 }
 
-/// More than this happens only where something spins.
+/// More than this happens only if something spins.
 fn limits() -> Limits {
     let mut limits = Limits::default();
     limits.at_one_instant = 200_000;
