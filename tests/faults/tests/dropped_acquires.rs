@@ -64,7 +64,7 @@ async fn dropped_at_random<T>(work: impl Future<Output = T>, dice: &mut Rng) -> 
     tokio::time::timeout(time, polled).await.ok().flatten()
 }
 
-/// One acquire of one way, dropped. Says whether it was under way then.
+/// One acquire of one way, dropped. The call returns whether the acquire was under way then.
 async fn acquire_and_drop(recipe: &dyn Recipe, dice: &mut Rng) -> bool {
     let way = dice.u8(..4);
     let timeout = Duration::from_millis(dice.u64(1..16));

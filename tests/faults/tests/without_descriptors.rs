@@ -77,7 +77,7 @@ fn runtime_goes_on_and_a_new_session_opens_later() {
         sleep(T).await;
         assert!(
             turns.load(Ordering::Relaxed) > before + 10,
-            "the runtime stands still"
+            "the runtime makes no progress"
         );
         assert!(!session.is_connected());
         let options = ConnectOptions::new()

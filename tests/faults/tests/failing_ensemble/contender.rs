@@ -268,7 +268,7 @@ impl Contender {
                 operation: Some(0),
                 error,
             }) if error.is(Refusal::NoNode) => self.journal.refused(past.number),
-            // The znode of a hold that was lost, or let go of in the background, may stand yet.
+            // The znode of a hold that was lost, or let go of in the background, may still exist.
             Ok(_) if !past.gone => {}
             Err(TransactionError {
                 error: ServerError::SessionOver(_) | ServerError::OutcomeUnknown(_),

@@ -155,17 +155,17 @@ impl FaultInjector<'_> {
             })
             .await;
             let lost = Instant::now();
-            eventually("others go on without it", || async move {
+            eventually("others continue without it", || async move {
                 journal.first_grant_after(lost).is_some()
             })
             .await;
         }
         sleep(LONGER_THAN_A_SESSION.saturating_sub(paused.elapsed())).await;
         self.let_all_go();
-        self.say(&format!("member {member} goes on"));
+        self.say(&format!("member {member} continues"));
         self.ensemble.members()[member]
             .resume()
-            .expect("it goes on");
+            .expect("it continues");
         Mended::now()
     }
 
@@ -209,7 +209,7 @@ impl FaultInjector<'_> {
     async fn work_goes_on(&self, what: &str, mended: Mended) {
         let mut text = format!("{what}, next grant of");
         for journal in self.journals {
-            eventually("work goes on", || async {
+            eventually("work continues", || async {
                 journal.first_grant_after(mended.from).is_some()
             })
             .await;

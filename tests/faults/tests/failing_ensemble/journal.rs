@@ -94,7 +94,7 @@ impl Journal {
         &self.accepted
     }
 
-    /// What is created there by a guarded write, but for the number that the server appends.
+    /// What a guarded write creates there, without the number that the server appends.
     pub(crate) fn accepted_write(&self, weight: u64, token: FencingToken) -> String {
         format!("{}/{token}-{weight}-", self.accepted)
     }
@@ -179,7 +179,7 @@ impl Journal {
             .get(&number)
             .is_some_and(|loss| loss.marked.is_some());
         if !told {
-            // Lost in the very moment in which its owner let go of it.
+            // The hold was lost in the very moment in which its owner let go of it.
             record.losses.remove(&number);
         }
         drop(record);

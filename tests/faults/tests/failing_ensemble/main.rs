@@ -32,7 +32,7 @@ use crate::journal::Journal;
 use crate::pulse::Pulse;
 use crate::settings::{CONTENDERS, MEMBERS, RECIPES, SESSION_TIMEOUT, SESSIONS_OF_EACH_MEMBER};
 
-/// A session of the contenders, with the only member that it knows where there is such.
+/// A session of the contenders, with the only member that it knows, if it knows one only.
 async fn open_sessions(ensemble: &Ensemble) -> Vec<(Option<usize>, Session)> {
     let all = (None, ensemble.connect_string());
     let mut sessions = Vec::new();

@@ -1,4 +1,4 @@
-//! Holds that are dropped where nothing can be awaited any more.
+//! Holds that are dropped when nothing can be awaited any more.
 
 use std::pin::pin;
 use std::process::Stdio;
@@ -97,7 +97,7 @@ async fn hold_dropped_by_a_panicking_task_is_released_at_once(server: TestServer
     let waiting = session.clone();
     let task = tokio::spawn(async move {
         let _holds = holds;
-        // Waits for itself, so that a waiter is dropped on the way as well.
+        // The task waits behind its own holds, so that a waiter was dropped before the panic.
         let waiters = KINDS.iter().map(|kind| kind.rival_on(&waiting, "panic"));
         for waiter in waiters {
             let early = waiter.acquire_timeout(Duration::from_millis(50)).await;

@@ -142,7 +142,7 @@ async fn garbage_after_a_good_handshake_is_an_error_in_time_and_no_spin() {
         if let Ok(session) = opened {
             let attempts = KINDS.iter().map(async |kind| {
                 let recipe = kind.on(&session, "garbage");
-                // Whatever comes of it: it comes in time.
+                // Any outcome is right, if it comes in time.
                 let acquiring = recipe.acquire_timeout(DEADLINE);
                 if let Ok(hold) = in_time(kind.name, acquiring).await {
                     let _ = tokio::time::timeout(DEADLINE, hold.release()).await;

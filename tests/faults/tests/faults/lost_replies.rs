@@ -103,7 +103,7 @@ impl Shared {
 impl Place<'_> {
     /// The directory is there when this returns, so that creates are those of contenders.
     async fn scenario(&self, name: String) -> Scenario<'_> {
-        // So that every message names the kind.
+        // This names the kind in every message.
         let name = format!("{}-{name}", self.kind.name);
         let scenario = Scenario {
             place: self,
@@ -136,7 +136,7 @@ impl Place<'_> {
 }
 
 impl Scenario<'_> {
-    /// Makes a fault strike the victim, and twice more where the name says so.
+    /// Makes a fault strike the victim, and twice more if the name says so.
     fn strike(&self, operation: Operation, loss: Loss) -> Vec<Strikes> {
         let directory = self.place.kind.directory(&self.name);
         let times = if self.name.ends_with("three-times") {
@@ -240,7 +240,7 @@ async fn waiter_gets_its_turn_and_not_sooner_whatever_is_lost_on_the_way_in(serv
 async fn waiter_keeps_its_place_whatever_is_lost_when_it_looks_again(server: TestServer) {
     let waiter = async |place: &Place<'_>| {
         if !place.kind.recipe.queues {
-            // Has no queue to look at.
+            // This recipe has no queue to look at.
             return;
         }
         for (loss_name, loss) in LOSSES {

@@ -115,7 +115,7 @@ async fn change(
     done.expect("the writer stays at its server");
 }
 
-/// Changes znodes until it is quiet. Returns the number of changes.
+/// Changes znodes until it is quiet. The call returns the number of changes.
 async fn change_all_the_while(
     writer: Arc<dyn ServerSession>,
     creations: AllCreations,

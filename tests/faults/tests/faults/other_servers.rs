@@ -150,7 +150,7 @@ async fn server_that_closes_at_a_removed_watch_costs_a_connection_and_no_hold(se
         waits_in_earnest(kind, &server, (&session, &proxy), first.node_path()).await;
         waiter.abort();
         queue_length(kind, &*kind.rival_on(&rival, "dropped"), 1).await;
-        eventually("it goes on", || async {
+        eventually("the hold lasts", || async {
             assert!(hold.is_held(), "{kind:?}: {:?}", hold.state());
             let again = kind.on(&session, "again").acquire().await;
             let again = again.expect("the session lives");

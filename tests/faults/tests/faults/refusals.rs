@@ -45,7 +45,7 @@ const DEADLINE: Duration = Duration::from_millis(400);
 /// How many attempts there are: to acquire, write, release, try, release, look.
 const ATTEMPTS: u32 = 6;
 
-/// Those that say nothing of the outcome, as servers answer that do not know it.
+/// The codes that say nothing of the outcome, as from a server that does not know the outcome.
 const UNKNOWN: &[i32] = &[-1, -2, -3, -4, -5, -7, -999, 77];
 
 /// What one attempt may send in that time. One that tries again at once sends hundreds; one that

@@ -35,7 +35,7 @@ fn contains(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text)
 }
 
-/// Connects to a tap, which answers nothing. Returns the tap once it has heard something.
+/// Connects to a tap, which answers nothing. The call returns the tap once it has heard something.
 async fn heard_by_a_tap(scheme: &str, options: ConnectOptions) -> Tap {
     let tap = Tap::new(After::Silence).await;
     let address = format!("{scheme}localhost:{}", tap.port);
@@ -154,7 +154,7 @@ async fn use_credentials(address: &str, cut: impl Fn()) -> String {
     cut();
     in_time("a reconnect", session.wait_connected())
         .await
-        .expect("the proxy goes on");
+        .expect("the proxy still serves");
     hold.release().await.expect("it is deleted");
     session.close().await;
 

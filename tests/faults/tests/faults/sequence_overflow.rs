@@ -153,7 +153,7 @@ impl Place {
             let read = self.administrator.get_data(&format!("{path}/{name}")).await;
             let (data, stat) = read.expect("nobody leaves yet");
             let number: usize = String::from_utf8_lossy(&data).parse().expect("a number");
-            // Ten characters, and one more where the eleventh is a minus sign of ten digits.
+            // These are ten characters, and one more if a minus sign comes before ten digits.
             let at = name.len() - 10;
             let minus = name[..at].ends_with("--") || name[..at].ends_with("_-");
             let sequence: i32 = name[at - usize::from(minus)..].parse().expect("a number");
@@ -231,7 +231,7 @@ fn per_grant(counters: &Counters, operations: &[Operation]) -> f64 {
     requests.sum::<u64>() as f64 / (CONTENDERS + 1) as f64
 }
 
-/// All that recipes send for a grant, but for what the end of the count adds.
+/// All that recipes send for a grant, without what the end of the count adds.
 const ORDINARY: &[Operation] = &[
     Operation::Create,
     Operation::GetChildren,
@@ -288,7 +288,7 @@ async fn first_come_first_served_and_no_more_than_may_across_the_end_of_the_crea
                 assert!(ends > 1 && reads > 0.0, "{path}: {sequences:?}");
                 // As `Contender` says: one more for each list that shows several at the end.
                 assert!(reads <= lists, "{path}: {counters:?}");
-                // The same, but for who happens to be woken together.
+                // The rest is the same, except that other waiters may be woken together.
                 assert!(rest <= ordinary * 1.25, "{path}: {counters:?}");
             }
         }

@@ -132,8 +132,8 @@ async fn holder_that_was_stopped_knows_at_first_look_and_is_refused_everywhere()
         holds.push(hold);
     }
     hold_still_until(stopped + 2 * SHORT).await;
-    told.write_all(b"look\n").await.expect("it is told");
-    kill_process(id, Signal::CONT).expect("it goes on");
+    told.write_all(b"look\n").await.expect("it is written");
+    kill_process(id, Signal::CONT).expect("it continues");
 
     for ((kind, store), old_token) in KINDS.iter().zip(&mut stores).zip(old_tokens) {
         let looked = hear(&mut said).await;

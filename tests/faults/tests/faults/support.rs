@@ -25,8 +25,8 @@ pub(crate) fn in_own_runtime<T: Send + 'static>(
     })
 }
 
-/// Waits until so many contenders stand in the queue, by the view of this recipe's session. A
-/// recipe without a queue shows its holder only.
+/// Waits until so many contenders are in the queue, by the view of this recipe's session. A recipe
+/// without a queue shows its holder only.
 pub(crate) async fn queue_length(kind: Kind, recipe: &dyn Recipe, length: usize) {
     let most = if kind.recipe.queues { length } else { 1 };
     suite::queue_length(recipe, length.min(most)).await;

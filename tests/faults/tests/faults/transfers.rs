@@ -138,7 +138,7 @@ async fn leaders_are_transferred_under_load_and_never_two_of_them_work(server: T
         let chosen = &candidates[(round * 2 + 1) % CANDIDATES];
         transfer(&operator, &chosen.id).await;
         if round % 4 == 3 {
-            // Before, while or after the others step back.
+            // The chosen candidate freezes before, while or after the others step back.
             chosen.proxy.freeze();
             let what = format!("another than {} leads", chosen.id);
             leader(&referee, &what, |id| id != chosen.id).await;

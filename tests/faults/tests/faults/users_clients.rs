@@ -156,7 +156,7 @@ async fn holds_outlive_a_reconnect_of_the_client(server: TestServer) {
         .await;
     }
     let administrator = administrator(&server).await;
-    eventually("one guard stands", || async {
+    eventually("one guard exists", || async {
         guards(&administrator).await == 1
     })
     .await;
@@ -190,8 +190,8 @@ async fn nothing_is_deleted_or_written_without_the_guard(server: TestServer) {
     create(&administrator, "/kept").await;
     let names = children(&administrator, "/").await;
     let guard = names.iter().find(|name| name.starts_with(GUARD));
-    let guard = format!("/{}", guard.expect("it stands"));
-    administrator.delete(&guard, None).await.expect("it stands");
+    let guard = format!("/{}", guard.expect("it exists"));
+    administrator.delete(&guard, None).await.expect("it exists");
     let deleted = session.delete("/kept").await;
     assert!(
         matches!(deleted, Err(ServerError::OutcomeUnknown(_))),
@@ -201,7 +201,7 @@ async fn nothing_is_deleted_or_written_without_the_guard(server: TestServer) {
     // The session is alive, and gets another guard.
     in_time("the deletion", session.delete("/kept"))
         .await
-        .expect("the guard stands");
+        .expect("the guard exists");
     assert!(!exists(&administrator, "/kept").await);
     // The task that keeps the fence ends with the session, though the client lives on.
     let tasks = Handle::current().metrics().num_alive_tasks();

@@ -69,7 +69,7 @@ async fn certificates_are_replaced_while_a_hold_stands() {
     let old = clients.issue(&["service"]);
     let files = Files::new(&authority, &old);
     let address = front.at("localhost");
-    // Long enough for a slow machine to connect twice within the lease.
+    // This is long enough for a slow machine to connect twice within the lease.
     let options = options(files.options()).session_timeout(Duration::from_secs(30));
     let session = connect(&address, options).await;
     let lock = ExclusiveLock::new(&session, "/locks/a").expect("a good path");
