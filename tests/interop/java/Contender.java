@@ -20,7 +20,7 @@ import org.apache.curator.framework.recipes.locks.StandardLockInternalsDriver;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 import org.apache.zookeeper.KeeperException;
 
-/** Contenders that use Apache Curator. The first page of the Rust crate says what they are told. */
+/** Contenders that use Apache Curator. The first page of the Rust crate describes their arguments. */
 final class Contender implements Runnable {
     private static volatile boolean failed;
 
@@ -198,7 +198,7 @@ final class Contender implements Runnable {
                 byte[] data = client.getData().forPath(participant);
                 seen.append(' ').append(new String(data, StandardCharsets.UTF_8));
             } catch (KeeperException.NoNodeException gone) {
-                // Whoever has gone since is no participant.
+                // A contender that has gone since is no participant.
             }
         }
         tell(seen.toString());

@@ -1,4 +1,4 @@
-"""Contenders that use kazoo. The first page of the Rust crate says what they are told."""
+"""Contenders that use kazoo. The first page of the Rust crate describes their arguments."""
 
 import os
 import socket

@@ -95,7 +95,7 @@ def set_up_harness():
 
 
 def give_up(*_):
-    # Where each thread waits, for those who look for the cause.
+    # Shows where each thread waits, to find the cause.
     faulthandler.dump_traceback(file=sys.__stderr__)
     raise TimeoutError(f"the test waits for more than {LONGEST_TEST} seconds")
 

@@ -104,7 +104,8 @@ impl Judge {
         Ok(())
     }
 
-    /// Notes that a contender is no longer inside. Returns whether it was.
+    /// Notes that a contender is no longer inside. The call returns whether the contender was
+    /// inside.
     pub(crate) fn gone(&mut self, name: &str) -> bool {
         self.report.inside.retain(|entry| entry.name != name);
         let number = self.numbers.remove(name);

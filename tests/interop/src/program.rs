@@ -1,4 +1,4 @@
-//! Programs that use the libraries of other languages, where the machine has these.
+//! Programs that use the libraries of other languages, if the machine has these.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -54,7 +54,7 @@ impl Program {
     ///
     /// Those of [`with_curator`](Self::with_curator).
     pub fn curators_contenders(target: &Path) -> Result<Program, ProgramError> {
-        // Starts soonest, and takes the least of the processors.
+        // With these options Java starts soonest, and takes the least processor time.
         let options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx192m"];
         Program::with_curator(&source("java/Contender.java"), target, &options)
     }
@@ -84,7 +84,7 @@ impl Program {
         let class_path = match env::var_os(CURATOR_CLASSPATH) {
             Some(class_path) if !class_path.is_empty() => class_path,
             _ if Path::new(DEBIAN_CURATOR).exists() => {
-                // Without a binding for its log, it says so each time.
+                // Without a binding for its log, Curator says so each time.
                 let silence = "/usr/share/java/slf4j-nop.jar";
                 format!("{DEBIAN_CURATOR}:{silence}").into()
             }

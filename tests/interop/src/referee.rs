@@ -24,7 +24,7 @@ struct Hall {
 }
 
 impl Referee {
-    /// Starts to listen. Answers no `ready` before this number of contenders is ready.
+    /// Starts to listen. The referee answers no `ready` before this number of contenders is ready.
     ///
     /// # Errors
     ///

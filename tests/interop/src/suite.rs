@@ -10,11 +10,11 @@ const REPORT: &str = "SUITES_REPORT";
 /// Whether a suite can run that needs what not every machine has; `missing` is what this one lacks,
 /// each with what to do about it.
 ///
-/// Says so, for `cargo xtask test` to repeat at the end.
+/// The function prints that, for `cargo xtask test` to repeat at the end.
 ///
 /// # Panics
 ///
-/// Where `CI` is set to `true`, a suite that cannot run is a failure.
+/// If `CI` is set to `true`, a suite that cannot run is a failure.
 pub fn can_run(suite: &str, missing: &[String]) -> bool {
     let line = match missing {
         [] => format!("{suite}: run"),
@@ -27,7 +27,7 @@ pub fn can_run(suite: &str, missing: &[String]) -> bool {
             .append(true)
             .open(report)
             .expect("the report can be written");
-        // In one write, since other tests write to it, too.
+        // The line goes out in one write, since other tests write to the file, too.
         report
             .write_all(format!("{line}\n").as_bytes())
             .expect("the report can be written");

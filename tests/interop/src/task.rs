@@ -1,4 +1,4 @@
-//! What a contender is told.
+//! What a contender is ordered to do.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The libraries of other languages, where the machine has them.
+//! The libraries of other languages, if the machine has them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -114,7 +114,7 @@ impl Drop for Contenders {
     }
 }
 
-/// Waits until all contenders have had all their turns. Fails the test if one of them fails or it
+/// Waits until all contenders have had all their turns. The test fails if one of them fails or it
 /// takes too long.
 pub(crate) async fn all_done(groups: &mut [Contenders], referee: &Referee) {
     until("all turns are over", referee, |_| {
@@ -124,7 +124,7 @@ pub(crate) async fn all_done(groups: &mut [Contenders], referee: &Referee) {
     .await;
 }
 
-/// Waits until the referee has seen it. Fails the test if that takes too long.
+/// Waits until the referee has seen it. The test fails if that takes too long.
 pub(crate) async fn until(
     what: &str,
     referee: &Referee,

@@ -110,7 +110,7 @@ impl Candidate {
     }
 }
 
-/// The names of all who have led, in that order. Fails the test if two have led at once.
+/// The names of all who have led, in that order. The test fails if two have led at once.
 fn leaders(report: &Report) -> Vec<&str> {
     assert_eq!(report.violations, [""; 0]);
     assert!(report.companions.values().all(|beside| beside.is_empty()));
