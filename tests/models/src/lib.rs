@@ -1,4 +1,4 @@
-//! Models of what the recipes stand on, for `stateright` to check exhaustively.
+//! Models of what the recipes rely on, for `stateright` to check exhaustively.
 
 pub mod lease;
 pub mod local_handoff;

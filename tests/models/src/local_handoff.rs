@@ -3,7 +3,7 @@
 //!
 //! Two threads write under the first hold, a third one lets go of it, and a task of the process
 //! waits for it. Each step that a thread takes under a mutex is one action, and the adversary
-//! chooses the order of the actions: a thread may stand still between any two of them.
+//! chooses the order of the actions: a thread may pause between any two of them.
 //!
 //! # Where the model is wider than a connection
 //! The network keeps no order, and a broken connection may deliver its requests at any time later.

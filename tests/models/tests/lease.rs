@@ -79,7 +79,7 @@ fn coarsest_of(
         .find(|(servers, rule)| servers.leave_room_to(rule))
 }
 
-/// T is five ticks, and the tick is told.
+/// T is five ticks, and the tick is set.
 fn told() -> (Servers, Rule) {
     coarsest(5 * 8, Rule::tick_told).expect("a unit fine enough")
 }

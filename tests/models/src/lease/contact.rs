@@ -33,7 +33,7 @@ pub enum Contact {
         sent: Option<Age>,
         /// Since when the confirming request waits, as far as that matters.
         waited: Age,
-        /// Its own request, and those that confirm it.
+        /// Its own request, and the requests that confirm it.
         requests: [Request; 3],
         /// For how long the lease before it still runs, if the rule asks for that.
         runs_for: Age,

@@ -13,20 +13,20 @@ pub struct Servers {
     pub jitter: Age,
     /// For how long packets of the followers reach a leader that they do not hear any more.
     pub late_packets: Age,
-    /// For how long an isolated leader stands still before it answers; then it does for a tick.
+    /// For how long an isolated leader pauses before it answers; then it answers for a tick.
     ///
     /// Zero: it answers from the beginning.
     pub stands_still: Age,
     /// How many pings may be under way to a follower, with answers queued behind them.
     ///
-    /// Zero: a ping arrives at once, but for the jitter.
+    /// Zero: a ping arrives at once, except for the jitter.
     pub pings_under_way: u8,
     /// The client may also be connected to an observer behind an observer master.
     ///
     /// Of the two pings on the way of a touch, the observer master's is in time: only the sum of
     /// the two delays matters.
     pub observers: bool,
-    /// Keeps the age of a covered contact, and elects as late as the adversary likes.
+    /// Keeps the age of a covered contact, and elects at any time that the adversary chooses.
     pub unreduced: bool,
 }
 
@@ -148,13 +148,13 @@ impl Rule {
         }
     }
 
-    /// The rule of the lease, for a tick that the user has told.
+    /// The rule of the lease, for a tick that the user has set.
     pub fn tick_told(servers: &Servers) -> Self {
         let (timeout, tick) = (u32::from(servers.timeout), u32::from(servers.tick));
         Self::confirmed(servers, 40 * tick + timeout, 20 * tick + timeout)
     }
 
-    /// The rule of the lease, for a tick that was not told and is taken to be `assumed`.
+    /// The rule of the lease, for a tick that was not set and is taken to be `assumed`.
     pub fn tick_assumed(servers: &Servers, assumed: Age) -> Self {
         let timeout = u32::from(servers.timeout);
         let assumed = u32::from(assumed.min(servers.timeout / 2));
