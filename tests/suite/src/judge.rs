@@ -53,7 +53,7 @@ impl Judge {
         self.seen().history.came(token, weight);
     }
 
-    /// A hold begins now. Returns its number.
+    /// A hold begins now. The call returns its number.
     pub fn granted(&self, who: impl Debug, weight: u64, hold: &HoldView) -> u64 {
         assert!(hold.is_held(), "{who:?} comes to {:?}", hold.state());
         let token = hold.fencing_token();

@@ -35,7 +35,8 @@ pub struct TestedRecipe {
     /// The weights that contenders are given: one for each kind of contender, the frequent ones
     /// more than once.
     pub weights: &'static [u64],
-    /// How contenders wait, whatever the options say; as the options say where there is none.
+    /// How contenders wait, in place of the way in the options; `None` if they wait as the options
+    /// say.
     pub strategy: Option<WaitStrategy>,
     /// True if contenders queue as znodes under the path. Otherwise the holder's znode is the path.
     pub queues: bool,

@@ -139,7 +139,7 @@ pub async fn watchers(server: &Server, path: &str) -> Vec<i64> {
     watches.get(path).into_iter().flatten().copied().collect()
 }
 
-/// Waits until so many contenders stand in the queue, by the view of this recipe's session.
+/// Waits until so many contenders are in the queue, by the view of this recipe's session.
 pub async fn queue_length(recipe: &dyn Recipe, length: usize) {
     eventually("the contenders have queued", async || {
         let contenders = recipe.contenders().await.expect("the queue can be read");

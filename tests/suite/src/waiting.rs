@@ -36,7 +36,7 @@ pub fn number(variable: &str) -> Option<u64> {
 
 /// Drops a future after that many polls, if any number is given; counts the polls.
 ///
-/// Yields `None` if the future was not finished by then.
+/// The call yields `None` if the future was not finished by then.
 pub async fn dropped_after<T>(
     limit: Option<usize>,
     work: impl Future<Output = T>,

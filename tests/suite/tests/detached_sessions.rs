@@ -186,7 +186,7 @@ async fn detached_session_is_good_for_one_process(server: TestServer) {
     assert_ne!(third.id(), second.id(), "it has a session of its own");
     let lock = LOCK.at(&third, PATH, 1);
     assert!(lock.try_acquire().await.expect("an answer").is_none());
-    eventually("the first hold goes on", async || {
+    eventually("the first hold lasts", async || {
         assert!(hold.is_held());
         hold.state() == HoldState::Held
     })
@@ -212,7 +212,7 @@ async fn hold_that_nobody_takes_is_released(server: TestServer) {
     assert_eq!(
         second.id(),
         Some(detached.session_id()),
-        "the session goes on"
+        "the session continues"
     );
 }
 
@@ -270,7 +270,7 @@ async fn session_can_be_left_more_than_once(server: TestServer) {
 async fn znode_that_was_deleted_meanwhile_is_no_hold(server: TestServer) {
     let (detached, path) = left(&server, LONG).await;
     let client = administrator(&server).await;
-    client.delete(&path, None).await.expect("it stands");
+    client.delete(&path, None).await.expect("it exists");
     let second = next(&server, LONG, &detached).await;
     let lock = LOCK.at(&second, PATH, 1);
     let error = lock.acquire().await.expect_err("it was deleted");
@@ -303,7 +303,7 @@ async fn what_cannot_be_left_is_refused_and_released(server: TestServer) {
     client
         .delete(hold.node_path(), None)
         .await
-        .expect("it stands");
+        .expect("it exists");
     eventually("the loss is noticed", async || !hold.is_held()).await;
     let error = first.detach([hold]).await.expect_err("it is lost");
     assert!(matches!(error, Error::Lost { .. }), "{error}");
