@@ -1,7 +1,7 @@
 //! `cargo xtask structure`: no circle between source files.
 //!
-//! An arrow leads from a file to each file that defines something that the first one takes, by a
-//! `use`, by a path inside its code or inside the arguments of a macro. A name that a module
+//! An arrow leads from a file to each file that defines an item that the first file names. The name
+//! is in a `use`, in a path inside its code, or in the arguments of a macro. A name that a module
 //! re-exports counts for the file that defines it. A `mod` is no arrow, and neither is a re-export.
 //! Test code and doc comments do not count.
 //!

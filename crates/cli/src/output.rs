@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use crate::failure::Failure;
 use crate::plain_text::plain;
 
-/// Whether somebody reads the standard output.
+/// Whether the standard output still has a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     Reads,

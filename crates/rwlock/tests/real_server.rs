@@ -49,7 +49,7 @@ async fn writers_release_wakes_each_reader_once_and_a_readers_release_wakes_no_r
         .collect::<Result<_, _>>()?;
     assert_eq!(notifications(&server).await - fired_before, READERS as u64);
 
-    // A writer, and readers behind it, so that there is somebody to be woken in vain.
+    // A writer, and readers behind it, so that there are waiters to be woken in vain.
     let second = session(&server, QUIET).await;
     let lock = RwLock::new(&second, PATH)?;
     let writer = tokio::spawn({

@@ -16,7 +16,7 @@ const PATH: &str = "/limits/exports";
 
 type Fallible = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
-/// Somebody who waits, in a session of its own, once its znode is in the queue.
+/// A waiter in a session of its own, once its znode is in the queue.
 async fn waiter(
     server: &Server,
     permits: u32,

@@ -85,7 +85,7 @@ impl Ledger {
         count(&mut self.state().figures);
     }
 
-    /// Somebody has come to a hold, this very moment.
+    /// A contender holds from this very moment.
     pub(crate) fn granted(&self, who: &str, weight: u64, hold: &HoldView) -> u64 {
         self.remark(format!(
             "{who} is granted {} with token {} and weight {weight}: {:?}",
@@ -171,7 +171,7 @@ impl Ledger {
         self.report(findings);
     }
 
-    /// Somebody has asked for another capacity, and this came of it.
+    /// A contender has asked for another capacity, with this result.
     pub(crate) fn resized(&self, who: &str, asked: &Asked, to: u64, result: Result<(), Error>) {
         self.remark(format!("{who} has resized to {to}: {result:?}"));
         let mut state = self.state();
@@ -214,7 +214,7 @@ impl Ledger {
         self.report(work::at_end(who, session.id(), led));
     }
 
-    /// Somebody begins to observe who leads, in this session.
+    /// An observer begins to observe who leads, in this session.
     pub(crate) fn observes(&self, who: &str, session: &Session) {
         self.state().observers.begin(who, session.clone());
     }
@@ -239,7 +239,7 @@ impl Ledger {
         self.state().observers.names()
     }
 
-    /// Nobody observes any more.
+    /// The observers end.
     pub(crate) fn end_observing(&self) {
         self.state().observers.end();
     }

@@ -1,4 +1,4 @@
-//! Somebody who wants to know who leads.
+//! An observer: it asks who leads.
 
 use std::convert::Infallible;
 use std::future::pending;

@@ -284,7 +284,7 @@ async fn quiet(
     let ledger = &*setting.ledger;
     let patience = schedule.waits_at_most();
     let is_calm = !schedule.breaks_connections_at_watches();
-    // Until then a request may still be under way of somebody who has gone since.
+    // Until then a request of a contender that has gone since may still be under way.
     sleep_until(setting.quiet_from + schedule.mends_within()).await;
     settles(ledger, patience, || {
         let mut findings = remains::of_contenders(simulation, &[ledger, &setting.beside], is_calm);

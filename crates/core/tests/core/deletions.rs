@@ -381,7 +381,7 @@ async fn releases_dropped_at_random_leave_nothing_and_hold_up_nobody() {
             released.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         }
         crowd.assert_all_are_deleted().await;
-        // Nobody is waited for any more.
+        // The queue waits for no contender any more.
         assert_released(crowd.acquire().await).await;
     }
 }

@@ -138,7 +138,7 @@ async fn a_replacement_at_the_end_of_the_count_is_refused() {
     );
 }
 
-/// It is done, and nobody has heard the answer.
+/// The replacement is done, and the client has not heard the answer.
 #[tokio::test(start_paused = true)]
 async fn a_replacement_dropped_half_way_leaves_nothing() {
     let (simulation, _session, hold) = held(First).await;

@@ -16,8 +16,8 @@ use crate::support;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The create and the list are answered in the first session, and nobody looks at the answers until
-/// the server has put the client into another session, and the first one has expired.
+/// The create and the list are answered in the first session. The attempt is not polled until the
+/// server has put the client into another session, and the first one has expired.
 #[tokio::test(start_paused = true)]
 async fn attempt_that_nobody_polls_past_the_end_of_its_session_does_not_hold() {
     let simulation = Simulation::new(SimulationOptions {
@@ -58,7 +58,7 @@ async fn two_single_nodes(simulation: &Simulation) -> (Session, SingleNodeLock, 
     (closing, mine, others)
 }
 
-/// Its create finds the znode of another holder, and nobody looks at the answer.
+/// Its create finds the znode of another holder, and the attempt is not polled.
 #[tokio::test(start_paused = true)]
 async fn close_spares_the_single_znode_of_another_holder() {
     let simulation = Simulation::new(SimulationOptions::default());

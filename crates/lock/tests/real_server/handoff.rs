@@ -1,4 +1,4 @@
-//! Holding without a read: only where it is certain that nobody else does.
+//! Holding without a read: only if it is certain that no other contender holds.
 
 use std::future::Future;
 

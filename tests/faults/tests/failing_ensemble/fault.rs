@@ -108,8 +108,8 @@ impl FaultInjector<'_> {
         self.ensemble.leader().await.expect("a leader")
     }
 
-    /// Waits until somebody holds of every recipe, and stays until it has lost: anybody, or those
-    /// in sessions that know this member only.
+    /// Waits until a contender of every recipe holds, and stays until it has lost: any contender,
+    /// or one in a session that knows this member only.
     async fn let_some_stay(&self, member: Option<usize>) {
         self.phase.send_replace(Phase::Staying(member));
         for journal in self.journals {
@@ -204,8 +204,8 @@ impl FaultInjector<'_> {
         Mended { from, serves }
     }
 
-    /// Waits until somebody has come to hold of every recipe since the fault was mended, and says
-    /// how long after the ensemble was seen to serve.
+    /// Waits until a contender of every recipe has come to hold since the fault was mended, and
+    /// says how long after the ensemble was seen to serve.
     async fn work_goes_on(&self, what: &str, mended: Mended) {
         let mut text = format!("{what}, next grant of");
         for journal in self.journals {

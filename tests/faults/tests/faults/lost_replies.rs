@@ -66,7 +66,7 @@ struct Place<'a> {
     victim: Session,
 }
 
-/// One who meets the faults and one who does not, at the same recipe.
+/// One contender that meets the faults and one that does not, at the same recipe.
 struct Scenario<'a> {
     place: &'a Place<'a>,
     name: String,

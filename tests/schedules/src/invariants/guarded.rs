@@ -7,8 +7,8 @@ use crate::state::State;
 
 /// A guarded write was committed: `data` says the token and the znode of its writer.
 ///
-/// The writer's znode exists at that moment, no contender that excludes it has written before with
-/// a newer token, and no other task of its process holds by the same znode since.
+/// The writer's znode exists at that moment. No contender that excludes the writer has written
+/// before with a newer token. No other task of its process holds by the same znode since.
 pub(crate) fn at_commit(state: &mut State, data: &[u8]) -> Findings {
     let text = String::from_utf8_lossy(data).into_owned();
     let mut words = text.split(' ');

@@ -5,7 +5,7 @@ use zookeeper_recipes_core::SessionId;
 use crate::findings::Findings;
 use crate::state::State;
 
-/// A znode has been deleted: nobody's account says any more that it is held.
+/// A znode has been deleted: no contender reports any more that it is held.
 ///
 /// This is the moment before which a holder must know; the next one's grant comes later.
 pub(crate) fn at_deletion(

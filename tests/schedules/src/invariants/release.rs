@@ -1,4 +1,4 @@
-//! What was released is gone, for all who had a part in it.
+//! A released hold is gone, for its owner and for all views.
 
 use zookeeper_recipes_core::{HoldState, HoldView};
 
