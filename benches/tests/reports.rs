@@ -168,8 +168,8 @@ fn queue_costs_the_same_but_for_the_list() -> Outcome {
     for (file, way, requests) in [
         ("queue-join.csv", "predecessor (list on wake)", 4.0),
         ("queue-join.csv", "predecessor (no read)", 4.0),
-        ("queue-handover.csv", "predecessor (list on wake)", 2.0),
-        ("queue-handover.csv", "predecessor (no read)", 1.0),
+        ("queue-handoff.csv", "predecessor (list on wake)", 2.0),
+        ("queue-handoff.csv", "predecessor (no read)", 1.0),
     ] {
         let rows = rows(&directory.path().join(file))?;
         let mut bytes_without_lists = Vec::new();

@@ -14,7 +14,7 @@ use zookeeper_recipes_semaphore::Semaphore;
 use crate::library::{Kind, Library, Lock, PERMITS, Release, nth};
 
 /// How many times in a row the tasks of a process may pass a lock on locally.
-pub(crate) const LOCAL_HANDOVERS: u32 = 100;
+pub(crate) const LOCAL_PASSES: u32 = 100;
 
 /// These recipes.
 pub(crate) struct Ours {
@@ -61,7 +61,7 @@ impl Library for Ours {
             }
             Kind::Lock | Kind::Dropped | Kind::Try => Arc::new(ExclusiveLock::new(session, path)?),
             Kind::Shared => {
-                let options = LockOptions::new().local(LOCAL_HANDOVERS);
+                let options = LockOptions::new().local(LOCAL_PASSES);
                 Arc::new(ExclusiveLock::with_options(session, path, options)?)
             }
             Kind::Read => Arc::new(RwLock::new(session, path)?.read().clone()),

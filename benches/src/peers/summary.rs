@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::figures::Figures;
-use crate::ours::LOCAL_HANDOVERS;
+use crate::ours::LOCAL_PASSES;
 use crate::peer::Peer;
 use crate::plan::Plan;
 use crate::processor::Cost;
@@ -376,8 +376,8 @@ impl<'p> Summary<'p> {
              - The readers are each in a session of their own, and all of them watch before the \
              writer releases: from its call of release until the last of them holds, {releases} times \
              in a round.\n\
-             - 100 tasks want one lock: they share one of ours, with {LOCAL_HANDOVERS} local \
-             handovers in a row, and have one each of Curator and kazoo, which are slower when \
+             - 100 tasks want one lock: they share one of ours, with {LOCAL_PASSES} local \
+             passes in a row, and have one each of Curator and kazoo, which are slower when \
              shared (all are woken by each release; they poll).\n\
              - The memory of a waiter: the growth of a new process by {waiters} more waiters for one \
              lock, beyond the first {first_waiters}, in four sessions, five times at most, a task or a \

@@ -33,7 +33,7 @@ const STEPS: [Step; 2] = [
         times: |times| &times.joins,
     },
     Step {
-        name: "handover",
+        name: "handoff",
         heading: "Handing over",
         about: "From the call of release until the next one holds.",
         cost: |costs| costs.of_releases,

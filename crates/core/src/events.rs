@@ -46,7 +46,7 @@ pub(crate) enum Measured {
     Failed(&'static str),
     Acquired(Duration),
     /// The time from the event that woke the waiter to the hold.
-    HandedOver(Duration),
+    Handoff(Duration),
     Lost(&'static str),
     Released,
     /// The hold is over, after this time.

@@ -88,7 +88,7 @@ pub(crate) trait Turn: Send + Sync {
     ///
     /// If the grant goes back to the server instead, returns the grant, and a value to drop once
     /// the grant's znode is deleted.
-    fn hand_over(self: Box<Self>, grant: Grant) -> Option<(Grant, KeptUntilGone)>;
+    fn pass_on(self: Box<Self>, grant: Grant) -> Option<(Grant, KeptUntilGone)>;
 }
 
 impl Hold {
@@ -377,7 +377,7 @@ impl Held {
             return (Some(self.grant), self.record);
         };
         let back = match ended == Ended::Released && view.unanswered().close() {
-            true => turn.hand_over(self.grant),
+            true => turn.pass_on(self.grant),
             false => Some((self.grant, Box::new(turn) as KeptUntilGone)),
         };
         let grant = back.map(|(mut grant, kept)| {

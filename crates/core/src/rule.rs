@@ -207,7 +207,7 @@ pub trait RuleHints: Send + Sync {
     /// True if this contender leaves the queue instead of holding, and enters it again at its end.
     ///
     /// Asked only about a contender that would hold, and only if contenders are `behind` it, in
-    /// queue order. A leader election hands over to a chosen candidate this way: the candidates
+    /// queue order. A leader election passes to a chosen candidate this way: the candidates
     /// before it step back. A contender that always steps back never holds, so let the reason go
     /// away once it has stepped back.
     ///

@@ -190,7 +190,7 @@ impl<'a> Contender<'a> {
                     shared.has_agreed.set(true);
                 }
                 let setting = self.setting;
-                if setting.handovers.is_none() && hold.fencing_token().turn() > 0 {
+                if setting.passes.is_none() && hold.fencing_token().turn() > 0 {
                     setting.ledger.count(|figures| figures.inherited += 1);
                 }
                 let holding = Holding::new(&setting.ledger, &self.who, choice.weight, hold);
@@ -360,7 +360,7 @@ impl<'a> Contender<'a> {
                 let _ = timeout(patience, hold.release()).await;
             }
             _ => match self.neglected(hold.release()).await {
-                Ok(()) if self.setting.handovers.unwrap_or(0) == 0 => {
+                Ok(()) if self.setting.passes.unwrap_or(0) == 0 => {
                     if self.setting.recipe.queues {
                         ledger.released(&self.who, &path);
                     }
@@ -420,8 +420,8 @@ pub(crate) fn make(
 /// Options by chance.
 pub(crate) fn options(setting: &Setting, rng: &mut Rng) -> RecipeOptions {
     let mut options = RecipeOptions::new();
-    if let Some(handovers) = setting.handovers {
-        options = options.local(handovers);
+    if let Some(passes) = setting.passes {
+        options = options.local(passes);
     }
     if rng.bool() {
         options = options.after_session_loss(AfterSessionLoss::QueueAnew);

@@ -130,7 +130,7 @@ fn setting(recipe: TestedRecipe, schedule: &Schedule, ledgers: &[Arc<Ledger>]) -
         ledger: ledgers[0].clone(),
         beside: ledgers[1].clone(),
         quiet_from: Instant::now() + schedule.troubled,
-        handovers: schedule.handovers,
+        passes: schedule.passes,
         leaves: schedule.leaves,
         resizes: schedule.resizes,
         sleeps: schedule.rates.asleep > 0.0 || schedule.between_pairs.is_some(),

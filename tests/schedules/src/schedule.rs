@@ -28,7 +28,7 @@ pub(crate) struct Schedule {
     /// Whether processes leave their sessions to the next ones.
     pub(crate) leaves: bool,
     /// How often in a row a lock is handed on within a process.
-    pub(crate) handovers: Option<u32>,
+    pub(crate) passes: Option<u32>,
     /// Whether it is changed how much can be held.
     pub(crate) resizes: bool,
     /// How many want to know who leads.

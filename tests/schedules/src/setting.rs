@@ -18,7 +18,7 @@ pub(crate) struct Setting {
     pub(crate) beside: Arc<Ledger>,
     /// When things cease to go wrong, and everybody comes to an end.
     pub(crate) quiet_from: Instant,
-    pub(crate) handovers: Option<u32>,
+    pub(crate) passes: Option<u32>,
     /// Whether processes leave their sessions to the next ones.
     pub(crate) leaves: bool,
     /// How long a caller does not poll what it awaits, at most.

@@ -113,7 +113,7 @@ impl Contender<'_> {
                 Ok(()) => {
                     for (path, ledger) in paths.iter().zip(ledgers) {
                         // A znode that was handed on within the process serves the next task.
-                        let stays = ledger.place() != BESIDE && setting.handovers.unwrap_or(0) > 0;
+                        let stays = ledger.place() != BESIDE && setting.passes.unwrap_or(0) > 0;
                         if ledger.recipe().queues && !stays {
                             ledger.released(&self.who, path);
                         }

@@ -15,7 +15,7 @@ pub struct RecipeOptions {
     strategy: WaitStrategy,
     data: Option<Vec<u8>>,
     after_session_loss: AfterSessionLoss,
-    handovers: Option<u32>,
+    passes: Option<u32>,
     at_most: Option<Duration>,
 }
 
@@ -65,8 +65,8 @@ impl RecipeOptions {
     }
 
     /// How often in a row an exclusive lock goes to the next task of its process.
-    pub fn local(mut self, handovers_in_a_row: u32) -> RecipeOptions {
-        self.handovers = Some(handovers_in_a_row);
+    pub fn local(mut self, passes_in_a_row: u32) -> RecipeOptions {
+        self.passes = Some(passes_in_a_row);
         self
     }
 
@@ -81,10 +81,10 @@ impl RecipeOptions {
     }
 
     pub(crate) fn lock(self) -> LockOptions {
-        let handovers = self.handovers;
+        let passes = self.passes;
         let options = shared!(self, LockOptions::new().strategy(self.strategy));
-        match handovers {
-            Some(handovers) => options.local(handovers),
+        match passes {
+            Some(passes) => options.local(passes),
             None => options,
         }
     }

@@ -149,8 +149,8 @@ impl TestedRecipe {
         })
     }
 
-    /// True if a holder can hand over to the next one of its process without the server.
-    pub fn hands_over(&self) -> bool {
+    /// True if a holder can pass its hold on to the next one of its process without the server.
+    pub fn passes_on(&self) -> bool {
         self.queues && self.capacity == 1 && !self.elects
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub(super) enum Order {
     /// The hold lasts until this instant of the [clock](super::clock), if nothing renews it.
     Until(Duration),
-    /// The terminal is handed over: the command may begin.
+    /// The terminal is given: the command may begin.
     Begin,
     /// Pass this signal on to the command's process group.
     Signal(i32),

@@ -12,7 +12,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr,
 /// The command's group is a background group at first. Such a group is stopped when it reads from
 /// the terminal, and it does not get Ctrl-C. So `zkr` hands the terminal over: at the start if its
 /// standard input and output are the terminal, else when the command is stopped since it reads. In
-/// `zkr … | less` another program of the pipeline may need the terminal, so it is not handed over
+/// `zkr … | less` another program of the pipeline may need the terminal, so it is not given
 /// before.
 #[derive(Debug)]
 pub(super) struct Terminal {

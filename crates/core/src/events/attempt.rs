@@ -118,7 +118,7 @@ impl Attempt {
         self.ended();
         let waited = self.began.elapsed();
         if let Some(woken_at) = *lock(&self.woken_at) {
-            measure(&self.source, Measured::HandedOver(woken_at.elapsed()));
+            measure(&self.source, Measured::Handoff(woken_at.elapsed()));
         }
         HoldRecord::begin(self.source.clone(), &self.caller, token, waited)
     }

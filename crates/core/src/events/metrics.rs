@@ -43,7 +43,7 @@ pub(crate) fn measure(source: &Source, measured: Measured) {
             gauge!(HOLDING, labels()).increment(1);
             histogram!(WAITED, labels()).record(waited);
         }
-        Measured::HandedOver(took) => histogram!(HANDOFF, labels()).record(took),
+        Measured::Handoff(took) => histogram!(HANDOFF, labels()).record(took),
         Measured::Lost(reason) => counter!(LOST, with("reason", reason)).increment(1),
         Measured::Released => counter!(RELEASED, labels()).increment(1),
         Measured::HoldEnded(held) => {

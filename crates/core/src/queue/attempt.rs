@@ -68,7 +68,7 @@ async fn hold(
                     .during(pin!(wait_on(&mut watches, queue, &place, &on)), warn)
                     .await?;
                 attempt.woken();
-                if waited == Waited::Handover {
+                if waited == Waited::Handoff {
                     // If the lease has lapsed, the waiter's znode may be deleted, so the queue is
                     // listed.
                     if let Some(grant) = place.grant(queue, watches.own.take()) {

@@ -23,7 +23,7 @@ pub(crate) struct LocalQueue {
 }
 
 struct Shared {
-    handovers_in_a_row: u32,
+    passes_in_a_row: u32,
     state: Mutex<State>,
     /// Tells the waiters the state of the hold that has the turn.
     holder: watch::Sender<Option<Standing>>,
@@ -52,14 +52,14 @@ pub(crate) struct LocalTurn {
     /// `None` once it has been passed on.
     queue: Option<Arc<Shared>>,
     number: u64,
-    handovers: u32,
+    passes: u32,
 }
 
 impl LocalQueue {
-    pub(crate) fn new(handovers_in_a_row: u32) -> LocalQueue {
+    pub(crate) fn new(passes_in_a_row: u32) -> LocalQueue {
         LocalQueue {
             shared: Arc::new(Shared {
-                handovers_in_a_row,
+                passes_in_a_row,
                 state: Mutex::default(),
                 holder: watch::Sender::new(None),
             }),
@@ -147,7 +147,7 @@ impl Shared {
         LocalTurn {
             queue: Some(self.clone()),
             number: state.turn,
-            handovers: 0,
+            passes: 0,
         }
     }
 
@@ -205,14 +205,14 @@ impl HoldTurn for LocalTurn {
         }
     }
 
-    fn hand_over(mut self: Box<Self>, mut grant: Grant) -> Option<(Grant, KeptUntilGone)> {
+    fn pass_on(mut self: Box<Self>, mut grant: Grant) -> Option<(Grant, KeptUntilGone)> {
         let Some(queue) = self.queue.clone() else {
             return Some((grant, self));
         };
-        if self.handovers >= queue.handovers_in_a_row {
+        if self.passes >= queue.passes_in_a_row {
             return Some((grant, self));
         }
-        self.handovers += 1;
+        self.passes += 1;
         grant.token = grant.token.next_turn();
         let mut turn = *self;
         loop {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn handover_of_a_grant_wakes_no_task_that_waits_behind_the_next() {
+    async fn pass_of_a_grant_wakes_no_task_that_waits_behind_the_next() {
         let (queue, turn, standing) = held(Fate::Standing);
         let wakes = Arc::new(Wakes::default());
         let waker = Waker::from(wakes.clone());

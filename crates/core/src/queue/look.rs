@@ -54,7 +54,7 @@ pub(crate) async fn look(
             let awaited = |place: usize| Awaited {
                 name: contenders[place].name().to_owned(),
                 czxid: contenders[place].czxid(),
-                hands_over: hands_over(rule, &contenders[place..=me], data.as_deref()),
+                hands_off: hands_off(rule, &contenders[place..=me], data.as_deref()),
                 stands_alone: stands_alone(rule, &contenders[..=me], place),
             };
             let contenders = on.into_iter().map(awaited).collect();
@@ -127,7 +127,7 @@ fn decide(
 /// Only a contender that held alone marks its release, so no contender before it is left. The list
 /// shows all contenders between the two. Some may have left since. This cannot change "hold" into
 /// "wait", because a rule is monotone.
-fn hands_over(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool {
+fn hands_off(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool {
     let Some((first, rest)) = contenders.split_first() else {
         return false;
     };

@@ -147,7 +147,7 @@ impl QueueOptions {
     /// Queues the clones of one value within the process, behind one contender in the directory.
     ///
     /// First in, first out. After a release the hold goes to the next task of the process without a
-    /// request. This happens at most `handovers_in_a_row` times in a row. Then other processes get
+    /// request. This happens at most `passes_in_a_row` times in a row. Then other processes get
     /// their turn.
     ///
     /// These holds share a znode, and the number of its [fencing token](crate::FencingToken). A
@@ -155,8 +155,8 @@ impl QueueOptions {
     /// token's [turn](crate::FencingToken::turn), too. Guarded writes need nothing: no write of an
     /// earlier hold lands once the next task holds. A hold with a [guarded
     /// write](crate::HoldView::transaction) that has no answer goes back to the server instead.
-    pub fn local(mut self, handovers_in_a_row: u32) -> QueueOptions {
-        self.local = Some(handovers_in_a_row);
+    pub fn local(mut self, passes_in_a_row: u32) -> QueueOptions {
+        self.local = Some(passes_in_a_row);
         self
     }
 
@@ -327,15 +327,15 @@ macro_rules! recipe_options {
     (@local $name:ident) => {
         /// How often in a row the lock goes to another task of this process.
         ///
-        /// Such a handover needs no request. It goes from one clone of this value to another. The
+        /// Such a pass needs no request. It goes from one clone of this value to another. The
         /// default is 0: after each release the lock goes to the first process that waits in
         /// ZooKeeper. A task of another process waits at most this many holds longer.
         ///
         /// If it is more than 0, a store must compare the [turn](crate::FencingToken::turn) of a
         /// fencing token, too: tasks that hand the lock on share the number. A lock with a [guarded
         /// write](crate::HoldView::transaction) that has no answer goes back to the server.
-        pub fn local(mut self, handovers_in_a_row: u32) -> $name {
-            self.queue = self.queue.local(handovers_in_a_row);
+        pub fn local(mut self, passes_in_a_row: u32) -> $name {
+            self.queue = self.queue.local(passes_in_a_row);
             self
         }
     };

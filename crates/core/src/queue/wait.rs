@@ -59,7 +59,7 @@ pub(crate) struct Awaited {
     /// can get its name.
     pub(crate) czxid: Option<i64>,
     /// True if the waiter holds once this contender marks its release.
-    pub(crate) hands_over: bool,
+    pub(crate) hands_off: bool,
     /// True if any deletion of this contender grants the lock to the waiter.
     pub(crate) stands_alone: bool,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Awaited {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waited {
     /// The waiter holds.
-    Handover,
+    Handoff,
     /// The waiter may hold, and must list the queue.
     LookAgain,
 }
@@ -101,7 +101,7 @@ pub(crate) async fn wait_on(
             // It matters only once the waiter would hold.
             Woken::Directory if !queue.shared.rule.reads_directory() => {}
             Woken::Gone(_) | Woken::Directory | Woken::Changed => return Ok(Waited::LookAgain),
-            Woken::Written(name) if is(on, &name, |awaited| awaited.hands_over) => {
+            Woken::Written(name) if is(on, &name, |awaited| awaited.hands_off) => {
                 return has_its_turn(watches, queue, place).await;
             }
             // The contender may still be there, so it is watched again unless it has left.
@@ -126,9 +126,7 @@ async fn has_its_turn(
 ) -> Result<Waited, Error> {
     let may_step_back = place.may_step_back(queue, None) && !watches.rule_out_a_step_back();
     match watches.look_at_own(&*queue.server) {
-        Certainty::Certain if !may_step_back && queue.server.orders_events() => {
-            Ok(Waited::Handover)
-        }
+        Certainty::Certain if !may_step_back && queue.server.orders_events() => Ok(Waited::Handoff),
         Certainty::Certain | Certainty::Doubtful => Ok(Waited::LookAgain),
         Certainty::Gone => Err(deleted(queue, place).await),
     }

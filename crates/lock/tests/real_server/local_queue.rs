@@ -67,14 +67,14 @@ async fn tasks_of_one_process_queue_behind_one_znode_in_the_order_of_their_calls
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn local_handovers_end_after_as_many_as_were_allowed() {
-    const HANDOVERS: u32 = 3;
+async fn local_passes_end_after_as_many_as_were_allowed() {
+    const PASSES: u32 = 3;
     let server = server().await;
     let (ours, theirs) = (
         session(&server, SESSION_TIMEOUT).await,
         session(&server, SESSION_TIMEOUT).await,
     );
-    let options = LockOptions::new().local(HANDOVERS);
+    let options = LockOptions::new().local(PASSES);
     let lock = ExclusiveLock::with_options(&ours, "/locks/local", options).expect("good");
     let other = ExclusiveLock::new(&theirs, "/locks/local").expect("a good path");
     let hold = lock.acquire().await.expect("nobody is before it");
@@ -100,7 +100,7 @@ async fn local_handovers_end_after_as_many_as_were_allowed() {
             == 2
     })
     .await;
-    hold.release().await.expect("handed over");
+    hold.release().await.expect("passed on");
     while tasks
         .join_next()
         .await
@@ -118,11 +118,11 @@ async fn local_handovers_end_after_as_many_as_were_allowed() {
         .position(|(other, _)| *other)
         .expect("it had its turn");
     assert_eq!(
-        others_turn, HANDOVERS as usize,
-        "after the handovers, before the rest"
+        others_turn, PASSES as usize,
+        "after the passes, before the rest"
     );
     let handed_on = holders[..others_turn].iter().map(|(_, handed)| *handed);
-    let turns = (1..=HANDOVERS).map(|turn| token.of_turn(turn));
+    let turns = (1..=PASSES).map(|turn| token.of_turn(turn));
     assert!(handed_on.eq(turns), "one number, and each its turn");
     assert_nothing_left(&server, "/locks/local").await;
 }

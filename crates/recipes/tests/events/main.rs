@@ -240,7 +240,7 @@ fn own_waits(log: &Log) -> Vec<Line> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handover_within_a_process_is_a_release_and_an_acquisition() {
+async fn pass_within_a_process_is_a_release_and_an_acquisition() {
     let _alone = ALONE.lock().await;
     let simulation = Simulation::new(SimulationOptions::default());
     let log = Log::default();
@@ -338,7 +338,7 @@ async fn handoff_is_measured_from_its_news_to_the_hold() {
         let of_election = r#"{recipe="election",name=""}"#;
         recorder.values(&format!("zookeeper_recipes_handoff_seconds{of_election}"))
     };
-    assert!(handoffs().is_empty(), "nothing was handed over");
+    assert!(handoffs().is_empty(), "nothing was passed on");
     hold.release().await.expect("it is held");
     let mut took = Vec::new();
     for next in waiting {

@@ -12,7 +12,7 @@ use zookeeper_recipes_suite::{eventually, in_time};
 use crate::{connect, options};
 
 /// Two sessions hold one after the other.
-async fn hand_over(first: &Session, second: &Session) {
+async fn hand_off(first: &Session, second: &Session) {
     let lock = |session| ExclusiveLock::new(session, "/locks/a").expect("a good path");
     let (first, second) = (lock(first), lock(second));
     let hold = in_time("the first", first.acquire()).await.expect("free");
@@ -38,7 +38,7 @@ async fn lock_passes_from_one_session_to_the_next_over_tls() {
         for address in [format!("tcp+tls://{address}"), address] {
             let first = connect(&address, options(trusting(&authority))).await;
             let second = connect(&address, options(trusting(&authority))).await;
-            hand_over(&first, &second).await;
+            hand_off(&first, &second).await;
             first.close().await;
             second.close().await;
         }
@@ -56,7 +56,7 @@ async fn lock_is_held_by_a_client_with_the_certificate_that_the_server_requires(
         trusting(&authority).client_certificate(own.certificate.as_bytes(), own.key.as_bytes());
     let first = connect(&front.at("localhost"), options(tls.clone())).await;
     let second = connect(&front.at("localhost"), options(tls)).await;
-    hand_over(&first, &second).await;
+    hand_off(&first, &second).await;
     assert_eq!(front.clients(), [Some(own.der()), Some(own.der())]);
 }
 
