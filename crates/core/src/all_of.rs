@@ -85,26 +85,26 @@ pub struct AllOf {
 
 /// Where a recipe is, for the order of the recipes.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct Rank {
     whole_path: String,
     /// The servers of its ensemble, sorted.
     servers: Vec<String>,
 }
 
-impl Place {
-    fn of(recipe: &dyn Recipe) -> Place {
+impl Rank {
+    fn of(recipe: &dyn Recipe) -> Rank {
         let ensemble = recipe.session().ensemble();
         let chroot = ensemble.chroot().trim_end_matches('/');
         let mut servers = ensemble.servers();
         servers.sort_unstable();
-        Place {
+        Rank {
             whole_path: format!("{chroot}{}", recipe.path()),
             servers,
         }
     }
 
     /// True if both places are in one ensemble, because a server is a member of one ensemble only.
-    fn shares_a_server(&self, other: &Place) -> bool {
+    fn shares_a_server(&self, other: &Rank) -> bool {
         self.servers
             .iter()
             .any(|server| other.servers.contains(server))
@@ -119,8 +119,8 @@ impl AllOf {
     /// [`InvalidInput`] if there is no recipe, or if two recipes have the same whole path in one
     /// ensemble. One of the two would wait for the other.
     pub fn new(recipes: impl IntoIterator<Item = Box<dyn Recipe>>) -> Result<AllOf, InvalidInput> {
-        let at_place = |recipe: Box<dyn Recipe>| (Place::of(&*recipe), recipe);
-        let mut recipes: Vec<_> = recipes.into_iter().map(at_place).collect();
+        let at_rank = |recipe: Box<dyn Recipe>| (Rank::of(&*recipe), recipe);
+        let mut recipes: Vec<_> = recipes.into_iter().map(at_rank).collect();
         if recipes.is_empty() {
             return Err(InvalidInput::new(
                 "recipes",

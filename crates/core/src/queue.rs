@@ -23,7 +23,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use self::entries::entries;
-use self::local::{LocalQueue, LocalTurn, Turn};
+use self::local::{Admission, LocalQueue, LocalTurn};
 use self::look::check_label;
 use self::options::{AfterSessionLoss, QueueOptions};
 use self::own_wait::{OwnWait, WITHOUT_ZNODE};
@@ -205,10 +205,10 @@ impl Queue {
         let turn = match &self.shared.local {
             None => None,
             Some(local) => match self.turn(local).await {
-                Turn::Granted(grant, turn) if grant.is_held() => {
+                Admission::Granted(grant, turn) if grant.is_held() => {
                     return Ok(self.held(attempt, grant, Some(turn)));
                 }
-                Turn::Granted(_, turn) | Turn::Enter(turn) => Some(turn),
+                Admission::Granted(_, turn) | Admission::Enter(turn) => Some(turn),
             },
         };
         let grant = self.shared.acquire(attempt).await?;
@@ -216,7 +216,7 @@ impl Queue {
     }
 
     /// Waits for a turn among the tasks of the process.
-    async fn turn(&self, local: &LocalQueue) -> Turn {
+    async fn turn(&self, local: &LocalQueue) -> Admission {
         let SharedQueue {
             session, directory, ..
         } = &*self.shared;

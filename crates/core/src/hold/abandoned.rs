@@ -37,7 +37,7 @@ impl Abandoned {
         reply: Reply<'static, Created>,
         in_doubt: bool,
     ) {
-        let unanswered = Unanswered::new(self);
+        let unanswered = UnansweredCreate::new(self);
         let live = owned.znode.live().clone();
         live.clone().in_background(async move {
             let reply = reply.await;
@@ -78,16 +78,16 @@ pub(crate) fn may_exist(error: &ServerError) -> bool {
 }
 
 /// An abandoned create without a reply. If it is dropped, no reply is awaited any more.
-struct Unanswered(Arc<Abandoned>);
+struct UnansweredCreate(Arc<Abandoned>);
 
-impl Unanswered {
-    fn new(abandoned: &Arc<Abandoned>) -> Unanswered {
+impl UnansweredCreate {
+    fn new(abandoned: &Arc<Abandoned>) -> UnansweredCreate {
         abandoned.0.send_modify(|counts| counts.abandoned += 1);
-        Unanswered(abandoned.clone())
+        UnansweredCreate(abandoned.clone())
     }
 }
 
-impl Drop for Unanswered {
+impl Drop for UnansweredCreate {
     fn drop(&mut self) {
         self.0.0.send_modify(|counts| counts.answered += 1);
     }
@@ -107,10 +107,10 @@ mod tests {
     async fn attempt_waits_for_no_create_that_is_abandoned_later() {
         let (live, _) = Scripted::open(Duration::ZERO);
         let abandoned = Arc::default();
-        let first = Unanswered::new(&abandoned);
+        let first = UnansweredCreate::new(&abandoned);
         let mut waiting = pin!(abandoned.until_answered(&live));
         assert!(waiting.as_mut().now_or_never().is_none());
-        let _later = Unanswered::new(&abandoned);
+        let _later = UnansweredCreate::new(&abandoned);
         drop(first);
         assert!(waiting.now_or_never().is_some());
     }

@@ -18,28 +18,28 @@ use crate::server::ensemble::{Created, Node};
 use crate::server::error::{ServerError, if_there};
 use crate::sync::lock;
 
-/// The looks of a session that are under way.
+/// The searches of a session that are under way.
 #[derive(Default)]
-pub(crate) struct Looks(Mutex<Numbered>);
+pub(crate) struct Searches(Mutex<Numbered>);
 
 #[derive(Default)]
 struct Numbered {
-    /// Counts the callers, and the looks when they are sent. So the numbers tell which was first.
+    /// Counts the callers, and the searches when they are sent. So the numbers tell which was first.
     last: u64,
     /// The look of each directory. Only its callers keep it.
-    directories: BTreeMap<String, Weak<LookUnderWay>>,
+    directories: BTreeMap<String, Weak<SearchUnderWay>>,
 }
 
-type LookUnderWay = UnderWay<Result<Look, ServerError>>;
+type SearchUnderWay = UnderWay<Result<Search, ServerError>>;
 
 /// The names of a directory's children, sorted.
 #[derive(Clone)]
-struct Look {
+struct Search {
     number: u64,
     names: Arc<[String]>,
 }
 
-impl Looks {
+impl Searches {
     /// The znodes of this identity that the session owns, read after a commit.
     ///
     /// Sends what [`own_paths`](Self::own_paths) sends, and a read if there is such a znode.
@@ -97,21 +97,23 @@ impl Looks {
     }
 
     fn next(&self) -> u64 {
-        let mut looks = lock(&self.0);
-        looks.last += 1;
-        looks.last
+        let mut searches = lock(&self.0);
+        searches.last += 1;
+        searches.last
     }
 
     /// The number of a caller, and the look of its directory.
-    fn ask(&self, directory: &str) -> (u64, Arc<LookUnderWay>) {
+    fn ask(&self, directory: &str) -> (u64, Arc<SearchUnderWay>) {
         let number = self.next();
-        let mut looks = lock(&self.0);
-        let known = looks.directories.get(directory).and_then(Weak::upgrade);
+        let mut searches = lock(&self.0);
+        let known = searches.directories.get(directory).and_then(Weak::upgrade);
         let look = known.unwrap_or_else(|| {
-            looks.directories.retain(|_, look| look.strong_count() > 0);
+            searches
+                .directories
+                .retain(|_, look| look.strong_count() > 0);
             let look = Arc::default();
             let kept = Arc::downgrade(&look);
-            looks.directories.insert(directory.to_owned(), kept);
+            searches.directories.insert(directory.to_owned(), kept);
             look
         });
         (number, look)
@@ -121,9 +123,9 @@ impl Looks {
 /// Lists the directory after a commit. Asks until an answer comes.
 async fn look(
     live: Arc<LiveSession>,
-    looks: Arc<Looks>,
+    searches: Arc<Searches>,
     directory: String,
-) -> Result<Look, ServerError> {
+) -> Result<Search, ServerError> {
     let listed = if directory.is_empty() {
         "/"
     } else {
@@ -134,7 +136,7 @@ async fn look(
         // Until then, all who ask can share the look.
         live.until_connected().await;
         let server = live.server()?;
-        let number = looks.next();
+        let number = searches.next();
         let names = async {
             server.prove().await?;
             if_there(server.list(listed).await)
@@ -144,7 +146,7 @@ async fn look(
                 let mut names = names.unwrap_or_default();
                 names.sort_unstable();
                 let names = names.into();
-                return Ok(Look { number, names });
+                return Ok(Search { number, names });
             }
             Err(error) if error.may_pass() => backoff.wait().await,
             Err(error) => return Err(error),
@@ -166,11 +168,11 @@ mod tests {
     async fn callers_share_the_next_look_and_none_that_was_sent_before() {
         const SECOND: Duration = Duration::from_secs(1);
         let (live, script) = Scripted::open(SECOND);
-        let looks = Arc::<Looks>::default();
+        let searches = Arc::<Searches>::default();
         let began = live.now();
         let of = async |after: Duration| {
             sleep(after).await;
-            let own = looks.own_paths(&live, "/locks/a", &Identity::NONE).await;
+            let own = searches.own_paths(&live, "/locks/a", &Identity::NONE).await;
             assert_eq!(own.expect("an answer"), [""; 0]);
             live.now() - began
         };
@@ -180,7 +182,11 @@ mod tests {
             [2 * SECOND, 4 * SECOND, 4 * SECOND]
         );
         assert_eq!(script.proofs(), [began, began + 2 * SECOND]);
-        looks.ask("/locks/b");
-        assert_eq!(lock(&looks.0).directories.len(), 1, "the others are done");
+        searches.ask("/locks/b");
+        assert_eq!(
+            lock(&searches.0).directories.len(),
+            1,
+            "the others are done"
+        );
     }
 }

@@ -11,7 +11,7 @@ use futures_util::future::FutureExt;
 
 use crate::contender::Identity;
 use crate::hold::deletion::{Deletions, until_gone};
-use crate::hold::find_own::Looks;
+use crate::hold::find_own::Searches;
 use crate::hold::under_way::UnderWay;
 use crate::live::live_session::{EndRequest, LiveSession};
 use crate::path::NodePath;
@@ -23,7 +23,7 @@ use crate::sync::lock;
 /// The znodes that a session owns, as far as this process knows them.
 pub(crate) struct OwnZnodes {
     pub(crate) live: Arc<LiveSession>,
-    pub(crate) looks: Arc<Looks>,
+    pub(crate) searches: Arc<Searches>,
     deletions: Arc<Deletions>,
     list: Mutex<List>,
 }
@@ -103,7 +103,7 @@ impl OwnZnodes {
     pub(crate) fn new(live: &Arc<LiveSession>) -> Arc<OwnZnodes> {
         Arc::new(OwnZnodes {
             live: live.clone(),
-            looks: Arc::default(),
+            searches: Arc::default(),
             deletions: Arc::default(),
             list: Mutex::default(),
         })
@@ -349,7 +349,7 @@ impl OwnZnode {
         let OwnZnodes {
             live,
             deletions,
-            looks,
+            searches,
             ..
         } = &**self.znodes();
         match &self.kind {
@@ -361,7 +361,8 @@ impl OwnZnode {
             Kind::Sought(sought) => {
                 // Sent after the create and in the same session, so the list shows the znode if it
                 // was created.
-                for path in looks.own_paths(live, sought.0.as_str(), &sought.1).await? {
+                let paths = searches.own_paths(live, sought.0.as_str(), &sought.1);
+                for path in paths.await? {
                     deletions.delete(live, &path.into(), false).await?;
                 }
             }

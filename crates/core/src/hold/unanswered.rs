@@ -25,14 +25,14 @@ use crate::sync::lock;
 /// called, nor that they arrive in order, nor that a broken connection delivers none later. No step
 /// waits, and none holds the mutex while it calls anything, so a write may drop its own hold.
 #[derive(Debug)]
-pub(crate) struct Unanswered {
+pub(crate) struct UnansweredWrites {
     /// The number of these writes. `None` once the hold is closed.
     number: Mutex<Option<usize>>,
 }
 
-impl Unanswered {
-    pub(crate) fn new() -> Unanswered {
-        Unanswered {
+impl UnansweredWrites {
+    pub(crate) fn new() -> UnansweredWrites {
+        UnansweredWrites {
             number: Mutex::new(Some(0)),
         }
     }
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn hold_closes_once_each_write_is_answered_and_no_write_begins_then() {
-        let writes = Unanswered::new();
+        let writes = UnansweredWrites::new();
         assert!(writes.begin() && writes.begin());
         writes.answered();
         assert!(!writes.close(), "one has no answer");

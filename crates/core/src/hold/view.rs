@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::events::holding::LostAt;
 use crate::hold::own_znode::OwnZnode;
 use crate::hold::standing::Standing;
-use crate::hold::unanswered::Unanswered;
+use crate::hold::unanswered::UnansweredWrites;
 use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
 use crate::server::ensemble::SessionId;
 
@@ -45,7 +45,7 @@ pub struct HoldView {
     /// How the hold ended, once the owner has released or dropped the hold.
     end: watch::Receiver<Option<Ended>>,
     lost_at: LostAt,
-    unanswered: Arc<Unanswered>,
+    unanswered: Arc<UnansweredWrites>,
 }
 
 impl HoldView {
@@ -63,7 +63,7 @@ impl HoldView {
             acquired_at: Instant::now(),
             end,
             lost_at,
-            unanswered: Arc::new(Unanswered::new()),
+            unanswered: Arc::new(UnansweredWrites::new()),
         }
     }
 
@@ -191,7 +191,7 @@ impl HoldView {
     }
 
     /// The guarded writes of this hold that have no answer.
-    pub(crate) fn unanswered(&self) -> &Unanswered {
+    pub(crate) fn unanswered(&self) -> &UnansweredWrites {
         &self.unanswered
     }
 

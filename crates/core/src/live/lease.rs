@@ -86,7 +86,7 @@ pub(crate) enum Beginning {
 
 /// A request that was answered through the leader.
 #[derive(Clone, Copy, Debug)]
-struct Contact {
+struct LeaderContact {
     /// When the request was sent.
     sent: Duration,
     /// When the answer came.
@@ -104,7 +104,7 @@ pub(crate) struct Lease {
     lapsed: bool,
     lapses: u64,
     /// Contacts over this connection that are not confirmed yet, oldest first.
-    untold: VecDeque<Contact>,
+    untold: VecDeque<LeaderContact>,
     /// True if the connection is known to serve this session.
     proven: bool,
     /// The end of the lease if the connection serves this session.
@@ -162,9 +162,9 @@ impl Lease {
         }
         // Only the first of several contacts close together is kept, so that the list stays short.
         let grain = self.terms.timeout / 100;
-        let is_apart = |last: &Contact| sent >= last.sent + grain;
+        let is_apart = |last: &LeaderContact| sent >= last.sent + grain;
         if self.untold.back().is_none_or(is_apart) {
-            self.untold.push_back(Contact { sent, answered });
+            self.untold.push_back(LeaderContact { sent, answered });
         }
         self.renew(now);
     }

@@ -254,7 +254,7 @@ async fn create_directory(queue: &SessionQueue<'_>) -> Result<(), Error> {
 async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Option<Created>, Error> {
     let znodes = &queue.open.znodes;
     let own = znodes
-        .looks
+        .searches
         .own_nodes(queue.live, queue.directory(), identity);
     let mut own = own.await.map_err(|error| queue.failed(error))?;
     own.sort_unstable_by_key(|node| node.stat.czxid);

@@ -19,10 +19,10 @@ use crate::sync::lock;
 /// The queue of one process for one lock.
 #[derive(Clone)]
 pub(crate) struct LocalQueue {
-    shared: Arc<Shared>,
+    shared: Arc<SharedTurns>,
 }
 
-struct Shared {
+struct SharedTurns {
     passes_in_a_row: u32,
     state: Mutex<State>,
     /// Tells the waiters the state of the hold that has the turn.
@@ -34,11 +34,11 @@ struct State {
     taken: bool,
     /// The number of the current turn. A turn with another number was taken away.
     turn: u64,
-    waiters: VecDeque<oneshot::Sender<Turn>>,
+    waiters: VecDeque<oneshot::Sender<Admission>>,
 }
 
 /// What the next task in the local queue gets.
-pub(crate) enum Turn {
+pub(crate) enum Admission {
     /// The right to enter the queue on the server.
     Enter(LocalTurn),
     /// The lock itself.
@@ -50,7 +50,7 @@ pub(crate) enum Turn {
 /// A turn that was taken away passes nothing on.
 pub(crate) struct LocalTurn {
     /// `None` once it has been passed on.
-    queue: Option<Arc<Shared>>,
+    queue: Option<Arc<SharedTurns>>,
     number: u64,
     passes: u32,
 }
@@ -58,7 +58,7 @@ pub(crate) struct LocalTurn {
 impl LocalQueue {
     pub(crate) fn new(passes_in_a_row: u32) -> LocalQueue {
         LocalQueue {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedTurns {
                 passes_in_a_row,
                 state: Mutex::default(),
                 holder: watch::Sender::new(None),
@@ -69,12 +69,12 @@ impl LocalQueue {
     /// Waits for a turn, but not for the owner of a lost hold.
     ///
     /// Cancel safe: if the future is dropped, the turn goes to the next waiter.
-    pub(crate) async fn turn(&self) -> Turn {
+    pub(crate) async fn turn(&self) -> Admission {
         loop {
             let mut waiting = {
                 let mut state = lock(&self.shared.state);
                 if let Some(turn) = self.shared.take(&mut state) {
-                    return Turn::Enter(turn);
+                    return Admission::Enter(turn);
                 }
                 if state.waiters.len() == state.waiters.capacity() {
                     // Otherwise the waiters that gave up would pile up behind a long hold.
@@ -125,7 +125,7 @@ async fn lost(holder: &mut watch::Receiver<Option<Standing>>) {
     }
 }
 
-impl Shared {
+impl SharedTurns {
     fn holder_is_lost(&self) -> bool {
         let holder = self.holder.borrow();
         holder.as_ref().is_some_and(|holder| !holder.is_held())
@@ -178,10 +178,12 @@ impl Shared {
             };
             let turn = self.begin_turn(&mut state);
             drop(state);
-            match next.send(Turn::Enter(turn)) {
+            match next.send(Admission::Enter(turn)) {
                 Ok(()) => return,
                 // Emptied, because the drop of a full turn would recurse into this function.
-                Err(Turn::Enter(mut turn) | Turn::Granted(_, mut turn)) => turn.queue = None,
+                Err(Admission::Enter(mut turn) | Admission::Granted(_, mut turn)) => {
+                    turn.queue = None
+                }
             }
             state = lock(&self.state);
         }
@@ -224,11 +226,11 @@ impl HoldTurn for LocalTurn {
             let Some(next) = next else {
                 return Some((grant, Box::new(turn)));
             };
-            match next.send(Turn::Granted(grant, turn)) {
-                Err(Turn::Granted(grant_back, turn_back)) => {
+            match next.send(Admission::Granted(grant, turn)) {
+                Err(Admission::Granted(grant_back, turn_back)) => {
                     (grant, turn) = (grant_back, turn_back);
                 }
-                Ok(()) | Err(Turn::Enter(_)) => return None,
+                Ok(()) | Err(Admission::Enter(_)) => return None,
             }
         }
     }

@@ -108,13 +108,13 @@ impl ZookeeperEnsemble {
         let identified = !self.identity_refused.load(Ordering::Relaxed);
         match self.open(resume, identified).await {
             // A server may be configured not to know the scheme, and recipes work without it.
-            Err(NotOpened::Ended(End::AuthenticationFailed)) if identified => {
+            Err(NoSession::Ended(End::AuthenticationFailed)) if identified => {
                 let session = self.open(resume, false).await;
-                let session = session.map_err(NotOpened::error)?;
+                let session = session.map_err(NoSession::error)?;
                 self.identity_refused.store(true, Ordering::Relaxed);
                 Ok(session)
             }
-            opened => opened.map_err(NotOpened::error),
+            opened => opened.map_err(NoSession::error),
         }
     }
 
@@ -123,7 +123,7 @@ impl ZookeeperEnsemble {
         &self,
         resume: Option<&Resumable>,
         identified: bool,
-    ) -> Result<ConnectedSession, NotOpened> {
+    ) -> Result<ConnectedSession, NoSession> {
         let mut auth = self.options.credentials().to_vec();
         if identified {
             let credentials = self.own_identity.credentials().as_bytes().to_vec();
@@ -148,7 +148,7 @@ impl ZookeeperEnsemble {
         let (session_id, timeout) = opening.session().await?;
         let connection = opening.connection.take();
         Ok(ConnectedSession {
-            connection: connection.ok_or(NotOpened::Ended(End::Closed))?,
+            connection: connection.ok_or(NoSession::Ended(End::Closed))?,
             id: SessionId(session_id),
             timeout,
             scope: Scope::new(&self.connect_string.chroot, self.options.is_anonymous()),
@@ -174,9 +174,9 @@ struct Opening<'a> {
 
 impl Opening<'_> {
     /// Waits for the session. Returns its id and its timeout.
-    async fn session(&mut self) -> Result<(i64, Duration), NotOpened> {
+    async fn session(&mut self) -> Result<(i64, Duration), NoSession> {
         let Some(connection) = &self.connection else {
-            return Err(NotOpened::Ended(End::Closed));
+            return Err(NoSession::Ended(End::Closed));
         };
         let mut states = connection.states();
         loop {
@@ -187,16 +187,16 @@ impl Opening<'_> {
                     timeout,
                     ..
                 } => return Ok((session_id, timeout)),
-                State::Ended(end) => return Err(NotOpened::Ended(end)),
+                State::Ended(end) => return Err(NoSession::Ended(end)),
                 State::Disconnected { .. } => {
                     let unreachable = self.ensemble.unreachable(connection.obstacles());
                     if unreachable.is_final() {
-                        return Err(NotOpened::Unreachable(unreachable));
+                        return Err(NoSession::Unreachable(unreachable));
                     }
                 }
             }
             if states.changed().await.is_err() {
-                return Err(NotOpened::Ended(End::Closed));
+                return Err(NoSession::Ended(End::Closed));
             }
         }
     }
@@ -215,17 +215,17 @@ impl Drop for Opening<'_> {
 }
 
 /// Why no session was opened.
-enum NotOpened {
+enum NoSession {
     Ended(End),
     /// No host name has an address.
     Unreachable(Unreachable),
 }
 
-impl NotOpened {
+impl NoSession {
     fn error(self) -> ServerError {
         match self {
-            NotOpened::Ended(end) => ServerError::SessionOver(session_end(end)),
-            NotOpened::Unreachable(unreachable) => {
+            NoSession::Ended(end) => ServerError::SessionOver(session_end(end)),
+            NoSession::Unreachable(unreachable) => {
                 ServerError::Refused(Refusal::Other(unreachable.to_string()))
             }
         }

@@ -71,10 +71,10 @@ use crate::session::supervisor::{Current, Supervisor};
 /// ```
 #[derive(Clone)]
 pub struct Session {
-    shared: Arc<Shared>,
+    shared: Arc<SharedSession>,
 }
 
-struct Shared {
+struct SharedSession {
     ensemble: Arc<dyn Ensemble>,
     limit: RequestLimit,
     owner: Arc<str>,
@@ -232,7 +232,7 @@ impl Session {
         };
         tokio::spawn(ensemble.task(supervisor.run(opened).boxed()));
         Session {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedSession {
                 ensemble,
                 limit,
                 owner,
