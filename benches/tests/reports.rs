@@ -78,13 +78,12 @@ fn network_counts_the_round_trips_of_each_library() -> Outcome {
     for row in one_server.iter().chain(&three_servers) {
         let [work, library] = ["work", "library"].map(|name| &*row[name]);
         found.insert((work, library));
-        let (trips, time) = (figure(row, "round trips")?, figure(row, "p50 [ms]")?);
-        // Each round trip takes 2 ms.
-        assert!(trips >= 1.0 && figure(row, "turns [1/s]")? > 0.0, "{row:?}");
-        assert!(
-            work.contains("contend") || time >= 1.9 * trips.floor(),
-            "{row:?}"
-        );
+        let (trips, turns) = (figure(row, "round trips")?, figure(row, "turns [1/s]")?);
+        assert!(trips >= 1.0 && turns > 0.0, "{row:?}");
+        // Each round trip takes 2 ms. So few turns as a busy machine has have no median.
+        if !work.contains("contend") && !row["p50 [ms]"].is_empty() {
+            assert!(figure(row, "p50 [ms]")? >= 1.9 * trips.floor(), "{row:?}");
+        }
         let expected = match work {
             "lock, uncontended" => 2.0..2.9,
             "failed try" => 1.0..1.5,

@@ -29,7 +29,7 @@
 //! let mut history = History::new(1);
 //!
 //! let hold = lock.acquire().await?;
-//! let (number, violations) = history.granted("node-7", 1, &hold);
+//! let (number, violations) = history.granted("node-7", 1, &hold.view());
 //! assert!(violations.is_empty(), "{violations:?}");
 //! // ... the work under the hold, and then:
 //! history.letting_go(number);

@@ -386,7 +386,7 @@ pub(crate) async fn commit(ledger: &Ledger, who: &str, write: GuardedTransaction
         Ok(_) => {}
         // A lock of one znode has no guarded writes.
         Err(Error::InvalidInput(_)) if !ledger.recipe().queues => {}
-        Err(Error::Lost { .. }) => ledger.refused(number),
+        Err(Error::Lost { .. } | Error::Released { .. }) => ledger.refused(number),
         Err(Error::SessionOver { .. } | Error::OutcomeUnknown { .. }) => {}
         Err(Error::Refused { refusal, .. }) if ledger.is_said(&refusal) => {}
         Err(error) => {

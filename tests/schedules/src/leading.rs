@@ -74,6 +74,10 @@ impl Contender<'_> {
     /// Checks that no znode remains of the terms that it has resigned from.
     async fn check_resigned(&self, led: Vec<HoldView>) {
         let ledger = &self.setting.ledger;
+        if !self.session.is_connected() {
+            // The lease may have run out during the release, which then continues in the background.
+            return;
+        }
         // What was lost is given up in the background.
         let resigned = |hold: &HoldView| hold.state() == HoldState::Released;
         let led = led.into_iter().filter(resigned);

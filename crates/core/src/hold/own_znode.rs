@@ -436,3 +436,40 @@ impl Drop for Owned {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::live::scripted::Scripted;
+
+    #[derive(Debug)]
+    struct Single;
+
+    impl Removal for Single {
+        fn path(&self) -> &str {
+            "/lock"
+        }
+
+        fn remove<'a>(&'a self, server: &'a dyn ServerSession, _: bool) -> Reply<'a, ()> {
+            server.delete("/lock")
+        }
+    }
+
+    /// A thread may stand still between the two, so that its create would come after the look for
+    /// what the session leaves.
+    #[tokio::test(start_paused = true)]
+    async fn recipe_creates_nothing_once_its_session_is_left_and_nothing_is_left_once_it_may_create()
+     {
+        let (live, _script) = Scripted::open(Duration::ZERO);
+        let znodes = OwnZnodes::new(&live);
+        let earlier = znodes.of_recipe(Arc::new(Single));
+        let later = znodes.of_recipe(Arc::new(Single));
+        earlier.before_create().expect("the session is not left");
+        assert!(znodes.keep().is_err(), "its znode may exist");
+        earlier.is_gone();
+        assert!(znodes.keep().is_ok(), "no znode exists");
+        later.before_create().expect_err("the session is left");
+    }
+}

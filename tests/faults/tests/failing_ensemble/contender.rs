@@ -214,7 +214,7 @@ impl Contender {
         }
         match self.guarded(weight, hold).commit().await {
             Ok(_) => self.journal.count(|figures| figures.guarded_writes += 1),
-            Err(Error::Lost { .. }) => self.journal.refused(number),
+            Err(Error::Lost { .. } | Error::Released { .. }) => self.journal.refused(number),
             Err(Error::SessionOver { .. } | Error::OutcomeUnknown { .. }) => {}
             Err(error) => {
                 let text = format!("{}: a guarded write fails: {error}", self.who);
@@ -253,7 +253,9 @@ impl Contender {
             return;
         }
         match past.write.commit().await {
-            Err(Error::Lost { .. }) => self.journal.refused(past.number),
+            Err(Error::Lost { .. } | Error::Released { .. }) => {
+                self.journal.refused(past.number);
+            }
             other => {
                 let text = format!("{}: a guarded write too late: {other:?}", self.who);
                 self.journal.violated(text);

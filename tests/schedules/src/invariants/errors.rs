@@ -57,7 +57,9 @@ pub(crate) fn at_failure(
         Error::SessionOver { reason, .. } => {
             matches!(reason, SessionEnd::Expired | SessionEnd::Closed)
         }
-        Error::DeadlineElapsed { .. } | Error::Lost { .. } | Error::NoSession { .. } => true,
+        Error::DeadlineElapsed { .. } | Error::NoSession { .. } => true,
+        // The latter of a session that leaves none of its holds.
+        Error::Lost { .. } | Error::Released { .. } => true,
         Error::Connect { .. } | Error::Disconnected { .. } => true,
         Error::Refused { refusal, .. } => is_said(state, refusal),
         Error::InvalidInput(_) if state.recipe.resizes => {
