@@ -74,8 +74,8 @@ impl Contender<'_> {
     /// Checks that no znode remains of the terms that it has resigned from.
     async fn check_resigned(&self, led: Vec<HoldView>) {
         let ledger = &self.setting.ledger;
-        if !self.session.is_connected() {
-            // The lease may have run out during the release, which then continues in the background.
+        if self.session.health().lease_left.is_zero() {
+            // The lease has run out during the release, which then continues in the background.
             return;
         }
         // What was lost is given up in the background.
