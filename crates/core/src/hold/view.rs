@@ -101,8 +101,9 @@ impl HoldView {
     /// True if the recipe is certainly still held.
     ///
     /// False if, and only if, the [`state`](Self::state) is [`Lost`](HoldState::Lost) or
-    /// [`Released`](HoldState::Released). The answer is right after a pause of the process of any length, because it comes from a clock that does
-    /// not stop. It does not wait for an event from the server.
+    /// [`Released`](HoldState::Released). The answer is right after a pause of the process of any
+    /// length, because it comes from a clock that does not stop. It does not wait for an event from
+    /// the server.
     ///
     /// Does not notice at once that somebody deletes the holder's znode by hand. The answer may
     /// then stay true for up to a sixth of the session timeout. In a session with thousands of

@@ -421,6 +421,8 @@ impl fmt::Debug for LiveSession {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use tokio::time::sleep;
 
     use super::*;
@@ -437,6 +439,20 @@ mod tests {
         for _ in 0..2 {
             sleep(3 * SECOND).await;
             live.answered(script.exchange(live.now()));
+        }
+    }
+
+    /// The caller may try again at once, and must not get the same session.
+    #[tokio::test(start_paused = true)]
+    async fn session_that_a_request_found_over_has_ended() {
+        for (over, ends) in [(0, true), (1, false)] {
+            let (live, _script) = Scripted::open(Duration::ZERO);
+            let end = ServerError::SessionOver(SessionEnd::Expired);
+            let session = SessionId(live.id().0 + over);
+            let work = async { Err::<(), _>(Error::at("/lock", session, end)) };
+            let failed = live.during("/lock", pin!(work)).await;
+            assert!(matches!(failed, Err(Error::SessionOver { .. })));
+            assert_eq!(live.has_ended(), ends);
         }
     }
 
