@@ -127,7 +127,7 @@ impl Hold {
         self.view.node_path()
     }
 
-    /// The token by which a store tells this holder from an older one.
+    /// The token by which a store distinguishes this holder from an older one.
     pub fn fencing_token(&self) -> FencingToken {
         self.view.fencing_token()
     }

@@ -24,7 +24,8 @@ pub(crate) struct Searches(Mutex<Numbered>);
 
 #[derive(Default)]
 struct Numbered {
-    /// Counts the callers, and the searches when they are sent. So the numbers tell which was first.
+    /// Counts the callers, and the searches when they are sent. So the numbers show which was
+    /// first.
     last: u64,
     /// The look of each directory. Only its callers keep it.
     directories: BTreeMap<String, Weak<SearchUnderWay>>,

@@ -72,7 +72,7 @@ impl HoldView {
         self.znode.path()
     }
 
-    /// The token by which a store tells this holder from an older one.
+    /// The token by which a store distinguishes this holder from an older one.
     pub fn fencing_token(&self) -> FencingToken {
         self.token
     }

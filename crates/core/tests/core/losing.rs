@@ -605,7 +605,7 @@ async fn hold_is_lost_before_the_server_hears_of_the_end_of_its_session() {
     );
 }
 
-/// Events and health checks tell the loss from then on.
+/// Events and health checks report the loss from then on.
 #[tokio::test]
 async fn loss_is_reported_before_the_server_hears_of_the_end_of_its_session() {
     const MEANWHILE: Duration = Duration::from_millis(20);

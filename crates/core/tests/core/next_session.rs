@@ -1,4 +1,4 @@
-//! A session that goes on in another ZooKeeper session while nobody polls one of its attempts.
+//! A session that continues in another ZooKeeper session while nobody polls one of its attempts.
 
 use std::time::Duration;
 
