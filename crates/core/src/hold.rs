@@ -1,22 +1,14 @@
 //! The hold: what every recipe returns.
 
-pub(crate) mod abandoned;
 pub(crate) mod alone;
 mod deletion;
-mod find_own;
 pub(crate) mod grant;
-mod granted;
-mod inherited;
-pub(crate) mod loss_watch;
 pub(crate) mod open_session;
 pub(crate) mod own_znode;
 mod replace;
+mod search;
 pub(crate) mod sole_writer;
-pub(crate) mod standing;
-mod time_limit;
 mod transaction;
-mod unanswered;
-mod under_way;
 pub(crate) mod view;
 
 use std::fmt;
@@ -26,12 +18,12 @@ use std::time::{Duration, Instant};
 use futures_util::stream::Stream;
 use tokio::sync::watch;
 
-use self::grant::Grant;
+use self::grant::{Grant, keep_time_limit};
 use self::own_znode::KeptUntilGone;
 pub use self::own_znode::Removal;
-use self::standing::Standing;
 pub use self::transaction::GuardedTransaction;
 pub use self::view::HoldView;
+use self::view::Standing;
 use crate::error::Error;
 use crate::events::holding::HoldRecord;
 use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
@@ -110,7 +102,7 @@ impl Hold {
         let (ended, end) = watch::channel(None);
         let znode = grant.owned.znode.clone();
         let view = HoldView::new(standing, znode, grant.token, end, record.lost_at());
-        time_limit::keep(&view, &grant, record.shared());
+        keep_time_limit(&view, &grant, record.shared());
         Hold {
             view,
             held: Some(Held {

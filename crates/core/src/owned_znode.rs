@@ -21,7 +21,7 @@ use crate::path::NodePath;
 use crate::queue::directory::{
     Directories, MissingDirectory, UnknownCreates, refuse_missing_chroot,
 };
-use crate::queue::own_wait::{OwnWait, WITHOUT_ZNODE};
+use crate::queue::wait::{OwnWait, WITHOUT_ZNODE};
 use crate::server::checks::{check_acl, check_time_limit};
 use crate::server::ensemble::{Acl, CreateMode, Created, ServerSession, SessionId, Stat};
 use crate::server::error::ServerError;

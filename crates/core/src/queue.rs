@@ -5,15 +5,11 @@
 
 mod attempt;
 pub(crate) mod directory;
-mod entries;
 mod local;
-mod look;
 pub(crate) mod options;
 mod other_waits;
-pub(crate) mod own_wait;
-mod place;
 mod session_queue;
-mod wait;
+pub(crate) mod wait;
 
 use std::fmt;
 use std::pin::pin;
@@ -22,12 +18,10 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use self::entries::entries;
 use self::local::{Admission, LocalQueue, LocalTurn};
-use self::look::check_label;
 use self::options::{AfterSessionLoss, QueueOptions};
-use self::own_wait::{OwnWait, WITHOUT_ZNODE};
-use self::session_queue::{SessionQueue, SharedQueue};
+use self::session_queue::{SessionQueue, SharedQueue, check_label, entries};
+use self::wait::{OwnWait, WITHOUT_ZNODE};
 use crate::error::Error;
 use crate::events::Source;
 use crate::events::attempt::Attempt;

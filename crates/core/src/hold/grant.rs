@@ -1,18 +1,25 @@
-//! One grant of a recipe by the server: the holder's znode and its state.
+//! One grant of a recipe by the server, the list of those of a session, and their loss watches.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::{BoxFuture, FutureExt};
 use tokio::sync::watch;
 
 use crate::error::Error;
-use crate::hold::granted::{Granted, UnsetLossWatch};
-use crate::hold::loss_watch::LossWatch;
-use crate::hold::own_znode::Owned;
-use crate::hold::standing::{Fate, FateTeller, Standing};
-use crate::hold_state::FencingToken;
+use crate::events::holding::Record;
+use crate::hold::own_znode::{OwnZnode, Owned};
+use crate::hold::view::{Fate, FateTeller, HoldView, Standing};
+use crate::hold_state::{FencingToken, LossReason};
+use crate::live::live_session::{Condition, Contact, LiveSession};
+use crate::retry::{Backoff, FIRST};
 use crate::rule::Rule;
+use crate::server::ensemble::{Event, ServerSession, Stat, Watch};
+use crate::server::error::{Refusal, ServerError, SessionEnd};
+use crate::sync::lock;
 
 /// One grant of a recipe by the server.
 ///
@@ -124,5 +131,410 @@ impl Drop for Grant {
         } else if !self.is_held() {
             self.owned.znode.set_held(false);
         }
+    }
+}
+
+/// Deletes the znode of a hold in the background once its time limit has passed.
+///
+/// Does nothing if the hold has no time limit, or ends before. The hold itself reports the loss by
+/// the clock, even if this task does not run.
+pub(crate) fn keep_time_limit(hold: &HoldView, grant: &Grant, record: Arc<Record>) {
+    let Some(until) = hold.standing().until else {
+        return;
+    };
+    let (hold, fate) = (hold.clone(), grant.fate.clone());
+    let live = grant.owned.znode.live().clone();
+    live.clone().in_background(async move {
+        tokio::select! {
+            biased;
+            _ = hold.ended_by_owner() => return,
+            () = pass(&live, until) => {}
+        }
+        if fate.time_is_up(&record) {
+            let znode = hold.znode().clone();
+            znode.set_held(false);
+            znode.remove_in_background(());
+        }
+    });
+}
+
+/// Waits until the ensemble's clock shows this time.
+///
+/// Wakes now and then, because a timer may not count the time that the machine was asleep.
+async fn pass(live: &LiveSession, until: Duration) {
+    loop {
+        let remaining = until.saturating_sub(live.now());
+        if remaining.is_zero() {
+            return;
+        }
+        tokio::time::sleep(remaining.min(live.probe_interval())).await;
+    }
+}
+
+/// The holds granted in a session and not yet released.
+#[derive(Default)]
+pub(crate) struct Granted {
+    grants: Mutex<Grants>,
+    /// The loss watches of the holds granted since the last probe.
+    unset: Mutex<Vec<UnsetLossWatch>>,
+    /// True if the holds were last told that no server answers.
+    is_suspended: AtomicBool,
+}
+
+/// Grants by number.
+#[derive(Default)]
+struct Grants {
+    next: u64,
+    by_number: BTreeMap<u64, Grantee>,
+}
+
+struct Grantee {
+    /// The number of lapses of the lease at the grant.
+    lapses: u64,
+    znode: OwnZnode,
+    fate: FateTeller,
+}
+
+/// A loss watch that is not set yet.
+///
+/// Most holds are released before a loss watch is worth a request.
+pub(crate) struct UnsetLossWatch {
+    znode: OwnZnode,
+    fate: FateTeller,
+}
+
+impl Granted {
+    /// Sets a loss watch for each hold granted since the last probe, if it is still held.
+    pub(crate) fn tick(&self, live: &Arc<LiveSession>, server: &Arc<dyn ServerSession>) {
+        let unset = std::mem::take(&mut *lock(&self.unset));
+        for unset in unset.into_iter().filter(|unset| !unset.is_done()) {
+            live.in_background(unset.set(server.clone()));
+        }
+    }
+
+    /// Deletes the znodes of the holds that were lost by a lapse of the lease.
+    ///
+    /// A lost hold must not keep other contenders waiting, even if its owner keeps it.
+    pub(crate) fn supervised(&self, now: Condition) {
+        self.tell_contact(now.contact);
+        for znode in self.take_lost(now.lapses) {
+            znode.set_held(false);
+            znode.remove_in_background(());
+        }
+    }
+
+    /// Reports each hold as lost with its session.
+    pub(crate) fn ended(&self, end: SessionEnd) {
+        // Dropped after the locks are free, because each drop wakes the views of a hold.
+        let grants = std::mem::take(&mut lock(&self.grants).by_number);
+        let unset = std::mem::take(&mut *lock(&self.unset));
+        for grantee in grants.values() {
+            let reason = LossReason::Session(end);
+            grantee.fate.record(|record| record.lost(reason));
+        }
+        drop((grants, unset));
+    }
+
+    /// Lists a grant made after this number of lapses, and returns the grant's number.
+    pub(crate) fn add(&self, lapses: u64, znode: OwnZnode, fate: FateTeller) -> u64 {
+        let mut grants = lock(&self.grants);
+        grants.next += 1;
+        let number = grants.next;
+        let grantee = Grantee {
+            lapses,
+            znode,
+            fate,
+        };
+        grants.by_number.insert(number, grantee);
+        number
+    }
+
+    /// Lists the znode that is to replace the znode of a grant made after this number of lapses.
+    ///
+    /// If the lease lapses before the replacement is granted, this znode is deleted, too.
+    pub(crate) fn add_successor(self: &Arc<Self>, lapses: u64, znode: OwnZnode) -> Successor {
+        let (fate, _) = FateTeller::new();
+        let number = self.add(lapses, znode, fate);
+        let granted = self.clone();
+        Successor { granted, number }
+    }
+
+    /// Removes a grant from the list, because its owner deletes its znode.
+    pub(crate) fn remove(&self, number: u64) {
+        lock(&self.grants).by_number.remove(&number);
+    }
+
+    /// Warns that a contender of this session has waited this long behind these of its holds.
+    ///
+    /// Does nothing if the hold itself is younger than the session timeout.
+    pub(crate) fn warn_of_own_wait(
+        &self,
+        contender: &str,
+        waited: Duration,
+        is_awaited: impl Fn(&str) -> bool,
+    ) {
+        let grants = lock(&self.grants);
+        let mut awaited = grants.by_number.values();
+        let awaited = awaited.find(|grantee| is_awaited(grantee.znode.path()));
+        let awaited = awaited.map(|grantee| (grantee.znode.clone(), grantee.fate.clone()));
+        drop(grants);
+        if let Some((znode, fate)) = awaited {
+            let longest = znode.live().timeout();
+            fate.record(|record| record.bars_own(contender, znode.path(), waited, longest));
+        }
+    }
+
+    /// Sets this loss watch at the next tick, if the hold lasts until then.
+    pub(crate) fn watch_later(&self, loss_watch: UnsetLossWatch) {
+        let mut unset = lock(&self.unset);
+        if unset.len() == unset.capacity() {
+            unset.retain(|unset| !unset.is_done());
+            // Half of the vector is free afterwards, so this happens seldom.
+            let standing = unset.len();
+            unset.reserve(standing);
+        }
+        unset.push(loss_watch);
+    }
+
+    /// Tells the grants of before the last lapse their fate, and returns their znodes.
+    fn take_lost(&self, lapses: u64) -> Vec<OwnZnode> {
+        let mut lost = Vec::new();
+        lock(&self.grants).by_number.retain(|_, grantee| {
+            // A hold may have been granted after a later lapse meanwhile.
+            let is_lost = grantee.lapses < lapses;
+            if is_lost {
+                lost.push((grantee.fate.clone(), grantee.znode.clone()));
+            }
+            !is_lost
+        });
+        let told = lost.into_iter().map(|(fate, znode)| {
+            fate.tell(Fate::Lapsed);
+            znode
+        });
+        told.collect()
+    }
+
+    /// Tells the records of the holds whether a server answers, if that has changed.
+    fn tell_contact(&self, contact: Contact) {
+        let is_suspended = contact == Contact::Suspended;
+        if self.is_suspended.swap(is_suspended, Ordering::Relaxed) == is_suspended {
+            return;
+        }
+        let grants = lock(&self.grants);
+        let fates = grants.by_number.values().map(|grantee| &grantee.fate);
+        let fates: Vec<FateTeller> = fates.cloned().collect();
+        drop(grants);
+        for fate in fates {
+            fate.record(|record| record.suspended(is_suspended));
+        }
+    }
+}
+
+/// A listed znode without a grant. A drop removes it from the list.
+pub(crate) struct Successor {
+    granted: Arc<Granted>,
+    number: u64,
+}
+
+impl Drop for Successor {
+    fn drop(&mut self) {
+        self.granted.remove(self.number);
+    }
+}
+
+impl UnsetLossWatch {
+    pub(crate) fn new(znode: OwnZnode, fate: FateTeller) -> UnsetLossWatch {
+        UnsetLossWatch { znode, fate }
+    }
+
+    /// True if no grant and no view is left to tell.
+    fn is_done(&self) -> bool {
+        self.fate.is_closed()
+    }
+
+    /// Sets the watch, and tells the fate of the znode.
+    async fn set(self, server: Arc<dyn ServerSession>) {
+        let znode = self.znode.clone();
+        let loss_watch = LossWatch::unarmed(Watched { server, znode });
+        // Other contenders may have come by now, and may wait.
+        self.znode.mark();
+        self.tell(loss_watch).await;
+    }
+
+    /// Waits for the loss watch, and tells the fate of the znode.
+    pub(crate) async fn tell(self, mut loss_watch: LossWatch) {
+        let fate = match loss_watch.gone().await {
+            Gone::Deleted => {
+                self.znode.is_gone();
+                Fate::Deleted
+            }
+            Gone::Written => Fate::Written,
+        };
+        self.fate.tell(fate);
+    }
+}
+
+/// A watch on the owner's znode that is set again after each event.
+///
+/// Resolves when the znode is deleted. If only the owner can write to the znode, it also resolves
+/// when somebody else has written. Does not resolve if the session ends: the session itself tells
+/// of its end.
+pub(crate) struct LossWatch {
+    watching: BoxFuture<'static, Gone>,
+    /// The result of `watching`, once it has resolved.
+    gone: Option<Gone>,
+    is_armed: Arc<AtomicBool>,
+}
+
+/// Why a znode no longer stands for its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gone {
+    Deleted,
+    /// The znode is there, but somebody wrote to it.
+    ///
+    /// Nobody but the owner should be able to write. The waiters take the write for a release.
+    Written,
+}
+
+/// What a loss watch knows of its znode at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Certainty {
+    /// The watch is set, and has reported nothing.
+    Certain,
+    /// The watch is not set, and is about to be set again.
+    Doubtful,
+    Gone,
+}
+
+/// The znode that a loss watch watches, and the server that tells of it.
+pub(crate) struct Watched {
+    pub(crate) server: Arc<dyn ServerSession>,
+    pub(crate) znode: OwnZnode,
+}
+
+impl Watched {
+    /// How the owner's znode was lost, by the znode found at its path.
+    pub(crate) fn gone(&self, stat: &Stat) -> Option<Gone> {
+        if !self.znode.is_still(stat) {
+            return Some(Gone::Deleted);
+        }
+        let was_written = self.znode.is_written_by_owner_alone() && stat.version != 0;
+        was_written.then_some(Gone::Written)
+    }
+
+    fn gone_by(&self, event: Event) -> Option<Gone> {
+        match event {
+            Event::Deleted => Some(Gone::Deleted),
+            Event::DataChanged if self.znode.is_written_by_owner_alone() => Some(Gone::Written),
+            _ => None,
+        }
+    }
+}
+
+impl LossWatch {
+    /// Continues a watch that is set already.
+    pub(crate) fn armed(watched: Watched, watch: Watch) -> LossWatch {
+        LossWatch::begin(watched, Some(watch))
+    }
+
+    /// Sets the watch once the loss watch is polled.
+    pub(crate) fn unarmed(watched: Watched) -> LossWatch {
+        LossWatch::begin(watched, None)
+    }
+
+    fn begin(watched: Watched, watch: Option<Watch>) -> LossWatch {
+        let is_armed = Arc::new(AtomicBool::new(watch.is_some()));
+        let watching = keep_watching(watched, watch, is_armed.clone());
+        LossWatch {
+            watching: watching.boxed(),
+            gone: None,
+            is_armed,
+        }
+    }
+
+    /// Resolves when the znode no longer stands for its owner.
+    ///
+    /// Cancel safe: the future may be dropped, and the method called again.
+    pub(crate) async fn gone(&mut self) -> Gone {
+        if self.gone.is_none() {
+            self.gone = Some((&mut self.watching).await);
+        }
+        match self.gone {
+            Some(gone) => gone,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What the session's events until now say of the znode.
+    pub(crate) fn look(&mut self) -> Certainty {
+        match self.gone().now_or_never() {
+            Some(_) => Certainty::Gone,
+            None if self.is_armed.load(Ordering::Relaxed) => Certainty::Certain,
+            None => Certainty::Doubtful,
+        }
+    }
+}
+
+async fn keep_watching(
+    watched: Watched,
+    mut watch: Option<Watch>,
+    is_armed: Arc<AtomicBool>,
+) -> Gone {
+    let Watched { server, znode } = &watched;
+    let longest = znode.live().timeout();
+    let mut backoff = Backoff::up_to(longest);
+    loop {
+        if let Some(watch) = watch.take() {
+            let event = watch.await;
+            is_armed.store(false, Ordering::Relaxed);
+            if let Some(gone) = watched.gone_by(event) {
+                return gone;
+            }
+            if let Event::SessionEnded(_) = event {
+                return std::future::pending().await;
+            }
+        }
+        match server.get_and_watch(znode.path()).await {
+            Ok((_, stat, set)) => {
+                if let Some(gone) = watched.gone(&stat) {
+                    return gone;
+                }
+                is_armed.store(true, Ordering::Relaxed);
+                watch = Some(set);
+                backoff = Backoff::up_to(longest);
+            }
+            Err(error) if error.is(Refusal::NoNode) => return Gone::Deleted,
+            // The request itself waits for the connection, so this loop does not spin.
+            Err(ServerError::OutcomeUnknown(_)) => tokio::time::sleep(FIRST).await,
+            // The server may accept a later request, and until then only the session tells of a
+            // loss.
+            Err(ServerError::Refused(refusal)) => {
+                if backoff.is_new() {
+                    tracing::warn!(path = znode.path(), %refusal, "the server refuses a loss watch");
+                }
+                backoff.wait().await;
+            }
+            Err(ServerError::SessionOver(_)) => return std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hold::own_znode::OwnZnodes;
+    use crate::live::scripted::Scripted;
+
+    #[tokio::test(start_paused = true)]
+    async fn hold_that_was_granted_after_a_later_lapse_is_not_lost() {
+        let (live, _script) = Scripted::open(Duration::ZERO);
+        let granted = Granted::default();
+        let znode = OwnZnodes::new(&live).unique("/locks/a");
+        let (fate, _told) = FateTeller::new();
+        granted.add(1, znode, fate.clone());
+        assert!(granted.take_lost(0).is_empty());
+        assert!(granted.take_lost(1).is_empty());
+        assert_eq!(granted.take_lost(2).len(), 1);
+        assert_eq!(fate.fate(), Fate::Lapsed);
     }
 }

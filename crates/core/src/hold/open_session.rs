@@ -1,23 +1,26 @@
 //! One ZooKeeper session with all that this process keeps about it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use crate::hold::abandoned::Abandoned;
+use crate::contender::Contender;
+use crate::events::session as events;
 use crate::hold::alone::LastAlone;
-use crate::hold::granted::Granted;
-use crate::hold::inherited::Inherited;
-use crate::hold::own_znode::OwnZnodes;
+use crate::hold::grant::Granted;
+use crate::hold::own_znode::{OwnZnode, OwnZnodes};
 use crate::hold::sole_writer::SoleWriter;
+use crate::hold_state::FencingToken;
 use crate::live::live_session::{Contact, LiveSession};
+use crate::path::NodePath;
 use crate::server::ensemble::ServerSession;
 use crate::server::error::SessionEnd;
+use crate::sync::lock;
 
 /// One ZooKeeper session, its znodes and its holds.
 pub(crate) struct OpenSession {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) znodes: Arc<OwnZnodes>,
     pub(crate) granted: Arc<Granted>,
-    pub(crate) abandoned: Arc<Abandoned>,
     pub(crate) sole_writer: SoleWriter,
     pub(crate) last_alone: Arc<LastAlone>,
     pub(crate) inherited: Inherited,
@@ -28,7 +31,6 @@ impl OpenSession {
         Arc::new(OpenSession {
             znodes: OwnZnodes::new(&live),
             granted: Arc::default(),
-            abandoned: Arc::default(),
             sole_writer: SoleWriter::default(),
             last_alone: Arc::default(),
             inherited: Inherited::default(),
@@ -56,5 +58,82 @@ impl OpenSession {
         self.granted.ended(end);
         self.inherited.ended();
         self.live.drop_server();
+    }
+}
+
+/// The inherited holds of a session that no recipe has taken.
+#[derive(Default)]
+pub(crate) struct Inherited(Mutex<Heritage>);
+
+#[derive(Default)]
+struct Heritage {
+    /// When the znodes are deleted that no recipe has taken.
+    until: Duration,
+    holds: Vec<InheritedHold>,
+}
+
+/// A hold of an earlier process.
+pub(crate) struct InheritedHold {
+    pub(crate) znode: OwnZnode,
+    pub(crate) token: FencingToken,
+}
+
+impl InheritedHold {
+    /// True if the znode is a contender of this label in this directory.
+    fn is(&self, directory: &NodePath, label: &str) -> bool {
+        let name = self.znode.path().strip_prefix(directory.as_str());
+        let name = name.and_then(|name| name.strip_prefix('/'));
+        name.is_some_and(|name| Contender::parse(name, |found| found == label).is_some())
+    }
+}
+
+impl Inherited {
+    /// Lists the holds that a session inherits: the paths of their znodes, and their tokens.
+    pub(crate) fn give<'a>(
+        &self,
+        znodes: &Arc<OwnZnodes>,
+        holds: impl Iterator<Item = (&'a str, FencingToken)>,
+    ) {
+        let hold = |(path, token)| InheritedHold {
+            znode: znodes.unique(path),
+            token,
+        };
+        *lock(&self.0) = Heritage {
+            until: znodes.live.now() + znodes.live.timeout(),
+            holds: holds.map(hold).collect(),
+        };
+    }
+
+    /// Takes a hold of a contender of this label in this directory.
+    pub(crate) fn take(&self, directory: &NodePath, label: &str) -> Option<InheritedHold> {
+        let mut heritage = lock(&self.0);
+        let mut holds = heritage.holds.iter();
+        let place = holds.position(|hold| hold.is(directory, label))?;
+        Some(heritage.holds.remove(place))
+    }
+
+    /// True if there is a hold to [take](Self::take).
+    pub(crate) fn has(&self, directory: &NodePath, label: &str) -> bool {
+        let heritage = lock(&self.0);
+        heritage.holds.iter().any(|hold| hold.is(directory, label))
+    }
+
+    /// Deletes the znodes that no recipe has taken for a session timeout.
+    ///
+    /// The waiters behind them wait as long as behind the znode of a process that was killed.
+    pub(crate) fn tick(&self, live: &LiveSession) {
+        let mut heritage = lock(&self.0);
+        if live.now() < heritage.until {
+            return;
+        }
+        for InheritedHold { znode, .. } in std::mem::take(&mut heritage.holds) {
+            events::not_taken(live.id(), znode.path());
+            znode.remove_in_background(());
+        }
+    }
+
+    /// Forgets the holds, because the session has ended.
+    pub(crate) fn ended(&self) {
+        lock(&self.0).holds.clear();
     }
 }

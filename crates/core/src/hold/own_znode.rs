@@ -1,5 +1,5 @@
-//! A znode of this process: what it is, the list of a session's znodes, and its deletion when its
-//! owner drops it.
+//! A znode of this process, from before its create to the answer to its deletion; and the list of
+//! those of a session.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -8,22 +8,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::FutureExt;
+use tokio::sync::watch;
 
 use crate::contender::Identity;
 use crate::hold::deletion::{Deletions, until_gone};
-use crate::hold::find_own::Searches;
-use crate::hold::under_way::UnderWay;
+use crate::hold::search::Searches;
 use crate::live::live_session::{EndRequest, LiveSession};
 use crate::path::NodePath;
 use crate::retry::retry;
-use crate::server::ensemble::{Reply, ServerSession, Stat};
-use crate::server::error::{ServerError, SessionEnd, if_there};
-use crate::sync::lock;
+use crate::server::ensemble::{Created, Reply, ServerSession, Stat};
+use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
+use crate::sync::{UnderWay, lock};
 
 /// The znodes that a session owns, as far as this process knows them.
 pub(crate) struct OwnZnodes {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) searches: Arc<Searches>,
+    pub(crate) abandoned: Arc<Abandoned>,
     deletions: Arc<Deletions>,
     list: Mutex<List>,
 }
@@ -104,6 +105,7 @@ impl OwnZnodes {
         Arc::new(OwnZnodes {
             live: live.clone(),
             searches: Arc::default(),
+            abandoned: Arc::default(),
             deletions: Arc::default(),
             list: Mutex::default(),
         })
@@ -422,6 +424,55 @@ impl Owned {
         }
     }
 
+    /// The owner of a znode whose create is not sent yet.
+    ///
+    /// `refused` is the owner of the znode of the last create, if that created nothing.
+    pub(crate) fn before_create(
+        kept_open: &Arc<EndRequest>,
+        znode: OwnZnode,
+        refused: Option<Owned>,
+    ) -> Owned {
+        match refused {
+            Some(mut owned) => {
+                owned.znode = znode;
+                owned
+            }
+            None => {
+                let mut owned = Owned::new(kept_open, znode);
+                owned.settle();
+                owned
+            }
+        }
+    }
+
+    /// Waits for the reply to a create of the znode that was just sent.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, a task of the session waits for the reply, and deletes the znode.
+    pub(crate) async fn created(
+        self,
+        reply: Reply<'static, Created>,
+    ) -> (Owned, Result<Created, ServerError>) {
+        let mut sent = SentCreate(Some((self, reply)));
+        let (_, reply) = sent.0.as_mut().expect(NO_REPLY);
+        let outcome = reply.await;
+        let (mut owned, _) = sent.0.take().expect(NO_REPLY);
+        owned.is_settled &= outcome.as_ref().is_err_and(|error| !may_exist(error));
+        (owned, outcome)
+    }
+
+    /// Notes the path of the znode, which has been created.
+    ///
+    /// `marks` is true if only the owner can write to the znode.
+    pub(crate) fn set_path(&mut self, path: &str, marks: bool) {
+        let znode = self.znode.znodes().unique(path);
+        self.znode = match marks {
+            true => znode.written_by_owner_alone(),
+            false => znode,
+        };
+    }
+
     /// Notes that no deletion is needed: the znode is deleted, or was never created.
     pub(crate) fn settle(&mut self) {
         self.is_settled = true;
@@ -437,8 +488,103 @@ impl Drop for Owned {
     }
 }
 
+/// A create without a reply. If it is dropped, the znode is deleted in the background.
+struct SentCreate(Option<(Owned, Reply<'static, Created>)>);
+
+const NO_REPLY: &str = "the reply has not come";
+
+impl Drop for SentCreate {
+    fn drop(&mut self) {
+        if let Some((owned, reply)) = self.0.take() {
+            let abandoned = owned.znode.znodes().abandoned.clone();
+            abandoned.delete_once_answered(owned, reply);
+        }
+    }
+}
+
+/// Counts the creates of a session whose attempts were dropped before the replies came.
+///
+/// The server chooses the end of a contender's name, and the reply to the create names the znode.
+/// So a task of the session keeps the reply, and deletes the znode that the reply names. Nobody has
+/// to look for it. The directory is listed only if the outcome of a create is unknown.
+///
+/// While a connection stalls, attempts with deadlines follow one another. If each of them sent its
+/// create, the server would create them all at once after the stall, and each list would name them
+/// all. So an attempt sends nothing before the abandoned creates are answered.
+#[derive(Default)]
+pub(crate) struct Abandoned(watch::Sender<Counts>);
+
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    abandoned: u64,
+    answered: u64,
+}
+
+impl Abandoned {
+    /// Deletes the znode of a create without a reply, in the background.
+    fn delete_once_answered(self: &Arc<Self>, mut owned: Owned, reply: Reply<'static, Created>) {
+        let unanswered = UnansweredCreate::new(self);
+        // True if the outcome of an earlier create of the same znode is unknown.
+        let in_doubt = !owned.is_settled;
+        owned.is_settled = false;
+        let live = owned.znode.live().clone();
+        live.clone().in_background(async move {
+            let reply = reply.await;
+            live.heard_of_create(&reply);
+            match reply {
+                Ok(created) if !in_doubt => {
+                    owned.znode = owned.znode.znodes().unique(&created.path);
+                }
+                Err(error) if !in_doubt && !may_exist(&error) => owned.settle(),
+                // The name is not known, so the deletion looks for the znode.
+                _ => {}
+            }
+            // Attempts that wait for the reply list the queue without the znode then.
+            drop(owned);
+            drop(unanswered);
+        });
+    }
+
+    /// Waits until the creates abandoned by now are answered, and the session has a connection.
+    ///
+    /// Does not wait for creates that are abandoned later. So an attempt waits for at most one round
+    /// trip, though others are dropped all the time.
+    pub(crate) async fn until_answered(&self, live: &LiveSession) {
+        let mut counts = self.0.subscribe();
+        let by_now = counts.borrow().abandoned;
+        // This value keeps the sender, so there is no error.
+        let _ = counts.wait_for(|counts| counts.answered >= by_now).await;
+        live.until_connected().await;
+    }
+}
+
+/// True if the znode may exist after a create with this error.
+///
+/// At the end of the count all znodes of one identity have the same name, so a znode of that name
+/// is this one.
+pub(crate) fn may_exist(error: &ServerError) -> bool {
+    matches!(error, ServerError::OutcomeUnknown(_)) || error.is(Refusal::NodeExists)
+}
+
+/// An abandoned create without a reply. If it is dropped, no reply is awaited any more.
+struct UnansweredCreate(Arc<Abandoned>);
+
+impl UnansweredCreate {
+    fn new(abandoned: &Arc<Abandoned>) -> UnansweredCreate {
+        abandoned.0.send_modify(|counts| counts.abandoned += 1);
+        UnansweredCreate(abandoned.clone())
+    }
+}
+
+impl Drop for UnansweredCreate {
+    fn drop(&mut self) {
+        self.0.0.send_modify(|counts| counts.answered += 1);
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
     use std::time::Duration;
 
     use super::*;
@@ -471,5 +617,17 @@ mod tests {
         earlier.is_gone();
         assert!(znodes.keep().is_ok(), "no znode exists");
         later.before_create().expect_err("the session is left");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn attempt_waits_for_no_create_that_is_abandoned_later() {
+        let (live, _) = Scripted::open(Duration::ZERO);
+        let abandoned = Arc::default();
+        let first = UnansweredCreate::new(&abandoned);
+        let mut waiting = pin!(abandoned.until_answered(&live));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        let _later = UnansweredCreate::new(&abandoned);
+        drop(first);
+        assert!(waiting.now_or_never().is_some());
     }
 }

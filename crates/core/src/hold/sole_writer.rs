@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::FutureExt;
 
 use crate::contender::Identity;
-use crate::hold::under_way::UnderWay;
 use crate::live::live_session::LiveSession;
 use crate::server::ensemble::{Acl, AuthId, CreateMode, Operation, Permission, ServerSession};
 use crate::server::error::{Refusal, ServerError};
+use crate::sync::UnderWay;
 
 /// The access control list of a contender's znode that only `owner` can write to.
 ///

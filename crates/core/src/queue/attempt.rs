@@ -5,24 +5,74 @@ use std::pin::pin;
 
 use futures_util::future::{FutureExt, ready};
 
-use crate::contender::Identity;
+use crate::contender::{Identity, Sequence};
 use crate::error::Error;
 use crate::events::attempt::Attempt;
-use crate::hold::abandoned::may_exist;
 use crate::hold::alone::Alone;
-use crate::hold::grant::Grant;
-use crate::hold::own_znode::Owned;
+use crate::hold::grant::{Grant, LossWatch};
+use crate::hold::own_znode::{Owned, may_exist};
 use crate::hold::sole_writer::written_by_owner_alone;
+use crate::hold_state::FencingToken;
 use crate::queue::directory::{MissingDirectory, UnknownCreates};
-use crate::queue::look::{Look, could_win, look};
 use crate::queue::other_waits::wait_otherwise;
-use crate::queue::own_wait::OwnWait;
-use crate::queue::place::{Entrant, Place};
-use crate::queue::session_queue::{Listing, SessionQueue};
-use crate::queue::wait::{Waited, Watches, wait_on};
+use crate::queue::session_queue::{AskedForQueue, Listing, SessionQueue, name};
+use crate::queue::wait::{Look, OwnWait, Waited, Watches, could_win, look, wait_on};
 use crate::retry::{Backoff, LONGEST};
 use crate::server::ensemble::{Acl, CreateMode, Created, Reply};
-use crate::server::error::Refusal;
+use crate::server::error::{Refusal, ServerError};
+
+/// A place in the queue: the contender's znode exists.
+///
+/// If it is dropped, its znode is deleted in the background.
+struct Place {
+    owned: Owned,
+    node: Created,
+    token: FencingToken,
+    /// True if the znode's number proves that nobody else was in the queue.
+    known_alone: bool,
+}
+
+impl Place {
+    /// Leaves the queue: deletes the znode, and waits for the answer.
+    async fn leave(mut self) -> Result<(), ServerError> {
+        self.owned.znode.remove().await?;
+        self.owned.settle();
+        Ok(())
+    }
+
+    /// Grants the place. The lease has lapsed `lapses` times, and may grant.
+    ///
+    /// `only` is the contender's number if its znode is the only child of the directory.
+    fn grant(
+        mut self,
+        queue: &SessionQueue<'_>,
+        lapses: u64,
+        loss_watch: Option<LossWatch>,
+        only: Option<Sequence>,
+    ) -> Grant {
+        if loss_watch.is_some() {
+            // A contender that did not wait seldom has a waiter, and a plain deletion costs less.
+            self.owned.znode.mark();
+        }
+        if let Some(sequence) = only {
+            let alone = Alone {
+                sequence,
+                czxid: self.node.stat.czxid,
+                was_known_alone: self.known_alone,
+            };
+            let last_alone = queue.open.last_alone.clone();
+            let directory = queue.shared.directory.clone();
+            self.owned.znode = self
+                .owned
+                .znode
+                .clone()
+                .when_gone(move || last_alone.has_gone(&directory, alone));
+        }
+        let granted = queue.open.granted.clone();
+        let grant = Grant::new(self.owned, granted, lapses, self.token, loss_watch);
+        grant.by(queue.shared.rule.clone())
+    }
+}
 
 /// Enters the queue, and waits in it until the rule says "hold".
 pub(crate) async fn acquire(queue: &SessionQueue<'_>, attempt: &Attempt) -> Result<Grant, Error> {
@@ -39,24 +89,28 @@ pub(crate) async fn acquire(queue: &SessionQueue<'_>, attempt: &Attempt) -> Resu
 async fn hold(
     queue: &SessionQueue<'_>,
     attempt: &Attempt,
-    mut place: Place,
+    place: Place,
     mut listing: Listing,
 ) -> Result<Option<Grant>, Error> {
+    let znode = place.owned.znode.clone();
     let mut watches = Watches::default();
     let mut own_wait = OwnWait::begin(queue.live.timeout());
     loop {
-        match look(queue, &mut place, &mut watches, listing).await? {
-            Look::Hold => match place.grant(queue, watches.own.take()) {
-                Some(grant) => return Ok(Some(grant)),
-                None => renew_lease(queue).await?,
-            },
+        match look(queue, &znode, &mut watches, listing).await? {
+            Look::Hold { only } => {
+                let loss_watch = watches.own.take();
+                match queue.live.may_grant() {
+                    Some(lapses) => return Ok(Some(place.grant(queue, lapses, loss_watch, only))),
+                    None => renew_lease(queue).await?,
+                }
+            }
             Look::StepBack => {
                 let left = place.leave().await;
                 return left.map(|()| None).map_err(|error| queue.failed(error));
             }
             Look::Wait(on) => {
-                on.tell(attempt);
-                let warn = |waited| on.warn_of_own_wait(queue, &place, waited);
+                on.report(attempt);
+                let warn = |waited| on.warn_of_own_wait(queue, &znode, waited);
                 let after = own_wait
                     .during(pin!(wait_otherwise(&mut watches, queue)), warn)
                     .await?;
@@ -65,14 +119,15 @@ async fn hold(
                     continue;
                 }
                 let waited = own_wait
-                    .during(pin!(wait_on(&mut watches, queue, &place, &on)), warn)
+                    .during(pin!(wait_on(&mut watches, queue, &znode, &on)), warn)
                     .await?;
                 attempt.woken();
                 if waited == Waited::Handoff {
+                    let loss_watch = watches.own.take();
                     // If the lease has lapsed, the waiter's znode may be deleted, so the queue is
                     // listed.
-                    if let Some(grant) = place.grant(queue, watches.own.take()) {
-                        return Ok(Some(grant));
+                    if let Some(lapses) = queue.live.may_grant() {
+                        return Ok(Some(place.grant(queue, lapses, loss_watch, None)));
                     }
                 }
             }
@@ -84,17 +139,17 @@ async fn hold(
 /// Enters the queue if the rule says "hold", and holds if it says so again.
 pub(crate) async fn try_acquire(queue: &SessionQueue<'_>) -> Result<Option<Grant>, Error> {
     if !inherits(queue) {
-        queue.open.abandoned.until_answered(queue.live).await;
+        queue.open.znodes.abandoned.until_answered(queue.live).await;
         if !could_win(queue).await? {
             return Ok(None);
         }
     }
-    let (mut place, mut listing) = enter(queue).await?;
+    let (place, mut listing) = enter(queue).await?;
     let mut watches = Watches::default();
     loop {
-        match look(queue, &mut place, &mut watches, listing).await? {
-            Look::Hold => match place.grant(queue, None) {
-                Some(grant) => return Ok(Some(grant)),
+        match look(queue, &place.owned.znode, &mut watches, listing).await? {
+            Look::Hold { only } => match queue.live.may_grant() {
+                Some(lapses) => return Ok(Some(place.grant(queue, lapses, None, only))),
                 None => renew_lease(queue).await?,
             },
             Look::StepBack | Look::Wait(_) => return Ok(None),
@@ -113,22 +168,50 @@ async fn renew_lease(queue: &SessionQueue<'_>) -> Result<(), Error> {
 ///
 /// Does not list the queue if the znode's number proves that the contender is alone.
 async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
-    let shared = queue.shared;
-    let label = shared.label()?;
+    let label = queue.shared.label()?;
     if let Some(place) = inherit(queue, label).await? {
         return Ok((place, queue.list().await?));
     }
-    queue.open.abandoned.until_answered(queue.live).await;
-    let mut entrant = Entrant::new(queue);
-    let last = queue.open.last_alone.get(&shared.directory);
+    queue.open.znodes.abandoned.until_answered(queue.live).await;
+    let last = queue.open.last_alone.get(&queue.shared.directory);
     // Assume that the fast path applies again. If it does not, list the queue after the create.
     let expects_alone = last.is_some_and(|last| last.was_known_alone);
+    let (owned, node, after) = create_contender(queue, label, expects_alone).await?;
+    let known_alone = after.is_some() && last.is_some_and(|last| proves_alone(queue, &last, &node));
+    let after = after.filter(|_| known_alone || !expects_alone);
+    let after = after.unwrap_or_else(|| queue.ask_for_queue());
+    let listing = queue.answered(after, Some(name(&node.path))).await?;
+    let place = Place {
+        token: FencingToken::from(node.stat.czxid),
+        owned,
+        node,
+        known_alone,
+    };
+    Ok((place, listing))
+}
+
+/// Creates the contender's znode, and asks for the queue, or only for the directory's data if the
+/// contender `expects_alone`.
+///
+/// After a create without a reply, looks for the znode. Nothing is asked for then.
+async fn create_contender<'q>(
+    queue: &'q SessionQueue<'q>,
+    label: &str,
+    expects_alone: bool,
+) -> Result<(Owned, Created, Option<AskedForQueue<'q>>), Error> {
+    let shared = queue.shared;
+    let mut identity = queue.live.identity();
+    let mut refused: Option<Owned> = None;
     let mut missing_again = Backoff::after(1, LONGEST);
     let mut unknown = UnknownCreates::default();
     loop {
-        let acl = access(queue, &mut entrant, label).await;
-        entrant.list(queue);
-        let path = queue.child(&entrant.identity().name(label));
+        let (acl, marks) = access(queue, &identity, label).await;
+        if marks {
+            identity = identity.marking();
+        }
+        let znode = queue.open.znodes.sought(&shared.directory, identity);
+        let owned = Owned::before_create(shared.session.kept_open(), znode, refused);
+        let path = queue.child(&identity.name(label));
         let sent = queue.live.now();
         let reply = create(queue, path.clone(), acl.into_owned());
         // The server answers these reads after the create, so they show the new znode.
@@ -136,27 +219,22 @@ async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
             true => queue.ask_for_directory(),
             false => queue.ask_for_queue(),
         };
-        let outcome = entrant.answered(reply).await;
+        let (mut owned, outcome) = owned.created(reply).await;
         queue.live.heard_of_create(&outcome);
-        let mut known_alone = false;
-        let (created, after) = match outcome {
-            Ok(created) => {
-                known_alone = last.is_some_and(|last| proves_alone(queue, &last, &created));
-                match expects_alone && !known_alone {
-                    true => (created, queue.ask_for_queue()),
-                    false => (created, after),
-                }
-            }
+        let (node, after) = match outcome {
+            Ok(node) => (node, Some(after)),
             Err(error) if error.is(Refusal::NoNode) => {
+                refused = Some(owned);
                 create_directory(queue).await?;
                 missing_again.wait().await;
                 continue;
             }
             Err(error) if may_exist(&error) => {
                 tracing::debug!(%path, %error, "looking for the znode of an unknown create");
-                match find_own(queue, entrant.identity()).await? {
-                    Some(created) => (created, queue.ask_for_queue()),
+                match find_own(queue, &identity).await? {
+                    Some(node) => (node, None),
                     None => {
+                        refused = Some(owned);
                         unknown.another(queue.live, &path, sent).await?;
                         continue;
                     }
@@ -164,10 +242,8 @@ async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
             }
             Err(error) => return Err(Error::at(path, queue.live.id(), error)),
         };
-        let mut place = entrant.has_place(created);
-        place.known_alone = known_alone;
-        let listing = queue.answered(after, place.name()).await?;
-        return Ok((place, listing));
+        owned.set_path(&node.path, marks);
+        return Ok((owned, node, after));
     }
 }
 
@@ -188,14 +264,14 @@ async fn inherit(queue: &SessionQueue<'_>, label: &str) -> Result<Option<Place>,
     // A list after a create shows what was there at the create. Here nothing is created.
     queue.catch_up().await?;
     match queue.read(&path).await? {
-        Some((_, stat)) if stat.ephemeral_owner == queue.live.id().0 => {
-            let node = Created { path, stat };
-            Ok(Some(Place::inherited(owned, node, hold.token)))
-        }
-        _ => Err(Error::ContenderDeleted {
-            path,
-            session: queue.live.id(),
-        }),
+        // Only the process that created the znode can mark its release.
+        Some((_, stat)) if stat.ephemeral_owner == queue.live.id().0 => Ok(Some(Place {
+            owned,
+            node: Created { path, stat },
+            token: hold.token,
+            known_alone: false,
+        })),
+        _ => Err(queue.deleted(&path)),
     }
 }
 
@@ -210,28 +286,28 @@ fn create(queue: &SessionQueue<'_>, path: String, acl: Vec<Acl>) -> Reply<'stati
     at_once.map_or(reply, |reply| ready(reply).boxed())
 }
 
-/// The access control list of the contender's znode.
+/// The access control list of the contender's znode, and true if only the session can write to it.
 ///
-/// If it lets only the session write to the znode, the znode's name says so from now on.
+/// The znode's name then says so.
 async fn access<'a>(
     queue: &SessionQueue<'a>,
-    entrant: &mut Entrant,
+    identity: &Identity,
     label: &str,
-) -> Cow<'a, [Acl]> {
+) -> (Cow<'a, [Acl]>, bool) {
     let options = &queue.shared.options;
     let open = Cow::Borrowed(options.acl.as_slice());
     if !options.marks_release || !queue.shared.rule.hints().holds_alone(label) {
-        return open;
+        return (open, false);
     }
-    let (directory, identity) = (queue.directory(), entrant.identity());
+    let directory = queue.directory();
     let sole_writer = &queue.open.sole_writer;
     let owner = sole_writer.identity(queue.live, &queue.server, directory, identity);
     match owner.await {
         Some(owner) => {
-            entrant.mark();
-            Cow::Owned(written_by_owner_alone(&options.acl, &owner))
+            let acl = written_by_owner_alone(&options.acl, &owner);
+            (Cow::Owned(acl), true)
         }
-        None => open,
+        None => (open, false),
     }
 }
 
@@ -273,7 +349,6 @@ async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Optio
 
 /// True if the new znode's number proves that nobody else is in the queue.
 fn proves_alone(queue: &SessionQueue<'_>, last: &Alone, created: &Created) -> bool {
-    let name = created.path.rsplit('/').next().unwrap_or_default();
-    let contender = queue.contender(name);
+    let contender = queue.contender(name(&created.path));
     contender.is_some_and(|contender| last.proves_alone(contender.sequence(), created.stat.czxid))
 }

@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, watch};
 use crate::hold::Turn as HoldTurn;
 use crate::hold::grant::Grant;
 use crate::hold::own_znode::KeptUntilGone;
-use crate::hold::standing::Standing;
+use crate::hold::view::Standing;
 use crate::sync::lock;
 
 /// The queue of one process for one lock.
@@ -266,7 +266,7 @@ mod tests {
     use std::task::{Context, Wake, Waker};
 
     use super::*;
-    use crate::hold::standing::Fate;
+    use crate::hold::view::Fate;
     use crate::live::scripted::Scripted;
 
     /// Counts how often a task is woken.

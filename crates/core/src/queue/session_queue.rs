@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::contender::{Contender, order, ordered_by_czxid};
+use crate::contender::{Contender, Identity, Sequence, order, ordered_by_czxid};
 use crate::error::Error;
 use crate::events::Source;
 use crate::hold::open_session::OpenSession;
+use crate::hold::own_znode::OwnZnode;
 use crate::invalid_input::InvalidInput;
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
+use crate::queue::directory::refuse_missing_chroot;
 use crate::queue::local::LocalQueue;
 use crate::queue::options::QueueOptions;
+use crate::recipe::QueueEntry;
 use crate::retry::{Backoff, LONGEST, retry};
-use crate::rule::Rule;
+use crate::rule::{QueueView, Rule};
 use crate::server::ensemble::{Node, Reply, ServerSession};
 use crate::server::error::{ServerError, if_there};
 use crate::session::handle::Session;
@@ -115,6 +118,20 @@ impl<'a> SessionQueue<'a> {
     /// The contender of this name, if the rule counts it.
     pub(crate) fn contender(&self, name: &str) -> Option<Contender> {
         Contender::parse(name, |label| self.shared.rule.counts(label))
+    }
+
+    /// True if the contender with this znode may have to step back, with this data of the directory.
+    pub(crate) fn may_step_back(&self, own: &OwnZnode, data: Option<&[u8]>) -> bool {
+        let me = self.contender(name(own.path()));
+        me.is_some_and(|me| self.shared.rule.hints().may_step_back(&me, data))
+    }
+
+    /// The error of an attempt whose znode, at this path, is deleted.
+    pub(crate) fn deleted(&self, path: &str) -> Error {
+        Error::ContenderDeleted {
+            path: path.to_owned(),
+            session: self.live.id(),
+        }
     }
 
     /// Asks for the directory's names, and for its data if the rule reads it.
@@ -257,5 +274,69 @@ impl<'a> SessionQueue<'a> {
             .map(|contender| self.child(contender.name()))
             .collect();
         self.ask(|| self.server.get_each(&paths)).await
+    }
+}
+
+/// Lists the contenders that the rule counts, in the order of the queue.
+pub(crate) async fn entries(queue: &SessionQueue<'_>) -> Result<Vec<QueueEntry>, Error> {
+    let listing = queue.list().await?;
+    if listing.is_missing {
+        refuse_missing_chroot(queue.live, &*queue.server, queue.directory()).await?;
+    }
+    let ordered = queue.in_order(listing).await?;
+    let read = queue.read_each(&ordered.contenders).await?;
+    let mut contenders = Vec::new();
+    let mut nodes = Vec::new();
+    for (contender, node) in ordered.contenders.into_iter().zip(read) {
+        // A contender without a znode has left since the list.
+        if let Some(node) = node {
+            contenders.push(contender);
+            nodes.push(node);
+        }
+    }
+    let rule = &*queue.shared.rule;
+    let holds = |position| holds(rule, &contenders[..=position], ordered.data.as_deref());
+    let each = nodes.into_iter().enumerate().map(|(position, node)| {
+        let name = contenders[position].name();
+        QueueEntry::new(position, name, node, holds(position))
+    });
+    Ok(each.collect())
+}
+
+/// True if the rule lets the last contender hold.
+fn holds(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool {
+    let split = contenders.split_last();
+    split.is_some_and(|(me, before)| rule.holds(&QueueView::new(before, me, data)))
+}
+
+/// The name of the znode at this path.
+pub(crate) fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+pub(crate) const UNCOUNTED: &str = "does not count the contenders that it creates";
+
+pub(crate) fn rule_is_broken(rule: &dyn Rule, problem: &str) -> InvalidInput {
+    InvalidInput::new("rule with the label", rule.label(), problem)
+}
+
+/// Refuses a label that cannot name a znode, or that the rule does not count.
+///
+/// Returns a name with this label. The name of each contender is as long.
+pub(crate) fn check_label(rule: &dyn Rule, label: &str) -> Result<String, InvalidInput> {
+    let name = format!("{}{}", Identity::NONE.name(label), Sequence::from(0));
+    if let Err(error) = NodePath::new(&format!("/{name}")) {
+        let problem = format!("cannot name a znode: {error}");
+        return Err(rule_is_broken(rule, &problem));
+    }
+    if name.contains('/') {
+        return Err(rule_is_broken(
+            rule,
+            "cannot name a znode: the label contains '/'",
+        ));
+    }
+    match Contender::parse(&name, |label| rule.counts(label)) {
+        Some(_) => Ok(name),
+        None => Err(rule_is_broken(rule, UNCOUNTED)),
     }
 }

@@ -1,18 +1,177 @@
-//! The wait in the queue, until the waiter may hold: its watches, how they are set, and what wakes it.
+//! A look at the queue, and the wait until the next one: what to wait on, the watches, how they are
+//! set, and what wakes the waiter.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::future::{FutureExt, select_all};
+use tokio::time::{Instant, sleep_until};
 
+use crate::contender::{Contender, Identity, Sequence, recipe_of};
 use crate::error::Error;
 use crate::events::attempt::Attempt;
-use crate::hold::loss_watch::{Certainty, LossWatch, Watched};
-use crate::queue::place::Place;
-use crate::queue::session_queue::SessionQueue;
+use crate::hold::grant::{Certainty, LossWatch, Watched};
+use crate::hold::own_znode::OwnZnode;
+use crate::invalid_input::InvalidInput;
+use crate::queue::session_queue::{
+    Listing, Ordered, SessionQueue, UNCOUNTED, name, rule_is_broken,
+};
 use crate::retry::{Backoff, LONGEST, retry};
+use crate::rule::{QueueView, Rule, Verdict};
 use crate::server::ensemble::{Event, Reply, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError};
+
+/// The outcome of a look.
+pub(crate) enum Look {
+    /// The contender holds. `only` is its number if its znode is the only child of the directory.
+    Hold {
+        only: Option<Sequence>,
+    },
+    /// The contender leaves the queue, and enters it again.
+    StepBack,
+    Wait(WaitOn),
+}
+
+/// Orders the contenders, and asks the rule about the one with this znode.
+pub(crate) async fn look(
+    queue: &SessionQueue<'_>,
+    own: &OwnZnode,
+    watches: &mut Watches,
+    mut listing: Listing,
+) -> Result<Look, Error> {
+    let rule = &*queue.shared.rule;
+    let (contenders, data, me, is_only_child) = loop {
+        refuse_other_recipes(queue, &listing.names)?;
+        let is_only_child = listing.names.len() == 1;
+        let ordered = queue.in_order(listing).await?;
+        let mut names = ordered.contenders.iter().map(Contender::name);
+        let me = names.position(|it| it == name(own.path()));
+        let me = me.ok_or_else(|| queue.deleted(own.path()))?;
+        // If the turn came after the list, the list may lack one to step back for.
+        if !ordered.some_left || !rule.hints().may_step_back(&ordered.contenders[me], None) {
+            break (ordered.contenders, ordered.data, me, is_only_child);
+        }
+        listing = queue.list().await?;
+    };
+    match decide(rule, &contenders[..=me], data.as_deref())? {
+        Verdict::Hold if steps_back(queue, watches, &contenders, me).await? => Ok(Look::StepBack),
+        Verdict::Hold => Ok(Look::Hold {
+            only: is_only_child.then(|| contenders[me].sequence()),
+        }),
+        Verdict::Wait { on } if !on.is_empty() && on.iter().all(|&place| place < me) => {
+            let awaited = |place: usize| Awaited {
+                name: contenders[place].name().to_owned(),
+                czxid: contenders[place].czxid(),
+                hands_off: hands_off(rule, &contenders[place..=me], data.as_deref()),
+                stands_alone: stands_alone(rule, &contenders[..=me], place),
+            };
+            let contenders = on.into_iter().map(awaited).collect();
+            Ok(Look::Wait(WaitOn {
+                contenders,
+                position: me,
+                data,
+            }))
+        }
+        Verdict::Wait { .. } => {
+            let problem = "waits on no contender, or on a contender that is not before it";
+            Err(rule_is_broken(rule, problem).into())
+        }
+    }
+}
+
+/// True if this contender leaves the queue to the contenders behind it.
+///
+/// Reads the directory's data after the list. The data may name a contender that came after the
+/// list. Its holder then has to go, and not this contender.
+async fn steps_back(
+    queue: &SessionQueue<'_>,
+    watches: &mut Watches,
+    contenders: &[Contender],
+    me: usize,
+) -> Result<bool, Error> {
+    let rule = &*queue.shared.rule;
+    let (me, behind) = (&contenders[me], &contenders[me + 1..]);
+    if behind.is_empty() || !rule.hints().may_step_back(me, None) || watches.rule_out_a_step_back()
+    {
+        return Ok(false);
+    }
+    let data = queue.read_directory().await?;
+    Ok(rule.hints().steps_back(me, behind, data.as_deref()))
+}
+
+/// True if a new contender would hold at once. Sends one read.
+pub(crate) async fn could_win(queue: &SessionQueue<'_>) -> Result<bool, Error> {
+    let rule = &*queue.shared.rule;
+    let listing = queue.list().await?;
+    refuse_other_recipes(queue, &listing.names)?;
+    let Ordered {
+        mut contenders,
+        data,
+        ..
+    } = queue.in_order(listing).await?;
+    let last = contenders.last();
+    let next = last.map_or(0.into(), |last| last.sequence().next());
+    let label = queue.shared.label()?;
+    let name = format!("{}{next}", Identity::random().name(label));
+    let newcomer = queue.contender(&name);
+    contenders.push(newcomer.ok_or_else(|| rule_is_broken(rule, UNCOUNTED))?);
+    Ok(decide(rule, &contenders, data.as_deref())? == Verdict::Hold)
+}
+
+/// Asks the rule about the last contender.
+fn decide(
+    rule: &dyn Rule,
+    contenders: &[Contender],
+    data: Option<&[u8]>,
+) -> Result<Verdict, InvalidInput> {
+    match contenders.split_last() {
+        Some((me, before)) => rule.decide(&QueueView::new(before, me, data)),
+        None => Err(rule_is_broken(rule, UNCOUNTED)),
+    }
+}
+
+/// True if the last contender holds once the first marks its release.
+///
+/// Only a contender that held alone marks its release, so no contender before it is left. The list
+/// shows all contenders between the two. Some may have left since. This cannot change "hold" into
+/// "wait", because a rule is monotone.
+fn hands_off(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> bool {
+    let Some((first, rest)) = contenders.split_first() else {
+        return false;
+    };
+    first.marks_release()
+        && rule.hints().holds_alone(first.label())
+        && matches!(decide(rule, rest, data), Ok(Verdict::Hold))
+}
+
+/// True if any deletion of the contender at this place lets the last contender hold.
+fn stands_alone(rule: &dyn Rule, contenders: &[Contender], place: usize) -> bool {
+    // If more contenders are before the waiter, one deletion seldom lets it hold.
+    let only = matches!(contenders, [_, _]) && place == 0;
+    only && !rule.reads_directory()
+        && !rule.hints().may_be_replaced(contenders[place].label())
+        && matches!(decide(rule, &contenders[1..], None), Ok(Verdict::Hold))
+}
+
+/// Refuses a queue that contains contenders of another recipe.
+///
+/// Each of two recipes under one path grants without regard to the other.
+fn refuse_other_recipes(queue: &SessionQueue<'_>, children: &[String]) -> Result<(), Error> {
+    let rule = &*queue.shared.rule;
+    let other = children.iter().find_map(|name| {
+        let recipe = recipe_of(name, |label| !rule.counts(label))?;
+        Some((name, recipe))
+    });
+    match other {
+        None => Ok(()),
+        Some((name, recipe)) => Err(Error::OtherRecipe {
+            path: queue.directory().to_owned(),
+            child: name.clone(),
+            recipe,
+        }),
+    }
+}
 
 /// What a waiter waits on.
 pub(crate) struct WaitOn {
@@ -24,29 +183,26 @@ pub(crate) struct WaitOn {
 }
 
 impl WaitOn {
-    /// Tells whom the attempt waits behind: the last of the contenders.
-    pub(crate) fn tell(&self, attempt: &Attempt) {
+    /// Reports whom the attempt waits behind: the last of the contenders.
+    pub(crate) fn report(&self, attempt: &Attempt) {
         if let Some(last) = self.contenders.last() {
             attempt.waits(&last.name, self.position);
         }
     }
-}
 
-impl WaitOn {
     /// Warns if one of the contenders is a holder of the waiter's own session.
     pub(crate) fn warn_of_own_wait(
         &self,
         queue: &SessionQueue<'_>,
-        place: &Place,
+        own: &OwnZnode,
         waited: Duration,
     ) {
-        let me = place.name().unwrap_or_default();
         let is_awaited = |path: &str| {
             let mut contenders = self.contenders.iter();
             contenders.any(|awaited| queue.child(&awaited.name) == path)
         };
         let granted = &queue.open.granted;
-        granted.warn_of_own_wait(me, waited, is_awaited);
+        granted.warn_of_own_wait(name(own.path()), waited, is_awaited);
     }
 }
 
@@ -77,16 +233,16 @@ pub(crate) enum Waited {
 pub(crate) async fn wait_on(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
-    place: &Place,
+    own: &OwnZnode,
     on: &WaitOn,
 ) -> Result<Waited, Error> {
     let names = on.contenders.iter().map(|awaited| awaited.name.as_str());
     watches.keep(&names.collect::<Vec<_>>());
     loop {
-        match set_watches(watches, queue, place, on).await? {
+        match set_watches(watches, queue, own, on).await? {
             Set::All => watches.look_again = may_happen(),
             Set::Gone(name) if is(on, &name, |awaited| awaited.stands_alone) => {
-                return has_its_turn(watches, queue, place).await;
+                return has_its_turn(watches, queue, own).await;
             }
             Set::Gone(_) | Set::LookAgain => {
                 watches.look_again.wait().await;
@@ -94,15 +250,15 @@ pub(crate) async fn wait_on(
             }
         }
         match watches.next().await {
-            Woken::OwnGone => return Err(deleted(queue, place).await),
+            Woken::OwnGone => return Err(deleted(queue, own).await),
             Woken::Gone(name) if is(on, &name, |awaited| awaited.stands_alone) => {
-                return has_its_turn(watches, queue, place).await;
+                return has_its_turn(watches, queue, own).await;
             }
             // It matters only once the waiter would hold.
             Woken::Directory if !queue.shared.rule.reads_directory() => {}
             Woken::Gone(_) | Woken::Directory | Woken::Changed => return Ok(Waited::LookAgain),
             Woken::Written(name) if is(on, &name, |awaited| awaited.hands_off) => {
-                return has_its_turn(watches, queue, place).await;
+                return has_its_turn(watches, queue, own).await;
             }
             // The contender may still be there, so it is watched again unless it has left.
             Woken::Written(_) => {}
@@ -122,13 +278,13 @@ fn is(on: &WaitOn, name: &str, is_so: impl Fn(&Awaited) -> bool) -> bool {
 async fn has_its_turn(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
-    place: &Place,
+    own: &OwnZnode,
 ) -> Result<Waited, Error> {
-    let may_step_back = place.may_step_back(queue, None) && !watches.rule_out_a_step_back();
+    let may_step_back = queue.may_step_back(own, None) && !watches.rule_out_a_step_back();
     match watches.look_at_own(&*queue.server) {
         Certainty::Certain if !may_step_back && queue.server.orders_events() => Ok(Waited::Handoff),
         Certainty::Certain | Certainty::Doubtful => Ok(Waited::LookAgain),
-        Certainty::Gone => Err(deleted(queue, place).await),
+        Certainty::Gone => Err(deleted(queue, own).await),
     }
 }
 
@@ -136,11 +292,11 @@ async fn has_its_turn(
 ///
 /// The znode may have been deleted with its session. The server then tells of the session's end a
 /// moment later.
-async fn deleted(queue: &SessionQueue<'_>, place: &Place) -> Error {
-    let read = || queue.server.get(place.path());
+async fn deleted(queue: &SessionQueue<'_>, own: &OwnZnode) -> Error {
+    let read = || queue.server.get(own.path());
     match retry(ServerError::is_unknown, read).await {
         Err(error @ ServerError::SessionOver(_)) => queue.failed(error),
-        _ => place.deleted(),
+        _ => queue.deleted(own.path()),
     }
 }
 
@@ -168,14 +324,14 @@ type Read<'q> = Reply<'q, (Vec<u8>, Stat, Watch)>;
 pub(crate) async fn set_watches<'q>(
     watches: &mut Watches,
     queue: &'q SessionQueue<'q>,
-    place: &Place,
+    own: &OwnZnode,
     on: &WaitOn,
 ) -> Result<Set, Error> {
     let server = &queue.server;
     let awaited = on.contenders.iter();
     let missing = Missing {
-        own: watches.own.is_none().then(|| place.path()),
-        directory: wants_directory(watches, queue, place).then(|| queue.directory()),
+        own: watches.own.is_none().then(|| own.path()),
+        directory: wants_directory(watches, queue, own).then(|| queue.directory()),
         contenders: awaited
             .filter(|awaited| !watches.contenders.contains_key(&awaited.name))
             .map(|awaited| (awaited, queue.child(&awaited.name)))
@@ -184,19 +340,19 @@ pub(crate) async fn set_watches<'q>(
     if missing.own.is_some() || !missing.contenders.is_empty() {
         watches.connection = server.connection();
     }
-    let own = missing.own.map(|path| server.get_and_watch(path));
+    let read_own = missing.own.map(|path| server.get_and_watch(path));
     let directory = missing.directory.map(|path| server.get_and_watch(path));
     let paths = missing.contenders.iter();
     let contenders: Vec<Read<'_>> = paths.map(|(_, path)| server.get_and_watch(path)).collect();
 
     let mut set = Set::All;
-    if let Some(own) = own {
-        if !watch_own(watches, queue, place, own).await? {
+    if let Some(read) = read_own {
+        if !watch_own(watches, queue, own, read).await? {
             set = Set::LookAgain;
         }
     }
     if let Some(directory) = directory {
-        if !watch_directory(watches, queue, (place, on), directory).await? {
+        if !watch_directory(watches, queue, (own, on), directory).await? {
             set = Set::LookAgain;
         }
     }
@@ -218,9 +374,9 @@ pub(crate) async fn set_watches<'q>(
 }
 
 /// True if the waiter has to watch the directory's data.
-fn wants_directory(watches: &Watches, queue: &SessionQueue<'_>, place: &Place) -> bool {
+fn wants_directory(watches: &Watches, queue: &SessionQueue<'_>, own: &OwnZnode) -> bool {
     // Once the data has changed, the contender looks behind it before it holds, whatever comes.
-    let may_step_back = || watches.may_step_back.is_none() && place.may_step_back(queue, None);
+    let may_step_back = || watches.may_step_back.is_none() && queue.may_step_back(own, None);
     watches.directory.is_none() && (queue.shared.rule.reads_directory() || may_step_back())
 }
 
@@ -228,22 +384,22 @@ fn wants_directory(watches: &Watches, queue: &SessionQueue<'_>, place: &Place) -
 async fn watch_own(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
-    place: &Place,
-    own: Read<'_>,
+    own: &OwnZnode,
+    read: Read<'_>,
 ) -> Result<bool, Error> {
-    match own.await {
+    match read.await {
         Ok((_, stat, watch)) => {
             let watched = Watched {
                 server: queue.server.clone(),
-                znode: place.znode.clone(),
+                znode: own.clone(),
             };
             if watched.gone(&stat).is_some() {
-                return Err(place.deleted());
+                return Err(queue.deleted(own.path()));
             }
             watches.own = Some(LossWatch::armed(watched, watch));
             Ok(true)
         }
-        Err(error) if error.is(Refusal::NoNode) => Err(place.deleted()),
+        Err(error) if error.is(Refusal::NoNode) => Err(queue.deleted(own.path())),
         Err(ServerError::OutcomeUnknown(_)) => Ok(false),
         Err(error) => Err(queue.failed(error)),
     }
@@ -255,13 +411,13 @@ async fn watch_own(
 async fn watch_directory(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
-    (place, on): (&Place, &WaitOn),
+    (own, on): (&OwnZnode, &WaitOn),
     directory: Read<'_>,
 ) -> Result<bool, Error> {
     match directory.await {
         Ok((data, _, watch)) => {
             watches.directory = Some(watch);
-            watches.may_step_back = Some(place.may_step_back(queue, Some(&data)));
+            watches.may_step_back = Some(queue.may_step_back(own, Some(&data)));
             let reads = queue.shared.rule.reads_directory();
             Ok(!reads || Some(data) == on.data)
         }
@@ -409,10 +565,53 @@ impl Watches {
     }
 }
 
+/// The contender in the warning, if it has no znode.
+pub(crate) const WITHOUT_ZNODE: &str = "a task without a znode";
+
+/// Looks now and then whom an attempt waits behind.
+///
+/// No recipe is reentrant. If a task acquires what it holds already, it waits behind itself. The
+/// warning shows such a task.
+pub(crate) struct OwnWait {
+    began: Instant,
+    longest: Duration,
+    next_look: Instant,
+}
+
+impl OwnWait {
+    /// Begins to count the time of an attempt, which may wait for so long without a warning.
+    pub(crate) fn begin(longest: Duration) -> OwnWait {
+        let began = Instant::now();
+        OwnWait {
+            began,
+            longest,
+            next_look: began + longest,
+        }
+    }
+
+    /// Runs one wait of the attempt. `look` gets the time since the attempt began.
+    ///
+    /// The caller pins the wait, because an `async fn` keeps two copies of a future that it is
+    /// given.
+    pub(crate) async fn during<T>(
+        &mut self,
+        mut wait: Pin<&mut impl Future<Output = T>>,
+        look: impl Fn(Duration),
+    ) -> T {
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut wait => return done,
+                () = sleep_until(self.next_look) => {}
+            }
+            self.next_look = Instant::now() + self.longest;
+            look(self.began.elapsed());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::hold::own_znode::OwnZnodes;
     use crate::live::scripted::Scripted;

@@ -11,12 +11,11 @@ use std::sync::{Arc, Mutex, Weak};
 use futures_util::future::FutureExt;
 
 use crate::contender::Identity;
-use crate::hold::under_way::UnderWay;
 use crate::live::live_session::LiveSession;
 use crate::retry::{Backoff, LONGEST, retry};
 use crate::server::ensemble::{Created, Node};
 use crate::server::error::{ServerError, if_there};
-use crate::sync::lock;
+use crate::sync::{UnderWay, lock};
 
 /// The searches of a session that are under way.
 #[derive(Default)]
