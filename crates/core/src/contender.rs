@@ -150,7 +150,7 @@ impl Contender {
     ///
     /// See [`docs::handoff`](crate::docs::handoff).
     pub(crate) fn marks_release(&self) -> bool {
-        // The start of the label tells which of the three forms of identity the name has.
+        // The start of the label says which of the three forms of identity the name has.
         self.label.start == CANONICAL_END && self.name.get(THIRD_GROUP) == Some(MARKING)
     }
 

@@ -22,8 +22,8 @@ use self::grant::{Grant, keep_time_limit};
 use self::own_znode::KeptUntilGone;
 pub use self::own_znode::Removal;
 pub use self::transaction::GuardedTransaction;
+use self::view::GrantState;
 pub use self::view::HoldView;
-use self::view::Standing;
 use crate::error::Error;
 use crate::events::holding::HoldRecord;
 use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
@@ -35,7 +35,7 @@ use crate::server::ensemble::{Acl, SessionId};
 /// that works under the hold, and does not decide when it ends, takes a [`view`](Self::view).
 ///
 /// A task of the session releases a dropped hold. Nothing waits for that task at the end of `main`,
-/// so the znode may stand until the session times out. End a process with
+/// so the znode may exist until the session times out. End a process with
 /// [`release`](Self::release) or [`Session::close`](crate::Session::close).
 ///
 /// # What it promises
@@ -64,7 +64,7 @@ pub struct Hold {
 pub(crate) struct Held {
     pub(crate) grant: Grant,
     turn: Option<Box<dyn Turn>>,
-    /// Tells the views how the hold ended.
+    /// How the hold ended, for its views.
     ended: watch::Sender<Option<Ended>>,
     record: HoldRecord,
 }
@@ -73,8 +73,8 @@ pub(crate) struct Held {
 ///
 /// If it is dropped, the turn passes on.
 pub(crate) trait Turn: Send + Sync {
-    /// Tells the queue which hold has the turn.
-    fn held_by(&self, standing: Standing);
+    /// Notes which hold has the turn.
+    fn held_by(&self, state: GrantState);
 
     /// Gives the grant to the next waiter of the process.
     ///
@@ -91,17 +91,17 @@ impl Hold {
         record: HoldRecord,
         until: Option<Duration>,
     ) -> Hold {
-        let standing = Standing {
+        let state = GrantState {
             until,
-            ..grant.standing()
+            ..grant.state.clone()
         };
         if let Some(turn) = &turn {
-            turn.held_by(standing.clone());
+            turn.held_by(state.clone());
         }
         grant.fate.records(Some(record.shared()));
         let (ended, end) = watch::channel(None);
         let znode = grant.owned.znode.clone();
-        let view = HoldView::new(standing, znode, grant.token, end, record.lost_at());
+        let view = HoldView::new(state, znode, grant.token, end, record.lost_at());
         keep_time_limit(&view, &grant, record.shared());
         Hold {
             view,
@@ -182,7 +182,7 @@ impl Hold {
     /// # }
     /// ```
     pub async fn lost(&self) -> LossReason {
-        self.view.standing().lost().await
+        self.view.grant_state.lost().await
     }
 
     /// A view of the hold, for tasks that do not own it.
@@ -243,7 +243,8 @@ impl Hold {
     /// # Errors
     ///
     /// * [`Error::InvalidInput`] if the znode's label is not `from`.
-    /// * [`Error::InvalidInput`] if the rule does not [allow it](crate::RuleHints::may_be_replaced).
+    /// * [`Error::InvalidInput`] if the rule does not
+    ///   [allow it](crate::RuleHints::may_be_replaced).
     /// * [`Error::InvalidInput`] if the znode's number is at the end of the count (2147483647).
     ///   Znodes with this number are ordered by age, and the new znode would be the youngest.
     /// * [`Error::Lost`] if the hold is lost.
@@ -283,7 +284,7 @@ impl Hold {
             Some(recipe) => record.replaced(recipe),
             None => record,
         };
-        Ok(Hold::new(grant, None, record, self.view.standing().until))
+        Ok(Hold::new(grant, None, record, self.view.grant_state.until))
     }
 
     /// Releases the hold, and waits for the server's answer.
@@ -339,7 +340,7 @@ impl Hold {
         let held = self.held.take()?;
         let ended = self.view.state().ended().unwrap_or(Ended::Released);
         held.ended.send_replace(Some(ended));
-        // From here on the owner tells the end: its own deletion must not be told as a loss.
+        // From here on the owner reports the end: its own deletion is not a loss.
         held.grant.fate.records(None);
         if ended != Ended::Released {
             held.record.ended(ended);
@@ -362,13 +363,13 @@ const REACHED: &str = "a hold that can be used has not been released";
 impl Held {
     /// The grant to release on the server, unless the next task of the process has it.
     ///
-    /// The grant keeps the turn in the local queue until its znode is deleted. The record tells the
-    /// release when it is dropped.
+    /// The grant keeps the turn in the local queue until its znode is deleted. The record reports
+    /// the release when it is dropped.
     fn let_go(self, view: &HoldView, ended: Ended) -> (Option<Grant>, HoldRecord) {
         let Some(turn) = self.turn else {
             return (Some(self.grant), self.record);
         };
-        let back = match ended == Ended::Released && view.unanswered().close() {
+        let back = match ended == Ended::Released && view.unanswered.close() {
             true => turn.pass_on(self.grant),
             false => Some((self.grant, Box::new(turn) as KeptUntilGone)),
         };

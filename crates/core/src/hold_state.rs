@@ -12,7 +12,7 @@ use crate::server::error::SessionEnd;
 /// The [turn](Self::turn) is 0, unless tasks of one process hand their holds on
 /// ([`QueueOptions::local`](crate::QueueOptions::local)), or one process leaves its hold to another
 /// ([`Session::detach`](crate::Session::detach)). These holds share a znode and its number, and
-/// each has a larger turn than the one before. The number alone does not tell them apart: if holds
+/// each has a larger turn than the one before. The number alone does not distinguish them: if holds
 /// are handed on, a store must keep and compare both. Tokens compare by the number, then by the
 /// turn.
 ///
@@ -28,7 +28,7 @@ pub struct FencingToken {
 }
 
 impl FencingToken {
-    /// The number. Does not tell the holds apart that one process hands on.
+    /// The number. Does not distinguish the holds that one process hands on.
     pub fn get(self) -> i64 {
         self.number
     }

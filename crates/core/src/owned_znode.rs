@@ -31,13 +31,13 @@ use crate::sync::lock;
 /// A znode that a recipe without a queue creates, or has created, in one ZooKeeper session.
 ///
 /// For a recipe in which all contenders create a znode of the same name. The recipe
-/// [creates](Self::create) the znode, and tells its own znode from another client's. Core does the
+/// [creates](Self::create) the znode, and distinguishes its own from another client's. Core does the
 /// rest: the lease, the loss watch, the [`Hold`], and the deletion in the background.
 ///
 /// A drop deletes the znode in the background by [`Removal::remove`], unless no create was sent, or
 /// [none has succeeded](Self::refused).
 ///
-/// The server cannot tell such a holder from the next one by the path. So the hold has no [guarded
+/// The server cannot distinguish such a holder from the next one by the path. So the hold has no [guarded
 /// writes](crate::HoldView::transaction), and its session cannot be [left](Session::detach) to
 /// another process while the znode may exist.
 pub struct OwnedZnode {
@@ -189,8 +189,8 @@ impl OwnedZnode {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if each of eight creates soon broke its connection, and no create was ever
-    /// answered: the server may not know the request.
+    /// [`Error::Refused`] if each of eight creates soon broke its connection, and no create was
+    /// ever answered: the server may not know the request.
     pub async fn before_another_create(&self) -> Result<(), Error> {
         let (mut unknown, sent) = std::mem::take(&mut *lock(&self.creates));
         let another = unknown.another(&self.open.live, &self.path, sent).await;

@@ -1,7 +1,7 @@
 //! The queue: the part that all recipes share, from the first request to the hold.
 //!
-//! An acquisition takes these steps: [`Queue`] → `attempt` (create and list) → `look` (order the
-//! contenders, ask the rule) → `wait` → a [`Hold`].
+//! An acquisition takes these steps: [`Queue`], `attempt` (create and list), `wait` (order the
+//! contenders, ask the rule, wait), a [`Hold`].
 
 mod attempt;
 pub(crate) mod directory;
@@ -97,43 +97,54 @@ impl Queue {
         let name = check_label(&rule, &label)?;
         let limit = session.request_limit();
         limit.check_contender(directory.as_str(), &name, data, &options.acl)?;
-        let source = source(&rule, &directory, &options);
         if options.strategy == WaitStrategy::Poll(Duration::ZERO) {
             return Err(InvalidInput::new("poll interval", "0", "must not be zero"));
         }
-        let shared = SharedQueue {
-            session: session.clone(),
-            directory,
-            rule: Arc::new(rule),
-            label: Ok(label),
-            local: options.local.map(LocalQueue::new),
-            options,
-            source,
-        };
-        Ok(Queue {
-            shared: Arc::new(shared),
-        })
+        Ok(Queue::of(session, &directory, rule, Ok(label), &options))
     }
 
-    /// The same queue, for contenders of another kind. Sends nothing.
-    ///
-    /// The two queues do not share the queue within the process ([`QueueOptions::local`]): each kind
-    /// has its own.
-    pub fn by(&self, rule: impl Rule + 'static) -> Queue {
-        let source = source(&rule, &self.shared.directory, &self.shared.options);
-        let label = rule.label().into_owned();
+    fn of(
+        session: &Session,
+        directory: &NodePath,
+        rule: impl Rule + 'static,
+        label: Result<String, InvalidInput>,
+        options: &QueueOptions,
+    ) -> Queue {
+        let source = Source {
+            recipe: rule.hints().recipe(&rule.label()),
+            name: options.name.clone(),
+            path: directory.clone(),
+            leads: options.leads,
+        };
         let shared = SharedQueue {
-            label: check_label(&rule, &label).map(|_| label),
-            session: self.shared.session.clone(),
-            directory: self.shared.directory.clone(),
+            session: session.clone(),
+            directory: directory.clone(),
             rule: Arc::new(rule),
-            local: self.shared.options.local.map(LocalQueue::new),
-            options: self.shared.options.clone(),
-            source,
+            label,
+            local: options.local.map(LocalQueue::new),
+            options: options.clone(),
+            source: Arc::new(source),
         };
         Queue {
             shared: Arc::new(shared),
         }
+    }
+
+    /// The same queue, for contenders of another kind. Sends nothing.
+    ///
+    /// The two queues do not share the queue within the process ([`QueueOptions::local`]): each
+    /// kind has its own.
+    pub fn by(&self, rule: impl Rule + 'static) -> Queue {
+        let label = rule.label().into_owned();
+        let label = check_label(&rule, &label).map(|_| label);
+        let shared = &self.shared;
+        Queue::of(
+            &shared.session,
+            &shared.directory,
+            rule,
+            label,
+            &shared.options,
+        )
     }
 
     /// The session of the queue.
@@ -145,16 +156,6 @@ impl Queue {
     pub fn options(&self) -> &QueueOptions {
         &self.shared.options
     }
-}
-
-/// What the events of contenders by this rule have in common.
-fn source(rule: &dyn Rule, directory: &NodePath, options: &QueueOptions) -> Arc<Source> {
-    Arc::new(Source {
-        recipe: rule.hints().recipe(&rule.label()),
-        name: options.name.clone(),
-        path: directory.clone(),
-        leads: options.leads,
-    })
 }
 
 impl fmt::Debug for Queue {
@@ -198,12 +199,13 @@ impl Queue {
     async fn acquire_by(&self, attempt: &Attempt) -> Result<Hold, Error> {
         let turn = match &self.shared.local {
             None => None,
-            Some(local) => match self.turn(local).await {
-                Admission::Granted(grant, turn) if grant.is_held() => {
+            Some(local) => {
+                let Admission { turn, grant } = self.turn(local).await;
+                if let Some(grant) = grant.filter(Grant::is_held) {
                     return Ok(self.held(attempt, grant, Some(turn)));
                 }
-                Admission::Granted(_, turn) | Admission::Enter(turn) => Some(turn),
-            },
+                Some(turn)
+            }
         };
         let grant = self.shared.acquire(attempt).await?;
         Ok(self.held(attempt, grant, turn))

@@ -195,7 +195,7 @@ pub struct QueueEntry {
     /// [`Rule::holds`](crate::Rule::holds).
     ///
     /// Does not say that the contender knows of it yet, or that its process still lives: the znode
-    /// of a dead process stands until its session expires.
+    /// of a dead process exists until its session expires.
     pub holds: bool,
     /// The session that the contender's znode belongs to.
     pub session_id: SessionId,

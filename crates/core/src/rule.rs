@@ -48,7 +48,7 @@ use crate::invalid_input::InvalidInput;
 pub trait Rule: fmt::Debug + Send + Sync {
     /// The kind of contender that this rule creates.
     ///
-    /// It stands in the znode's name before the number. It may be any text without a slash and
+    /// It is in the znode's name, before the number. It may be any text without a slash and
     /// without the control characters that a path may not have. By custom it ends with a hyphen.
     /// A queue reads the label of its contenders once, when the queue is made.
     fn label(&self) -> Cow<'_, str>;
@@ -180,7 +180,7 @@ pub trait RuleHints: Send + Sync {
 
     /// True if contenders with this label hold only when no counted contender is before them.
     ///
-    /// The marked release of such a holder tells the next contender all that it must know. The next
+    /// The marked release of such a holder is all that the next contender must know. The next
     /// contender then holds without a list of the queue: see
     /// [`docs::handoff`](crate::docs::handoff). If a rule says true for a label, every process that
     /// creates contenders with this label must keep to it, in each queue that counts this rule's

@@ -7,12 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use tokio::sync::watch;
 
 use crate::error::Error;
 use crate::events::holding::Record;
 use crate::hold::own_znode::{OwnZnode, Owned};
-use crate::hold::view::{Fate, FateTeller, HoldView, Standing};
+use crate::hold::view::{Fate, FateSender, GrantState, HoldView};
 use crate::hold_state::{FencingToken, LossReason};
 use crate::live::live_session::{Condition, Contact, LiveSession};
 use crate::retry::{Backoff, FIRST};
@@ -29,11 +28,9 @@ pub(crate) struct Grant {
     /// The rule of the queue; `None` if the recipe has no queue.
     pub(crate) rule: Option<Arc<dyn Rule>>,
     pub(crate) token: FencingToken,
-    /// The number of lapses of the session's lease at the grant.
-    pub(crate) lapses: u64,
-    pub(crate) fate: FateTeller,
-    /// While this or a clone exists, the loss watch has a receiver to tell.
-    told: watch::Receiver<Fate>,
+    /// Without the time limit, which each hold has for itself.
+    pub(crate) state: GrantState,
+    pub(crate) fate: FateSender,
     /// The session's list of grants. `number` is this grant's number in the list.
     pub(crate) granted: Arc<Granted>,
     number: u64,
@@ -50,11 +47,15 @@ impl Grant {
         token: FencingToken,
         loss_watch: Option<LossWatch>,
     ) -> Grant {
-        let (fate, told) = FateTeller::new();
+        let live = owned.znode.live().clone();
+        let (fate, receiver) = FateSender::new();
         owned.znode.set_held(true);
-        let unset = UnsetLossWatch::new(owned.znode.clone(), fate.clone());
+        let unset = UnsetLossWatch {
+            znode: owned.znode.clone(),
+            fate: fate.clone(),
+        };
         match loss_watch {
-            Some(loss_watch) => owned.znode.live().in_background(unset.tell(loss_watch)),
+            Some(loss_watch) => live.in_background(unset.report(loss_watch)),
             None => granted.watch_later(unset),
         }
         let number = granted.add(lapses, owned.znode.clone(), fate.clone());
@@ -64,35 +65,24 @@ impl Grant {
             number,
             rule: None,
             token,
-            lapses,
+            state: GrantState {
+                live,
+                lapses,
+                fate: receiver,
+                until: None,
+            },
             fate,
-            told,
-        }
-    }
-
-    /// Notes the rule that granted.
-    pub(crate) fn by(mut self, rule: Arc<dyn Rule>) -> Grant {
-        self.rule = Some(rule);
-        self
-    }
-
-    pub(crate) fn standing(&self) -> Standing {
-        Standing {
-            live: self.owned.znode.live().clone(),
-            lapses: self.lapses,
-            fate: self.told.clone(),
-            until: None,
         }
     }
 
     /// When a time limit that begins now passes, by the ensemble's clock.
     pub(crate) fn until(&self, at_most: Option<Duration>) -> Option<Duration> {
-        let now = self.owned.znode.live().now();
+        let now = self.state.live.now();
         at_most.and_then(|at_most| now.checked_add(at_most))
     }
 
     pub(crate) fn is_held(&self) -> bool {
-        self.standing().is_held()
+        self.state.is_held()
     }
 
     /// Deletes the znode, and then passes the turn on.
@@ -106,7 +96,7 @@ impl Grant {
             session: live.id(),
             reason,
         };
-        let standing = self.standing();
+        let state = self.state.clone();
         let removed = {
             let remove = pin!(async {
                 let removed = self.owned.znode.remove().await;
@@ -115,7 +105,7 @@ impl Grant {
             tokio::select! {
                 biased;
                 removed = live.during(&path, remove) => removed,
-                reason = standing.outlived() => return Err(lost(reason)),
+                reason = state.outlived() => return Err(lost(reason)),
             }
         };
         self.owned.settle();
@@ -139,7 +129,7 @@ impl Drop for Grant {
 /// Does nothing if the hold has no time limit, or ends before. The hold itself reports the loss by
 /// the clock, even if this task does not run.
 pub(crate) fn keep_time_limit(hold: &HoldView, grant: &Grant, record: Arc<Record>) {
-    let Some(until) = hold.standing().until else {
+    let Some(until) = hold.grant_state.until else {
         return;
     };
     let (hold, fate) = (hold.clone(), grant.fate.clone());
@@ -151,7 +141,7 @@ pub(crate) fn keep_time_limit(hold: &HoldView, grant: &Grant, record: Arc<Record
             () = pass(&live, until) => {}
         }
         if fate.time_is_up(&record) {
-            let znode = hold.znode().clone();
+            let znode = OwnZnode::clone(&hold.znode);
             znode.set_held(false);
             znode.remove_in_background(());
         }
@@ -177,7 +167,7 @@ pub(crate) struct Granted {
     grants: Mutex<Grants>,
     /// The loss watches of the holds granted since the last probe.
     unset: Mutex<Vec<UnsetLossWatch>>,
-    /// True if the holds were last told that no server answers.
+    /// True if the last report to the holds says that no server answers.
     is_suspended: AtomicBool,
 }
 
@@ -192,7 +182,7 @@ struct Grantee {
     /// The number of lapses of the lease at the grant.
     lapses: u64,
     znode: OwnZnode,
-    fate: FateTeller,
+    fate: FateSender,
 }
 
 /// A loss watch that is not set yet.
@@ -200,7 +190,7 @@ struct Grantee {
 /// Most holds are released before a loss watch is worth a request.
 pub(crate) struct UnsetLossWatch {
     znode: OwnZnode,
-    fate: FateTeller,
+    fate: FateSender,
 }
 
 impl Granted {
@@ -216,7 +206,7 @@ impl Granted {
     ///
     /// A lost hold must not keep other contenders waiting, even if its owner keeps it.
     pub(crate) fn supervised(&self, now: Condition) {
-        self.tell_contact(now.contact);
+        self.report_contact(now.contact);
         for znode in self.take_lost(now.lapses) {
             znode.set_held(false);
             znode.remove_in_background(());
@@ -236,7 +226,7 @@ impl Granted {
     }
 
     /// Lists a grant made after this number of lapses, and returns the grant's number.
-    pub(crate) fn add(&self, lapses: u64, znode: OwnZnode, fate: FateTeller) -> u64 {
+    pub(crate) fn add(&self, lapses: u64, znode: OwnZnode, fate: FateSender) -> u64 {
         let mut grants = lock(&self.grants);
         grants.next += 1;
         let number = grants.next;
@@ -253,7 +243,7 @@ impl Granted {
     ///
     /// If the lease lapses before the replacement is granted, this znode is deleted, too.
     pub(crate) fn add_successor(self: &Arc<Self>, lapses: u64, znode: OwnZnode) -> Successor {
-        let (fate, _) = FateTeller::new();
+        let (fate, _) = FateSender::new();
         let number = self.add(lapses, znode, fate);
         let granted = self.clone();
         Successor { granted, number }
@@ -290,13 +280,13 @@ impl Granted {
         if unset.len() == unset.capacity() {
             unset.retain(|unset| !unset.is_done());
             // Half of the vector is free afterwards, so this happens seldom.
-            let standing = unset.len();
-            unset.reserve(standing);
+            let left = unset.len();
+            unset.reserve(left);
         }
         unset.push(loss_watch);
     }
 
-    /// Tells the grants of before the last lapse their fate, and returns their znodes.
+    /// Sets the fate of the grants of before the last lapse, and returns their znodes.
     fn take_lost(&self, lapses: u64) -> Vec<OwnZnode> {
         let mut lost = Vec::new();
         lock(&self.grants).by_number.retain(|_, grantee| {
@@ -307,22 +297,22 @@ impl Granted {
             }
             !is_lost
         });
-        let told = lost.into_iter().map(|(fate, znode)| {
-            fate.tell(Fate::Lapsed);
+        let reported = lost.into_iter().map(|(fate, znode)| {
+            fate.report(Fate::Lapsed);
             znode
         });
-        told.collect()
+        reported.collect()
     }
 
-    /// Tells the records of the holds whether a server answers, if that has changed.
-    fn tell_contact(&self, contact: Contact) {
+    /// Reports to the holds whether a server answers, if that has changed.
+    fn report_contact(&self, contact: Contact) {
         let is_suspended = contact == Contact::Suspended;
         if self.is_suspended.swap(is_suspended, Ordering::Relaxed) == is_suspended {
             return;
         }
         let grants = lock(&self.grants);
         let fates = grants.by_number.values().map(|grantee| &grantee.fate);
-        let fates: Vec<FateTeller> = fates.cloned().collect();
+        let fates: Vec<FateSender> = fates.cloned().collect();
         drop(grants);
         for fate in fates {
             fate.record(|record| record.suspended(is_suspended));
@@ -343,26 +333,22 @@ impl Drop for Successor {
 }
 
 impl UnsetLossWatch {
-    pub(crate) fn new(znode: OwnZnode, fate: FateTeller) -> UnsetLossWatch {
-        UnsetLossWatch { znode, fate }
-    }
-
-    /// True if no grant and no view is left to tell.
+    /// True if no grant and no view is left.
     fn is_done(&self) -> bool {
         self.fate.is_closed()
     }
 
-    /// Sets the watch, and tells the fate of the znode.
+    /// Sets the watch, and reports the fate of the znode.
     async fn set(self, server: Arc<dyn ServerSession>) {
         let znode = self.znode.clone();
-        let loss_watch = LossWatch::unarmed(Watched { server, znode });
+        let loss_watch = LossWatch::new(Watched { server, znode }, None);
         // Other contenders may have come by now, and may wait.
         self.znode.mark();
-        self.tell(loss_watch).await;
+        self.report(loss_watch).await;
     }
 
-    /// Waits for the loss watch, and tells the fate of the znode.
-    pub(crate) async fn tell(self, mut loss_watch: LossWatch) {
+    /// Waits for the loss watch, and reports the fate of the znode.
+    async fn report(self, mut loss_watch: LossWatch) {
         let fate = match loss_watch.gone().await {
             Gone::Deleted => {
                 self.znode.is_gone();
@@ -370,15 +356,15 @@ impl UnsetLossWatch {
             }
             Gone::Written => Fate::Written,
         };
-        self.fate.tell(fate);
+        self.fate.report(fate);
     }
 }
 
 /// A watch on the owner's znode that is set again after each event.
 ///
 /// Resolves when the znode is deleted. If only the owner can write to the znode, it also resolves
-/// when somebody else has written. Does not resolve if the session ends: the session itself tells
-/// of its end.
+/// when somebody else has written. Does not resolve if the session ends: the session itself
+/// reports its end.
 pub(crate) struct LossWatch {
     watching: BoxFuture<'static, Gone>,
     /// The result of `watching`, once it has resolved.
@@ -386,7 +372,7 @@ pub(crate) struct LossWatch {
     is_armed: Arc<AtomicBool>,
 }
 
-/// Why a znode no longer stands for its owner.
+/// Why a znode is no longer its owner's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gone {
     Deleted,
@@ -406,7 +392,7 @@ pub(crate) enum Certainty {
     Gone,
 }
 
-/// The znode that a loss watch watches, and the server that tells of it.
+/// The znode that a loss watch watches, and the server that reports its events.
 pub(crate) struct Watched {
     pub(crate) server: Arc<dyn ServerSession>,
     pub(crate) znode: OwnZnode,
@@ -432,17 +418,8 @@ impl Watched {
 }
 
 impl LossWatch {
-    /// Continues a watch that is set already.
-    pub(crate) fn armed(watched: Watched, watch: Watch) -> LossWatch {
-        LossWatch::begin(watched, Some(watch))
-    }
-
-    /// Sets the watch once the loss watch is polled.
-    pub(crate) fn unarmed(watched: Watched) -> LossWatch {
-        LossWatch::begin(watched, None)
-    }
-
-    fn begin(watched: Watched, watch: Option<Watch>) -> LossWatch {
+    /// Continues this watch. If there is none, sets one when the loss watch is first polled.
+    pub(crate) fn new(watched: Watched, watch: Option<Watch>) -> LossWatch {
         let is_armed = Arc::new(AtomicBool::new(watch.is_some()));
         let watching = keep_watching(watched, watch, is_armed.clone());
         LossWatch {
@@ -452,7 +429,7 @@ impl LossWatch {
         }
     }
 
-    /// Resolves when the znode no longer stands for its owner.
+    /// Resolves when the znode is no longer its owner's.
     ///
     /// Cancel safe: the future may be dropped, and the method called again.
     pub(crate) async fn gone(&mut self) -> Gone {
@@ -506,11 +483,12 @@ async fn keep_watching(
             Err(error) if error.is(Refusal::NoNode) => return Gone::Deleted,
             // The request itself waits for the connection, so this loop does not spin.
             Err(ServerError::OutcomeUnknown(_)) => tokio::time::sleep(FIRST).await,
-            // The server may accept a later request, and until then only the session tells of a
+            // The server may accept a later request, and until then only the session reports a
             // loss.
             Err(ServerError::Refused(refusal)) => {
                 if backoff.is_new() {
-                    tracing::warn!(path = znode.path(), %refusal, "the server refuses a loss watch");
+                    let path = znode.path();
+                    tracing::warn!(path, %refusal, "the server refuses a loss watch");
                 }
                 backoff.wait().await;
             }
@@ -530,7 +508,7 @@ mod tests {
         let (live, _script) = Scripted::open(Duration::ZERO);
         let granted = Granted::default();
         let znode = OwnZnodes::new(&live).unique("/locks/a");
-        let (fate, _told) = FateTeller::new();
+        let (fate, _receiver) = FateSender::new();
         granted.add(1, znode, fate.clone());
         assert!(granted.take_lost(0).is_empty());
         assert!(granted.take_lost(1).is_empty());

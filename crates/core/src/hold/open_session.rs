@@ -51,8 +51,8 @@ impl OpenSession {
 
     /// Ends the session on this side: wakes its waiters, and drops the server side.
     ///
-    /// The server may let the next one hold as soon as the server side is dropped. So first each hold
-    /// is reported as lost.
+    /// The server may let the next one hold as soon as the server side is dropped. So first each
+    /// hold is reported as lost.
     pub(crate) fn end(&self, end: SessionEnd) {
         self.live.set_contact(Contact::Ended(end));
         self.granted.ended(end);

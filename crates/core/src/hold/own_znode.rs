@@ -37,13 +37,14 @@ struct List {
     /// The znodes that recipes delete in their own way, by the numbers of their entries.
     of_recipes: BTreeMap<u64, Arc<OfRecipe>>,
     last: u64,
-    /// True if entries stay in the list, and recipes create no znode that they delete in their own way.
+    /// True if entries stay in the list, and recipes create no znode that they delete in their
+    /// own way.
     is_kept: bool,
 }
 
 /// How the znode of a recipe without a queue is deleted.
 ///
-/// Other clients create znodes of the same name. So the recipe itself tells its znode from theirs:
+/// Other clients create znodes of the same name. So the recipe itself distinguishes its znode:
 /// see [`OwnedZnode`](crate::OwnedZnode).
 pub trait Removal: fmt::Debug + Send + Sync {
     /// The path of the znode.
@@ -55,8 +56,8 @@ pub trait Removal: fmt::Debug + Send + Sync {
     ///
     /// `is_held` is true if the znode is the holder's, and this is its first deletion.
     ///
-    /// Core repeats an unknown or throttled removal. It may drop a removal half-way, and begins none
-    /// while another one is under way.
+    /// Core repeats an unknown or throttled removal. It may drop a removal half-way, and begins
+    /// none while another one is under way.
     fn remove<'a>(&'a self, server: &'a dyn ServerSession, is_held: bool) -> Reply<'a, ()>;
 }
 
@@ -169,7 +170,7 @@ impl OwnZnodes {
 
     /// Keeps all entries from now on, also of those that are dropped.
     ///
-    /// Who leaves the session to another process then knows what it may have created. From now on,
+    /// A process that leaves the session to another one then knows what it may have created. From now on,
     /// recipes create no znode that they delete in their own way.
     ///
     /// # Errors
@@ -547,8 +548,8 @@ impl Abandoned {
 
     /// Waits until the creates abandoned by now are answered, and the session has a connection.
     ///
-    /// Does not wait for creates that are abandoned later. So an attempt waits for at most one round
-    /// trip, though others are dropped all the time.
+    /// Does not wait for creates that are abandoned later. So an attempt waits for at most one
+    /// round trip, though others are dropped all the time.
     pub(crate) async fn until_answered(&self, live: &LiveSession) {
         let mut counts = self.0.subscribe();
         let by_now = counts.borrow().abandoned;
@@ -603,11 +604,10 @@ mod tests {
         }
     }
 
-    /// A thread may stand still between the two, so that its create would come after the look for
+    /// A thread may pause between the two, so that its create would come after the look for
     /// what the session leaves.
     #[tokio::test(start_paused = true)]
-    async fn recipe_creates_nothing_once_its_session_is_left_and_nothing_is_left_once_it_may_create()
-     {
+    async fn recipe_creates_nothing_once_its_session_is_left_nor_is_a_session_left_while_it_may() {
         let (live, _script) = Scripted::open(Duration::ZERO);
         let znodes = OwnZnodes::new(&live);
         let earlier = znodes.of_recipe(Arc::new(Single));

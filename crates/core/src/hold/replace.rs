@@ -34,7 +34,7 @@ impl Grant {
         let successor = Owned::new(&self.owned.kept_open, znodes.unique(&new));
         let granted = self.granted.clone();
         // This future may not be polled when the lease lapses.
-        let listed = granted.add_successor(self.lapses, successor.znode.clone());
+        let listed = granted.add_successor(self.state.lapses, successor.znode.clone());
         let znodes = Znodes {
             live: &live,
             old: &old,
@@ -43,7 +43,7 @@ impl Grant {
         live.during(&old, pin!(znodes.replace(data, acl))).await?;
         // A lapse before this is seen by the next look, and one after this finds the new grant.
         drop(listed);
-        if let HoldState::Lost(reason) = live.standing(self.lapses) {
+        if let HoldState::Lost(reason) = live.standing(self.state.lapses) {
             return Err(znodes.lost(reason));
         }
         let lapses = live
@@ -77,7 +77,7 @@ impl Grant {
             return refuse("is of a kind that may not be replaced".to_owned());
         }
         if contender.sequence().is_at_the_end() {
-            // Such numbers are ordered by `czxid`, and the new znode would stand behind the
+            // Such numbers are ordered by `czxid`, and the new znode would be behind the
             // waiters.
             let problem = "has a number at the end of the count, so it may not be replaced";
             return refuse(problem.to_owned());

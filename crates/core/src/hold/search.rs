@@ -12,7 +12,7 @@ use futures_util::future::FutureExt;
 
 use crate::contender::Identity;
 use crate::live::live_session::LiveSession;
-use crate::retry::{Backoff, LONGEST, retry};
+use crate::retry::retry;
 use crate::server::ensemble::{Created, Node};
 use crate::server::error::{ServerError, if_there};
 use crate::sync::{UnderWay, lock};
@@ -70,11 +70,12 @@ impl Searches {
     /// The paths of the znodes of this identity, read after a commit.
     ///
     /// The directory is empty for the root. The look is sent after the call, and a session's writes
-    /// are applied in their order. So the list shows the znode of each create whose outcome is unknown
-    /// at the call, or the create is never applied. A `sync` would not do: a server that has given up
-    /// on a create may apply it later.
+    /// are applied in their order. So the list shows the znode of each create whose outcome is
+    /// unknown at the call, or the create is never applied. A `sync` would not do: a server that
+    /// has given up on a create may apply it later.
     ///
-    /// Sends a [proof](crate::server::ensemble::ServerSession::prove) and a list, or shares those of other callers.
+    /// Sends a [proof](crate::server::ensemble::ServerSession::prove) and a list, or shares those
+    /// of other callers.
     pub(crate) async fn own_paths(
         self: &Arc<Self>,
         live: &Arc<LiveSession>,
@@ -131,27 +132,18 @@ async fn look(
     } else {
         &directory
     };
-    let mut backoff = Backoff::up_to(LONGEST);
-    loop {
-        // Until then, all who ask can share the look.
+    let look = || async {
+        // Until then, all callers can share the look.
         live.until_connected().await;
         let server = live.server()?;
         let number = searches.next();
-        let names = async {
-            server.prove().await?;
-            if_there(server.list(listed).await)
-        };
-        match names.await {
-            Ok(names) => {
-                let mut names = names.unwrap_or_default();
-                names.sort_unstable();
-                let names = names.into();
-                return Ok(Search { number, names });
-            }
-            Err(error) if error.may_pass() => backoff.wait().await,
-            Err(error) => return Err(error),
-        }
-    }
+        server.prove().await?;
+        let mut names = if_there(server.list(listed).await)?.unwrap_or_default();
+        names.sort_unstable();
+        let names = names.into();
+        Ok(Search { number, names })
+    };
+    retry(ServerError::may_pass, look).await
 }
 
 #[cfg(test)]

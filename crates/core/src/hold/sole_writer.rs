@@ -67,7 +67,7 @@ impl SoleWriter {
 ///
 /// A server may be configured to check no access control lists, or to digest credentials in another
 /// way. Sends one request: a transaction that the server refuses in every case, so that no znode
-/// remains. The refused operation is the answer. Returns `None` if the reply does not tell.
+/// remains. The refused operation is the answer. Returns `None` if the reply does not say.
 async fn is_believed(
     live: &LiveSession,
     server: &dyn ServerSession,

@@ -10,15 +10,15 @@ use crate::server::acl::open_acl;
 use crate::server::ensemble::{CreateMode, Operation, Outcome, TransactionError};
 use crate::server::error::{Refusal, ServerError};
 
-/// Writes to ZooKeeper that the server applies only if the holder's znode stands.
+/// Writes to ZooKeeper that the server applies only if the holder's znode exists.
 ///
 /// The condition and the writes are one transaction: the server applies all of it or nothing. So a
 /// holder that was paused, cut off or expired cannot write, even if it still believes that it
 /// holds.
 ///
 /// Tasks of one process can hand a hold on, with its znode
-/// ([`QueueOptions::local`](crate::QueueOptions::local)). No write of an earlier hold lands once the
-/// next task holds: a hold with a write that has no answer is not handed on, but released.
+/// ([`QueueOptions::local`](crate::QueueOptions::local)). No write of an earlier hold lands once
+/// the next task holds: a hold with a write that has no answer is not handed on, but released.
 ///
 /// ```
 /// use zookeeper_recipes_core::{Error, Hold};
@@ -37,7 +37,7 @@ pub struct GuardedTransaction {
 }
 
 impl HoldView {
-    /// Begins writes that the server applies only if the holder's znode stands.
+    /// Begins writes that the server applies only if the holder's znode exists.
     ///
     /// The server itself refuses the writes of a holder that has lost its hold.
     ///
@@ -137,7 +137,7 @@ impl GuardedTransaction {
     /// * [`Error::InvalidInput`] if the transaction is longer than the servers accept
     ///   ([`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer)), or writes to
     ///   the holder's own znode, or the hold is one of an [`OwnedZnode`](crate::OwnedZnode), whose
-    ///   path does not tell its holder from the next. Nothing was sent.
+    ///   path does not distinguish its holder from the next. Nothing was sent.
     /// * [`Error::Lost`] if the hold is lost, or its znode is deleted. Nothing was written.
     /// * [`Error::Released`] if the owner has released the hold. Nothing was written.
     /// * [`Error::Refused`] if the server refused an operation, with that operation's path. Nothing
@@ -156,12 +156,12 @@ impl GuardedTransaction {
         if let Some(ended) = self.hold.end() {
             return Err(self.hold.ended_by(ended));
         }
-        if self.hold.standing().time_is_up() {
+        if self.hold.grant_state.time_is_up() {
             return Err(self.hold.lost_by(LossReason::TimeLimit));
         }
-        let live = &self.hold.standing().live;
+        let live = &self.hold.grant_state.live;
         let server = live.server().map_err(|error| Error::at(path, id, error))?;
-        let unanswered = self.hold.unanswered();
+        let unanswered = &self.hold.unanswered;
         if !unanswered.begin() {
             return Err(self.hold.ended_by(Ended::Released));
         }
@@ -194,7 +194,7 @@ impl GuardedTransaction {
     fn refuse_unsafe(&self) -> Result<(), InvalidInput> {
         let own = self.hold.node_path();
         let refuse = |problem| Err(InvalidInput::new("guarded write", own, problem));
-        if self.hold.znode().is_of_recipe() {
+        if self.hold.znode.is_of_recipe() {
             return refuse("is not possible: other holders have a znode of the same name");
         }
         let writes_own = |operation: &Operation| {

@@ -43,32 +43,33 @@ use crate::sync::lock;
 /// ```
 #[derive(Clone)]
 pub struct HoldView {
-    standing: Standing,
-    znode: Arc<OwnZnode>,
+    pub(crate) grant_state: GrantState,
+    pub(crate) znode: Arc<OwnZnode>,
     token: FencingToken,
     acquired_at: Instant,
     /// How the hold ended, once the owner has released or dropped the hold.
     end: watch::Receiver<Option<Ended>>,
     lost_at: LostAt,
-    unanswered: Arc<UnansweredWrites>,
+    /// The guarded writes of this hold that have no answer.
+    pub(crate) unanswered: Arc<UnansweredWrites>,
 }
 
 impl HoldView {
     pub(crate) fn new(
-        standing: Standing,
+        grant_state: GrantState,
         znode: OwnZnode,
         token: FencingToken,
         end: watch::Receiver<Option<Ended>>,
         lost_at: LostAt,
     ) -> HoldView {
         HoldView {
-            standing,
+            grant_state,
             znode: Arc::new(znode),
             token,
             acquired_at: Instant::now(),
             end,
             lost_at,
-            unanswered: Arc::new(UnansweredWrites::new()),
+            unanswered: Arc::default(),
         }
     }
 
@@ -86,7 +87,7 @@ impl HoldView {
     ///
     /// The hold ends with it.
     pub fn session_id(&self) -> SessionId {
-        self.standing.live.id()
+        self.grant_state.live.id()
     }
 
     /// When the hold was acquired.
@@ -99,7 +100,7 @@ impl HoldView {
         match self.end() {
             Some(Ended::Released) => HoldState::Released,
             Some(Ended::Lost(reason)) => HoldState::Lost(reason),
-            None => self.standing.state(),
+            None => self.grant_state.state(),
         }
     }
 
@@ -123,7 +124,7 @@ impl HoldView {
     /// the hold has ended.
     pub fn remaining(&self) -> Duration {
         match self.is_held() {
-            true => self.standing.remaining(),
+            true => self.grant_state.remaining(),
             false => Duration::ZERO,
         }
     }
@@ -131,7 +132,7 @@ impl HoldView {
     /// How long the owner has kept the hold since its loss was noticed.
     ///
     /// `None` if the hold is not lost, or once the owner has released or dropped it. It is for
-    /// health checks: if work goes on after its hold is lost, its owner keeps the hold.
+    /// health checks: if work continues after its hold is lost, its owner keeps the hold.
     pub fn kept_after_loss(&self) -> Option<Duration> {
         if self.end().is_some() {
             return None;
@@ -146,8 +147,8 @@ impl HoldView {
     /// after either end: nothing protects its work any more.
     ///
     /// Does not resolve in time if somebody deletes the holder's znode by hand. It then resolves
-    /// within a sixth of the session timeout, or later in a session with thousands of holds. Another
-    /// contender may hold before that.
+    /// within a sixth of the session timeout, or later in a session with thousands of holds.
+    /// Another contender may hold before that.
     ///
     /// The time is measured in the runtime that polls this future. That runtime must run, and its
     /// time must be enabled. The session's runtime need not run. The future looks at the clock each
@@ -172,7 +173,7 @@ impl HoldView {
         tokio::select! {
             biased;
             ended = self.ended_by_owner() => ended,
-            reason = self.standing.lost() => Ended::Lost(reason),
+            reason = self.grant_state.lost() => Ended::Lost(reason),
         }
     }
 
@@ -190,19 +191,6 @@ impl HoldView {
             Some((state, (view, Some(state))))
         })
         .boxed()
-    }
-
-    pub(crate) fn znode(&self) -> &OwnZnode {
-        &self.znode
-    }
-
-    /// The guarded writes of this hold that have no answer.
-    pub(crate) fn unanswered(&self) -> &UnansweredWrites {
-        &self.unanswered
-    }
-
-    pub(crate) fn standing(&self) -> &Standing {
-        &self.standing
     }
 
     /// How the hold ended, if the owner has released or dropped the hold.
@@ -246,7 +234,7 @@ impl HoldView {
                 Ended::Released => HoldState::Released,
                 Ended::Lost(reason) => HoldState::Lost(reason),
             },
-            state = self.standing.changed_from(last) => state,
+            state = self.grant_state.changed_from(last) => state,
         }
     }
 }
@@ -266,7 +254,7 @@ impl fmt::Debug for HoldView {
 /// What has happened to a grant's znode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    Standing,
+    Intact,
     Deleted,
     Written,
     /// The lease has lapsed, so the znode is being deleted.
@@ -279,7 +267,7 @@ impl Fate {
     /// The reason of the loss, if the znode's fate is one.
     pub(crate) fn loss(self) -> Option<LossReason> {
         match self {
-            Fate::Standing => None,
+            Fate::Intact => None,
             Fate::Deleted => Some(LossReason::Deleted),
             Fate::Written => Some(LossReason::Written),
             Fate::Lapsed => Some(LossReason::LeaseElapsed),
@@ -288,23 +276,23 @@ impl Fate {
     }
 }
 
-/// Tells a grant the fate of its znode, and the record of its hold how the hold stands.
+/// Sets the fate of a grant's znode, and reports to the record of its hold.
 #[derive(Clone, Debug)]
-pub(crate) struct FateTeller {
+pub(crate) struct FateSender {
     fate: watch::Sender<Fate>,
     /// `None` while no hold has the grant, and once the hold's owner ends it.
     record: Arc<Mutex<Option<Arc<Record>>>>,
 }
 
-impl FateTeller {
-    pub(crate) fn new() -> (FateTeller, watch::Receiver<Fate>) {
-        let (fate, told) = watch::channel(Fate::Standing);
+impl FateSender {
+    pub(crate) fn new() -> (FateSender, watch::Receiver<Fate>) {
+        let (fate, receiver) = watch::channel(Fate::Intact);
         let record = Arc::default();
-        (FateTeller { fate, record }, told)
+        (FateSender { fate, record }, receiver)
     }
 
-    /// Tells a grant its fate. Only the first fate counts.
-    pub(crate) fn tell(&self, fate: Fate) {
+    /// Sets the fate, and reports a loss. Only the first fate counts.
+    pub(crate) fn report(&self, fate: Fate) {
         if let (true, Some(reason)) = (self.set(fate), fate.loss()) {
             self.record(|record| record.lost(reason));
         }
@@ -328,11 +316,11 @@ impl FateTeller {
     /// Sets the fate. False if it was set before.
     fn set(&self, fate: Fate) -> bool {
         self.fate.send_if_modified(|now| {
-            let standing = *now == Fate::Standing;
-            if standing {
+            let is_first = *now == Fate::Intact;
+            if is_first {
                 *now = fate;
             }
-            standing
+            is_first
         })
     }
 
@@ -340,7 +328,7 @@ impl FateTeller {
         *self.fate.borrow()
     }
 
-    /// True if no grant and no view is left to tell.
+    /// True if no grant and no view is left.
     pub(crate) fn is_closed(&self) -> bool {
         self.fate.is_closed()
     }
@@ -350,12 +338,12 @@ impl FateTeller {
         *lock(&self.record) = record;
     }
 
-    /// Tells the record of the hold something, if a hold has the grant.
-    pub(crate) fn record(&self, tell: impl FnOnce(&Record)) {
-        // The lock is free while the record tells the user's subscriber.
+    /// Reports to the record of the hold, if a hold has the grant.
+    pub(crate) fn record(&self, report: impl FnOnce(&Record)) {
+        // The lock is free while the record reports to the user's subscriber.
         let record = lock(&self.record).clone();
         if let Some(record) = record {
-            tell(&record);
+            report(&record);
         }
     }
 }
@@ -364,7 +352,7 @@ impl FateTeller {
 ///
 /// Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Standing {
+pub(crate) struct GrantState {
     pub(crate) live: Arc<LiveSession>,
     /// The number of lapses of the session's lease at the grant.
     pub(crate) lapses: u64,
@@ -373,7 +361,7 @@ pub(crate) struct Standing {
     pub(crate) until: Option<Duration>,
 }
 
-impl Standing {
+impl GrantState {
     pub(crate) fn state(&self) -> HoldState {
         let fate = *self.fate.borrow();
         if let Some(reason) = fate.loss() {
@@ -401,8 +389,8 @@ impl Standing {
         }
     }
 
-    /// True if the other standing is that of the same grant.
-    pub(crate) fn is_of_the_grant(&self, other: &Standing) -> bool {
+    /// True if the other state is that of the same grant.
+    pub(crate) fn is_of_the_grant(&self, other: &GrantState) -> bool {
         self.fate.same_channel(&other.fate)
     }
 
@@ -412,9 +400,9 @@ impl Standing {
 
     /// Resolves with the first state that is not `last`.
     ///
-    /// Looks at the clock each time it is polled, so no work goes on after a pause of the process.
-    /// Sleeps in the caller's runtime until the lease or the time runs out, so it does not depend on the
-    /// session's runtime. Wakes now and then, because a timer may not count the time that the
+    /// Looks at the clock each time it is polled, so no work continues after a pause of the process.
+    /// Sleeps in the caller's runtime until the lease or the time runs out, so it does not depend on
+    /// the session's runtime. Wakes now and then, because a timer may not count the time that the
     /// machine was asleep.
     pub(crate) async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
         let mut condition = self.live.subscribe();
@@ -459,7 +447,7 @@ impl Standing {
     ///
     /// Cheaper than [`lost`](Self::lost), which also resolves while the session's runtime is
     /// blocked.
-    pub(crate) async fn told_lost(&self) {
+    pub(crate) async fn noticed_lost(&self) {
         let mut condition = self.live.subscribe();
         let mut fate = self.fate.clone();
         while self.is_held() {
@@ -474,8 +462,8 @@ impl Standing {
 
     /// Resolves when the session's lease no longer covers the grant, whatever the znode's fate.
     pub(crate) async fn outlived(&self) -> LossReason {
-        let (_kept, fate) = watch::channel(Fate::Standing);
-        let session = Standing {
+        let (_kept, fate) = watch::channel(Fate::Intact);
+        let session = GrantState {
             fate,
             until: None,
             ..self.clone()
@@ -486,13 +474,13 @@ impl Standing {
 
 /// The guarded writes of one hold that the server has not answered.
 ///
-/// Tasks of one process can hand a znode on. The server cannot tell their holds apart, because a
-/// guarded write checks the znode, and the znode stands for the next hold, too. So the process
+/// Tasks of one process can hand a znode on. The server cannot distinguish their holds, because a
+/// guarded write checks the znode, which is that of the next hold, too. So the process
 /// keeps the holds apart: once the next task holds, no write of an earlier hold lands.
 ///
 /// 1. *A write begins here before it is sent.* It counts until its answer comes. A write without
-///    an answer counts for good: its future was dropped, its connection broke, or its thread still
-///    stands between the two steps.
+///    an answer counts for good: its future was dropped, its connection broke, or its thread is
+///    still between the two steps.
 /// 2. *A hold is handed on only after [`close`](Self::close).* It closes only if no write counts.
 ///    Then the server has applied or refused every write that has begun.
 /// 3. *No write begins after that.* Each step takes the same mutex, so a write begins before the
@@ -510,13 +498,14 @@ pub(crate) struct UnansweredWrites {
     number: Mutex<Option<usize>>,
 }
 
-impl UnansweredWrites {
-    pub(crate) fn new() -> UnansweredWrites {
-        UnansweredWrites {
-            number: Mutex::new(Some(0)),
-        }
+impl Default for UnansweredWrites {
+    fn default() -> UnansweredWrites {
+        let number = Mutex::new(Some(0));
+        UnansweredWrites { number }
     }
+}
 
+impl UnansweredWrites {
     /// Counts a write that is about to be sent. False if the hold is closed.
     #[must_use = "no write may be sent after the hold is closed"]
     pub(crate) fn begin(&self) -> bool {
@@ -549,14 +538,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn loss_during_a_sleep_of_the_machine_is_noticed_soon_after_it() {
         let (live, script) = Scripted::open(Duration::ZERO);
-        let (_kept, fate) = watch::channel(Fate::Standing);
-        let standing = Standing {
+        let (_kept, fate) = watch::channel(Fate::Intact);
+        let state = GrantState {
             live: live.clone(),
             lapses: 0,
             fate,
             until: None,
         };
-        let lost = tokio::spawn(async move { standing.lost().await });
+        let lost = tokio::spawn(async move { state.lost().await });
         sleep(Duration::from_millis(1)).await;
         assert!(!lost.is_finished(), "it is held");
         script.sleep(LEASE);
@@ -567,7 +556,7 @@ mod tests {
 
     #[test]
     fn hold_closes_once_each_write_is_answered_and_no_write_begins_then() {
-        let writes = UnansweredWrites::new();
+        let writes = UnansweredWrites::default();
         assert!(writes.begin() && writes.begin());
         writes.answered();
         assert!(!writes.close(), "one has no answer");

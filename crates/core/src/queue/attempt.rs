@@ -69,8 +69,9 @@ impl Place {
                 .when_gone(move || last_alone.has_gone(&directory, alone));
         }
         let granted = queue.open.granted.clone();
-        let grant = Grant::new(self.owned, granted, lapses, self.token, loss_watch);
-        grant.by(queue.shared.rule.clone())
+        let mut grant = Grant::new(self.owned, granted, lapses, self.token, loss_watch);
+        grant.rule = Some(queue.shared.rule.clone());
+        grant
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, watch};
 use crate::hold::Turn as HoldTurn;
 use crate::hold::grant::Grant;
 use crate::hold::own_znode::KeptUntilGone;
-use crate::hold::view::Standing;
+use crate::hold::view::GrantState;
 use crate::sync::lock;
 
 /// The queue of one process for one lock.
@@ -25,8 +25,8 @@ pub(crate) struct LocalQueue {
 struct SharedTurns {
     passes_in_a_row: u32,
     state: Mutex<State>,
-    /// Tells the waiters the state of the hold that has the turn.
-    holder: watch::Sender<Option<Standing>>,
+    /// The state of the hold that has the turn, for the waiters.
+    holder: watch::Sender<Option<GrantState>>,
 }
 
 #[derive(Default)]
@@ -37,12 +37,11 @@ struct State {
     waiters: VecDeque<oneshot::Sender<Admission>>,
 }
 
-/// What the next task in the local queue gets.
-pub(crate) enum Admission {
-    /// The right to enter the queue on the server.
-    Enter(LocalTurn),
-    /// The lock itself.
-    Granted(Grant, LocalTurn),
+/// What the next task in the local queue gets: the right to enter the queue on the server.
+pub(crate) struct Admission {
+    pub(crate) turn: LocalTurn,
+    /// The lock itself, if the task before hands it on.
+    pub(crate) grant: Option<Grant>,
 }
 
 /// The first place in the local queue. If dropped, the next task gets the turn.
@@ -66,7 +65,7 @@ impl LocalQueue {
         }
     }
 
-    /// Waits for a turn, but not for the owner of a lost hold.
+    /// Waits for a turn. Takes it from a holder whose hold is lost.
     ///
     /// Cancel safe: if the future is dropped, the turn goes to the next waiter.
     pub(crate) async fn turn(&self) -> Admission {
@@ -74,7 +73,7 @@ impl LocalQueue {
             let mut waiting = {
                 let mut state = lock(&self.shared.state);
                 if let Some(turn) = self.shared.take(&mut state) {
-                    return Admission::Enter(turn);
+                    return Admission { turn, grant: None };
                 }
                 if state.waiters.len() == state.waiters.capacity() {
                     // Otherwise the waiters that gave up would pile up behind a long hold.
@@ -108,12 +107,12 @@ impl LocalQueue {
 }
 
 /// Resolves when the hold that has the turn is lost.
-async fn lost(holder: &mut watch::Receiver<Option<Standing>>) {
+async fn lost(holder: &mut watch::Receiver<Option<GrantState>>) {
     loop {
-        let standing = holder.borrow_and_update().clone();
+        let state = holder.borrow_and_update().clone();
         let lost = async {
-            match standing {
-                Some(standing) => standing.told_lost().await,
+            match state {
+                Some(state) => state.noticed_lost().await,
                 None => std::future::pending().await,
             }
         };
@@ -178,12 +177,10 @@ impl SharedTurns {
             };
             let turn = self.begin_turn(&mut state);
             drop(state);
-            match next.send(Admission::Enter(turn)) {
+            match next.send(Admission { turn, grant: None }) {
                 Ok(()) => return,
                 // Emptied, because the drop of a full turn would recurse into this function.
-                Err(Admission::Enter(mut turn) | Admission::Granted(_, mut turn)) => {
-                    turn.queue = None
-                }
+                Err(mut back) => back.turn.queue = None,
             }
             state = lock(&self.state);
         }
@@ -191,16 +188,16 @@ impl SharedTurns {
 }
 
 impl HoldTurn for LocalTurn {
-    fn held_by(&self, standing: Standing) {
+    fn held_by(&self, hold: GrantState) {
         if let Some(queue) = &self.queue {
             let state = lock(&queue.state);
             if state.turn == self.number {
                 queue.holder.send_if_modified(|holder| {
-                    // The tasks of a process often hold one grant in turn. No waiter need wake then.
+                    // The tasks of a process often hold one grant in turn. No waiter need wake.
                     let known = holder.as_ref();
-                    let news = !known.is_some_and(|known| known.is_of_the_grant(&standing));
+                    let news = !known.is_some_and(|known| known.is_of_the_grant(&hold));
                     // Each hold has its own time limit.
-                    *holder = Some(standing);
+                    *holder = Some(hold);
                     news
                 });
             }
@@ -226,11 +223,16 @@ impl HoldTurn for LocalTurn {
             let Some(next) = next else {
                 return Some((grant, Box::new(turn)));
             };
-            match next.send(Admission::Granted(grant, turn)) {
-                Err(Admission::Granted(grant_back, turn_back)) => {
-                    (grant, turn) = (grant_back, turn_back);
-                }
-                Ok(()) | Err(Admission::Enter(_)) => return None,
+            let on = Admission {
+                turn,
+                grant: Some(grant),
+            };
+            match next.send(on) {
+                Err(Admission {
+                    turn: turn_back,
+                    grant: Some(grant_back),
+                }) => (turn, grant) = (turn_back, grant_back),
+                Ok(()) | Err(_) => return None,
             }
         }
     }
@@ -280,10 +282,10 @@ mod tests {
     }
 
     /// A queue with one turn, whose hold's znode has this fate.
-    fn held(fate: Fate) -> (LocalQueue, LocalTurn, Standing) {
+    fn held(fate: Fate) -> (LocalQueue, LocalTurn, GrantState) {
         let (live, _) = Scripted::open(std::time::Duration::from_millis(1));
         let (_, fate) = watch::channel(fate);
-        let standing = Standing {
+        let state = GrantState {
             live,
             lapses: 0,
             fate,
@@ -291,8 +293,8 @@ mod tests {
         };
         let queue = LocalQueue::new(0);
         let turn = queue.try_turn().expect("nobody has it");
-        turn.held_by(standing.clone());
-        (queue, turn, standing)
+        turn.held_by(state.clone());
+        (queue, turn, state)
     }
 
     #[tokio::test(start_paused = true)]
@@ -303,17 +305,17 @@ mod tests {
         assert!(queue.try_turn().is_none());
     }
 
-    /// Two waiters hear of one loss. The second acts after the first has a new hold.
+    /// Two waiters notice one loss. The second acts after the first has a new hold.
     #[tokio::test(start_paused = true)]
     async fn turn_stays_with_a_hold_that_stands_when_a_loss_is_heard_of_late() {
-        let (queue, _turn, _) = held(Fate::Standing);
+        let (queue, _turn, _) = held(Fate::Intact);
         queue.shared.pass_on_if_lost();
         assert!(queue.try_turn().is_none());
     }
 
     #[tokio::test(start_paused = true)]
     async fn pass_of_a_grant_wakes_no_task_that_waits_behind_the_next() {
-        let (queue, turn, standing) = held(Fate::Standing);
+        let (queue, turn, state) = held(Fate::Intact);
         let wakes = Arc::new(Wakes::default());
         let waker = Waker::from(wakes.clone());
         let mut waiting = pin!(queue.turn());
@@ -323,10 +325,10 @@ mod tests {
                 .poll(&mut Context::from_waker(&waker))
                 .is_pending()
         );
-        turn.held_by(standing.clone());
+        turn.held_by(state.clone());
         assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
-        let (_sender, fate) = watch::channel(Fate::Standing);
-        turn.held_by(Standing { fate, ..standing });
+        let (_sender, fate) = watch::channel(Fate::Intact);
+        turn.held_by(GrantState { fate, ..state });
         assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
     }
 }

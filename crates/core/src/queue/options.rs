@@ -277,8 +277,8 @@ macro_rules! recipe_options {
         /// The data of the contender's znode, for `contenders` and for operators.
         ///
         /// By default it says who the contender is, `service@host:pid`: see
-        /// [`ConnectOptions::owner`](crate::ConnectOptions::owner). A request must not be longer than
-        /// the servers accept:
+        /// [`ConnectOptions::owner`](crate::ConnectOptions::owner). A request must not be longer
+        /// than the servers accept:
         /// [`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer).
         pub fn data(mut self, data: impl Into<Vec<u8>>) -> $name {
             self.queue = self.queue.data(data);

@@ -14,7 +14,7 @@ use crate::queue::directory::refuse_missing_chroot;
 use crate::queue::local::LocalQueue;
 use crate::queue::options::QueueOptions;
 use crate::recipe::QueueEntry;
-use crate::retry::{Backoff, LONGEST, retry};
+use crate::retry::retry;
 use crate::rule::{QueueView, Rule};
 use crate::server::ensemble::{Node, Reply, ServerSession};
 use crate::server::error::{ServerError, if_there};
@@ -85,6 +85,24 @@ pub(crate) struct AskedForQueue<'a> {
     data: Option<Reply<'a, Node>>,
 }
 
+impl AskedForQueue<'_> {
+    async fn listing(self, only: Option<&str>) -> Result<Listing, ServerError> {
+        let names = match self.names {
+            Some(names) => names.await?,
+            None => only.map(str::to_owned).into_iter().collect(),
+        };
+        let data = match self.data {
+            Some(data) => Some(data.await?.0),
+            None => None,
+        };
+        Ok(Listing {
+            names,
+            data,
+            is_missing: false,
+        })
+    }
+}
+
 impl<'a> SessionQueue<'a> {
     pub(crate) fn new(
         shared: &'a SharedQueue,
@@ -120,7 +138,7 @@ impl<'a> SessionQueue<'a> {
         Contender::parse(name, |label| self.shared.rule.counts(label))
     }
 
-    /// True if the contender with this znode may have to step back, with this data of the directory.
+    /// True if this contender may have to step back, with this data of the directory.
     pub(crate) fn may_step_back(&self, own: &OwnZnode, data: Option<&[u8]>) -> bool {
         let me = self.contender(name(own.path()));
         me.is_some_and(|me| self.shared.rule.hints().may_step_back(&me, data))
@@ -157,35 +175,15 @@ impl<'a> SessionQueue<'a> {
     /// `only` is the only name, if the names were not asked for.
     pub(crate) async fn answered(
         &self,
-        mut asked: AskedForQueue<'_>,
+        asked: AskedForQueue<'_>,
         only: Option<&str>,
     ) -> Result<Listing, Error> {
-        let mut backoff = Backoff::up_to(LONGEST);
-        loop {
-            let answers = async {
-                let names = match asked.names {
-                    Some(names) => names.await?,
-                    None => only.map(str::to_owned).into_iter().collect(),
-                };
-                let data = match asked.data {
-                    Some(data) => Some(data.await?.0),
-                    None => None,
-                };
-                Ok(Listing {
-                    names,
-                    data,
-                    is_missing: false,
-                })
-            };
-            match if_there(answers.await) {
-                Err(error) if error.is_unknown() => backoff.wait().await,
-                listing => {
-                    let listing = listing.map_err(|error| self.failed(error))?;
-                    return Ok(listing.unwrap_or_else(Listing::missing));
-                }
-            }
-            asked = self.ask_for_queue();
-        }
+        let mut asked = Some(asked);
+        let listing = self.ask(|| {
+            let asked = asked.take().unwrap_or_else(|| self.ask_for_queue());
+            async { if_there(asked.listing(only).await) }
+        });
+        Ok(listing.await?.unwrap_or_else(Listing::missing))
     }
 
     pub(crate) async fn list(&self) -> Result<Listing, Error> {
@@ -261,7 +259,7 @@ impl<'a> SessionQueue<'a> {
         })
     }
 
-    /// Reads the znodes of these contenders. `None` stands for a missing znode.
+    /// Reads the znodes of these contenders. `None` is a missing znode.
     pub(crate) async fn read_each(
         &self,
         contenders: &[Contender],

@@ -64,7 +64,7 @@ pub(crate) async fn look(
                 name: contenders[place].name().to_owned(),
                 czxid: contenders[place].czxid(),
                 hands_off: hands_off(rule, &contenders[place..=me], data.as_deref()),
-                stands_alone: stands_alone(rule, &contenders[..=me], place),
+                is_sole: is_sole(rule, &contenders[..=me], place),
             };
             let contenders = on.into_iter().map(awaited).collect();
             Ok(Look::Wait(WaitOn {
@@ -146,7 +146,7 @@ fn hands_off(rule: &dyn Rule, contenders: &[Contender], data: Option<&[u8]>) -> 
 }
 
 /// True if any deletion of the contender at this place lets the last contender hold.
-fn stands_alone(rule: &dyn Rule, contenders: &[Contender], place: usize) -> bool {
+fn is_sole(rule: &dyn Rule, contenders: &[Contender], place: usize) -> bool {
     // If more contenders are before the waiter, one deletion seldom lets it hold.
     let only = matches!(contenders, [_, _]) && place == 0;
     only && !rule.reads_directory()
@@ -217,7 +217,7 @@ pub(crate) struct Awaited {
     /// True if the waiter holds once this contender marks its release.
     pub(crate) hands_off: bool,
     /// True if any deletion of this contender grants the lock to the waiter.
-    pub(crate) stands_alone: bool,
+    pub(crate) is_sole: bool,
 }
 
 /// The result of a wait.
@@ -241,7 +241,7 @@ pub(crate) async fn wait_on(
     loop {
         match set_watches(watches, queue, own, on).await? {
             Set::All => watches.look_again = may_happen(),
-            Set::Gone(name) if is(on, &name, |awaited| awaited.stands_alone) => {
+            Set::Gone(name) if is(on, &name, |awaited| awaited.is_sole) => {
                 return has_its_turn(watches, queue, own).await;
             }
             Set::Gone(_) | Set::LookAgain => {
@@ -251,7 +251,7 @@ pub(crate) async fn wait_on(
         }
         match watches.next().await {
             Woken::OwnGone => return Err(deleted(queue, own).await),
-            Woken::Gone(name) if is(on, &name, |awaited| awaited.stands_alone) => {
+            Woken::Gone(name) if is(on, &name, |awaited| awaited.is_sole) => {
                 return has_its_turn(watches, queue, own).await;
             }
             // It matters only once the waiter would hold.
@@ -274,7 +274,7 @@ fn is(on: &WaitOn, name: &str, is_so: impl Fn(&Awaited) -> bool) -> bool {
 
 /// Looks at the waiter's own znode once no contender is left before the waiter.
 ///
-/// The waiter holds if its znode certainly stands, and it need not look behind it.
+/// The waiter holds if its znode certainly exists, and it need not look behind it.
 async fn has_its_turn(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
@@ -290,8 +290,8 @@ async fn has_its_turn(
 
 /// The error of a waiter whose znode is deleted.
 ///
-/// The znode may have been deleted with its session. The server then tells of the session's end a
-/// moment later.
+/// The znode may have been deleted with its session. The server then reports the session's end
+/// a moment later.
 async fn deleted(queue: &SessionQueue<'_>, own: &OwnZnode) -> Error {
     let read = || queue.server.get(own.path());
     match retry(ServerError::is_unknown, read).await {
@@ -302,20 +302,12 @@ async fn deleted(queue: &SessionQueue<'_>, own: &OwnZnode) -> Error {
 
 /// The outcome of setting the missing watches.
 pub(crate) enum Set {
-    /// All watches stand.
+    /// All watches are set.
     All,
-    /// The watches stand, except that the contender with this name has left.
+    /// The watches are set, except that the contender with this name has left.
     Gone(String),
     /// The queue has changed meanwhile, or may have changed.
     LookAgain,
-}
-
-/// The paths that must be watched.
-struct Missing<'p> {
-    own: Option<&'p str>,
-    directory: Option<&'p str>,
-    /// The contenders and their paths.
-    contenders: Vec<(&'p Awaited, String)>,
 }
 
 type Read<'q> = Reply<'q, (Vec<u8>, Stat, Watch)>;
@@ -328,21 +320,20 @@ pub(crate) async fn set_watches<'q>(
     on: &WaitOn,
 ) -> Result<Set, Error> {
     let server = &queue.server;
-    let awaited = on.contenders.iter();
-    let missing = Missing {
-        own: watches.own.is_none().then(|| own.path()),
-        directory: wants_directory(watches, queue, own).then(|| queue.directory()),
-        contenders: awaited
-            .filter(|awaited| !watches.contenders.contains_key(&awaited.name))
-            .map(|awaited| (awaited, queue.child(&awaited.name)))
-            .collect(),
-    };
-    if missing.own.is_some() || !missing.contenders.is_empty() {
+    let missing: Vec<(&Awaited, String)> = on
+        .contenders
+        .iter()
+        .filter(|awaited| !watches.contenders.contains_key(&awaited.name))
+        .map(|awaited| (awaited, queue.child(&awaited.name)))
+        .collect();
+    if watches.own.is_none() || !missing.is_empty() {
         watches.connection = server.connection();
     }
-    let read_own = missing.own.map(|path| server.get_and_watch(path));
-    let directory = missing.directory.map(|path| server.get_and_watch(path));
-    let paths = missing.contenders.iter();
+    let wants_own = watches.own.is_none();
+    let read_own = wants_own.then(|| server.get_and_watch(own.path()));
+    let wants_directory = wants_directory(watches, queue, own);
+    let directory = wants_directory.then(|| server.get_and_watch(queue.directory()));
+    let paths = missing.iter();
     let contenders: Vec<Read<'_>> = paths.map(|(_, path)| server.get_and_watch(path)).collect();
 
     let mut set = Set::All;
@@ -357,7 +348,7 @@ pub(crate) async fn set_watches<'q>(
         }
     }
     let mut gone = None;
-    for ((awaited, _), contender) in missing.contenders.iter().zip(contenders) {
+    for ((awaited, _), contender) in missing.iter().zip(contenders) {
         match contender.await {
             Ok((_, stat, _)) if awaited.czxid.is_some_and(|czxid| czxid != stat.czxid) => {
                 set = Set::LookAgain;
@@ -396,7 +387,7 @@ async fn watch_own(
             if watched.gone(&stat).is_some() {
                 return Err(queue.deleted(own.path()));
             }
-            watches.own = Some(LossWatch::armed(watched, watch));
+            watches.own = Some(LossWatch::new(watched, Some(watch)));
             Ok(true)
         }
         Err(error) if error.is(Refusal::NoNode) => Err(queue.deleted(own.path())),
@@ -506,8 +497,8 @@ impl Watches {
 
     /// True if the contender need not look behind it before it holds.
     ///
-    /// The directory's data says so, and has not changed. A server tells of a change before it
-    /// answers a later request. At an event, a change may be told later only after a reconnect,
+    /// The directory's data says so, and has not changed. A server reports a change before it
+    /// answers a later request. At an event, a change may be reported later only after a reconnect,
     /// and then the own znode [is in doubt](Self::look_at_own).
     pub(crate) fn rule_out_a_step_back(&mut self) -> bool {
         let directory = self.directory.as_mut();
@@ -616,7 +607,7 @@ mod tests {
     use crate::hold::own_znode::OwnZnodes;
     use crate::live::scripted::Scripted;
 
-    /// After a reconnect the server tells of missed events in any order.
+    /// After a reconnect the server reports missed events in any order.
     #[tokio::test(start_paused = true)]
     async fn own_znode_is_in_doubt_once_the_connection_has_broken() {
         let (live, server) = Scripted::open(Duration::from_millis(1));
@@ -626,7 +617,7 @@ mod tests {
         };
         let never = std::future::pending().boxed();
         let mut watches = Watches {
-            own: Some(LossWatch::armed(watched, never)),
+            own: Some(LossWatch::new(watched, Some(never))),
             connection: server.connection(),
             ..Watches::default()
         };

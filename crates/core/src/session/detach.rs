@@ -134,7 +134,7 @@ impl Session {
             return refuse(first.node_path(), "is lost: no ZooKeeper session is open");
         };
         for hold in holds {
-            if !Arc::ptr_eq(&hold.view.standing().live, &open.live) {
+            if !Arc::ptr_eq(&hold.view.grant_state.live, &open.live) {
                 return refuse(hold.node_path(), "is of another ZooKeeper session");
             }
         }
@@ -168,7 +168,7 @@ fn left(mut hold: Hold) -> Result<LeftHold, Ended> {
     let path = hold.node_path().to_owned();
     // Nothing that was written under the hold here lands under the next hold, and nothing is
     // written under it here from now on.
-    let is_closed = hold.view.unanswered().close();
+    let is_closed = hold.view.unanswered.close();
     match held {
         Some((mut held, Ended::Released)) if is_closed && held.grant.is_held() => {
             held.grant.owned.settle();
