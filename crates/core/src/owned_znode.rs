@@ -31,15 +31,15 @@ use crate::sync::lock;
 /// A znode that a recipe without a queue creates, or has created, in one ZooKeeper session.
 ///
 /// For a recipe in which all contenders create a znode of the same name. The recipe
-/// [creates](Self::create) the znode, and distinguishes its own from another client's. Core does the
-/// rest: the lease, the loss watch, the [`Hold`], and the deletion in the background.
+/// [creates](Self::create) the znode, and distinguishes its own from another client's. Core does
+/// the rest: the lease, the loss watch, the [`Hold`], and the deletion in the background.
 ///
 /// A drop deletes the znode in the background by [`Removal::remove`], unless no create was sent, or
 /// [none has succeeded](Self::refused).
 ///
-/// The server cannot distinguish such a holder from the next one by the path. So the hold has no [guarded
-/// writes](crate::HoldView::transaction), and its session cannot be [left](Session::detach) to
-/// another process while the znode may exist.
+/// The server cannot distinguish such a holder from the next one by the path. So the hold has no
+/// [guarded writes](crate::HoldView::transaction), and its session cannot be
+/// [left](Session::detach) to another process while the znode may exist.
 pub struct OwnedZnode {
     open: Arc<OpenSession>,
     server: Arc<dyn ServerSession>,
@@ -131,7 +131,6 @@ impl OwnedZnode {
             data: &[],
             kind,
             acl,
-            chroot: self.open.live.chroot(),
         };
         missing.create(&self.open.live, &*self.server).await
     }
@@ -228,7 +227,7 @@ impl OwnedZnode {
         let Some(mut owned) = self.owned.take() else {
             return Ok(None);
         };
-        owned.znode = owned.znode.clone().created_by(stat.czxid);
+        owned.znode.set_czxid(stat.czxid);
         let granted = self.open.granted.clone();
         let grant = Grant::new(owned, granted, lapses, token, None);
         let (caller, waited) = (Span::current(), self.began.elapsed());

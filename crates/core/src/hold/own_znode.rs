@@ -170,8 +170,8 @@ impl OwnZnodes {
 
     /// Keeps all entries from now on, also of those that are dropped.
     ///
-    /// A process that leaves the session to another one then knows what it may have created. From now on,
-    /// recipes create no znode that they delete in their own way.
+    /// A process that leaves the session to another one then knows what it may have created. From
+    /// now on, recipes create no znode that they delete in their own way.
     ///
     /// # Errors
     ///
@@ -254,22 +254,20 @@ impl OfRecipe {
 
 impl OwnZnode {
     /// Notes the transaction that created the znode.
-    pub(crate) fn created_by(mut self, czxid: i64) -> OwnZnode {
+    pub(crate) fn set_czxid(&mut self, czxid: i64) {
         self.czxid = Some(czxid);
-        self
     }
 
     /// Notes that only the owner can write to the znode, so that its release [can be marked](
     /// Self::mark).
-    pub(crate) fn written_by_owner_alone(mut self) -> OwnZnode {
+    fn written_by_owner_alone(mut self) -> OwnZnode {
         self.marks_release = Some(Arc::default());
         self
     }
 
-    /// Adds a function to call once the znode is deleted for certain.
-    pub(crate) fn when_gone(mut self, call: impl Fn() + Send + Sync + 'static) -> OwnZnode {
+    /// Sets a function to call once the znode is deleted for certain.
+    pub(crate) fn when_gone(&mut self, call: impl Fn() + Send + Sync + 'static) {
         self.when_gone = Some(Arc::new(call));
-        self
     }
 
     /// Marks the deletion as a release from now on, if only the owner can write to the znode.

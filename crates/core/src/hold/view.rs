@@ -400,10 +400,10 @@ impl GrantState {
 
     /// Resolves with the first state that is not `last`.
     ///
-    /// Looks at the clock each time it is polled, so no work continues after a pause of the process.
-    /// Sleeps in the caller's runtime until the lease or the time runs out, so it does not depend on
-    /// the session's runtime. Wakes now and then, because a timer may not count the time that the
-    /// machine was asleep.
+    /// Looks at the clock each time it is polled, so no work continues after a pause of the
+    /// process. Sleeps in the caller's runtime until the lease or the time runs out, so it does not
+    /// depend on the session's runtime. Wakes now and then, because a timer may not count the time
+    /// that the machine was asleep.
     pub(crate) async fn changed_from(&self, last: Option<HoldState>) -> HoldState {
         let mut condition = self.live.subscribe();
         let mut fate = self.fate.clone();

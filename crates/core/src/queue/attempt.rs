@@ -62,11 +62,8 @@ impl Place {
             };
             let last_alone = queue.open.last_alone.clone();
             let directory = queue.shared.directory.clone();
-            self.owned.znode = self
-                .owned
-                .znode
-                .clone()
-                .when_gone(move || last_alone.has_gone(&directory, alone));
+            let gone = move || last_alone.has_gone(&directory, alone);
+            self.owned.znode.when_gone(gone);
         }
         let granted = queue.open.granted.clone();
         let mut grant = Grant::new(self.owned, granted, lapses, self.token, loss_watch);
@@ -320,7 +317,6 @@ async fn create_directory(queue: &SessionQueue<'_>) -> Result<(), Error> {
         data: &queue.shared.rule.directory_data(),
         kind: options.directories,
         acl: &options.acl,
-        chroot: queue.live.chroot(),
     };
     missing.create(queue.live, &*queue.server).await
 }

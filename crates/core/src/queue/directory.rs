@@ -30,7 +30,6 @@ pub(crate) struct MissingDirectory<'a> {
     pub(crate) data: &'a [u8],
     pub(crate) kind: Directories,
     pub(crate) acl: &'a [Acl],
-    pub(crate) chroot: &'a str,
 }
 
 impl MissingDirectory<'_> {
@@ -69,7 +68,7 @@ impl MissingDirectory<'_> {
                     }
                     None => {
                         return Err(Error::MissingChroot {
-                            chroot: self.chroot.to_owned(),
+                            chroot: live.chroot().to_owned(),
                         });
                     }
                 },

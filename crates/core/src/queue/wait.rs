@@ -175,11 +175,11 @@ fn refuse_other_recipes(queue: &SessionQueue<'_>, children: &[String]) -> Result
 
 /// What a waiter waits on.
 pub(crate) struct WaitOn {
-    pub(crate) contenders: Vec<Awaited>,
+    contenders: Vec<Awaited>,
     /// The number of contenders before the waiter.
-    pub(crate) position: usize,
+    position: usize,
     /// The directory's data that the verdict is based on.
-    pub(crate) data: Option<Vec<u8>>,
+    data: Option<Vec<u8>>,
 }
 
 impl WaitOn {
@@ -207,17 +207,17 @@ impl WaitOn {
 }
 
 /// A contender that a waiter waits on.
-pub(crate) struct Awaited {
-    pub(crate) name: String,
+struct Awaited {
+    name: String,
     /// The transaction that created its znode, if the order depends on it.
     ///
     /// Znodes at the end of the count have the same number. If a contender has gone, a later znode
     /// can get its name.
-    pub(crate) czxid: Option<i64>,
+    czxid: Option<i64>,
     /// True if the waiter holds once this contender marks its release.
-    pub(crate) hands_off: bool,
+    hands_off: bool,
     /// True if any deletion of this contender grants the lock to the waiter.
-    pub(crate) is_sole: bool,
+    is_sole: bool,
 }
 
 /// The result of a wait.
@@ -301,7 +301,7 @@ async fn deleted(queue: &SessionQueue<'_>, own: &OwnZnode) -> Error {
 }
 
 /// The outcome of setting the missing watches.
-pub(crate) enum Set {
+enum Set {
     /// All watches are set.
     All,
     /// The watches are set, except that the contender with this name has left.
@@ -313,7 +313,7 @@ pub(crate) enum Set {
 type Read<'q> = Reply<'q, (Vec<u8>, Stat, Watch)>;
 
 /// Sets the missing watches of a waiter that waits on these contenders.
-pub(crate) async fn set_watches<'q>(
+async fn set_watches<'q>(
     watches: &mut Watches,
     queue: &'q SessionQueue<'q>,
     own: &OwnZnode,
@@ -427,17 +427,17 @@ pub(crate) struct Watches {
     pub(crate) directory: Option<Watch>,
     /// False if the directory's data, as the watch on it was set, rules out a step back. `None` if
     /// the data was not read.
-    pub(crate) may_step_back: Option<bool>,
+    may_step_back: Option<bool>,
     /// On the directory's children.
     pub(crate) parent: Option<Watch>,
     /// On the contenders that the waiter waits on, by name.
-    pub(crate) contenders: BTreeMap<String, Watch>,
+    contenders: BTreeMap<String, Watch>,
     /// The connection over which the last watch was set.
     ///
     /// Over a later one, events may come in another order than they happened in.
-    pub(crate) connection: Option<u64>,
+    connection: Option<u64>,
     /// Paces the looks if contenders leave before they are watched.
-    pub(crate) look_again: Backoff,
+    look_again: Backoff,
 }
 
 impl Default for Watches {
@@ -457,12 +457,12 @@ impl Default for Watches {
 /// The pauses for contenders that leave before they are watched.
 ///
 /// This may happen a few times in a row, without a pause.
-pub(crate) fn may_happen() -> Backoff {
+fn may_happen() -> Backoff {
     Backoff::after(4, LONGEST)
 }
 
 /// What wakes a waiter.
-pub(crate) enum Woken {
+enum Woken {
     OwnGone,
     /// The directory's data has changed.
     Directory,
@@ -476,7 +476,7 @@ pub(crate) enum Woken {
 
 impl Watches {
     /// Drops the watches on all contenders but these.
-    pub(crate) fn keep(&mut self, names: &[&str]) {
+    fn keep(&mut self, names: &[&str]) {
         self.contenders
             .retain(|name, _| names.contains(&name.as_str()));
     }
@@ -485,7 +485,7 @@ impl Watches {
     ///
     /// If both znodes are watched over one connection, every earlier event of the own znode is
     /// known. After a reconnect an earlier event may come later.
-    pub(crate) fn look_at_own(&mut self, server: &dyn ServerSession) -> Certainty {
+    fn look_at_own(&mut self, server: &dyn ServerSession) -> Certainty {
         let is_same_connection =
             self.connection.is_some() && self.connection == server.connection();
         match self.own.as_mut().map(LossWatch::look) {
@@ -500,7 +500,7 @@ impl Watches {
     /// The directory's data says so, and has not changed. A server reports a change before it
     /// answers a later request. At an event, a change may be reported later only after a reconnect,
     /// and then the own znode [is in doubt](Self::look_at_own).
-    pub(crate) fn rule_out_a_step_back(&mut self) -> bool {
+    fn rule_out_a_step_back(&mut self) -> bool {
         let directory = self.directory.as_mut();
         let is_unchanged = directory.is_some_and(|watch| watch.now_or_never().is_none());
         if !is_unchanged {
@@ -511,7 +511,7 @@ impl Watches {
     }
 
     /// Waits for the first event.
-    pub(crate) async fn next(&mut self) -> Woken {
+    async fn next(&mut self) -> Woken {
         let own = async {
             match &mut self.own {
                 Some(own) => own.gone().await,
