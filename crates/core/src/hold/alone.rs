@@ -52,9 +52,11 @@ pub(crate) struct LastAlone(Mutex<[BTreeMap<NodePath, Alone>; 2]>);
 const KEPT: usize = 512;
 
 impl LastAlone {
-    pub(crate) fn get(&self, directory: &NodePath) -> Option<Alone> {
-        let [new, old] = &*lock(&self.0);
-        new.get(directory).or_else(|| old.get(directory)).copied()
+    /// Forgets the contender, because the next create makes its number useless.
+    pub(crate) fn take(&self, directory: &NodePath) -> Option<Alone> {
+        let [new, old] = &mut *lock(&self.0);
+        let older = old.remove(directory);
+        new.remove(directory).or(older)
     }
 
     /// Notes a contender whose znode is deleted for certain.
@@ -93,17 +95,24 @@ mod tests {
             was_known_alone: false,
         };
         let last = LastAlone::default();
+        let known = |number: usize| {
+            let directories = lock(&last.0);
+            let mut known = directories
+                .iter()
+                .filter_map(|known| known.get(&path(number)));
+            known.next().map(|alone| alone.czxid)
+        };
         for number in 1..100 * KEPT {
             last.has_gone(&path(0), alone(number));
             last.has_gone(&path(number), alone(number));
             let oldest = number.saturating_sub(KEPT / 2).max(1);
-            let known = last.get(&path(oldest)).map(|alone| alone.czxid);
-            assert_eq!(known, Some(oldest as i64), "{number}");
+            assert_eq!(known(oldest), Some(oldest as i64), "{number}");
             assert!(lock(&last.0).iter().map(BTreeMap::len).sum::<usize>() <= 2 * KEPT);
         }
-        assert!(last.get(&path(1)).is_none());
-        let newest = last.get(&path(0)).map(|alone| alone.czxid);
-        assert_eq!(newest, Some(100 * KEPT as i64 - 1));
+        assert_eq!(known(1), None);
+        assert_eq!(known(0), Some(100 * KEPT as i64 - 1));
+        let taken = last.take(&path(0)).map(|alone| alone.czxid);
+        assert_eq!((taken, known(0)), (Some(100 * KEPT as i64 - 1), None));
     }
 
     #[test]

@@ -384,9 +384,12 @@ impl OwnZnode {
 
     /// Deletes the znode in the background, and drops `kept_open` once the deletion has succeeded
     /// or was refused once.
+    ///
+    /// The deletion is sent before all requests that the caller sends later. The caller must hold
+    /// no lock.
     pub(crate) fn remove_in_background(self, kept_open: impl Send + 'static) {
         let live = self.live().clone();
-        live.clone().in_background(async move {
+        live.clone().begin_in_background(async move {
             until_gone(&live, kept_open, self.path(), || self.remove()).await;
         });
     }
@@ -408,7 +411,7 @@ pub(crate) struct Owned {
     pub(crate) znode: OwnZnode,
     /// The session does not close while its user can still ask it to end.
     pub(crate) kept_open: Arc<EndRequest>,
-    /// Dropped once the znode is deleted.
+    /// Dropped once the next create in the session follows the deletion.
     pub(crate) kept_until_gone: Option<KeptUntilGone>,
     is_settled: bool,
 }
@@ -481,8 +484,16 @@ impl Owned {
 impl Drop for Owned {
     fn drop(&mut self) {
         if !self.is_settled {
-            let kept_open = (self.kept_until_gone.take(), self.kept_open.clone());
-            self.znode.clone().remove_in_background(kept_open);
+            let kept = self.kept_until_gone.take();
+            // The server handles the requests of a session in order. So the deletion of a unique
+            // znode needs no answer before the next contender of the process is created.
+            let (kept, sent) = match self.znode.is_of_recipe() {
+                true => (kept, None),
+                false => (None, kept),
+            };
+            let znode = self.znode.clone();
+            znode.remove_in_background((kept, self.kept_open.clone()));
+            drop(sent);
         }
     }
 }

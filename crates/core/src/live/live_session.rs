@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use futures_util::future::FutureExt;
+use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::StreamExt;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -247,8 +247,40 @@ impl LiveSession {
     /// The work goes on if the caller is dropped. May be called on any thread, inside or outside
     /// a runtime. Does nothing if the session has ended.
     pub(crate) fn in_background(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
+        if let Some(work) = self.until_the_end(work) {
+            self.spawn(work);
+        }
+    }
+
+    /// The same. What the work sends before it waits for the first time is sent before the return,
+    /// so the server handles it before all that the caller sends later.
+    ///
+    /// The caller must hold no lock that the work takes.
+    pub(crate) fn begin_in_background(
+        self: &Arc<Self>,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        if let Some(mut work) = self.until_the_end(work) {
+            let inside = Handle::try_current().is_err().then(|| self.runtime.enter());
+            let done = (&mut work).now_or_never();
+            drop(inside);
+            if done.is_none() {
+                self.spawn(work);
+            }
+        }
+    }
+
+    fn spawn(&self, work: BoxFuture<'static, ()>) {
+        self.runtime.spawn(self.ensemble.task(work));
+    }
+
+    /// Work that ends with the session at the latest. `None` if the session has ended.
+    fn until_the_end(
+        self: &Arc<Self>,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> Option<BoxFuture<'static, ()>> {
         if self.has_ended() {
-            return;
+            return None;
         }
         let live = self.clone();
         let until_the_end = async move {
@@ -258,8 +290,7 @@ impl LiveSession {
                 _ = live.ended() => {}
             }
         };
-        self.runtime
-            .spawn(self.ensemble.task(until_the_end.boxed()));
+        Some(until_the_end.boxed())
     }
 
     /// Polls work in the runtime of the session if it is polled outside of any runtime.

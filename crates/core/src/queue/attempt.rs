@@ -171,7 +171,7 @@ async fn enter(queue: &SessionQueue<'_>) -> Result<(Place, Listing), Error> {
         return Ok((place, queue.list().await?));
     }
     queue.open.znodes.abandoned.until_answered(queue.live).await;
-    let last = queue.open.last_alone.get(&queue.shared.directory);
+    let last = queue.open.last_alone.take(&queue.shared.directory);
     // Assume that the fast path applies again. If it does not, list the queue after the create.
     let expects_alone = last.is_some_and(|last| last.was_known_alone);
     let (owned, node, after) = create_contender(queue, label, expects_alone).await?;

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::{
-    ConnectOptions, Contender, CreateMode, Hold, InvalidInput, Queue, QueueView, Rule, Session,
-    Verdict,
+    ConnectOptions, Contender, CreateMode, Hold, InvalidInput, Queue, QueueOptions, QueueView,
+    Rule, Session, Verdict,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
@@ -104,6 +104,33 @@ async fn queue_made_anew_for_each_hold_comes_back_as_one_that_is_kept_does() {
     }
     // A low number proves nothing.
     assert_eq!(requests[4..], [2; 4], "{requests:?}");
+}
+
+/// The server handles the requests of a session in order, so a create needs no answer to the
+/// deletion before it.
+#[tokio::test(start_paused = true)]
+async fn acquire_after_a_drop_waits_for_one_round_trip() {
+    let delay = Duration::from_millis(50);
+    let simulation = Simulation::new(SimulationOptions {
+        network_delay: delay..=delay,
+        commit_delay: Duration::ZERO..=Duration::ZERO,
+        ..SimulationOptions::default()
+    });
+    let (session, _) = session(&simulation, "one").await;
+    let options = QueueOptions::new().local(10);
+    let new = || {
+        let queue = Queue::with_options(&session, PATH, First, options.clone());
+        queue.expect("a good path")
+    };
+    let kept = new();
+    let mut last = hold(&kept).await;
+    for anew in [false, false, true, true, false] {
+        let queue = if anew { new() } else { kept.clone() };
+        let began = Instant::now();
+        drop(last);
+        last = hold(&queue).await;
+        assert!(began.elapsed() < 3 * delay, "{:?}", began.elapsed());
+    }
 }
 
 /// Counts two kinds of contenders, and is of one of them.
