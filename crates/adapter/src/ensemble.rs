@@ -1,7 +1,7 @@
 //! The ensemble of a client that the caller has connected.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
@@ -110,6 +110,7 @@ impl Ensemble for ClientEnsemble {
                 client,
                 fence,
                 watched,
+                limit: OnceLock::new(),
             });
             Ok(session)
         }

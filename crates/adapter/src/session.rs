@@ -1,7 +1,7 @@
 //! A session over the crate `zookeeper-client`.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -10,7 +10,7 @@ use zookeeper_client as client;
 
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Event, Exchange, Node, Operation, Outcome,
-    Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch, now,
+    Reply, RequestLimit, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch, now,
 };
 use zookeeper_recipes_core::{Refusal, ServerError};
 
@@ -27,20 +27,28 @@ pub(crate) struct ClientSession {
     pub(crate) client: client::Client,
     pub(crate) fence: Arc<Fence>,
     pub(crate) watched: Arc<WatchedPaths>,
+    /// Set once the session is open.
+    pub(crate) limit: OnceLock<RequestLimit>,
 }
 
 impl ClientSession {
     /// Sends a request, at once if requests are known to reach this session.
     ///
-    /// `send` gets the path of the guard. `over` makes the answer in a session that is over.
+    /// `operations` are as long as the request. `send` gets the path of the guard. `over` makes the
+    /// answer if the request is too long, and in a session that is over.
     fn passing<'a, F>(
         &'a self,
+        operations: &[Operation],
         over: fn(ServerError) -> F::Output,
         send: impl FnOnce(Arc<str>) -> F + Send + 'a,
     ) -> BoxFuture<'a, F::Output>
     where
         F: Future<Output: Send> + Send + 'a,
     {
+        let fits = self.limit.get().map(|limit| limit.check(operations));
+        if let Some(Err(too_long)) = fits {
+            return ready(over(ServerError::Refused(too_long))).boxed();
+        }
         match self.fence.passes() {
             Some(Ok(guard)) => send(guard).boxed(),
             Some(Err(error)) => ready(over(error)).boxed(),
@@ -141,6 +149,10 @@ impl ServerSession for ClientSession {
         self.fence.connection()
     }
 
+    fn limit_requests(&self, limit: RequestLimit) {
+        let _ = self.limit.set(limit);
+    }
+
     fn orders_events(&self) -> bool {
         !self.watched.was_full()
     }
@@ -162,8 +174,14 @@ impl ServerSession for ClientSession {
         mode: CreateMode,
         acl: &[Acl],
     ) -> Reply<'a, Created> {
+        let create = Operation::Create {
+            path: path.to_owned(),
+            data: data.to_owned(),
+            mode,
+            acl: acl.to_owned(),
+        };
         let (data, acl) = (data.to_owned(), client_acl(acl));
-        self.passing(Err, move |_| {
+        self.passing(&[create], Err, move |_| {
             let options = client_mode(mode).with_acls(acl.as_slice().into());
             let reply = self.client.create(path, &data, &options);
             async move {
@@ -196,7 +214,9 @@ impl ServerSession for ClientSession {
     }
 
     fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
-        self.passing(Err, move |_| answer(self.client.list_children(path)))
+        self.passing(&at(path), Err, move |_| {
+            answer(self.client.list_children(path))
+        })
     }
 
     fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
@@ -204,7 +224,7 @@ impl ServerSession for ClientSession {
             let names = self.list(path);
             return async move { Ok((names.await?, self.pause())) }.boxed();
         };
-        self.passing(Err, move |_| {
+        self.passing(&at(path), Err, move |_| {
             let reply = self.client.list_and_watch_children(path);
             async move {
                 let (children, watcher) = understood(reply).await.map_err(classify)?;
@@ -214,7 +234,7 @@ impl ServerSession for ClientSession {
     }
 
     fn get<'a>(&'a self, path: &'a str) -> Reply<'a, Node> {
-        self.passing(Err, move |_| {
+        self.passing(&at(path), Err, move |_| {
             let reply = answer(self.client.get_data(path));
             reply.map(|read| read.map(|(data, stat)| (data, stat_of(stat))))
         })
@@ -229,7 +249,7 @@ impl ServerSession for ClientSession {
             }
             .boxed();
         };
-        self.passing(Err, move |_| {
+        self.passing(&at(path), Err, move |_| {
             let reply = self.client.get_and_watch_data(path);
             async move {
                 let (data, stat, watcher) = understood(reply).await.map_err(classify)?;
@@ -241,12 +261,12 @@ impl ServerSession for ClientSession {
 
     fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
         let Some(place) = self.place(Kind::Existence, path) else {
-            return self.passing(Err, move |_| {
+            return self.passing(&at(path), Err, move |_| {
                 let stat = answer(self.client.check_stat(path));
                 async move { Ok((stat.await?.map(stat_of), self.pause())) }
             });
         };
-        self.passing(Err, move |_| {
+        self.passing(&at(path), Err, move |_| {
             let reply = self.client.check_and_watch_stat(path);
             async move {
                 let (stat, watcher) = understood(reply).await.map_err(classify)?;
@@ -259,36 +279,59 @@ impl ServerSession for ClientSession {
         &'a self,
         operations: &[Operation],
     ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
-        let operations = operations.to_vec();
+        let sent = operations.to_vec();
         let over = |error| {
             let operation = None;
             Err(TransactionError { operation, error })
         };
-        self.passing(over, move |guard| {
-            transact(&self.client, &self.fence, &guard, &operations)
+        self.passing(operations, over, move |guard| {
+            transact(&self.client, &self.fence, &guard, &sent)
         })
     }
 
     fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
-        let paths = paths.to_vec();
-        self.passing(Err, move |_| get_each(&self.client, &paths))
+        let requests = match self.limit.get() {
+            Some(limit) => limit.reads(paths),
+            None => vec![paths],
+        };
+        let replies = requests.into_iter().map(|paths| {
+            let reads: Vec<_> = paths.iter().flat_map(|path| at(path)).collect();
+            let paths = paths.to_vec();
+            self.passing(&reads, Err, move |_| get_each(&self.client, &paths))
+        });
+        let replies: Vec<_> = replies.collect();
+        async move {
+            let mut nodes = Vec::new();
+            for reply in replies {
+                nodes.append(&mut reply.await?);
+            }
+            Ok(nodes)
+        }
+        .boxed()
     }
 
     fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, Exchange> {
-        self.passing(Err, move |_| {
+        self.passing(&at(path), Err, move |_| {
             self.exchange(|| answer(self.client.sync(path)))
         })
     }
 
     /// The transaction that checks the guard is enough.
     fn prove(&self) -> Reply<'_, Exchange> {
-        self.passing(Err, move |guard| {
+        self.passing(&[], Err, move |guard| {
             self.exchange(move || {
                 let checked = transact(&self.client, &self.fence, &guard, &[]);
                 checked.map(|checked| checked.map(drop).map_err(|refused| refused.error))
             })
         })
     }
+}
+
+/// An operation that is as long as a request of this path alone.
+fn at(path: &str) -> [Operation; 1] {
+    let path = path.to_owned();
+    let version = None;
+    [Operation::Check { path, version }]
 }
 
 /// Reads several znodes in one request.

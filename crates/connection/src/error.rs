@@ -117,6 +117,14 @@ pub enum RequestError {
     /// A request that only the session itself sends. It was not sent.
     #[error("only the session itself sends a request of this kind: {0:?}")]
     Reserved(OpCode),
+    /// The request is longer than the servers accept. It was not sent.
+    #[error("the request has {length} bytes, and the servers accept at most {limit}")]
+    RequestTooLong {
+        /// An upper bound of the length of the request, as servers pass it on.
+        length: usize,
+        /// The limit of the session's requests.
+        limit: usize,
+    },
     /// The reply is longer than this client reads. The request only reads, so nothing was changed.
     #[error("the reply has {length} bytes, and this client reads at most {limit}")]
     TooLong {

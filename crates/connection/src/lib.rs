@@ -87,4 +87,5 @@ pub use driver::watch::Watch;
 pub use error::{Break, End, RequestError};
 pub use session::avoided::Avoided;
 pub use session::machine::{Answer, Config, Machine, Output, Resumable, State, WatchedRead};
+pub use session::request_limit::check_length;
 pub use session::watches::WatchId;

@@ -5,6 +5,7 @@ pub(crate) mod hosts;
 pub(crate) mod incoming;
 pub(crate) mod link;
 pub(crate) mod machine;
+pub(crate) mod request_limit;
 pub(crate) mod requests;
 pub(crate) mod timing;
 pub(crate) mod watches;

@@ -1,7 +1,8 @@
 //! Frames: a length of four bytes, then as many bytes.
 
 use crate::four_letter_word::FourLetterWord;
-use crate::jute;
+use crate::jute::{self, Output};
+use crate::text::Form;
 
 /// How long a request may be by default: Apache's `jute.maxbuffer`, 1 MiB - 1 byte.
 pub const DEFAULT_FRAME_LIMIT: usize = 0xf_ffff;
@@ -161,14 +162,37 @@ impl FrameDecoder {
     }
 }
 
+/// The longest frame that the protocol can say.
+const LONGEST: usize = i32::MAX as usize;
+
 /// Appends a frame with what `body` appends.
 ///
 /// # Panics
 /// If the frame would be longer than 2 GiB - 1 byte.
-pub(crate) fn encode(to: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
-    let start = to.len();
+pub(crate) fn encode(to: &mut Vec<u8>, form: Form, body: impl FnOnce(&mut Output<'_>)) {
+    let encoded = encode_within(LONGEST, to, form, body);
+    encoded.expect("no message of ZooKeeper's protocol reaches 2 GiB");
+}
+
+/// Appends a frame with what `body` appends, or nothing if the frame is longer than the limit.
+///
+/// # Errors
+/// The length of a frame that is too long.
+pub(crate) fn encode_within(
+    limit: usize,
+    to: &mut Vec<u8>,
+    form: Form,
+    body: impl FnOnce(&mut Output<'_>),
+) -> Result<(), usize> {
+    let (start, limit) = (to.len(), limit.min(LONGEST));
     to.extend([0; FRAME_HEADER]);
-    body(to);
-    let length = jute::length(to.len() - start - FRAME_HEADER);
-    to[start..start + FRAME_HEADER].copy_from_slice(&length.to_be_bytes());
+    let mut output = Output::new(to, form, limit);
+    body(&mut output);
+    let length = output.length;
+    if length > limit {
+        to.truncate(start);
+        return Err(length);
+    }
+    to[start..start + FRAME_HEADER].copy_from_slice(&jute::length(length).to_be_bytes());
+    Ok(())
 }

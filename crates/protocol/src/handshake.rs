@@ -5,6 +5,7 @@ use std::fmt;
 use crate::error::DecodeError;
 use crate::frame;
 use crate::jute::{Input, Output, Record};
+use crate::text::Form;
 
 /// How long a password is that a server gives.
 pub const PASSWORD_LENGTH: usize = 16;
@@ -47,8 +48,7 @@ impl ConnectRequest {
     /// # Panics
     /// If the frame would be longer than 2 GiB - 1 byte.
     pub fn encode_frame(&self, to: &mut Vec<u8>) {
-        frame::encode(to, |to| {
-            let to = &mut Output::of_reply(to);
+        frame::encode(to, Form::OfReplies, |to| {
             self.protocol_version.encode(to);
             self.last_zxid_seen.encode(to);
             self.timeout.encode(to);
@@ -81,8 +81,7 @@ impl ConnectResponse {
     /// # Panics
     /// If the frame would be longer than 2 GiB - 1 byte.
     pub fn encode_frame(&self, to: &mut Vec<u8>) {
-        frame::encode(to, |to| {
-            let to = &mut Output::of_reply(to);
+        frame::encode(to, Form::OfReplies, |to| {
             self.protocol_version.encode(to);
             self.timeout.encode(to);
             self.session_id.encode(to);

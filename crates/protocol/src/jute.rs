@@ -71,30 +71,34 @@ impl<'a> Input<'a> {
 pub(crate) struct Output<'a> {
     bytes: &'a mut Vec<u8>,
     form: Form,
+    limit: usize,
+    /// The length of the message. If it is above the limit, the rest of the message is left out.
+    pub(crate) length: usize,
 }
 
 impl<'a> Output<'a> {
-    pub(crate) fn of_request(bytes: &'a mut Vec<u8>) -> Output<'a> {
-        let form = Form::OfRequests;
-        Output { bytes, form }
-    }
-
-    pub(crate) fn of_reply(bytes: &'a mut Vec<u8>) -> Output<'a> {
-        let form = Form::OfReplies;
-        Output { bytes, form }
+    pub(crate) fn new(bytes: &'a mut Vec<u8>, form: Form, limit: usize) -> Output<'a> {
+        Output {
+            bytes,
+            form,
+            limit,
+            length: 0,
+        }
     }
 
     pub(crate) fn put(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
+        self.length = self.length.saturating_add(bytes.len());
+        if self.length <= self.limit {
+            self.bytes.extend_from_slice(bytes);
+        }
     }
 }
 
 /// A length or a count as it is written before what it belongs to.
 ///
-/// # Panics
-/// If it is more than `i32::MAX`, which the protocol cannot say.
+/// A message with more than `i32::MAX` of anything is above each limit, and is not sent.
 pub(crate) fn length(length: usize) -> i32 {
-    i32::try_from(length).expect("no message of ZooKeeper's protocol reaches 2 GiB")
+    i32::try_from(length).unwrap_or(i32::MAX)
 }
 
 /// A value that jute can encode and decode.

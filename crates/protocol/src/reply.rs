@@ -6,6 +6,7 @@ use crate::error::DecodeError;
 use crate::frame;
 use crate::jute::{Input, Output, Record, records};
 use crate::multi::{self, MultiResult};
+use crate::text::Form;
 
 /// The xids that are not numbers of requests. Clients use these in requests, too.
 pub mod xid {
@@ -91,8 +92,7 @@ impl Reply {
     /// # Panics
     /// If the frame would be longer than 2 GiB - 1 byte.
     pub fn encode_frame(&self, to: &mut Vec<u8>) {
-        frame::encode(to, |to| {
-            let to = &mut Output::of_reply(to);
+        frame::encode(to, Form::OfReplies, |to| {
             self.header.encode(to);
             self.body.encode(to);
         });

@@ -10,6 +10,7 @@ use crate::operation::{
     GetEphemeralsRequest, PathRequest, ReadRequest, ReconfigRequest, SaslRequest, SetAclRequest,
     SetDataRequest, SetWatches2Request, SetWatchesRequest, WatchesRequest,
 };
+use crate::text::Form;
 
 records! {
     /// What each request begins with.
@@ -47,15 +48,24 @@ impl Request {
     /// # Panics
     /// If the frame would be longer than 2 GiB - 1 byte.
     pub fn encode_frame(&self, to: &mut Vec<u8>) {
-        frame::encode(to, |to| {
-            let to = &mut Output::of_request(to);
-            let header = RequestHeader {
-                xid: self.xid,
-                opcode: self.body.opcode(),
-            };
-            header.encode(to);
-            self.body.encode(to);
-        });
+        frame::encode(to, Form::OfRequests, |to| self.encode(to));
+    }
+
+    /// Appends the whole frame, if it has at most `limit` bytes without the length in front.
+    ///
+    /// # Errors
+    /// The length of a longer frame. Nothing is appended, and at most the limit is allocated.
+    pub fn encode_frame_within(&self, limit: usize, to: &mut Vec<u8>) -> Result<(), usize> {
+        frame::encode_within(limit, to, Form::OfRequests, |to| self.encode(to))
+    }
+
+    fn encode(&self, to: &mut Output<'_>) {
+        let header = RequestHeader {
+            xid: self.xid,
+            opcode: self.body.opcode(),
+        };
+        header.encode(to);
+        self.body.encode(to);
     }
 
     /// Decodes the body of a frame that is not a client's first. Bytes behind it are ignored, as

@@ -34,7 +34,8 @@ use futures_util::stream::BoxStream;
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Event, Exchange, Operation,
-    Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
+    Outcome, Reply, RequestLimit, Resumable, ServerSession, SessionId, Stat, TransactionError,
+    Watch,
 };
 use zookeeper_recipes_core::{Identity, ServerError};
 
@@ -271,6 +272,10 @@ impl ServerSession for MeteredSession {
 
     fn connection(&self) -> Option<u64> {
         self.server.connection()
+    }
+
+    fn limit_requests(&self, limit: RequestLimit) {
+        self.server.limit_requests(limit);
     }
 
     fn orders_events(&self) -> bool {

@@ -35,6 +35,15 @@ impl Connection {
         (Connection { shared }, driver)
     }
 
+    /// Refuses from now on each request that the servers may refuse by this `jute.maxbuffer`.
+    ///
+    /// A server closes the connection at such a request. It is answered with
+    /// [`RequestError::RequestTooLong`], and is not sent. Before the first call there is no limit.
+    pub fn limit_requests(&self, bytes: usize) {
+        self.shared
+            .input(|machine, _| machine.limit_requests(bytes));
+    }
+
     /// Sends a request when it is called. The future waits for the reply.
     ///
     /// The server gets the requests of a session in the order of the calls. Without a connection

@@ -258,6 +258,14 @@ impl<R, W> Machine<R, W> {
         machine
     }
 
+    /// Refuses from now on each request that the servers may refuse by this `jute.maxbuffer`.
+    ///
+    /// Such a request is answered with [`RequestError::RequestTooLong`], and is not sent. Before the
+    /// first call there is no limit but the protocol's, 2 GiB - 1 byte.
+    pub fn limit_requests(&mut self, bytes: usize) {
+        self.requests.limit = bytes;
+    }
+
     /// Sends a request behind all earlier ones, once a server has confirmed the session.
     ///
     /// Pings, credentials, the setting and removal of watches and the end of the session are the
@@ -397,9 +405,12 @@ impl<R, W> Machine<R, W> {
             _ if self.closing_until.is_some() => Some(RequestError::Ended(End::Closed)),
             _ => reserved(&to, body.opcode()),
         };
-        match refusal {
+        let asked = match refusal {
             None => self.requests.ask(now, body, to),
-            Some(error) => self.unanswered(to, error),
+            Some(error) => Err((to, error)),
+        };
+        if let Err((to, error)) = asked {
+            self.unanswered(to, error);
         }
     }
 

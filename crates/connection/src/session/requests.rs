@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use zookeeper_recipes_protocol::{OpCode, Request, RequestBody};
 
+use crate::error::RequestError;
+use crate::session::request_limit::append;
+
 /// A request without a reply.
 #[derive(Debug)]
 pub(crate) struct Asked<R> {
@@ -31,6 +34,8 @@ pub(crate) struct Requests<R> {
     /// The frames of the requests that are not sent.
     frames: Vec<u8>,
     last_xid: i32,
+    /// The longest request that the servers accept.
+    pub(crate) limit: usize,
 }
 
 impl<R> Requests<R> {
@@ -40,21 +45,30 @@ impl<R> Requests<R> {
             sent: 0,
             frames: Vec::new(),
             last_xid: 0,
+            limit: usize::MAX,
         }
     }
 
-    /// Adds a request behind all others.
-    pub(crate) fn ask(&mut self, now: Duration, body: RequestBody, to: R) {
+    /// Adds a request behind all others. Returns `to` and the error if the request is too long.
+    pub(crate) fn ask(
+        &mut self,
+        now: Duration,
+        body: RequestBody,
+        to: R,
+    ) -> Result<(), (R, RequestError)> {
         let xid = self.next_xid();
-        let asked = Asked {
+        let request = Request { xid, body };
+        if let Err(error) = append(&request, self.limit, &mut self.frames) {
+            return Err((to, error));
+        }
+        self.asked.push_back(Asked {
             xid,
-            opcode: body.opcode(),
+            opcode: request.body.opcode(),
             to,
             asked_at: now,
             sent_at: None,
-        };
-        Request { xid, body }.encode_frame(&mut self.frames);
-        self.asked.push_back(asked);
+        });
+        Ok(())
     }
 
     /// The numbers of requests are positive. They begin anew after the largest.
@@ -128,6 +142,11 @@ mod tests {
         RequestBody::Delete(DeleteRequest { path, version: -1 })
     }
 
+    fn ask(requests: &mut Requests<&'static str>, path: &str, to: &'static str) {
+        let asked = requests.ask(Duration::ZERO, delete(path), to);
+        asked.expect("it is short");
+    }
+
     fn sent(requests: &mut Requests<&'static str>) -> Vec<String> {
         let mut bytes = Vec::new();
         requests.send(Duration::ZERO, &mut bytes);
@@ -144,9 +163,9 @@ mod tests {
     #[test]
     fn break_takes_the_requests_that_were_sent_and_leaves_the_others() {
         let mut requests = Requests::new();
-        requests.ask(Duration::ZERO, delete("/sent"), "sent");
+        ask(&mut requests, "/sent", "sent");
         sent(&mut requests);
-        requests.ask(Duration::ZERO, delete("/waits"), "waits");
+        ask(&mut requests, "/waits", "waits");
         let broken: Vec<_> = requests.broken().map(|asked| asked.to).collect();
         assert_eq!(broken, ["sent"]);
         assert!(requests.oldest_sent().is_none());
@@ -157,8 +176,8 @@ mod tests {
     fn numbers_begin_anew_after_the_largest() {
         let mut requests = Requests::new();
         requests.last_xid = i32::MAX - 1;
-        requests.ask(Duration::ZERO, delete("/a"), "a");
-        requests.ask(Duration::ZERO, delete("/b"), "b");
+        ask(&mut requests, "/a", "a");
+        ask(&mut requests, "/b", "b");
         let numbers: Vec<_> = requests.ended().map(|asked| asked.xid).collect();
         assert_eq!(numbers, [i32::MAX, 1]);
     }

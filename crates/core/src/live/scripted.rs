@@ -16,7 +16,8 @@ use crate::live::live_session::LiveSession;
 use crate::live::unsupported::Unsupported;
 use crate::server::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation,
-    Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
+    Outcome, Reply, RequestLimit, Resumable, ServerSession, SessionId, Stat, TransactionError,
+    Watch,
 };
 use crate::server::error::{Refusal, ServerError};
 use crate::sync::lock;
@@ -193,6 +194,8 @@ impl ServerSession for Scripted {
         let is_connected = !self.is_disconnected.load(Ordering::Relaxed);
         is_connected.then(|| self.connection.load(Ordering::Relaxed))
     }
+
+    fn limit_requests(&self, _: RequestLimit) {}
 
     fn orders_events(&self) -> bool {
         true

@@ -1,9 +1,10 @@
 //! A session over the library's own connection.
 
 use std::fmt;
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::{BoxFuture, FutureExt, ready};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 use zookeeper_recipes_connection::{Answer, Connection, Pending, State, WatchedRead};
@@ -18,6 +19,7 @@ use crate::server::ensemble::{
     ServerSession, SessionId, TransactionError, Watch,
 };
 use crate::server::error::{Refusal, ServerError};
+use crate::server::request_limit::RequestLimit;
 use crate::server::scope::Scope;
 use crate::server::stat::Stat;
 use crate::server::values::{
@@ -31,6 +33,8 @@ pub(crate) struct ConnectedSession {
     /// The session timeout as the session was opened, with which its lease counts.
     pub(crate) timeout: Duration,
     pub(crate) scope: Scope,
+    /// Set once the session is open.
+    pub(crate) limit: OnceLock<RequestLimit>,
     /// `None` if the servers do not accept the library's own identity.
     pub(crate) own_identity: Option<AuthId>,
 }
@@ -126,7 +130,7 @@ fn create_request(path: String, data: &[u8], mode: CreateMode, acl: &[Acl]) -> C
 }
 
 /// One operation of a transaction.
-fn multi_operation(operation: Operation) -> MultiOperation {
+pub(crate) fn multi_operation(operation: Operation) -> MultiOperation {
     let any = |version: Option<i32>| version.unwrap_or(-1);
     match operation {
         Operation::Check { path, version } => MultiOperation::Check(CheckRequest {
@@ -223,6 +227,11 @@ impl ServerSession for ConnectedSession {
         }
     }
 
+    fn limit_requests(&self, limit: RequestLimit) {
+        self.connection.limit_requests(limit.bytes());
+        let _ = self.limit.set(limit);
+    }
+
     fn orders_events(&self) -> bool {
         true
     }
@@ -316,12 +325,12 @@ impl ServerSession for ConnectedSession {
                 Err(refusal) => {
                     let operation = Some(index);
                     let error = ServerError::Refused(refusal);
-                    return std::future::ready(Err(TransactionError { operation, error })).boxed();
+                    return ready(Err(TransactionError { operation, error })).boxed();
                 }
             }
         }
         if multi.is_empty() {
-            return std::future::ready(Ok(Vec::new())).boxed();
+            return ready(Ok(Vec::new())).boxed();
         }
         let pending = Ok(self.connection.request(RequestBody::Multi(multi)));
         async move {
@@ -343,28 +352,32 @@ impl ServerSession for ConnectedSession {
     }
 
     fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
-        let reads = paths.iter().map(|path| self.scope.server_path(path, false));
-        let reads = reads.map(|path| Ok(MultiOperation::GetData(read(path?))));
-        let reads: Result<Vec<_>, Refusal> = reads.collect();
-        let pending = match reads {
-            Ok(reads) if reads.is_empty() => return std::future::ready(Ok(Vec::new())).boxed(),
-            Ok(reads) => Ok(self.connection.request(RequestBody::MultiRead(reads))),
-            Err(refusal) => Err(ServerError::Refused(refusal)),
+        let requests = match self.limit.get() {
+            Some(limit) => limit.reads(paths),
+            None => vec![paths],
         };
+        let mut replies = Vec::new();
+        for paths in requests.into_iter().filter(|paths| !paths.is_empty()) {
+            let reads = paths.iter().map(|path| self.scope.server_path(path, false));
+            let reads = reads.map(|path| Ok(MultiOperation::GetData(read(path?))));
+            match reads.collect() {
+                Ok(reads) => replies.push(self.connection.request(RequestBody::MultiRead(reads))),
+                Err(refusal) => return ready(Err(ServerError::Refused(refusal))).boxed(),
+            }
+        }
         async move {
-            let results = match body(pending).await? {
-                ReplyBody::Multi(results) => results,
-                other => return Err(unexpected(&other)),
-            };
-            let nodes = results.into_iter().map(|result| match result {
-                MultiResult::GetData { data, stat } => {
-                    Ok(Some((data.unwrap_or_default(), stat_of(stat))))
+            let mut nodes = Vec::new();
+            for reply in replies {
+                match body(Ok(reply)).await? {
+                    ReplyBody::Multi(results) => {
+                        for result in results {
+                            nodes.push(read_result(result)?);
+                        }
+                    }
+                    other => return Err(unexpected(&other)),
                 }
-                MultiResult::Error(ErrorCode::NoNode) => Ok(None),
-                MultiResult::Error(code) => Err(classify(code)),
-                other => Err(unexpected(&other)),
-            });
-            nodes.collect()
+            }
+            Ok(nodes)
         }
         .boxed()
     }
@@ -446,6 +459,16 @@ async fn next_state(
             _ if seen != now => return Some((as_core_sees, now)),
             _ => states.changed().await.ok()?,
         }
+    }
+}
+
+/// A znode of a read of several. `None` if it does not exist.
+fn read_result(result: MultiResult) -> Result<Option<Node>, ServerError> {
+    match result {
+        MultiResult::GetData { data, stat } => Ok(Some((data.unwrap_or_default(), stat_of(stat)))),
+        MultiResult::Error(ErrorCode::NoNode) => Ok(None),
+        MultiResult::Error(code) => Err(classify(code)),
+        other => Err(unexpected(&other)),
     }
 }
 

@@ -31,6 +31,7 @@ pub use crate::server::acl::{Acl, AuthId, Permission};
 use crate::contender::Identity;
 pub use crate::server::error::SessionEnd;
 use crate::server::error::{Refusal, ServerError};
+pub use crate::server::request_limit::RequestLimit;
 pub use crate::server::scope::Scope;
 pub use crate::server::stat::Stat;
 pub use zookeeper_recipes_connection::{Resumable, now};
@@ -145,6 +146,11 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// This changes before any event or reply that comes over a later connection is ready.
     fn connection(&self) -> Option<u64>;
 
+    /// Sets the longest request that the servers accept, before the first request of a recipe.
+    ///
+    /// From then on, a request that is longer is not sent. Its answer is [`Refusal::TooLong`].
+    fn limit_requests(&self, limit: RequestLimit);
+
     /// True if the events of watches become ready in the order of their transactions, as long as
     /// the [`connection`](Self::connection) stays the same.
     ///
@@ -200,7 +206,7 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
         operations: &[Operation],
     ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>>;
 
-    /// Reads several znodes in one request.
+    /// Reads several znodes in one request, or in several if one would be too long.
     ///
     /// `None` stands for a znode that does not exist.
     fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>>;
@@ -347,6 +353,17 @@ pub enum Operation {
         /// The version that its data must have.
         version: Option<i32>,
     },
+}
+
+impl Operation {
+    pub(crate) fn path_mut(&mut self) -> &mut String {
+        match self {
+            Operation::Check { path, .. }
+            | Operation::Create { path, .. }
+            | Operation::SetData { path, .. }
+            | Operation::Delete { path, .. } => path,
+        }
+    }
 }
 
 /// The result of one operation of a transaction.

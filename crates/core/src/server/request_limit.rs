@@ -1,21 +1,20 @@
 //! The limit on requests: a server closes the connection at a request that is too long.
 //!
 //! The client would send such a request again over each new connection, and no other request of the
-//! session would get through. So each request is measured before it is sent.
+//! session would get through. So the [connection](zookeeper_recipes_connection) measures each
+//! request, and does not send one that is too long.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt, ready};
-use futures_util::stream::BoxStream;
+use zookeeper_recipes_connection::{RequestError, check_length};
+use zookeeper_recipes_protocol::RequestBody;
 
 use crate::invalid_input::InvalidInput;
-use crate::server::acl::{Acl, AuthId};
-use crate::server::ensemble::{
-    ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation, Outcome, Reply,
-    Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
-};
-use crate::server::error::{Refusal, ServerError};
+use crate::server::acl::{Acl, AuthId, Permission};
+use crate::server::connected::multi_operation;
+use crate::server::ensemble::{CreateMode, Ensemble, Operation};
+use crate::server::error::Refusal;
+use crate::server::values::no_reply;
 
 /// ZooKeeper's `jute.maxbuffer` without a configuration, in bytes.
 pub(crate) const USUAL: usize = 0xf_ffff;
@@ -29,26 +28,71 @@ pub(crate) const LEAST: usize = 256 * 1024;
 /// The part of the limit that the paths of one read may fill together.
 const SHARE_OF_A_READ: usize = 2;
 
-/// The bytes of a request, and of each operation in it, that are counted nowhere else.
-///
-/// That is more than the client sends. A server adds some bytes when it passes a write on, such as
-/// the number of a sequential znode.
-const HEAD: usize = 64;
+/// More than the bytes of a read beside its path.
+const READ: usize = 64;
 
 /// The largest request that the servers of an ensemble accept.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestLimit {
+#[derive(Clone, Debug)]
+pub struct RequestLimit {
     bytes: usize,
-    /// The length of the chroot, which the client puts before each path.
-    chroot: usize,
+    /// Empty if there is none.
+    chroot: Arc<str>,
 }
 
 impl RequestLimit {
     pub(crate) fn new(ensemble: &dyn Ensemble, bytes: usize) -> RequestLimit {
-        RequestLimit {
-            bytes,
-            chroot: ensemble.chroot().len(),
+        let chroot = ensemble.chroot().trim_end_matches('/').into();
+        RequestLimit { bytes, chroot }
+    }
+
+    /// The `jute.maxbuffer` of the servers.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Refuses a transaction of these operations, and each of them alone, if it is too long.
+    ///
+    /// To check a read, pass an [`Operation::Check`] of its path.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TooLong`].
+    pub fn check(&self, operations: &[Operation]) -> Result<(), Refusal> {
+        let operations = operations.iter().cloned().map(|mut operation| {
+            operation.path_mut().insert_str(0, &self.chroot);
+            multi_operation(operation)
+        });
+        let transaction = RequestBody::Multi(operations.collect());
+        check_length(transaction, self.bytes).map_err(|error| match error {
+            RequestError::RequestTooLong { length, limit } => too_long(length, limit),
+            other => Refusal::Other(no_reply(other).to_string()),
+        })
+    }
+
+    /// Splits the paths of a read into requests that are not too long.
+    ///
+    /// If one path is too long, it is the only request, which then is refused.
+    pub fn reads<'p>(&self, mut paths: &'p [String]) -> Vec<&'p [String]> {
+        let length = |path: &String| self.chroot.len() + path.len() + READ;
+        if let Some(long) = paths.iter().find(|path| length(path) > self.bytes) {
+            return vec![std::slice::from_ref(long)];
         }
+        let mut requests = Vec::new();
+        while !paths.is_empty() {
+            let mut left = self.bytes / SHARE_OF_A_READ;
+            let fits = |path: &&String| match left.checked_sub(length(path)) {
+                Some(rest) => {
+                    left = rest;
+                    true
+                }
+                None => false,
+            };
+            let number = paths.iter().take_while(fits).count().max(1);
+            let (request, rest) = paths.split_at(number);
+            requests.push(request);
+            paths = rest;
+        }
+        requests
     }
 
     /// Refuses a contender if no request could create its znode, or could replace it by another.
@@ -62,33 +106,30 @@ impl RequestLimit {
         data: &[u8],
         acl: &[Acl],
     ) -> Result<(), InvalidInput> {
-        let znode = path.len() + "/".len() + name.len();
-        let both = self.size().path(znode).data(data).acl(acl).path(znode);
-        self.check(both.entry(&AuthId::authed()))
-    }
-
-    fn size(&self) -> Size {
-        Size {
-            chroot: self.chroot,
-            ..Size::default()
+        let path = format!("{path}/{name}");
+        let delete = Operation::Delete {
+            path: path.clone(),
+            version: None,
+        };
+        let own = Acl::new(Permission::ALL, AuthId::authed());
+        let create = Operation::Create {
+            path,
+            data: data.to_vec(),
+            mode: CreateMode::EphemeralSequential,
+            acl: acl.iter().cloned().chain([own]).collect(),
+        };
+        match self.check(&[delete, create]) {
+            Err(Refusal::TooLong(problem)) => Err(problem),
+            _ => Ok(()),
         }
     }
+}
 
-    fn check(&self, size: Size) -> Result<(), InvalidInput> {
-        let bytes = size.bytes();
-        if bytes <= self.bytes {
-            return Ok(());
-        }
-        let Size {
-            paths, data, acl, ..
-        } = size;
-        let problem = format!(
-            "is longer than the {} bytes that the servers accept (jute.maxbuffer): paths of \
-             {paths} bytes, data of {data} bytes, access control lists of {acl} bytes",
-            self.bytes
-        );
-        Err(InvalidInput::new("request", of_bytes(bytes), problem))
-    }
+/// The refusal of a request of this length.
+pub(crate) fn too_long(length: usize, limit: usize) -> Refusal {
+    let problem =
+        format!("is longer than the {limit} bytes that the servers accept (jute.maxbuffer)");
+    Refusal::TooLong(InvalidInput::new("request", of_bytes(length), problem))
 }
 
 /// Refuses a limit that leaves no room for the session's own requests, or that no server can have.
@@ -111,7 +152,7 @@ pub(crate) fn check_credentials(
     scheme: &str,
     credentials: &[u8],
 ) -> Result<(), InvalidInput> {
-    let bytes = HEAD + scheme.len() + credentials.len();
+    let bytes = READ + scheme.len() + credentials.len();
     if bytes <= limit {
         return Ok(());
     }
@@ -123,333 +164,45 @@ fn of_bytes(bytes: usize) -> String {
     format!("of {bytes} bytes")
 }
 
-/// An upper bound of the bytes of a request.
-#[derive(Clone, Copy, Default)]
-struct Size {
-    chroot: usize,
-    operations: usize,
-    paths: usize,
-    data: usize,
-    acl: usize,
-}
-
-impl Size {
-    /// Adds an operation on a path of this length.
-    fn path(mut self, length: usize) -> Size {
-        self.operations += 1;
-        self.paths += self.chroot + length;
-        self
-    }
-
-    fn data(mut self, data: &[u8]) -> Size {
-        self.data += data.len();
-        self
-    }
-
-    fn acl(self, acl: &[Acl]) -> Size {
-        let entries = acl.iter().map(Acl::auth_id);
-        entries.fold(self, |size, auth_id| size.entry(auth_id))
-    }
-
-    /// Adds an entry of an access control list.
-    ///
-    /// The server replaces the scheme `auth` by all identities of the session.
-    fn entry(mut self, auth_id: &AuthId) -> Size {
-        const NUMBERS: usize = 16;
-        const IDENTITIES: usize = 256;
-        self.acl += NUMBERS + auth_id.scheme().len() + auth_id.id().len();
-        if auth_id.scheme() == AuthId::authed().scheme() {
-            self.acl += IDENTITIES;
-        }
-        self
-    }
-
-    fn operation(self, operation: &Operation) -> Size {
-        match operation {
-            Operation::Check { path, .. } | Operation::Delete { path, .. } => self.path(path.len()),
-            Operation::SetData { path, data, .. } => self.path(path.len()).data(data),
-            Operation::Create {
-                path, data, acl, ..
-            } => self.path(path.len()).data(data).acl(acl),
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        HEAD * (1 + self.operations) + self.paths + self.data + self.acl
-    }
-}
-
-/// A session that refuses a request that is longer than the servers accept.
-#[derive(Debug)]
-pub(crate) struct LimitedSession {
-    server: Arc<dyn ServerSession>,
-    limit: RequestLimit,
-}
-
-impl LimitedSession {
-    pub(crate) fn new(server: Arc<dyn ServerSession>, limit: RequestLimit) -> LimitedSession {
-        LimitedSession { server, limit }
-    }
-
-    fn check(&self, size: Size) -> Result<(), ServerError> {
-        let checked = self.limit.check(size);
-        checked.map_err(|problem| ServerError::Refused(Refusal::TooLong(problem)))
-    }
-
-    /// Sends a request that consists of one path, if it is not too long.
-    fn at<'a, T: Send + 'a>(
-        &'a self,
-        path: &'a str,
-        send: impl FnOnce(&'a dyn ServerSession, &'a str) -> Reply<'a, T>,
-    ) -> Reply<'a, T> {
-        match self.check(self.limit.size().path(path.len())) {
-            Ok(()) => send(&*self.server, path),
-            Err(error) => ready(Err(error)).boxed(),
-        }
-    }
-
-    /// Splits the paths of a read into requests that are not too long.
-    fn in_requests<'p>(&self, mut paths: &'p [String]) -> impl Iterator<Item = &'p [String]> {
-        let most = self.limit.bytes / SHARE_OF_A_READ;
-        let none = self.limit.size();
-        std::iter::from_fn(move || {
-            let mut size = none;
-            let fits = |path: &&String| {
-                size = size.path(path.len());
-                size.bytes() <= most
-            };
-            let number = paths.iter().take_while(fits).count().max(1);
-            let (request, rest) = paths.split_at_checked(number)?;
-            paths = rest;
-            Some(request)
-        })
-    }
-}
-
-impl ServerSession for LimitedSession {
-    fn id(&self) -> SessionId {
-        self.server.id()
-    }
-
-    fn timeout(&self) -> Duration {
-        self.server.timeout()
-    }
-
-    fn state(&self) -> ConnectionState {
-        self.server.state()
-    }
-
-    fn states(&self) -> BoxStream<'static, ConnectionState> {
-        self.server.states()
-    }
-
-    fn connection(&self) -> Option<u64> {
-        self.server.connection()
-    }
-
-    fn orders_events(&self) -> bool {
-        self.server.orders_events()
-    }
-
-    fn own_identity(&self) -> Option<AuthId> {
-        self.server.own_identity()
-    }
-
-    fn detach(&self) -> Option<Resumable> {
-        self.server.detach()
-    }
-
-    fn create<'a>(
-        &'a self,
-        path: &'a str,
-        data: &[u8],
-        mode: CreateMode,
-        acl: &[Acl],
-    ) -> Reply<'a, Created> {
-        match self.check(self.limit.size().path(path.len()).data(data).acl(acl)) {
-            Ok(()) => self.server.create(path, data, mode, acl),
-            Err(error) => ready(Err(error)).boxed(),
-        }
-    }
-
-    fn delete<'a>(&'a self, path: &'a str) -> Reply<'a, ()> {
-        self.at(path, |server, path| server.delete(path))
-    }
-
-    fn list<'a>(&'a self, path: &'a str) -> Reply<'a, Vec<String>> {
-        self.at(path, |server, path| server.list(path))
-    }
-
-    fn list_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<String>, Watch)> {
-        self.at(path, |server, path| server.list_and_watch(path))
-    }
-
-    fn get<'a>(&'a self, path: &'a str) -> Reply<'a, Node> {
-        self.at(path, |server, path| server.get(path))
-    }
-
-    fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)> {
-        self.at(path, |server, path| server.get_and_watch(path))
-    }
-
-    fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)> {
-        self.at(path, |server, path| server.exists_and_watch(path))
-    }
-
-    fn transact<'a>(
-        &'a self,
-        operations: &[Operation],
-    ) -> BoxFuture<'a, Result<Vec<Outcome>, TransactionError>> {
-        let size = operations.iter().fold(self.limit.size(), Size::operation);
-        match self.check(size) {
-            Ok(()) => self.server.transact(operations),
-            Err(error) => {
-                let operation = None;
-                ready(Err(TransactionError { operation, error })).boxed()
-            }
-        }
-    }
-
-    fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>> {
-        for path in paths {
-            if let Err(error) = self.check(self.limit.size().path(path.len())) {
-                return ready(Err(error)).boxed();
-            }
-        }
-        let requests = self.in_requests(paths);
-        let replies: Vec<_> = requests.map(|paths| self.server.get_each(paths)).collect();
-        async move {
-            let mut nodes = Vec::new();
-            for reply in replies {
-                nodes.append(&mut reply.await?);
-            }
-            Ok(nodes)
-        }
-        .boxed()
-    }
-
-    fn sync<'a>(&'a self, path: &'a str) -> Reply<'a, Exchange> {
-        self.at(path, |server, path| server.sync(path))
-    }
-
-    fn prove(&self) -> Reply<'_, Exchange> {
-        self.server.prove()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::collection::vec;
-    use proptest::prelude::*;
-    use zookeeper_recipes_protocol as wire;
-
     use super::*;
-    use crate::server::acl::Permission;
+    use crate::server::acl::open_acl;
 
-    /// The bytes of a request that follow its length, as the client encodes them.
-    fn on_the_wire(body: wire::RequestBody) -> usize {
-        let mut frame = Vec::new();
-        wire::Request { xid: 1, body }.encode_frame(&mut frame);
-        frame.len() - wire::FRAME_HEADER
-    }
+    const BYTES: usize = 1_000;
 
-    fn create(chroot: &str, operation: &Operation) -> Option<wire::CreateRequest> {
-        let Operation::Create {
-            path, data, acl, ..
-        } = operation
-        else {
-            return None;
-        };
-        let entry = |entry: &Acl| wire::Acl {
-            permissions: 31,
-            id: wire::Id {
-                scheme: entry.scheme().to_owned(),
-                id: entry.id().to_owned(),
-            },
-        };
-        Some(wire::CreateRequest {
-            path: format!("{chroot}{path}"),
-            data: Some(data.clone()),
-            acl: acl.iter().map(entry).collect(),
-            mode: wire::CreateMode::EphemeralSequential,
-        })
-    }
-
-    fn multi(chroot: &str, operation: &Operation) -> wire::MultiOperation {
-        let at = |path: &str| format!("{chroot}{path}");
-        match operation {
-            Operation::Check { path, .. } => wire::MultiOperation::Check(wire::CheckRequest {
-                path: at(path),
-                version: 1,
-            }),
-            Operation::Delete { path, .. } => wire::MultiOperation::Delete(wire::DeleteRequest {
-                path: at(path),
-                version: 1,
-            }),
-            Operation::SetData { path, data, .. } => {
-                wire::MultiOperation::SetData(wire::SetDataRequest {
-                    path: at(path),
-                    data: Some(data.clone()),
-                    version: 1,
-                })
-            }
-            Operation::Create { .. } => {
-                wire::MultiOperation::Create2(create(chroot, operation).expect("it is a create"))
-            }
+    fn limit(chroot: &str) -> RequestLimit {
+        RequestLimit {
+            bytes: BYTES,
+            chroot: chroot.into(),
         }
     }
 
-    fn any_operation() -> impl Strategy<Value = Operation> {
-        let path = || "/\\PC{0,20}";
-        let version = || Just(None);
-        let entry = ("[a-z]{0,9}|auth", "\\PC{0,20}")
-            .prop_map(|(scheme, id)| Acl::new(Permission::ALL, AuthId::new(&scheme, &id)));
-        prop_oneof![
-            (path(), version()).prop_map(|(path, version)| Operation::Check { path, version }),
-            (path(), version()).prop_map(|(path, version)| Operation::Delete { path, version }),
-            (path(), vec(any::<u8>(), 0..50), version()).prop_map(|(path, data, version)| {
-                Operation::SetData {
-                    path,
-                    data,
-                    version,
-                }
-            }),
-            (path(), vec(any::<u8>(), 0..50), vec(entry, 0..4)).prop_map(|(path, data, acl)| {
-                Operation::Create {
-                    path,
-                    data,
-                    mode: CreateMode::EphemeralSequential,
-                    acl,
-                }
-            }),
-        ]
+    #[test]
+    fn contender_is_measured_at_its_path_below_the_chroot() {
+        let data = [7; 400];
+        let check = |chroot| limit(chroot).check_contender("/lock", "a", &data, &open_acl());
+        assert!(check("").is_ok());
+        let chroot = format!("/{}", "c".repeat(200));
+        let error = check(&chroot).expect_err("it is too long").to_string();
+        assert!(error.contains("longer than the 1000 bytes"), "{error}");
     }
 
-    proptest! {
-        #[test]
-        fn no_request_is_longer_than_its_size(
-            operations in vec(any_operation(), 0..6),
-            chroot in "(/[a-z]{1,300}){0,2}",
-        ) {
-            let none = Size { chroot: chroot.len(), ..Size::default() };
-            let size = operations.iter().fold(none, Size::operation).bytes();
-            let multi = operations.iter().map(|operation| multi(&chroot, operation)).collect();
-            let sent = on_the_wire(wire::RequestBody::Multi(multi));
-            prop_assert!(sent + 10 * operations.len() <= size, "{} of {}", sent, size);
-            for operation in &operations {
-                if let Some(create) = create(&chroot, operation) {
-                    let sent = on_the_wire(wire::RequestBody::Create2(create));
-                    prop_assert!(sent <= none.operation(operation).bytes());
-                }
-                let (Operation::Check { path, .. }
-                | Operation::Delete { path, .. }
-                | Operation::SetData { path, .. }
-                | Operation::Create { path, .. }) = operation;
-                let path = format!("{chroot}{path}");
-                let size = Size::default().path(path.len()).bytes();
-                let read = wire::ReadRequest { path, watch: true };
-                prop_assert!(on_the_wire(wire::RequestBody::GetData(read)) <= size);
-            }
-        }
+    #[test]
+    fn read_is_split_unless_one_path_is_too_long() {
+        let path = |length| "x".repeat(length);
+        let paths = [path(100), path(300), path(100), path(900)];
+        let reads = limit("").reads(&paths);
+        assert_eq!(
+            reads,
+            [&paths[..1], &paths[1..2], &paths[2..3], &paths[3..]]
+        );
+        assert_eq!(limit("").reads(&paths[..1]), [&paths[..1]]);
+        assert_eq!(
+            limit("/chroot").reads(&paths[2..]),
+            [&paths[2..3], &paths[3..]]
+        );
+        assert_eq!(limit(&path(100)).reads(&paths), [&paths[3..]]);
+        assert!(limit("").reads(&[]).is_empty());
     }
 }

@@ -94,40 +94,21 @@ impl Scope {
     ///
     /// Those of [`server_path`](Self::server_path) and [`check_acl`](Self::check_acl).
     pub fn operation(&self, operation: &Operation) -> Result<Operation, Refusal> {
-        Ok(match operation {
-            Operation::Check { path, version } => Operation::Check {
-                path: self.server_path(path, false)?,
-                version: *version,
-            },
+        let server_path = match operation {
+            Operation::Check { path, .. } | Operation::SetData { path, .. } => {
+                self.server_path(path, false)?
+            }
             Operation::Create {
-                path,
-                data,
-                mode,
-                acl,
+                path, mode, acl, ..
             } => {
                 self.check_acl(acl)?;
-                let path = self.server_path(path, mode.is_sequential())?;
-                Operation::Create {
-                    path,
-                    data: data.clone(),
-                    mode: *mode,
-                    acl: acl.clone(),
-                }
+                self.server_path(path, mode.is_sequential())?
             }
-            Operation::SetData {
-                path,
-                data,
-                version,
-            } => Operation::SetData {
-                path: self.server_path(path, false)?,
-                data: data.clone(),
-                version: *version,
-            },
-            Operation::Delete { path, version } => Operation::Delete {
-                path: self.path_below_root(path, false, "delete")?,
-                version: *version,
-            },
-        })
+            Operation::Delete { path, .. } => self.path_below_root(path, false, "delete")?,
+        };
+        let mut operation = operation.clone();
+        *operation.path_mut() = server_path;
+        Ok(operation)
     }
 }
 

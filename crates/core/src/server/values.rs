@@ -9,6 +9,7 @@ use zookeeper_recipes_protocol::{ErrorCode, EventType};
 use crate::server::acl::Acl;
 use crate::server::ensemble::{ConnectionState, CreateMode, Event};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
+use crate::server::request_limit::too_long;
 use crate::server::stat::Stat;
 
 /// An access control list for the server.
@@ -91,6 +92,9 @@ pub(crate) fn connection_state(state: State, opened_with: Duration) -> Connectio
 pub(crate) fn no_reply(error: RequestError) -> ServerError {
     match error {
         RequestError::Ended(end) => ServerError::SessionOver(session_end(end)),
+        RequestError::RequestTooLong { length, limit } => {
+            ServerError::Refused(too_long(length, limit))
+        }
         RequestError::TooLong { length, limit } => {
             ServerError::Refused(Refusal::ReplyTooLong { length, limit })
         }

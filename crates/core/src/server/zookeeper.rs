@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
@@ -152,6 +152,7 @@ impl ZookeeperEnsemble {
             id: SessionId(session_id),
             timeout,
             scope: Scope::new(&self.connect_string.chroot, self.options.is_anonymous()),
+            limit: OnceLock::new(),
             own_identity: identified.then(|| self.own_identity.auth_id()),
         })
     }

@@ -397,8 +397,8 @@ impl Session {
     }
 
     /// The largest request that the session sends.
-    pub(crate) fn request_limit(&self) -> RequestLimit {
-        self.shared.limit
+    pub(crate) fn request_limit(&self) -> &RequestLimit {
+        &self.shared.limit
     }
 
     /// The server side of the current ZooKeeper session, for the caller's own requests.

@@ -16,7 +16,7 @@ use crate::retry::{Backoff, LONGEST};
 use crate::server::ensemble::{Ensemble, LeftOpen, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::{ConnectOptions, SHORTEST_TIMEOUT};
-use crate::server::request_limit::{LimitedSession, RequestLimit};
+use crate::server::request_limit::RequestLimit;
 
 /// Why no session was opened.
 pub(crate) struct NotOpened {
@@ -80,10 +80,10 @@ pub(crate) async fn open(
         return Err(failed(ServerError::Refused(Refusal::Other(problem)), None));
     }
     let terms = terms(&**ensemble, options, server.timeout())?;
-    let limit = RequestLimit::new(&**ensemble, options.jute_maxbuffer);
+    server.limit_requests(RequestLimit::new(&**ensemble, options.jute_maxbuffer));
     let live = LiveSession::new(
         ensemble.clone(),
-        Arc::new(LimitedSession::new(server, limit)),
+        server,
         terms,
         beginning,
         unsupported.clone(),

@@ -9,7 +9,8 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use futures_util::stream::BoxStream;
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation,
-    Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
+    Outcome, Reply, RequestLimit, Resumable, ServerSession, SessionId, Stat, TransactionError,
+    Watch,
 };
 use zookeeper_recipes_core::{Refusal, ServerError};
 
@@ -185,6 +186,10 @@ impl ServerSession for AlteredSession {
             true => Some(self.connection.load(Ordering::Relaxed)),
             false => self.server.connection(),
         }
+    }
+
+    fn limit_requests(&self, limit: RequestLimit) {
+        self.server.limit_requests(limit);
     }
 
     fn orders_events(&self) -> bool {

@@ -1,0 +1,113 @@
+//! The limit on requests: a server closes the connection at a request that is too long.
+
+use zookeeper_recipes_protocol::{Acl, MultiOperation, Request, RequestBody};
+
+use crate::error::RequestError;
+
+/// The bytes that servers may add to a request, and to each operation in it, when they pass it on.
+///
+/// An example is the number of a sequential znode.
+const ADDED: usize = 32;
+
+/// The bytes of all identities of a session, by which a server replaces the scheme `auth`.
+const IDENTITIES: usize = 256;
+
+/// Checks that servers with this limit accept the request, without sending it.
+///
+/// # Errors
+///
+/// [`RequestError::RequestTooLong`].
+pub fn check_length(body: RequestBody, limit: usize) -> Result<(), RequestError> {
+    append(&Request { xid: 0, body }, limit, &mut Vec::new())
+}
+
+/// Appends the frame of a request, or nothing if servers with this limit may refuse the request.
+pub(crate) fn append(
+    request: &Request,
+    limit: usize,
+    to: &mut Vec<u8>,
+) -> Result<(), RequestError> {
+    let added = added(&request.body);
+    let appended = request.encode_frame_within(limit.saturating_sub(added), to);
+    appended.map_err(|length| RequestError::RequestTooLong {
+        length: length.saturating_add(added),
+        limit,
+    })
+}
+
+fn added(body: &RequestBody) -> usize {
+    match body {
+        RequestBody::Multi(operations) | RequestBody::MultiRead(operations) => {
+            let each = operations.iter().map(|operation| match operation {
+                MultiOperation::Create2(create) | MultiOperation::CreateContainer(create) => {
+                    ADDED + identities(&create.acl)
+                }
+                _ => ADDED,
+            });
+            ADDED + each.sum::<usize>()
+        }
+        RequestBody::Create2(create) | RequestBody::CreateContainer(create) => {
+            ADDED + identities(&create.acl)
+        }
+        _ => ADDED,
+    }
+}
+
+fn identities(acl: &[Acl]) -> usize {
+    let entries = acl.iter().filter(|entry| entry.id.scheme == "auth");
+    entries.count() * IDENTITIES
+}
+
+#[cfg(test)]
+mod tests {
+    use zookeeper_recipes_protocol::{CheckRequest, CreateMode, CreateRequest, Id};
+
+    use super::*;
+
+    fn create(scheme: &str) -> CreateRequest {
+        let (scheme, id) = (scheme.to_owned(), String::new());
+        let id = Id { scheme, id };
+        CreateRequest {
+            path: "/lock".to_owned(),
+            data: Some(vec![7; 100]),
+            acl: vec![Acl {
+                permissions: 31,
+                id,
+            }],
+            mode: CreateMode::EphemeralSequential,
+        }
+    }
+
+    #[test]
+    fn request_above_the_limit_is_not_appended() {
+        let check = CheckRequest {
+            path: "/lock".to_owned(),
+            version: 1,
+        };
+        let check = MultiOperation::Check(check);
+        for (body, parts, identities) in [
+            (RequestBody::Create2(create("ip")), 1, 0),
+            (RequestBody::Create2(create("auth")), 1, 1),
+            (RequestBody::Multi(vec![check; 3]), 4, 0),
+            (
+                RequestBody::Multi(vec![MultiOperation::Create2(create("auth"))]),
+                2,
+                1,
+            ),
+        ] {
+            let request = Request { xid: 1, body };
+            let mut frame = Vec::new();
+            request.encode_frame(&mut frame);
+            let length = frame.len() - 4 + parts * ADDED + identities * IDENTITIES;
+            let mut sent = vec![1];
+            let refused = append(&request, length - 1, &mut sent);
+            assert!(matches!(
+                refused,
+                Err(RequestError::RequestTooLong { length: found, .. }) if found == length
+            ));
+            assert_eq!(sent, [1]);
+            append(&request, length, &mut sent).expect("it has the longest length");
+            assert_eq!(sent[1..], frame);
+        }
+    }
+}
