@@ -4,8 +4,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use zookeeper_recipes_protocol::{
-    Acl, ConnectRequest, ConnectResponse, CreateMode, CreateRequest, DeleteRequest, ErrorCode,
-    FrameDecoder, Id, OpCode, PASSWORD_LENGTH, Reply, ReplyBody, Request, RequestBody, permission,
+    Acl, AuthId, ConnectRequest, ConnectResponse, CreateMode, CreateRequest, DeleteRequest,
+    ErrorCode, FrameDecoder, OpCode, PASSWORD_LENGTH, Permission, Reply, ReplyBody, Request,
+    RequestBody,
 };
 
 use crate::raw::CONTENDER;
@@ -56,8 +57,8 @@ impl BareSocket {
             path: format!("{directory}/{CONTENDER}"),
             data: Some(Vec::new()),
             acl: vec![Acl {
-                permissions: permission::ALL,
-                id: Id {
+                permissions: Permission::ALL,
+                id: AuthId {
                     scheme: "world".to_owned(),
                     id: "anyone".to_owned(),
                 },

@@ -182,19 +182,19 @@ impl ServerSession for ClientSession {
         };
         let (data, acl) = (data.to_owned(), client_acl(acl));
         self.passing(&[create], Err, move |_| {
-            let options = client_mode(mode).with_acls(acl.as_slice().into());
-            let reply = self.client.create(path, &data, &options);
+            let reply = client_mode(mode).map(|mode| {
+                let options = mode.with_acls(acl.as_slice().into());
+                self.client.create(path, &data, &options)
+            });
             async move {
+                let reply = reply?;
                 let (stat, sequence) = understood(reply).await.map_err(classify)?;
                 let path = match sequence.into_i64() {
                     number if number < 0 && !mode.is_sequential() => path.to_owned(),
                     _ => format!("{path}{sequence}"),
                 };
                 let stat = stat_of(stat);
-                if matches!(
-                    mode,
-                    CreateMode::Ephemeral | CreateMode::EphemeralSequential
-                ) {
+                if mode.is_ephemeral() {
                     let owner = SessionId(stat.ephemeral_owner);
                     self.fence.check_owner(&path, owner)?;
                 }

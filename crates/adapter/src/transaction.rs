@@ -69,7 +69,7 @@ fn add(writer: &mut client::MultiWriter<'_>, operation: &Operation) -> Result<()
             acl,
         } => {
             let acl = client_acl(acl);
-            let options = client_mode(*mode).with_acls(acl.as_slice().into());
+            let options = client_mode(*mode)?.with_acls(acl.as_slice().into());
             writer.add_create(path, data, &options)
         }
         Operation::SetData {

@@ -13,8 +13,8 @@ use zookeeper_recipes_core::{Refusal, ServerError, SessionEnd};
 /// An access control list for the client.
 pub(crate) fn client_acl(acl: &[Acl]) -> Vec<client::Acl> {
     let entries = acl.iter().map(|entry| {
-        let id = client::AuthId::new(entry.auth_id().scheme(), entry.auth_id().id());
-        client::Acl::new(client_permission(entry.permission()), id)
+        let id = client::AuthId::new(&entry.id.scheme, &entry.id.id);
+        client::Acl::new(client_permission(entry.permissions), id)
     });
     entries.collect()
 }
@@ -32,14 +32,22 @@ fn client_permission(permission: Permission) -> client::Permission {
 }
 
 /// A create mode for the client.
-pub(crate) fn client_mode(mode: CreateMode) -> client::CreateMode {
-    match mode {
+///
+/// # Errors
+///
+/// A mode that core does not use, such as one with a time to live.
+pub(crate) fn client_mode(mode: CreateMode) -> Result<client::CreateMode, ServerError> {
+    Ok(match mode {
         CreateMode::Persistent => client::CreateMode::Persistent,
         CreateMode::PersistentSequential => client::CreateMode::PersistentSequential,
         CreateMode::Ephemeral => client::CreateMode::Ephemeral,
         CreateMode::EphemeralSequential => client::CreateMode::EphemeralSequential,
         CreateMode::Container => client::CreateMode::Container,
-    }
+        other => {
+            let problem = format!("the mode of a create is {other:?}");
+            return Err(ServerError::Refused(Refusal::BadArguments(problem)));
+        }
+    })
 }
 
 /// The metadata that the client library has read.

@@ -1,6 +1,5 @@
 //! The interface to the servers, and its implementation over the library's own connection.
 
-pub(crate) mod acl;
 pub(crate) mod checks;
 pub(crate) mod claim;
 pub(crate) mod connect_string;
@@ -11,7 +10,6 @@ pub(crate) mod options;
 pub(crate) mod own_identity;
 pub(crate) mod request_limit;
 pub(crate) mod scope;
-pub(crate) mod stat;
 pub(crate) mod surroundings;
 pub mod values;
 pub(crate) mod zookeeper;

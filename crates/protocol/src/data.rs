@@ -1,5 +1,9 @@
 //! What requests and replies are made of.
 
+use std::fmt;
+use std::ops::{BitAnd, BitOr};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use crate::error::DecodeError;
 use crate::jute::{Input, Output, Record, records};
 
@@ -21,7 +25,7 @@ records! {
         pub cversion: i32,
         /// How often the ACL was written.
         pub aversion: i32,
-        /// The session of an ephemeral znode. 0 for a persistent one.
+        /// The session of an ephemeral znode. 0 for all other znodes.
         pub ephemeral_owner: i64,
         /// The length of the data.
         pub data_length: i32,
@@ -31,12 +35,12 @@ records! {
         pub pzxid: i64,
     }
 
-    /// One entry of an access control list.
+    /// An entry of an access control list: one identity and its permissions.
     pub struct Acl {
-        /// The bits of [`permission`].
-        pub permissions: i32,
+        /// What the entry permits.
+        pub permissions: Permission,
         /// Who has these permissions.
-        pub id: Id,
+        pub id: AuthId,
     }
 
     /// One identity of a client, in the reply to `whoAmI`.
@@ -48,17 +52,52 @@ records! {
     }
 }
 
-/// Who an entry of an ACL is for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Id {
+/// The identity of a client at a server, such as a user and a digest.
+///
+/// `Debug` leaves out the digest of the scheme `digest`, because a password can be guessed by it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct AuthId {
     /// The scheme of authentication: `world`, `auth`, `digest`, `ip`, `x509`, `sasl`.
     pub scheme: String,
     /// The identity in this scheme. Empty in the scheme `auth`, for which some clients send none.
     pub id: String,
 }
 
+impl AuthId {
+    /// The identity `id` in the authentication scheme `scheme`.
+    pub fn new(scheme: &str, id: &str) -> AuthId {
+        AuthId {
+            scheme: scheme.to_owned(),
+            id: id.to_owned(),
+        }
+    }
+
+    /// The identity that all clients have.
+    pub fn anyone() -> AuthId {
+        AuthId::new("world", "anyone")
+    }
+
+    /// The identities of the session that sets the access control list.
+    pub fn authed() -> AuthId {
+        AuthId::new("auth", "")
+    }
+}
+
+impl fmt::Debug for AuthId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("AuthId");
+        shown.field("scheme", &self.scheme);
+        match self.id.split_once(':') {
+            Some((user, _)) if self.scheme == "digest" => {
+                shown.field("user", &user).finish_non_exhaustive()
+            }
+            _ => shown.field("id", &self.id).finish(),
+        }
+    }
+}
+
 /// A missing identity is read as an empty one.
-impl Record for Id {
+impl Record for AuthId {
     const SMALLEST: usize = 8;
 
     fn encode(&self, to: &mut Output<'_>) {
@@ -66,26 +105,140 @@ impl Record for Id {
         self.id.encode(to);
     }
 
-    fn decode(from: &mut Input<'_>) -> Result<Id, DecodeError> {
+    fn decode(from: &mut Input<'_>) -> Result<AuthId, DecodeError> {
         let scheme = Record::decode(from)?;
         let id: Option<String> = Record::decode(from)?;
         let id = id.unwrap_or_default();
-        Ok(Id { scheme, id })
+        Ok(AuthId { scheme, id })
     }
 }
 
-/// The bits of [`Acl::permissions`].
-pub mod permission {
-    /// Read data and lists of children.
-    pub const READ: i32 = 1;
-    /// Write data.
-    pub const WRITE: i32 = 1 << 1;
-    /// Create children.
-    pub const CREATE: i32 = 1 << 2;
-    /// Delete children.
-    pub const DELETE: i32 = 1 << 3;
-    /// Read and write the ACL.
-    pub const ADMIN: i32 = 1 << 4;
-    /// All of them.
-    pub const ALL: i32 = READ | WRITE | CREATE | DELETE | ADMIN;
+impl Acl {
+    /// An entry that gives these permissions to all clients with the identity `id`.
+    pub fn new(permissions: Permission, id: AuthId) -> Acl {
+        Acl { permissions, id }
+    }
+}
+
+impl Stat {
+    /// When the znode was created, by the clock of the server that led then.
+    pub fn created(&self) -> SystemTime {
+        let milliseconds = u64::try_from(self.ctime).unwrap_or_default();
+        UNIX_EPOCH + Duration::from_millis(milliseconds)
+    }
+
+    /// True if the server did not send the metadata.
+    ///
+    /// Some servers leave it out of the reply to a transaction
+    /// ([ZOOKEEPER-4026](https://issues.apache.org/jira/browse/ZOOKEEPER-4026)).
+    pub fn is_invalid(&self) -> bool {
+        self.czxid == -1
+    }
+}
+
+/// The operations that an entry of an access control list permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Permission(i32);
+
+impl Permission {
+    /// Permits to read the data and to list the children.
+    pub const READ: Permission = Permission(1);
+    /// Permits to set the data.
+    pub const WRITE: Permission = Permission(1 << 1);
+    /// Permits to create a child.
+    pub const CREATE: Permission = Permission(1 << 2);
+    /// Permits to delete a child.
+    pub const DELETE: Permission = Permission(1 << 3);
+    /// Permits to set the access control list.
+    pub const ADMIN: Permission = Permission(1 << 4);
+    /// Permits all operations.
+    pub const ALL: Permission = Permission(31);
+    /// Permits no operation.
+    pub const NONE: Permission = Permission(0);
+
+    /// The permission of these bits, which may be more than the five that have a meaning.
+    pub fn from_bits(bits: i32) -> Permission {
+        Permission(bits)
+    }
+
+    /// True if this includes all permissions of `other`.
+    pub fn has(self, other: Permission) -> bool {
+        self & other == other
+    }
+
+    /// The bits of the permission in the protocol.
+    pub fn bits(self) -> i32 {
+        self.0
+    }
+
+    /// Each permission with its name in ZooKeeper.
+    const NAMES: [(Permission, &'static str); 5] = [
+        (Permission::READ, "read"),
+        (Permission::WRITE, "write"),
+        (Permission::CREATE, "create"),
+        (Permission::DELETE, "delete"),
+        (Permission::ADMIN, "admin"),
+    ];
+}
+
+impl Record for Permission {
+    const SMALLEST: usize = 4;
+
+    fn encode(&self, to: &mut Output<'_>) {
+        self.0.encode(to);
+    }
+
+    fn decode(from: &mut Input<'_>) -> Result<Permission, DecodeError> {
+        Record::decode(from).map(Permission)
+    }
+}
+
+impl BitAnd for Permission {
+    type Output = Permission;
+
+    fn bitand(self, other: Permission) -> Permission {
+        Permission(self.0 & other.0)
+    }
+}
+
+impl BitOr for Permission {
+    type Output = Permission;
+
+    fn bitor(self, other: Permission) -> Permission {
+        Permission(self.0 | other.0)
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Permission::NAMES.iter();
+        let held = names.filter(|(permission, _)| self.has(*permission));
+        let held: Vec<&str> = held.map(|(_, name)| *name).collect();
+        match held.as_slice() {
+            [] => formatter.write_str("nothing"),
+            held => formatter.write_str(&held.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permissions_print_their_names() {
+        assert_eq!(Permission::NONE.to_string(), "nothing");
+        let some = Permission::READ | Permission::ADMIN;
+        assert_eq!(some.to_string(), "read, admin");
+        assert!(Permission::ALL.has(some));
+        assert!(!some.has(Permission::WRITE));
+    }
+
+    #[test]
+    fn digest_is_not_shown() {
+        let shown = format!("{:?}", AuthId::new("digest", "me:secret"));
+        assert!(shown.contains("me") && !shown.contains("secret"), "{shown}");
+        let shown = format!("{:?}", AuthId::new("ip", "::1"));
+        assert!(shown.contains("::1"), "{shown}");
+    }
 }

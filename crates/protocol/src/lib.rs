@@ -72,7 +72,7 @@ mod request;
 mod text;
 
 pub use code::{AddWatchMode, CreateMode, ErrorCode, EventType, KeeperState, OpCode, WatcherType};
-pub use data::{Acl, ClientInfo, Id, Stat, permission};
+pub use data::{Acl, AuthId, ClientInfo, Permission, Stat};
 pub use error::DecodeError;
 pub use four_letter_word::FourLetterWord;
 pub use frame::{DEFAULT_FRAME_LIMIT, FRAME_HEADER, FrameDecoder, FrameError};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use zookeeper_recipes_core::ensemble::{Acl, AuthId, CreateMode, Permission, SessionId, Stat};
 use zookeeper_recipes_core::{Refusal, ServerError, values};
 use zookeeper_recipes_protocol::{
-    self as wire, CreateRequest, DeleteRequest, ErrorCode, RequestBody, SetDataRequest,
+    CreateRequest, DeleteRequest, ErrorCode, RequestBody, SetDataRequest,
 };
 
 use crate::client::world::World;
@@ -104,8 +104,8 @@ impl Administrator {
         let request = CreateRequest {
             path: path.to_owned(),
             data: Some(data.to_vec()),
-            acl: values::wire_acl(acl),
-            mode: values::wire_mode(mode),
+            acl: acl.to_vec(),
+            mode,
         };
         let create = match mode {
             CreateMode::Container => RequestBody::CreateContainer(request),
@@ -140,8 +140,8 @@ impl Administrator {
     ///
     /// [`Refusal::NoNode`] if there is no such znode.
     pub fn set_acl(&self, path: &str, acl: &[Acl]) -> Result<Vec<Acl>, Refusal> {
-        let earlier = self.servers(|servers| servers.set_acl(path, &values::wire_acl(acl)));
-        earlier.map(acl_of).map_err(refusal)
+        let earlier = self.servers(|servers| servers.set_acl(path, acl));
+        earlier.map_err(refusal)
     }
 
     /// Deletes a znode.
@@ -199,7 +199,7 @@ impl Administrator {
                 .map(|(path, node)| StandingNode {
                     path: path.clone(),
                     data: node.data.clone().unwrap_or_default(),
-                    stat: values::stat_of(node.stat()),
+                    stat: node.stat(),
                 })
                 .collect()
         })
@@ -256,22 +256,6 @@ fn refusal(error: ErrorCode) -> Refusal {
         ServerError::Refused(refusal) => refusal,
         other => Refusal::Other(other.to_string()),
     }
-}
-
-fn acl_of(acl: Vec<wire::Acl>) -> Vec<Acl> {
-    let all = [
-        Permission::READ,
-        Permission::WRITE,
-        Permission::CREATE,
-        Permission::DELETE,
-        Permission::ADMIN,
-    ];
-    let entry = |entry: wire::Acl| {
-        let permitted = all.iter().filter(|it| entry.permissions & it.bits() != 0);
-        let permission = permitted.fold(Permission::NONE, |all, one| all | *one);
-        Acl::new(permission, AuthId::new(&entry.id.scheme, &entry.id.id))
-    };
-    acl.into_iter().map(entry).collect()
 }
 
 /// The watches on the servers, with the processes that have set them.

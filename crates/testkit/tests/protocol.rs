@@ -83,8 +83,8 @@ async fn real_server_creates_a_znode_with_a_time_to_live() {
     let server = server().await;
     let mut it = Connection::open(&server).await;
     let all = Acl {
-        permissions: permission::ALL,
-        id: Id {
+        permissions: Permission::ALL,
+        id: AuthId {
             scheme: "world".to_owned(),
             id: "anyone".to_owned(),
         },

@@ -60,18 +60,18 @@ fn identities(acl: &[Acl]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use zookeeper_recipes_protocol::{CheckRequest, CreateMode, CreateRequest, Id};
+    use zookeeper_recipes_protocol::{AuthId, CheckRequest, CreateMode, CreateRequest, Permission};
 
     use super::*;
 
     fn create(scheme: &str) -> CreateRequest {
         let (scheme, id) = (scheme.to_owned(), String::new());
-        let id = Id { scheme, id };
+        let id = AuthId { scheme, id };
         CreateRequest {
             path: "/lock".to_owned(),
             data: Some(vec![7; 100]),
             acl: vec![Acl {
-                permissions: 31,
+                permissions: Permission::ALL,
                 id,
             }],
             mode: CreateMode::EphemeralSequential,

@@ -18,8 +18,8 @@ use crate::sync::UnderWay;
 pub(crate) fn written_by_owner_alone(acl: &[Acl], owner: &AuthId) -> Vec<Acl> {
     let readers = acl
         .iter()
-        .filter(|entry| entry.permission().has(Permission::READ))
-        .map(|entry| Acl::new(Permission::READ, entry.auth_id().clone()));
+        .filter(|entry| entry.permissions.has(Permission::READ))
+        .map(|entry| Acl::new(Permission::READ, entry.id.clone()));
     let owner = Acl::new(Permission::ALL, owner.clone());
     readers.chain([owner]).collect()
 }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::hold::view::HoldView;
 use crate::hold_state::{Ended, LossReason};
 use crate::invalid_input::InvalidInput;
-use crate::server::acl::open_acl;
+use crate::server::checks::open_acl;
 use crate::server::ensemble::{CreateMode, Operation, Outcome, TransactionError};
 use crate::server::error::{Refusal, ServerError};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::queue::directory::Directories;
 use crate::rule::WaitStrategy;
-use crate::server::acl::open_acl;
+use crate::server::checks::open_acl;
 use crate::server::ensemble::Acl;
 
 /// Options of a [`Queue`](crate::Queue).

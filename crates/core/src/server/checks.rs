@@ -1,9 +1,14 @@
-//! Checks of arguments before a request is sent.
+//! The default and the checks of arguments, before a request is sent.
 
 use std::time::Duration;
 
 use crate::invalid_input::InvalidInput;
-use crate::server::ensemble::Acl;
+use crate::server::ensemble::{Acl, AuthId, Permission};
+
+/// An access control list that permits everything to everyone, which is ZooKeeper's default.
+pub(crate) fn open_acl() -> Vec<Acl> {
+    vec![Acl::new(Permission::ALL, AuthId::anyone())]
+}
 
 /// Refuses an access control list without an entry.
 pub(crate) fn check_acl(acl: &[Acl]) -> Result<(), InvalidInput> {

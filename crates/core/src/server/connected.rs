@@ -13,18 +13,14 @@ use zookeeper_recipes_protocol::{
     PathRequest, ReadRequest, ReplyBody, RequestBody, SetDataRequest,
 };
 
-use crate::server::acl::{Acl, AuthId};
 use crate::server::ensemble::{
-    ConnectionState, CreateMode, Created, Exchange, Node, Operation, Outcome, Reply, Resumable,
-    ServerSession, SessionId, TransactionError, Watch,
+    Acl, AuthId, ConnectionState, CreateMode, Created, Exchange, Node, Operation, Outcome, Reply,
+    Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use crate::server::error::{Refusal, ServerError};
 use crate::server::request_limit::RequestLimit;
 use crate::server::scope::Scope;
-use crate::server::stat::Stat;
-use crate::server::values::{
-    classify, connection_state, event_of, no_reply, stat_of, wire_acl, wire_mode,
-};
+use crate::server::values::{classify, connection_state, event_of, no_reply};
 
 /// A session over the library's own connection.
 pub(crate) struct ConnectedSession {
@@ -100,10 +96,8 @@ impl ConnectedSession {
         Ok(match result {
             MultiResult::Check => Outcome::Checked,
             MultiResult::Delete => Outcome::Deleted,
-            MultiResult::SetData { stat } => Outcome::DataSet(stat_of(stat)),
-            MultiResult::Create2 { path, stat } => {
-                Outcome::Created(self.created(path, stat_of(stat)))
-            }
+            MultiResult::SetData { stat } => Outcome::DataSet(stat),
+            MultiResult::Create2 { path, stat } => Outcome::Created(self.created(path, stat)),
             MultiResult::Create { path } => {
                 let unknown = Stat {
                     czxid: -1,
@@ -124,8 +118,8 @@ fn create_request(path: String, data: &[u8], mode: CreateMode, acl: &[Acl]) -> C
     CreateRequest {
         path,
         data: Some(data.to_vec()),
-        acl: wire_acl(acl),
-        mode: wire_mode(mode),
+        acl: acl.to_vec(),
+        mode,
     }
 }
 
@@ -254,7 +248,7 @@ impl ServerSession for ConnectedSession {
         let pending = self.ask_to_create(path, data, mode, acl);
         async move {
             match body(pending).await? {
-                ReplyBody::Create2 { path, stat } => Ok(self.created(path, stat_of(stat))),
+                ReplyBody::Create2 { path, stat } => Ok(self.created(path, stat)),
                 other => Err(unexpected(&other)),
             }
         }
@@ -304,7 +298,7 @@ impl ServerSession for ConnectedSession {
         async move {
             let (answer, watch) = reply.await?;
             let stat = match accepted(answer) {
-                Ok(ReplyBody::Stat(stat)) => Some(stat_of(stat)),
+                Ok(ReplyBody::Stat(stat)) => Some(stat),
                 Ok(other) => return Err(unexpected(&other)),
                 Err(error) if error.is(Refusal::NoNode) => None,
                 Err(error) => return Err(error),
@@ -465,7 +459,7 @@ async fn next_state(
 /// A znode of a read of several. `None` if it does not exist.
 fn read_result(result: MultiResult) -> Result<Option<Node>, ServerError> {
     match result {
-        MultiResult::GetData { data, stat } => Ok(Some((data.unwrap_or_default(), stat_of(stat)))),
+        MultiResult::GetData { data, stat } => Ok(Some((data.unwrap_or_default(), stat))),
         MultiResult::Error(ErrorCode::NoNode) => Ok(None),
         MultiResult::Error(code) => Err(classify(code)),
         other => Err(unexpected(&other)),
@@ -481,7 +475,7 @@ fn children(body: ReplyBody) -> Result<Vec<String>, ServerError> {
 
 fn node(body: ReplyBody) -> Result<Node, ServerError> {
     match body {
-        ReplyBody::Data { data, stat } => Ok((data.unwrap_or_default(), stat_of(stat))),
+        ReplyBody::Data { data, stat } => Ok((data.unwrap_or_default(), stat)),
         other => Err(unexpected(&other)),
     }
 }

@@ -26,15 +26,13 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use futures_util::stream::BoxStream;
 
-pub use crate::server::acl::{Acl, AuthId, Permission};
-
 use crate::contender::Identity;
 pub use crate::server::error::SessionEnd;
 use crate::server::error::{Refusal, ServerError};
 pub use crate::server::request_limit::RequestLimit;
 pub use crate::server::scope::Scope;
-pub use crate::server::stat::Stat;
 pub use zookeeper_recipes_connection::{Resumable, now};
+pub use zookeeper_recipes_protocol::{Acl, AuthId, CreateMode, Permission, Stat};
 
 /// The answer to a request that has already been sent.
 pub type Reply<'a, T> = BoxFuture<'a, Result<T, ServerError>>;
@@ -170,6 +168,8 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     fn detach(&self) -> Option<Resumable>;
 
     /// Creates a znode. If the mode is sequential, the server appends ten digits to `path`.
+    ///
+    /// A mode with a time to live is refused.
     fn create<'a>(
         &'a self,
         path: &'a str,
@@ -277,31 +277,6 @@ pub enum ConnectionState {
     Disconnected,
     /// The session is over.
     Ended(SessionEnd),
-}
-
-/// The kind of a znode to create.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CreateMode {
-    /// The znode stays until a client deletes it.
-    Persistent,
-    /// A persistent znode. The server appends a number to its name.
-    PersistentSequential,
-    /// The server deletes the znode at the end of its session.
-    Ephemeral,
-    /// An ephemeral znode. The server appends a number to its name.
-    EphemeralSequential,
-    /// The server deletes the znode some time after its last child was deleted.
-    Container,
-}
-
-impl CreateMode {
-    /// True if the server appends a number to the name.
-    pub fn is_sequential(self) -> bool {
-        matches!(
-            self,
-            CreateMode::PersistentSequential | CreateMode::EphemeralSequential
-        )
-    }
 }
 
 /// The data and the metadata of a znode.

@@ -10,9 +10,8 @@ use zookeeper_recipes_connection::{RequestError, check_length};
 use zookeeper_recipes_protocol::RequestBody;
 
 use crate::invalid_input::InvalidInput;
-use crate::server::acl::{Acl, AuthId, Permission};
 use crate::server::connected::multi_operation;
-use crate::server::ensemble::{CreateMode, Ensemble, Operation};
+use crate::server::ensemble::{Acl, AuthId, CreateMode, Ensemble, Operation, Permission};
 use crate::server::error::Refusal;
 use crate::server::values::no_reply;
 
@@ -167,7 +166,7 @@ fn of_bytes(bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::acl::open_acl;
+    use crate::server::checks::open_acl;
 
     const BYTES: usize = 1_000;
 

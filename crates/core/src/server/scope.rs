@@ -1,7 +1,6 @@
 //! What a session may ask for, and where on the server that is.
 
-use crate::server::acl::{Acl, AuthId};
-use crate::server::ensemble::{Created, Operation};
+use crate::server::ensemble::{Acl, AuthId, Created, Operation};
 use crate::server::error::Refusal;
 
 /// The part of the tree that a session sees, and the requests that it does not send.
@@ -70,7 +69,7 @@ impl Scope {
     ///
     /// [`Refusal::InvalidAcl`].
     pub fn check_acl(&self, acl: &[Acl]) -> Result<(), Refusal> {
-        let by_creator = |entry: &Acl| entry.scheme() == AuthId::authed().scheme();
+        let by_creator = |entry: &Acl| entry.id.scheme == AuthId::authed().scheme;
         match acl.is_empty() || (self.is_anonymous && acl.iter().any(by_creator)) {
             true => Err(Refusal::InvalidAcl),
             false => Ok(()),

@@ -3,54 +3,11 @@
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{End, RequestError, State, WatchEvent};
-use zookeeper_recipes_protocol as wire;
 use zookeeper_recipes_protocol::{ErrorCode, EventType};
 
-use crate::server::acl::Acl;
-use crate::server::ensemble::{ConnectionState, CreateMode, Event};
+use crate::server::ensemble::{ConnectionState, Event};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::request_limit::too_long;
-use crate::server::stat::Stat;
-
-/// An access control list for the server.
-pub fn wire_acl(acl: &[Acl]) -> Vec<wire::Acl> {
-    let entries = acl.iter().map(|entry| wire::Acl {
-        permissions: entry.permission().bits(),
-        id: wire::Id {
-            scheme: entry.scheme().to_owned(),
-            id: entry.id().to_owned(),
-        },
-    });
-    entries.collect()
-}
-
-/// A create mode for the server.
-pub fn wire_mode(mode: CreateMode) -> wire::CreateMode {
-    match mode {
-        CreateMode::Persistent => wire::CreateMode::Persistent,
-        CreateMode::PersistentSequential => wire::CreateMode::PersistentSequential,
-        CreateMode::Ephemeral => wire::CreateMode::Ephemeral,
-        CreateMode::EphemeralSequential => wire::CreateMode::EphemeralSequential,
-        CreateMode::Container => wire::CreateMode::Container,
-    }
-}
-
-/// The metadata that the server has sent.
-pub fn stat_of(stat: wire::Stat) -> Stat {
-    Stat {
-        czxid: stat.czxid,
-        mzxid: stat.mzxid,
-        pzxid: stat.pzxid,
-        ctime: stat.ctime,
-        mtime: stat.mtime,
-        version: stat.version,
-        cversion: stat.cversion,
-        aversion: stat.aversion,
-        ephemeral_owner: stat.ephemeral_owner,
-        data_length: stat.data_length,
-        num_children: stat.num_children,
-    }
-}
 
 /// The event of a watch. `end` is the end of the session, if it is over.
 pub(crate) fn event_of(event: WatchEvent, end: Option<End>) -> Event {

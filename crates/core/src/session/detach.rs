@@ -11,7 +11,7 @@ use crate::hold::open_session::OpenSession;
 use crate::hold_state::{Ended, LossReason};
 use crate::invalid_input::InvalidInput;
 use crate::retry::retry;
-use crate::server::acl::open_acl;
+use crate::server::checks::open_acl;
 use crate::server::ensemble::{CreateMode, LeftOpen, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::session::detached_session::{DetachedSession, LeftHold};

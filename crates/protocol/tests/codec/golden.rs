@@ -31,14 +31,14 @@ fn bytes(digits: &str) -> Vec<u8> {
 fn acl() -> Vec<Acl> {
     let entry = |permissions, scheme: &str, id: &str| Acl {
         permissions,
-        id: Id {
+        id: AuthId {
             scheme: scheme.to_owned(),
             id: id.to_owned(),
         },
     };
     vec![
-        entry(permission::ALL, "world", "anyone"),
-        entry(permission::READ | permission::CREATE, "digest", "u:p"),
+        entry(Permission::ALL, "world", "anyone"),
+        entry(Permission::READ | Permission::CREATE, "digest", "u:p"),
     ]
 }
 

@@ -4,11 +4,12 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use zookeeper_recipes_protocol::{
-    Acl, AddWatchRequest, AuthRequest, CheckRequest, ClientInfo, ConnectRequest, ConnectResponse,
-    CreateRequest, CreateTtlRequest, DeleteRequest, ErrorCode, GetEphemeralsRequest, Id,
-    MultiOperation, MultiResult, OpCode, PathRequest, ReadRequest, ReconfigRequest, Reply,
-    ReplyBody, Request, RequestBody, SaslRequest, SetAclRequest, SetDataRequest,
-    SetWatches2Request, SetWatchesRequest, Stat, WatcherEvent, WatchesRequest,
+    Acl, AddWatchRequest, AuthId, AuthRequest, CheckRequest, ClientInfo, ConnectRequest,
+    ConnectResponse, CreateRequest, CreateTtlRequest, DeleteRequest, ErrorCode,
+    GetEphemeralsRequest, MultiOperation, MultiResult, OpCode, PathRequest, Permission,
+    ReadRequest, ReconfigRequest, Reply, ReplyBody, Request, RequestBody, SaslRequest,
+    SetAclRequest, SetDataRequest, SetWatches2Request, SetWatchesRequest, Stat, WatcherEvent,
+    WatchesRequest,
 };
 
 /// Numbers that have a meaning, and others.
@@ -25,9 +26,9 @@ fn data() -> impl Strategy<Value = Option<Vec<u8>>> {
 }
 
 fn acl() -> impl Strategy<Value = Vec<Acl>> {
-    let entry = (any::<i32>(), text(), text()).prop_map(|(permissions, scheme, id)| Acl {
-        permissions,
-        id: Id { scheme, id },
+    let entry = (any::<i32>(), text(), text()).prop_map(|(bits, scheme, id)| Acl {
+        permissions: Permission::from_bits(bits),
+        id: AuthId { scheme, id },
     });
     vec(entry, 0..4)
 }

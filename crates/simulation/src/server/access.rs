@@ -5,12 +5,12 @@ use std::net::Ipv4Addr;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha1_smol::Sha1;
-use zookeeper_recipes_protocol::{Acl, ErrorCode, Id};
+use zookeeper_recipes_protocol::{Acl, AuthId, ErrorCode, Permission};
 
 /// The author of a request, for access control.
 pub(crate) enum Writer<'a> {
     /// A session, with what it has authenticated as.
-    Session(i64, &'a [Id]),
+    Session(i64, &'a [AuthId]),
     /// The server itself or its administrator: no access control.
     Administrator,
     /// The server, about to reap a container: the znode must still be empty and no ephemeral.
@@ -18,13 +18,17 @@ pub(crate) enum Writer<'a> {
 }
 
 /// Refuses an operation that the access control list does not permit.
-pub(crate) fn permit(acl: &[Acl], permission: i32, writer: &Writer<'_>) -> Result<(), ErrorCode> {
+pub(crate) fn permit(
+    acl: &[Acl],
+    permission: Permission,
+    writer: &Writer<'_>,
+) -> Result<(), ErrorCode> {
     let Writer::Session(_, identities) = writer else {
         return Ok(());
     };
     let allowed = acl.iter().any(|entry| {
         let is_anyone = (&*entry.id.scheme, &*entry.id.id) == ("world", "anyone");
-        entry.permissions & permission != 0
+        entry.permissions & permission != Permission::NONE
             && (is_anyone || identities.iter().any(|it| matches(it, &entry.id)))
     });
     let is_permitted = acl.is_empty() || allowed;
@@ -32,21 +36,21 @@ pub(crate) fn permit(acl: &[Acl], permission: i32, writer: &Writer<'_>) -> Resul
 }
 
 /// An identity in a scheme.
-pub(crate) fn id(scheme: &str, id: impl Into<String>) -> Id {
-    Id {
+pub(crate) fn id(scheme: &str, id: impl Into<String>) -> AuthId {
+    AuthId {
         scheme: scheme.to_owned(),
         id: id.into(),
     }
 }
 
 /// The list that gives these permissions to anyone.
-pub(crate) fn anyone(permissions: i32) -> Vec<Acl> {
+pub(crate) fn anyone(permissions: Permission) -> Vec<Acl> {
     let id = id("world", "anyone");
     vec![Acl { permissions, id }]
 }
 
 /// The identity that these credentials prove; `None` if the server does not know the scheme.
-pub(super) fn identity(scheme: &str, credentials: &[u8]) -> Option<Id> {
+pub(super) fn identity(scheme: &str, credentials: &[u8]) -> Option<AuthId> {
     match scheme {
         "digest" => {
             let text = String::from_utf8_lossy(credentials);
@@ -61,7 +65,7 @@ pub(super) fn identity(scheme: &str, credentials: &[u8]) -> Option<Id> {
 }
 
 /// True if this identity is that of an entry, or in the entry's range of addresses.
-fn matches(identity: &Id, entry: &Id) -> bool {
+fn matches(identity: &AuthId, entry: &AuthId) -> bool {
     match (&*identity.scheme, &*entry.scheme) {
         ("ip", "ip") => {
             AddressRange::parse(&entry.id).is_some_and(|range| range.contains(&identity.id))

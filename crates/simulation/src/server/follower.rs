@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zookeeper_recipes_protocol::{
-    Acl, EventType, MultiOperation, MultiResult, OpCode, ReplyBody, RequestBody, Stat, permission,
+    Acl, EventType, MultiOperation, MultiResult, OpCode, Permission, ReplyBody, RequestBody, Stat,
 };
 
 use super::access::{Writer, permit};
@@ -77,7 +77,7 @@ impl Servers {
             let session = self.session_on(connection);
             let identities = self.identities.get(&session).map_or(&[][..], Vec::as_slice);
             let reader = Writer::Session(session, identities);
-            if permit(&acl, permission::READ, &reader).is_ok() {
+            if permit(&acl, Permission::READ, &reader).is_ok() {
                 self.notify(connection, path, event);
             }
         }

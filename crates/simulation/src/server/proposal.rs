@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use zookeeper_recipes_protocol::{
     Acl, CheckRequest, CreateMode, CreateRequest, DeleteRequest, ErrorCode, MultiOperation,
-    MultiResult, ReplyBody, RequestBody, SetAclRequest, SetDataRequest, permission,
+    MultiResult, Permission, ReplyBody, RequestBody, SetAclRequest, SetDataRequest,
 };
 
 use super::access::{Writer, expand, permit};
@@ -127,7 +127,7 @@ impl<'a> Proposal<'a> {
     }
 
     fn check(&self, request: &CheckRequest, writer: &Writer<'_>) -> Result<Edit, ErrorCode> {
-        let record = self.permitted(&request.path, permission::READ, writer)?;
+        let record = self.permitted(&request.path, Permission::READ, writer)?;
         next_version(record.version, request.version)?;
         Ok(EditKind::Check.of(&request.path))
     }
@@ -138,7 +138,7 @@ impl<'a> Proposal<'a> {
         writer: &Writer<'_>,
     ) -> Result<Edit, ErrorCode> {
         let path = &request.path;
-        let mut record = self.permitted(path, permission::WRITE, writer)?;
+        let mut record = self.permitted(path, Permission::WRITE, writer)?;
         let version = next_version(record.version, request.version)?;
         record.version = version;
         self.records.insert(path.clone(), Some(record));
@@ -150,7 +150,7 @@ impl<'a> Proposal<'a> {
         let path = &request.path;
         paths::check(path)?;
         let acl: Arc<[Acl]> = expand(&request.acl, writer)?.into();
-        let record = self.permitted(path, permission::ADMIN, writer)?;
+        let record = self.permitted(path, Permission::ADMIN, writer)?;
         next_version(record.acl_version, request.version)?;
         Ok(EditKind::SetAcl(acl).of(path))
     }
@@ -169,7 +169,7 @@ impl<'a> Proposal<'a> {
         let (parent_path, _) = split(path);
         let acl: Arc<[Acl]> = expand(&request.acl, writer)?.into();
         let mut parent = self.record(parent_path)?;
-        permit(&parent.acl, permission::CREATE, writer)?;
+        permit(&parent.acl, Permission::CREATE, writer)?;
         let path = if mode.is_sequential() {
             // Java's `%010d`: a minus sign takes one of the ten places.
             format!("{path}{:010}", parent.creates)
@@ -221,7 +221,7 @@ impl<'a> Proposal<'a> {
         }
         let (parent_path, _) = split(path);
         let mut parent = self.record(parent_path)?;
-        permit(&parent.acl, permission::DELETE, writer)?;
+        permit(&parent.acl, Permission::DELETE, writer)?;
         let record = self.record(path)?;
         next_version(record.version, request.version)?;
         if record.children > 0 {
@@ -240,7 +240,7 @@ impl<'a> Proposal<'a> {
     fn permitted(
         &self,
         path: &str,
-        permission: i32,
+        permission: Permission,
         writer: &Writer<'_>,
     ) -> Result<Record, ErrorCode> {
         paths::check(path)?;

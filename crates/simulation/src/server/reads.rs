@@ -1,8 +1,8 @@
 //! What a server answers to reads, from its own copy of the tree.
 
 use zookeeper_recipes_protocol::{
-    Acl, AddWatchMode, ClientInfo, ErrorCode, Id, MultiOperation, MultiResult, ReadRequest,
-    ReplyBody, RequestBody, permission,
+    Acl, AddWatchMode, AuthId, ClientInfo, ErrorCode, MultiOperation, MultiResult, Permission,
+    ReadRequest, ReplyBody, RequestBody,
 };
 
 use super::access::{Writer, permit};
@@ -156,7 +156,7 @@ fn watch_if(member: &mut Member, request: &ReadRequest, kind: WatchKind, id: Con
 }
 
 fn readable(node: &Znode, reader: &Writer<'_>) -> Result<(), ErrorCode> {
-    permit(&node.acl, permission::READ, reader)
+    permit(&node.acl, Permission::READ, reader)
 }
 
 fn readable_at<'a>(
@@ -172,7 +172,7 @@ fn readable_at<'a>(
 /// The access control list as a reader sees it. Only a reader that may change it sees the digests.
 fn acl(tree: &Tree, path: &str, reader: &Writer<'_>) -> Answer {
     let node = tree.get(path).ok_or(ErrorCode::NoNode)?;
-    let administers = permit(&node.acl, permission::ADMIN, reader).is_ok();
+    let administers = permit(&node.acl, Permission::ADMIN, reader).is_ok();
     if !administers {
         readable(node, reader)?;
     }
@@ -191,7 +191,7 @@ fn acl(tree: &Tree, path: &str, reader: &Writer<'_>) -> Answer {
     })
 }
 
-fn client_info(identity: &Id) -> ClientInfo {
+fn client_info(identity: &AuthId) -> ClientInfo {
     let user = match &*identity.scheme {
         "digest" => identity.id.split(':').next().unwrap_or_default(),
         _ => &identity.id,

@@ -1,7 +1,7 @@
 //! What clients send to a server: first frames, requests, the end of a connection.
 
 use zookeeper_recipes_protocol::{
-    AuthRequest, ConnectRequest, ErrorCode, Id, ReplyBody, Request, RequestBody,
+    AuthId, AuthRequest, ConnectRequest, ErrorCode, ReplyBody, Request, RequestBody,
 };
 
 use super::access::{id as identity_in, identity};
@@ -113,7 +113,7 @@ impl Servers {
     }
 
     /// What the address of a client proves.
-    pub(super) fn address_of(&self, id: ConnectionId) -> Vec<Id> {
+    pub(super) fn address_of(&self, id: ConnectionId) -> Vec<AuthId> {
         let connection = self.network.connections.get(&id);
         let address = connection.map(|it| identity_in("ip", it.address.as_str()));
         address.into_iter().collect()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use zookeeper_recipes_protocol::Id;
+use zookeeper_recipes_protocol::AuthId;
 
 use super::action::Action;
 use super::member::{Isolated, Member, MemberState};
@@ -63,7 +63,7 @@ pub(crate) struct Servers {
     pub(crate) sessions: BTreeMap<i64, SessionRecord>,
     pub(crate) next_session: i64,
     /// The identities of the sessions.
-    pub(crate) identities: BTreeMap<i64, Vec<Id>>,
+    pub(crate) identities: BTreeMap<i64, Vec<AuthId>>,
     /// The sessions whose next reconnect is answered with another session.
     pub(crate) forgotten: BTreeSet<i64>,
     /// The syncs that wait for a commit: its index, the server and the request.

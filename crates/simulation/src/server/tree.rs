@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use zookeeper_recipes_protocol::{Acl, EventType, Stat, permission};
+use zookeeper_recipes_protocol::{Acl, EventType, Permission, Stat};
 
 use super::access::anyone;
 use super::paths;
@@ -156,14 +156,14 @@ impl Default for Tree {
         };
         let node = |children: &[&str]| Znode {
             children: children.iter().map(|child| (*child).to_owned()).collect(),
-            ..Znode::new(anyone(permission::ALL).into(), 0, 0)
+            ..Znode::new(anyone(Permission::ALL).into(), 0, 0)
         };
         tree.nodes.insert("/".to_owned(), node(&["zookeeper"]));
         tree.nodes
             .insert("/zookeeper".to_owned(), node(&["config", "quota"]));
         let config = Znode {
             acl_version: -1,
-            ..Znode::new(anyone(permission::READ).into(), 0, 0)
+            ..Znode::new(anyone(Permission::READ).into(), 0, 0)
         };
         tree.nodes.insert("/zookeeper/config".to_owned(), config);
         tree.nodes.insert("/zookeeper/quota".to_owned(), node(&[]));

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use zookeeper_recipes_core::ensemble::CreateMode as Kind;
 use zookeeper_recipes_protocol::{
-    Acl, AddWatchMode, AddWatchRequest, CreateMode, CreateRequest, DeleteRequest, ErrorCode, Id,
-    MultiOperation, OpCode, RequestBody, permission,
+    Acl, AddWatchMode, AddWatchRequest, AuthId, CreateMode, CreateRequest, DeleteRequest,
+    ErrorCode, MultiOperation, OpCode, Permission, RequestBody,
 };
 use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
 
@@ -165,15 +165,15 @@ fn peak_memory() -> u64 {
 #[test]
 fn long_access_control_list_takes_its_memory_once() {
     let entry = |number| Acl {
-        permissions: permission::ALL,
-        id: Id {
+        permissions: Permission::ALL,
+        id: AuthId {
             scheme: "digest".to_owned(),
             id: format!("user:{number}"),
         },
     };
     let anyone = Acl {
-        permissions: permission::ALL,
-        id: Id {
+        permissions: Permission::ALL,
+        id: AuthId {
             scheme: "world".to_owned(),
             id: "anyone".to_owned(),
         },

@@ -6,9 +6,9 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use zookeeper_recipes_protocol::{
-    Acl, ConnectRequest, ConnectResponse, CreateMode, CreateRequest, DEFAULT_FRAME_LIMIT,
-    ErrorCode, FRAME_HEADER, FrameDecoder, Id, OpCode, ReadRequest, Reply, ReplyBody, ReplyHeader,
-    Request, RequestBody, WatcherEvent, permission, xid,
+    Acl, AuthId, ConnectRequest, ConnectResponse, CreateMode, CreateRequest, DEFAULT_FRAME_LIMIT,
+    ErrorCode, FRAME_HEADER, FrameDecoder, OpCode, Permission, ReadRequest, Reply, ReplyBody,
+    ReplyHeader, Request, RequestBody, WatcherEvent, xid,
 };
 
 /// Longer than any server takes to answer.
@@ -174,14 +174,14 @@ fn next_frame(stream: &mut TcpStream, decoder: &mut FrameDecoder) -> Option<Vec<
     }
 }
 
-pub(crate) fn anyone(permissions: i32) -> Vec<Acl> {
+pub(crate) fn anyone(permissions: Permission) -> Vec<Acl> {
     vec![entry(permissions, "world", "anyone")]
 }
 
-pub(crate) fn entry(permissions: i32, scheme: &str, id: &str) -> Acl {
+pub(crate) fn entry(permissions: Permission, scheme: &str, id: &str) -> Acl {
     Acl {
         permissions,
-        id: Id {
+        id: AuthId {
             scheme: scheme.to_owned(),
             id: id.to_owned(),
         },
@@ -192,7 +192,7 @@ pub(crate) fn create(path: &str, mode: CreateMode) -> RequestBody {
     RequestBody::Create(CreateRequest {
         path: path.to_owned(),
         data: Some(b"data".to_vec()),
-        acl: anyone(permission::ALL),
+        acl: anyone(Permission::ALL),
         mode,
     })
 }

@@ -6,8 +6,8 @@ use crate::support::{connect, create, everyone, is_unknown, one_server, seconds}
 use zookeeper_recipes_core::ServerError;
 use zookeeper_recipes_core::ensemble::{CreateMode, ServerSession};
 use zookeeper_recipes_protocol::{
-    Acl, CreateRequest, DeleteRequest, Id, ReadRequest, Reply, ReplyBody, Request, RequestBody,
-    Stat, permission,
+    Acl, AuthId, CreateRequest, DeleteRequest, Permission, ReadRequest, Reply, ReplyBody, Request,
+    RequestBody, Stat,
 };
 use zookeeper_recipes_simulation::{
     Change, Fault, FaultKind, RequestKind, Simulation, SimulationOptions, TraceKind,
@@ -18,12 +18,12 @@ const PATH: &str = "/n";
 /// The requests of the conversation, in order, with their lengths and those of their replies.
 fn conversation() -> [(RequestKind, usize, usize); 3] {
     let path = || PATH.to_owned();
-    let id = Id {
+    let id = AuthId {
         scheme: "world".to_owned(),
         id: "anyone".to_owned(),
     };
     let acl = vec![Acl {
-        permissions: permission::ALL,
+        permissions: Permission::ALL,
         id,
     }];
     let data = Some(b"data".to_vec());

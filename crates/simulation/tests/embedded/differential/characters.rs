@@ -2,7 +2,7 @@
 //! them.
 
 use zookeeper_recipes_protocol::{
-    Acl, ErrorCode, OpCode, PathRequest, ReplyHeader, RequestBody, SetAclRequest, permission,
+    Acl, ErrorCode, OpCode, PathRequest, Permission, ReplyHeader, RequestBody, SetAclRequest,
 };
 use zookeeper_recipes_simulation::EmbeddedServer;
 use zookeeper_recipes_testkit::{Server, ServerOptions};
@@ -53,8 +53,8 @@ fn answers(address: &str) -> Vec<(ErrorCode, Vec<u8>)> {
         zookeeper_recipes_protocol::CreateMode::Persistent,
     ));
     let acl: Vec<Acl> = vec![
-        entry(permission::READ, "digest", "\u{1f600}:x"),
-        entry(permission::ALL, "world", "anyone"),
+        entry(Permission::READ, "digest", "\u{1f600}:x"),
+        entry(Permission::ALL, "world", "anyone"),
     ];
     let (path, version) = ("/acl".to_owned(), -1);
     client.done(RequestBody::SetAcl(SetAclRequest { path, acl, version }));

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use zookeeper_recipes_protocol::{
     Acl, AddWatchMode, AddWatchRequest, AuthRequest, CheckRequest, CreateMode, CreateRequest,
-    CreateTtlRequest, DeleteRequest, GetEphemeralsRequest, MultiOperation, PathRequest,
+    CreateTtlRequest, DeleteRequest, GetEphemeralsRequest, MultiOperation, PathRequest, Permission,
     ReadRequest, ReconfigRequest, RequestBody, SetAclRequest, SetDataRequest, SetWatches2Request,
-    SetWatchesRequest, WatcherType, WatchesRequest, permission,
+    SetWatchesRequest, WatcherType, WatchesRequest,
 };
 
 use crate::raw::{anyone, entry};
@@ -89,16 +89,16 @@ fn mode() -> impl Strategy<Value = CreateMode> {
 }
 
 fn acl() -> impl Strategy<Value = Vec<Acl>> {
-    let read = permission::READ;
-    let all = permission::ALL;
+    let read = Permission::READ;
+    let all = Permission::ALL;
     let user = "one:+7K83PhyQ3ijGj0ADmljf0quVwQ=";
     let entries = vec![
         entry(all, "world", "anyone"),
         entry(read, "world", "anyone"),
-        entry(permission::CREATE | permission::DELETE, "world", "anyone"),
-        entry(permission::ADMIN, "world", "anyone"),
+        entry(Permission::CREATE | Permission::DELETE, "world", "anyone"),
+        entry(Permission::ADMIN, "world", "anyone"),
         entry(all, "auth", ""),
-        entry(permission::WRITE, "auth", "anything"),
+        entry(Permission::WRITE, "auth", "anything"),
         entry(all, "digest", user),
         entry(read, "digest", "\u{1f600}:x"),
         entry(all, "digest", "no colon"),
@@ -128,7 +128,7 @@ fn create_ttl() -> impl Strategy<Value = CreateTtlRequest> {
     (path(), data()).prop_map(|(path, data)| CreateTtlRequest {
         path,
         data,
-        acl: anyone(permission::ALL),
+        acl: anyone(Permission::ALL),
         mode: CreateMode::PersistentWithTtl,
         ttl: 10_000,
     })
