@@ -47,7 +47,7 @@ impl ClientSession {
     {
         let fits = self.limit.get().map(|limit| limit.check(operations));
         if let Some(Err(too_long)) = fits {
-            return ready(over(ServerError::Refused(too_long))).boxed();
+            return ready(over(too_long)).boxed();
         }
         match self.fence.passes() {
             Some(Ok(guard)) => send(guard).boxed(),
@@ -149,8 +149,8 @@ impl ServerSession for ClientSession {
         self.fence.connection()
     }
 
-    fn limit_requests(&self, limit: RequestLimit) {
-        let _ = self.limit.set(limit);
+    fn limit_requests(&self, bytes: usize) {
+        let _ = self.limit.set(RequestLimit::new(self.client.path(), bytes));
     }
 
     fn orders_events(&self) -> bool {

@@ -25,7 +25,7 @@ pub use self::transaction::GuardedTransaction;
 use self::view::GrantState;
 pub use self::view::HoldView;
 use crate::error::Error;
-use crate::events::holding::HoldRecord;
+use crate::events::hold::HoldRecord;
 use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
 use crate::server::ensemble::{Acl, SessionId};
 

@@ -3,5 +3,5 @@
 pub(crate) mod lease;
 pub(crate) mod live_session;
 #[cfg(test)]
+#[path = "../tests/unit/scripted.rs"]
 pub(crate) mod scripted;
-pub(crate) mod unsupported;

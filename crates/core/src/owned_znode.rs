@@ -10,7 +10,7 @@ use tracing::Span;
 
 use crate::error::Error;
 use crate::events::Source;
-use crate::events::holding::HoldRecord;
+use crate::events::hold::HoldRecord;
 use crate::hold::grant::Grant;
 use crate::hold::open_session::OpenSession;
 use crate::hold::own_znode::Owned;

@@ -3,13 +3,13 @@
 pub(crate) mod checks;
 pub(crate) mod claim;
 pub(crate) mod connect_string;
-pub(crate) mod connected;
 pub mod ensemble;
 pub(crate) mod error;
 pub(crate) mod options;
 pub(crate) mod own_identity;
 pub(crate) mod request_limit;
 pub(crate) mod scope;
+pub(crate) mod session;
 pub(crate) mod surroundings;
 pub mod values;
 pub(crate) mod zookeeper;

@@ -34,8 +34,7 @@ use futures_util::stream::BoxStream;
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Event, Exchange, Operation,
-    Outcome, Reply, RequestLimit, Resumable, ServerSession, SessionId, Stat, TransactionError,
-    Watch,
+    Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use zookeeper_recipes_core::{Identity, ServerError};
 
@@ -274,8 +273,8 @@ impl ServerSession for MeteredSession {
         self.server.connection()
     }
 
-    fn limit_requests(&self, limit: RequestLimit) {
-        self.server.limit_requests(limit);
+    fn limit_requests(&self, bytes: usize) {
+        self.server.limit_requests(bytes);
     }
 
     fn orders_events(&self) -> bool {

@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use tracing::{Instrument, Span};
 
 use crate::error::Error;
-use crate::events::holding::HoldRecord;
-use crate::events::meter::measure;
-use crate::events::{Measured, Source, TARGET};
+use crate::events::hold::HoldRecord;
+use crate::events::meter::{self, ATTEMPTS, FAILED, HANDOFF, WAITING};
+use crate::events::{Source, TARGET};
 use crate::hold_state::FencingToken;
 use crate::server::error::SessionEnd;
 use crate::sync::lock;
@@ -33,7 +33,8 @@ pub(crate) struct Attempt {
 
 impl Attempt {
     pub(crate) fn begin(source: &Arc<Source>) -> Attempt {
-        measure(source, Measured::AttemptBegan);
+        meter::count(ATTEMPTS, Some(source), None);
+        meter::change(WAITING, source, 1.0);
         let Source {
             recipe, name, path, ..
         } = &**source;
@@ -71,7 +72,7 @@ impl Attempt {
         self.acquires(work).inspect(|result| {
             if let Ok(None) = result {
                 self.ended();
-                measure(&self.source, Measured::Failed("taken"));
+                self.count_failure("taken");
             }
         })
     }
@@ -80,7 +81,7 @@ impl Attempt {
         let _entered = self.span.enter();
         tracing::debug!(target: TARGET, path = %self.source.path, %error, "failed");
         self.ended();
-        measure(&self.source, Measured::Failed(kind_of(error)));
+        self.count_failure(kind_of(error));
     }
 
     /// Tells whom the attempt waits behind, unless that was told before.
@@ -118,9 +119,13 @@ impl Attempt {
         self.ended();
         let waited = self.began.elapsed();
         if let Some(woken_at) = *lock(&self.woken_at) {
-            measure(&self.source, Measured::Handoff(woken_at.elapsed()));
+            meter::record(HANDOFF, Some(&self.source), woken_at.elapsed());
         }
         HoldRecord::begin(self.source.clone(), &self.caller, token, waited)
+    }
+
+    fn count_failure(&self, kind: &'static str) {
+        meter::count(FAILED, Some(&self.source), Some(("kind", kind)));
     }
 
     fn ended(&self) {
@@ -133,9 +138,9 @@ impl Drop for Attempt {
         if !self.has_ended.load(Ordering::Relaxed) {
             let path = &self.source.path;
             tracing::debug!(target: TARGET, parent: &self.span, %path, "given up");
-            measure(&self.source, Measured::Failed("given_up"));
+            self.count_failure("given_up");
         }
-        measure(&self.source, Measured::AttemptEnded);
+        meter::change(WAITING, &self.source, -1.0);
     }
 }
 

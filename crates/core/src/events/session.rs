@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use crate::events::meter::measure_session;
-use crate::events::{MeasuredSession, TARGET};
+use crate::events::TARGET;
+use crate::events::meter::{self, EXPIRIES, OPENED, PROBES, RECONNECTS};
 use crate::server::ensemble::SessionId;
 use crate::server::error::SessionEnd;
 
 pub(crate) fn opened(session: SessionId, timeout: Duration) {
     tracing::info!(target: TARGET, %session, ?timeout, "session opened");
-    measure_session(MeasuredSession::Opened);
+    meter::count(OPENED, None, None);
 }
 
 /// No server answers, or one answers again.
@@ -23,17 +23,17 @@ pub(crate) fn suspended(session: SessionId, is_suspended: bool) {
 pub(crate) fn over(session: SessionId, reason: SessionEnd) {
     tracing::info!(target: TARGET, %session, %reason, "session over");
     if reason == SessionEnd::Expired {
-        measure_session(MeasuredSession::Expired);
+        meter::count(EXPIRIES, None, None);
     }
 }
 
 pub(crate) fn reconnected() {
-    measure_session(MeasuredSession::Reconnected);
+    meter::count(RECONNECTS, None, None);
 }
 
 /// A probe was answered after this time.
 pub(crate) fn answered(round_trip: Duration) {
-    measure_session(MeasuredSession::Answered(round_trip));
+    meter::record(PROBES, None, round_trip);
 }
 
 /// A session could not be resumed, for this reason.

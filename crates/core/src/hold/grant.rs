@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt};
 
 use crate::error::Error;
-use crate::events::holding::Record;
+use crate::events::hold::Record;
 use crate::hold::own_znode::{OwnZnode, Owned};
 use crate::hold::view::{Fate, FateSender, GrantState, HoldView};
 use crate::hold_state::{FencingToken, LossReason};

@@ -13,7 +13,7 @@ use futures_util::stream::{self, Stream, StreamExt};
 use tokio::sync::watch;
 
 use crate::error::Error;
-use crate::events::holding::{LostAt, Record};
+use crate::events::hold::{LostAt, Record};
 use crate::hold::own_znode::OwnZnode;
 use crate::hold_state::{Ended, FencingToken, HoldState, LossReason};
 use crate::live::live_session::LiveSession;

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::StreamExt;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+use zookeeper_recipes_connection::Avoided;
 
 use crate::contender::Identity;
 use crate::error::Error;
 use crate::hold_state::{HoldState, LossReason};
 use crate::live::lease::{Beginning, Lease, Terms};
-use crate::live::unsupported::Unsupported;
 use crate::retry::Backoff;
 use crate::server::ensemble::{ConnectionState, Ensemble, Exchange, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
@@ -68,6 +68,16 @@ pub(crate) struct Condition {
     pub(crate) reconnects: u64,
     /// The number of lapses of the lease.
     pub(crate) lapses: u64,
+}
+
+/// What is known of requests that the servers may not support. Kept from one ZooKeeper session to
+/// the next: a clone shares it.
+#[derive(Clone, Default)]
+pub(crate) struct Unsupported {
+    /// The create of a container.
+    pub(crate) containers: Avoided,
+    /// True once a server has answered a create.
+    pub(crate) creates: Arc<AtomicBool>,
 }
 
 /// The contact of this process with the session's server.

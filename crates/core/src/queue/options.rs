@@ -67,6 +67,9 @@ impl QueueOptions {
     }
 
     /// How a waiter learns that its turn may have come.
+    ///
+    /// By default it watches its predecessor. The other ways are for comparison, and cost the
+    /// ensemble more.
     pub fn strategy(mut self, strategy: WaitStrategy) -> QueueOptions {
         self.strategy = strategy;
         self
@@ -99,7 +102,7 @@ impl QueueOptions {
         self
     }
 
-    /// The access control list of the created znodes, directories included.
+    /// The access control list of the created znodes, directories included. Must not be empty.
     ///
     /// If releases are marked, the list's readers can read a contender's znode, and only its own
     /// session can write to it.
@@ -121,6 +124,8 @@ impl QueueOptions {
     }
 
     /// The kind of znode that missing directories are created as.
+    ///
+    /// By default containers, which the server deletes some time after they are empty.
     pub fn directories(mut self, kind: Directories) -> QueueOptions {
         self.directories = kind;
         self
@@ -147,8 +152,8 @@ impl QueueOptions {
     /// Queues the clones of one value within the process, behind one contender in the directory.
     ///
     /// First in, first out. After a release the hold goes to the next task of the process without a
-    /// request. This happens at most `passes_in_a_row` times in a row. Then other processes get
-    /// their turn.
+    /// request. This happens at most `passes_in_a_row` times in a row, and never by default. Then
+    /// other processes get their turn.
     ///
     /// These holds share a znode, and the number of its [fencing token](crate::FencingToken). A
     /// store for which a late write of another task of the process does harm must compare the
@@ -241,101 +246,41 @@ macro_rules! recipe_options {
         }
     };
     (@strategy $name:ident) => {
-        /// How a waiter learns that its turn may have come.
-        ///
-        /// By default it watches its predecessor. The other ways are for comparison, and cost the
-        /// ensemble more.
-        pub fn strategy(mut self, strategy: $crate::WaitStrategy) -> $name {
-            self.queue = self.queue.strategy(strategy);
-            self
-        }
+        $crate::recipe_options!(@method $name strategy(strategy: $crate::WaitStrategy) "How a waiter learns that its turn may have come. By default it watches its predecessor.");
     };
     (@at_most $name:ident) => {
-        /// Ends each hold after this time, even if its work hangs. Must not be zero.
-        ///
-        /// The hold is then lost with
-        /// [`LossReason::TimeLimit`](crate::LossReason::TimeLimit), and the next contender holds.
-        /// Costs no request more. Does not stop work that blocks its thread: such work runs beside
-        /// the next holder. By default there is no limit. See
-        /// [`QueueOptions::at_most`](crate::common::QueueOptions::at_most).
-        pub fn at_most(mut self, limit: ::std::time::Duration) -> $name {
-            self.queue = self.queue.at_most(limit);
-            self
-        }
+        $crate::recipe_options!(@method $name at_most(limit: ::std::time::Duration) "Ends each hold after this time, even if its work hangs. By default there is no limit.");
     };
     (@name $name:ident) => {
-        /// The name of the recipe in events, and a label of its metrics.
-        ///
-        /// By default none. Many names make many time series: see
-        /// [`docs::events`](crate::common::docs::events).
-        pub fn name(mut self, name: impl Into<::std::sync::Arc<str>>) -> $name {
-            self.queue = self.queue.name(name);
-            self
-        }
+        $crate::recipe_options!(@method $name name(name: impl Into<::std::sync::Arc<str>>) "The name of the recipe in events, and a label of its metrics. By default none.");
     };
     (@data $name:ident) => {
-        /// The data of the contender's znode, for `contenders` and for operators.
-        ///
-        /// By default it says who the contender is, `service@host:pid`: see
-        /// [`ConnectOptions::owner`](crate::ConnectOptions::owner). A request must not be longer
-        /// than the servers accept:
-        /// [`ConnectOptions::jute_maxbuffer`](crate::ConnectOptions::jute_maxbuffer).
-        pub fn data(mut self, data: impl Into<Vec<u8>>) -> $name {
-            self.queue = self.queue.data(data);
-            self
-        }
+        $crate::recipe_options!(@method $name data(data: impl Into<Vec<u8>>) "The data of the contender's znode. By default the owner: `service@host:pid`.");
     };
     (@acl $name:ident) => {
-        /// The access control list of the created znodes, directories included.
-        ///
-        /// By default everyone may do everything. Must not be empty.
-        pub fn acl(mut self, acl: impl Into<Vec<$crate::Acl>>) -> $name {
-            self.queue = self.queue.acl(acl);
-            self
-        }
+        $crate::recipe_options!(@method $name acl(acl: impl Into<Vec<$crate::Acl>>) "The access control list of the created znodes. By default everyone may do everything.");
     };
     (@directories $name:ident) => {
-        /// The kind of znode that missing directories are created as.
-        ///
-        /// By default containers, which the server deletes some time after they are empty.
-        pub fn directories(mut self, kind: $crate::Directories) -> $name {
-            self.queue = self.queue.directories(kind);
-            self
-        }
+        $crate::recipe_options!(@method $name directories(kind: $crate::Directories) "The kind of znode that missing directories are created as. By default containers.");
     };
     (@after_session_loss $name:ident) => {
-        /// What a waiting attempt does when its session expires.
-        ///
-        /// By default it fails with [`Error::SessionOver`](crate::Error::SessionOver).
-        pub fn after_session_loss(mut self, then: $crate::AfterSessionLoss) -> $name {
-            self.queue = self.queue.after_session_loss(then);
-            self
-        }
+        $crate::recipe_options!(@method $name after_session_loss(then: $crate::AfterSessionLoss) "What a waiting attempt does when its session expires. By default it fails.");
     };
     (@mark_release $name:ident) => {
-        /// Turns marked releases on or off. On by default.
-        ///
-        /// After a marked release the next holder need not list the queue. If releases are not
-        /// marked, it lists the queue, unless it had only one contender before it: see
-        /// [`docs::handoff`](crate::common::docs::handoff). Costs one request for each session.
-        /// Turn this off if other clients in the queue react to node deletion only.
-        pub fn mark_release(mut self, mark: bool) -> $name {
-            self.queue = self.queue.mark_release(mark);
-            self
-        }
+        $crate::recipe_options!(@method $name mark_release(mark: bool) "Turns marked releases on or off. On by default.");
     };
     (@local $name:ident) => {
-        /// How often in a row the lock goes to another task of this process.
+        $crate::recipe_options!(@method $name local(passes_in_a_row: u32) "How often in a row the hold goes to another task of this process. By default 0.");
+    };
+    (@method $name:ident $option:ident($value:ident: $type:ty) $about:literal) => {
+        #[doc = $about]
         ///
-        /// Such a pass needs no request. It goes from one clone of this value to another. The
-        /// default is 0: after each release the lock goes to the first process that waits in
-        /// ZooKeeper. A task of another process waits at most this many holds longer.
-        ///
-        /// If it is more than 0, a store must compare the [turn](crate::FencingToken::turn) of a
-        /// fencing token, too: tasks that hand the lock on share the number. A lock with a [guarded
-        /// write](crate::HoldView::transaction) that has no answer goes back to the server.
-        pub fn local(mut self, passes_in_a_row: u32) -> $name {
-            self.queue = self.queue.local(passes_in_a_row);
+        #[doc = concat!(
+            "Limits and costs: [`QueueOptions::", stringify!($option),
+            "`](crate::common::QueueOptions::", stringify!($option), ")."
+        )]
+        pub fn $option(mut self, $value: $type) -> $name {
+            self.queue = self.queue.$option($value);
             self
         }
     };

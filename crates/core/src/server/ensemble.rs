@@ -144,10 +144,10 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// This changes before any event or reply that comes over a later connection is ready.
     fn connection(&self) -> Option<u64>;
 
-    /// Sets the longest request that the servers accept, before the first request of a recipe.
+    /// Sets the `jute.maxbuffer` of the servers, before the first request of a recipe.
     ///
-    /// From then on, a request that is longer is not sent. Its answer is [`Refusal::TooLong`].
-    fn limit_requests(&self, limit: RequestLimit);
+    /// From then on, a longer request is not sent. Its answer is [`Refusal::TooLong`].
+    fn limit_requests(&self, bytes: usize);
 
     /// True if the events of watches become ready in the order of their transactions, as long as
     /// the [`connection`](Self::connection) stays the same.

@@ -6,14 +6,13 @@
 
 use std::sync::Arc;
 
-use zookeeper_recipes_connection::{RequestError, check_length};
+use zookeeper_recipes_connection::check_length;
 use zookeeper_recipes_protocol::RequestBody;
 
 use crate::invalid_input::InvalidInput;
-use crate::server::connected::multi_operation;
-use crate::server::ensemble::{Acl, AuthId, CreateMode, Ensemble, Operation, Permission};
-use crate::server::error::Refusal;
-use crate::server::values::no_reply;
+use crate::server::ensemble::{Acl, AuthId, CreateMode, Operation, Permission};
+use crate::server::error::{Refusal, ServerError};
+use crate::server::values::{multi_operation, no_reply};
 
 /// ZooKeeper's `jute.maxbuffer` without a configuration, in bytes.
 pub(crate) const USUAL: usize = 0xf_ffff;
@@ -31,6 +30,8 @@ const SHARE_OF_A_READ: usize = 2;
 const READ: usize = 64;
 
 /// The largest request that the servers of an ensemble accept.
+///
+/// For those who implement [`ServerSession`](crate::ensemble::ServerSession).
 #[derive(Clone, Debug)]
 pub struct RequestLimit {
     bytes: usize,
@@ -39,14 +40,10 @@ pub struct RequestLimit {
 }
 
 impl RequestLimit {
-    pub(crate) fn new(ensemble: &dyn Ensemble, bytes: usize) -> RequestLimit {
-        let chroot = ensemble.chroot().trim_end_matches('/').into();
+    /// The limit of servers with this `jute.maxbuffer`, for paths below this chroot.
+    pub fn new(chroot: &str, bytes: usize) -> RequestLimit {
+        let chroot = chroot.trim_end_matches('/').into();
         RequestLimit { bytes, chroot }
-    }
-
-    /// The `jute.maxbuffer` of the servers.
-    pub fn bytes(&self) -> usize {
-        self.bytes
     }
 
     /// Refuses a transaction of these operations, and each of them alone, if it is too long.
@@ -56,16 +53,14 @@ impl RequestLimit {
     /// # Errors
     ///
     /// [`Refusal::TooLong`].
-    pub fn check(&self, operations: &[Operation]) -> Result<(), Refusal> {
+    pub fn check(&self, operations: &[Operation]) -> Result<(), ServerError> {
         let operations = operations.iter().cloned().map(|mut operation| {
             operation.path_mut().insert_str(0, &self.chroot);
             multi_operation(operation)
         });
         let transaction = RequestBody::Multi(operations.collect());
-        check_length(transaction, self.bytes).map_err(|error| match error {
-            RequestError::RequestTooLong { length, limit } => too_long(length, limit),
-            other => Refusal::Other(no_reply(other).to_string()),
-        })
+        let checked = check_length(transaction, self.bytes);
+        checked.map_err(no_reply)
     }
 
     /// Splits the paths of a read into requests that are not too long.
@@ -118,17 +113,10 @@ impl RequestLimit {
             acl: acl.iter().cloned().chain([own]).collect(),
         };
         match self.check(&[delete, create]) {
-            Err(Refusal::TooLong(problem)) => Err(problem),
+            Err(ServerError::Refused(Refusal::TooLong(problem))) => Err(problem),
             _ => Ok(()),
         }
     }
-}
-
-/// The refusal of a request of this length.
-pub(crate) fn too_long(length: usize, limit: usize) -> Refusal {
-    let problem =
-        format!("is longer than the {limit} bytes that the servers accept (jute.maxbuffer)");
-    Refusal::TooLong(InvalidInput::new("request", of_bytes(length), problem))
 }
 
 /// Refuses a limit that leaves no room for the session's own requests, or that no server can have.

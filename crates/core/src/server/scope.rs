@@ -2,6 +2,7 @@
 
 use crate::server::ensemble::{Acl, AuthId, Created, Operation};
 use crate::server::error::Refusal;
+use crate::server::request_limit::RequestLimit;
 
 /// The part of the tree that a session sees, and the requests that it does not send.
 ///
@@ -24,6 +25,11 @@ impl Scope {
             chroot: chroot.to_owned(),
             is_anonymous,
         }
+    }
+
+    /// The limit of servers with this `jute.maxbuffer`.
+    pub(crate) fn limit(&self, bytes: usize) -> RequestLimit {
+        RequestLimit::new(&self.chroot, bytes)
     }
 
     /// The path at the server.

@@ -3,11 +3,64 @@
 use std::time::Duration;
 
 use zookeeper_recipes_connection::{End, RequestError, State, WatchEvent};
-use zookeeper_recipes_protocol::{ErrorCode, EventType};
+use zookeeper_recipes_protocol::{
+    CheckRequest, CreateRequest, DeleteRequest, ErrorCode, EventType, MultiOperation,
+    SetDataRequest,
+};
 
-use crate::server::ensemble::{ConnectionState, Event};
+use crate::invalid_input::InvalidInput;
+use crate::server::ensemble::{Acl, ConnectionState, CreateMode, Event, Operation};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
-use crate::server::request_limit::too_long;
+
+pub(crate) fn create_request(
+    path: String,
+    data: &[u8],
+    mode: CreateMode,
+    acl: &[Acl],
+) -> CreateRequest {
+    CreateRequest {
+        path,
+        data: Some(data.to_vec()),
+        acl: acl.to_vec(),
+        mode,
+    }
+}
+
+/// One operation of a transaction.
+pub(crate) fn multi_operation(operation: Operation) -> MultiOperation {
+    let any = |version: Option<i32>| version.unwrap_or(-1);
+    match operation {
+        Operation::Check { path, version } => MultiOperation::Check(CheckRequest {
+            path,
+            version: any(version),
+        }),
+        Operation::Create {
+            path,
+            data,
+            mode,
+            acl,
+        } => {
+            let request = create_request(path, &data, mode, &acl);
+            match mode {
+                CreateMode::Container => MultiOperation::CreateContainer(request),
+                _ => MultiOperation::Create2(request),
+            }
+        }
+        Operation::SetData {
+            path,
+            data,
+            version,
+        } => MultiOperation::SetData(SetDataRequest {
+            path,
+            data: Some(data),
+            version: any(version),
+        }),
+        Operation::Delete { path, version } => MultiOperation::Delete(DeleteRequest {
+            path,
+            version: any(version),
+        }),
+    }
+}
 
 /// The event of a watch. `end` is the end of the session, if it is over.
 pub(crate) fn event_of(event: WatchEvent, end: Option<End>) -> Event {
@@ -50,7 +103,12 @@ pub(crate) fn no_reply(error: RequestError) -> ServerError {
     match error {
         RequestError::Ended(end) => ServerError::SessionOver(session_end(end)),
         RequestError::RequestTooLong { length, limit } => {
-            ServerError::Refused(too_long(length, limit))
+            let problem = format!(
+                "is longer than the {limit} bytes that the servers accept (jute.maxbuffer)"
+            );
+            let length = format!("of {length} bytes");
+            let problem = InvalidInput::new("request", length, problem);
+            ServerError::Refused(Refusal::TooLong(problem))
         }
         RequestError::TooLong { length, limit } => {
             ServerError::Refused(Refusal::ReplyTooLong { length, limit })

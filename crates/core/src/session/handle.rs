@@ -13,8 +13,7 @@ use tokio::time::timeout;
 use crate::error::Error;
 use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
-use crate::live::live_session::EndRequest;
-use crate::live::unsupported::Unsupported;
+use crate::live::live_session::{EndRequest, Unsupported};
 use crate::owner;
 use crate::path::NodePath;
 use crate::server::ensemble::{Ensemble, ServerSession, SessionId};
@@ -22,7 +21,7 @@ use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
 use crate::server::request_limit::RequestLimit;
 use crate::server::zookeeper::ZookeeperEnsemble;
-use crate::session::opening::{check_chroot, open};
+use crate::session::connect::{check_chroot, open};
 use crate::session::state::SessionState;
 use crate::session::supervisor::{Current, Supervisor};
 
@@ -221,7 +220,7 @@ impl Session {
         let (state_sender, state) = watch::channel(now);
         let (end, asked_to_end) = watch::channel(None);
         let owner = owner::of_this_process(options.owner.as_deref());
-        let limit = RequestLimit::new(&*ensemble, options.jute_maxbuffer);
+        let limit = RequestLimit::new(ensemble.chroot(), options.jute_maxbuffer);
         let supervisor = Supervisor {
             ensemble: ensemble.clone(),
             options,

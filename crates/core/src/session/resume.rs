@@ -5,15 +5,15 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::events::session as events;
 use crate::hold::open_session::OpenSession;
-use crate::live::unsupported::Unsupported;
+use crate::live::live_session::Unsupported;
 use crate::server::ensemble::Ensemble;
 use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
 use crate::server::zookeeper::ZookeeperEnsemble;
+use crate::session::connect::{NotOpened, open};
 use crate::session::detached_session::DetachedSession;
 use crate::session::handle::Session;
 use crate::session::leave::Leftovers;
-use crate::session::opening::{NotOpened, open};
 
 impl Session {
     /// Resumes a session that another process has [left](Self::detach) to this one.

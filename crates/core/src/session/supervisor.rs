@@ -9,15 +9,14 @@ use tokio::time::timeout;
 
 use crate::events::session as events;
 use crate::hold::open_session::OpenSession;
-use crate::live::live_session::{Contact, LiveSession};
-use crate::live::unsupported::Unsupported;
+use crate::live::live_session::{Contact, LiveSession, Unsupported};
 use crate::retry::Backoff;
 use crate::server::ensemble::{ConnectionState, Ensemble, ServerSession};
 use crate::server::error::SessionEnd;
 use crate::server::options::ConnectOptions;
+use crate::session::connect::{NotOpened, open};
 use crate::session::keeper::Keeper;
 use crate::session::leave::Leftovers;
-use crate::session::opening::{NotOpened, open};
 use crate::session::state::SessionState;
 
 const NOT_YET: &str = "no new ZooKeeper session could be opened yet";

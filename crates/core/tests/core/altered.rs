@@ -9,8 +9,7 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use futures_util::stream::BoxStream;
 use zookeeper_recipes_core::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation,
-    Outcome, Reply, RequestLimit, Resumable, ServerSession, SessionId, Stat, TransactionError,
-    Watch,
+    Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use zookeeper_recipes_core::{Refusal, ServerError};
 
@@ -188,8 +187,8 @@ impl ServerSession for AlteredSession {
         }
     }
 
-    fn limit_requests(&self, limit: RequestLimit) {
-        self.server.limit_requests(limit);
+    fn limit_requests(&self, bytes: usize) {
+        self.server.limit_requests(bytes);
     }
 
     fn orders_events(&self) -> bool {

@@ -10,13 +10,11 @@ use crate::error::Error;
 use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
 use crate::live::lease::{Beginning, Terms};
-use crate::live::live_session::LiveSession;
-use crate::live::unsupported::Unsupported;
+use crate::live::live_session::{LiveSession, Unsupported};
 use crate::retry::{Backoff, LONGEST};
 use crate::server::ensemble::{Ensemble, LeftOpen, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::{ConnectOptions, SHORTEST_TIMEOUT};
-use crate::server::request_limit::RequestLimit;
 
 /// Why no session was opened.
 pub(crate) struct NotOpened {
@@ -80,7 +78,7 @@ pub(crate) async fn open(
         return Err(failed(ServerError::Refused(Refusal::Other(problem)), None));
     }
     let terms = terms(&**ensemble, options, server.timeout())?;
-    server.limit_requests(RequestLimit::new(&**ensemble, options.jute_maxbuffer));
+    server.limit_requests(options.jute_maxbuffer);
     let live = LiveSession::new(
         ensemble.clone(),
         server,

@@ -9,8 +9,8 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 use zookeeper_recipes_connection::{Answer, Connection, Pending, State, WatchedRead};
 use zookeeper_recipes_protocol::{
-    CheckRequest, CreateRequest, DeleteRequest, ErrorCode, MultiOperation, MultiResult,
-    PathRequest, ReadRequest, ReplyBody, RequestBody, SetDataRequest,
+    DeleteRequest, ErrorCode, MultiOperation, MultiResult, PathRequest, ReadRequest, ReplyBody,
+    RequestBody,
 };
 
 use crate::server::ensemble::{
@@ -20,7 +20,9 @@ use crate::server::ensemble::{
 use crate::server::error::{Refusal, ServerError};
 use crate::server::request_limit::RequestLimit;
 use crate::server::scope::Scope;
-use crate::server::values::{classify, connection_state, event_of, no_reply};
+use crate::server::values::{
+    classify, connection_state, create_request, event_of, multi_operation, no_reply,
+};
 
 /// A session over the library's own connection.
 pub(crate) struct ConnectedSession {
@@ -114,51 +116,6 @@ fn read(path: String) -> ReadRequest {
     ReadRequest { path, watch: false }
 }
 
-fn create_request(path: String, data: &[u8], mode: CreateMode, acl: &[Acl]) -> CreateRequest {
-    CreateRequest {
-        path,
-        data: Some(data.to_vec()),
-        acl: acl.to_vec(),
-        mode,
-    }
-}
-
-/// One operation of a transaction.
-pub(crate) fn multi_operation(operation: Operation) -> MultiOperation {
-    let any = |version: Option<i32>| version.unwrap_or(-1);
-    match operation {
-        Operation::Check { path, version } => MultiOperation::Check(CheckRequest {
-            path,
-            version: any(version),
-        }),
-        Operation::Create {
-            path,
-            data,
-            mode,
-            acl,
-        } => {
-            let request = create_request(path, &data, mode, &acl);
-            match mode {
-                CreateMode::Container => MultiOperation::CreateContainer(request),
-                _ => MultiOperation::Create2(request),
-            }
-        }
-        Operation::SetData {
-            path,
-            data,
-            version,
-        } => MultiOperation::SetData(SetDataRequest {
-            path,
-            data: Some(data),
-            version: any(version),
-        }),
-        Operation::Delete { path, version } => MultiOperation::Delete(DeleteRequest {
-            path,
-            version: any(version),
-        }),
-    }
-}
-
 fn end(states: &watch::Receiver<State>) -> Option<zookeeper_recipes_connection::End> {
     match *states.borrow() {
         State::Ended(end) => Some(end),
@@ -221,9 +178,9 @@ impl ServerSession for ConnectedSession {
         }
     }
 
-    fn limit_requests(&self, limit: RequestLimit) {
-        self.connection.limit_requests(limit.bytes());
-        let _ = self.limit.set(limit);
+    fn limit_requests(&self, bytes: usize) {
+        self.connection.limit_requests(bytes);
+        let _ = self.limit.set(self.scope.limit(bytes));
     }
 
     fn orders_events(&self) -> bool {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Span;
 
-use crate::events::meter::measure;
-use crate::events::{Measured, Source, TARGET};
+use crate::events::meter::{self, ACQUIRED, HELD, HOLDING, LOST, RELEASED, WAITED};
+use crate::events::{Source, TARGET};
 use crate::hold_state::{Ended, FencingToken, LossReason};
 use crate::server::error::SessionEnd;
 
@@ -45,7 +45,9 @@ impl HoldRecord {
         token: FencingToken,
         waited: Duration,
     ) -> HoldRecord {
-        measure(&source, Measured::Acquired(waited));
+        meter::count(ACQUIRED, Some(&source), None);
+        meter::change(HOLDING, &source, 1.0);
+        meter::record(WAITED, Some(&source), waited);
         let Source {
             recipe,
             name,
@@ -116,7 +118,11 @@ impl Record {
         self.span.in_scope(|| {
             tracing::warn!(target: TARGET, %path, token, ?held, %reason, "lost");
         });
-        measure(&self.source, Measured::Lost(reason_of(reason)));
+        meter::count(
+            LOST,
+            Some(&self.source),
+            Some(("reason", reason_of(reason))),
+        );
     }
 
     fn released(&self) {
@@ -126,7 +132,7 @@ impl Record {
             true => tracing::info!(target: TARGET, %path, token, ?held, "resigned"),
             false => tracing::debug!(target: TARGET, %path, token, ?held, "released"),
         });
-        measure(&self.source, Measured::Released);
+        meter::count(RELEASED, Some(&self.source), None);
     }
 
     /// Tells whether the server answers, if that has changed and the hold has not ended.
@@ -169,7 +175,8 @@ impl Record {
             return None;
         }
         let held = self.began.elapsed();
-        measure(&self.source, Measured::HoldEnded(held));
+        meter::change(HOLDING, &self.source, -1.0);
+        meter::record(HELD, Some(&self.source), held);
         Some(held)
     }
 }

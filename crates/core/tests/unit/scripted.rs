@@ -12,12 +12,10 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 
 use crate::live::lease::{Beginning, Terms};
-use crate::live::live_session::LiveSession;
-use crate::live::unsupported::Unsupported;
+use crate::live::live_session::{LiveSession, Unsupported};
 use crate::server::ensemble::{
     Acl, AuthId, ConnectionState, CreateMode, Created, Ensemble, Exchange, Node, Operation,
-    Outcome, Reply, RequestLimit, Resumable, ServerSession, SessionId, Stat, TransactionError,
-    Watch,
+    Outcome, Reply, Resumable, ServerSession, SessionId, Stat, TransactionError, Watch,
 };
 use crate::server::error::{Refusal, ServerError};
 use crate::sync::lock;
@@ -195,7 +193,7 @@ impl ServerSession for Scripted {
         is_connected.then(|| self.connection.load(Ordering::Relaxed))
     }
 
-    fn limit_requests(&self, _: RequestLimit) {}
+    fn limit_requests(&self, _: usize) {}
 
     fn orders_events(&self) -> bool {
         true
