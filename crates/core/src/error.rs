@@ -13,14 +13,8 @@ use crate::server::error::{Refusal, ServerError, SessionEnd};
 
 /// The error of an operation of a recipe, such as a failed attempt to acquire.
 ///
-/// There are four [kinds](Self::kind) of errors. [`is_retryable`](Self::is_retryable) says if the
+/// There are four [kinds](ErrorKind) of errors. [`is_retryable`](Self::is_retryable) says if the
 /// same call may succeed later.
-///
-/// * [`ErrorKind::AttemptFailed`]: the call failed, and the session is alive.
-/// * [`ErrorKind::HoldEnded`]: the hold of the call is lost or released. Acquire again.
-/// * [`ErrorKind::SessionOver`]: the session is over, or was never opened. All its holds are lost.
-/// * [`ErrorKind::OutcomeUnknown`]: no answer came. The server may or may not have applied the
-///   request.
 ///
 /// A failed attempt leaves no contender in the queue. If the contender's znode cannot be deleted
 /// at once, the session deletes it in the background.
@@ -162,7 +156,8 @@ pub enum Error {
 pub enum ErrorKind {
     /// The call failed. The session is alive, unless no session was ever opened.
     AttemptFailed,
-    /// The hold of the call is lost, for another reason than the end of its session, or was released.
+    /// The hold of the call is lost, for another reason than the end of its session, or was
+    /// released.
     ///
     /// The same call never succeeds later. Acquire again: the session may be alive.
     HoldEnded,

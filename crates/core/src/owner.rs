@@ -10,7 +10,7 @@ use crate::invalid_input::InvalidInput;
 /// The longest name of a service, in bytes.
 const LONGEST_SERVICE: usize = 200;
 
-/// The text that says which process this is. Without a service, the program's name stands for it.
+/// The text that says which process this is. By default the service is the program's name.
 pub(crate) fn of_this_process(service: Option<&str>) -> Arc<str> {
     let service = service.map_or_else(program, str::to_owned);
     format!("{service}@{}:{}", host(), std::process::id()).into()

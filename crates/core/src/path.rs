@@ -52,8 +52,8 @@ impl NodePath {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if the name is empty, contains a slash, or is not a valid segment, or if the
-    /// path would be too long.
+    /// [`InvalidInput`] if the name is empty, contains a slash, or is not a valid segment, or if
+    /// the path would be too long.
     pub fn join(&self, name: &str) -> Result<NodePath, InvalidInput> {
         let segment = if name.contains('/') {
             Some("has a '/' in it: it must be a single segment".to_owned())

@@ -111,7 +111,8 @@ impl FrameDecoder {
         self.remaining().get(FRAME_HEADER..FRAME_HEADER + bytes)
     }
 
-    /// Passes over the next frame, also one above the limit. Its bytes are dropped when they are fed.
+    /// Passes over the next frame, also one above the limit. Its bytes are dropped when they are
+    /// fed.
     ///
     /// Does nothing if its length is not fed yet, or is negative.
     pub fn skip_frame(&mut self) {

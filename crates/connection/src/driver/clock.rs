@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-/// The time since some fixed moment. It never goes back, and counts the time that the machine sleeps.
+/// The time since some fixed moment. It never goes back, and counts the time that the machine
+/// sleeps.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "openbsd"))]
 pub fn now() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);

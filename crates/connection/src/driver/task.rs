@@ -279,7 +279,8 @@ impl Future for Driver {
                 driver.leave();
                 return Poll::Ready(());
             }
-            // Bytes come before the time: after a pause of the process, they prove the server alive.
+            // Bytes come before the time: after a pause of the process, they prove the server
+            // alive.
             if driver.progress(context) {
                 continue;
             }

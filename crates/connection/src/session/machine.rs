@@ -79,9 +79,9 @@ pub enum State {
     },
     /// No server has confirmed the session over the current connection.
     Disconnected {
-        /// The shortest session timeout that a server has granted so far: a server that confirms the
-        /// session expires it by the timeout that it grants, also if the connection breaks at once.
-        /// Before the first grant, the session timeout to ask for.
+        /// The shortest session timeout that a server has granted so far: a server that confirms
+        /// the session expires it by the timeout that it grants, also if the connection breaks at
+        /// once. Before the first grant, the session timeout to ask for.
         timeout: Duration,
     },
     /// The session is over.
@@ -260,8 +260,8 @@ impl<R, W> Machine<R, W> {
 
     /// Refuses from now on each request that the servers may refuse by this `jute.maxbuffer`.
     ///
-    /// Such a request is answered with [`RequestError::RequestTooLong`], and is not sent. Before the
-    /// first call there is no limit but the protocol's, 2 GiB - 1 byte.
+    /// Such a request is answered with [`RequestError::RequestTooLong`], and is not sent. Before
+    /// the first call there is no limit but the protocol's, 2 GiB - 1 byte.
     pub fn limit_requests(&mut self, bytes: usize) {
         self.requests.limit = bytes;
     }

@@ -49,7 +49,7 @@ impl Attempt {
         }
     }
 
-    /// Runs the work of the attempt in its span, and tells the error if it fails.
+    /// Runs the work of the attempt in its span, and reports the error if it fails.
     ///
     /// No `async fn`, because one keeps two copies of a future that it is given.
     pub(crate) fn acquires<T>(
@@ -84,19 +84,17 @@ impl Attempt {
         self.count_failure(kind_of(error));
     }
 
-    /// Tells whom the attempt waits behind, unless that was told before.
+    /// Reports whom the attempt waits behind, unless that was reported before.
     ///
     /// `position` is the number of contenders before this one.
     pub(crate) fn waits(&self, behind: &str, position: usize) {
-        let mut told = lock(&self.waits);
-        let is_told = told
-            .as_ref()
-            .is_some_and(|(told, at)| told == behind && *at == position);
-        if is_told {
+        let mut reported = lock(&self.waits);
+        let is_known = |(before, at): &(String, usize)| before == behind && *at == position;
+        if reported.as_ref().is_some_and(is_known) {
             return;
         }
-        *told = Some((behind.to_owned(), position));
-        drop(told);
+        *reported = Some((behind.to_owned(), position));
+        drop(reported);
         let path = &self.source.path;
         tracing::debug!(target: TARGET, parent: &self.span, %path, behind, position, "waiting");
     }
@@ -106,7 +104,7 @@ impl Attempt {
         *lock(&self.woken_at) = Some(Instant::now());
     }
 
-    /// Tells that the attempt left the queue to others, and enters it again.
+    /// Reports that the attempt left the queue to others, and enters it again.
     pub(crate) fn stepped_back(&self) {
         *lock(&self.waits) = None;
         *lock(&self.woken_at) = None;
@@ -114,7 +112,7 @@ impl Attempt {
         tracing::debug!(target: TARGET, parent: &self.span, %path, "stepped back");
     }
 
-    /// Tells that the attempt has acquired, and begins the record of the hold.
+    /// Reports that the attempt has acquired, and begins the record of the hold.
     pub(crate) fn acquired(&self, token: FencingToken) -> HoldRecord {
         self.ended();
         let waited = self.began.elapsed();

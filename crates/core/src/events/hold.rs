@@ -20,14 +20,14 @@ use crate::server::error::SessionEnd;
 /// If it is dropped before the hold is lost, the hold was released.
 pub(crate) struct HoldRecord(Arc<Record>);
 
-/// The record of one hold, which is told of its suspensions and its loss.
+/// The record of one hold, with its suspensions and its loss.
 pub(crate) struct Record {
     source: Arc<Source>,
     token: FencingToken,
     began: Instant,
     span: Span,
     is_suspended: AtomicBool,
-    /// True once the hold was told to be lost or released. Only the first end is told.
+    /// True once the end of the hold was reported. Only the first end is.
     has_ended: AtomicBool,
     /// True once a warning has said that the hold bars a contender of its own session.
     has_barred_own: AtomicBool,
@@ -38,7 +38,7 @@ pub(crate) struct Record {
 pub(crate) type LostAt = Arc<OnceLock<Instant>>;
 
 impl HoldRecord {
-    /// Tells that a hold begins, in a span whose parent is the caller's.
+    /// Reports that a hold begins, in a span whose parent is the caller's.
     pub(crate) fn begin(
         source: Arc<Source>,
         caller: &Span,
@@ -74,7 +74,7 @@ impl HoldRecord {
         }))
     }
 
-    /// The same hold goes on as a hold of another recipe: a writer becomes a reader.
+    /// The same hold continues as a hold of another recipe: a writer becomes a reader.
     pub(crate) fn replaced(self, recipe: &'static str) -> HoldRecord {
         let source = Source {
             recipe,
@@ -94,7 +94,7 @@ impl HoldRecord {
         self.0.lost_at.clone()
     }
 
-    /// Tells that the hold is over: released, or lost before.
+    /// Reports that the hold is over: released, or lost before.
     pub(crate) fn ended(&self, ended: Ended) {
         match ended {
             Ended::Released => self.0.released(),
@@ -110,7 +110,7 @@ impl Drop for HoldRecord {
 }
 
 impl Record {
-    /// Tells that the hold is lost, unless it has ended.
+    /// Reports that the hold is lost, unless it has ended.
     pub(crate) fn lost(&self, reason: LossReason) {
         let Some(held) = self.end() else { return };
         self.lost_at.get_or_init(Instant::now);
@@ -135,7 +135,7 @@ impl Record {
         meter::count(RELEASED, Some(&self.source), None);
     }
 
-    /// Tells whether the server answers, if that has changed and the hold has not ended.
+    /// Reports whether the server answers, if that has changed and the hold has not ended.
     pub(crate) fn suspended(&self, is_suspended: bool) {
         let was = self.is_suspended.swap(is_suspended, Ordering::Relaxed);
         if was == is_suspended || self.has_ended.load(Ordering::Relaxed) {
@@ -169,7 +169,7 @@ impl Record {
         );
     }
 
-    /// How long the hold lasted, or `None` if its end was told before.
+    /// How long the hold lasted, or `None` if its end was reported before.
     fn end(&self) -> Option<Duration> {
         if self.has_ended.swap(true, Ordering::Relaxed) {
             return None;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::server::ensemble::Exchange;
 
-/// The tick that is assumed if the user tells none: ZooKeeper's without a `tickTime` in its
+/// The tick that is assumed if the user sets none: ZooKeeper's without a `tickTime` in its
 /// configuration.
 const USUAL_TICK: Duration = Duration::from_secs(3);
 
@@ -23,7 +23,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// The terms if the user tells the servers' tick.
+    /// The terms if the user sets the servers' tick.
     pub(crate) fn told(timeout: Duration, tick: Duration) -> Terms {
         Terms {
             timeout,
@@ -32,7 +32,7 @@ impl Terms {
         }
     }
 
-    /// The terms if the user does not tell the servers' tick.
+    /// The terms if the user does not set the servers' tick.
     ///
     /// If the server has raised the session timeout, half of the timeout is assumed as its tick.
     /// Otherwise the shorter of three seconds and half of the timeout is assumed.
@@ -96,7 +96,7 @@ struct LeaderContact {
 /// The lease of one session.
 ///
 /// A hold that was granted before a lapse stays lost, even if the lease is renewed later. The
-/// count of lapses tells such a hold from a newer one.
+/// count of lapses distinguishes such a hold from a newer one.
 #[derive(Debug)]
 pub(crate) struct Lease {
     terms: Terms,

@@ -254,7 +254,7 @@ impl LiveSession {
 
     /// Runs work in a task, until the work is done or the session has ended.
     ///
-    /// The work goes on if the caller is dropped. May be called on any thread, inside or outside
+    /// The work continues if the caller is dropped. May be called on any thread, inside or outside
     /// a runtime. Does nothing if the session has ended.
     pub(crate) fn in_background(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
         if let Some(work) = self.until_the_end(work) {
@@ -397,7 +397,8 @@ impl LiveSession {
         (may_grant && !lapsed).then_some(lapses)
     }
 
-    /// Sends one `sync` after another until a hold may be granted. Sends nothing if it may be at once.
+    /// Sends one `sync` after another until a hold may be granted. Sends nothing if it may be at
+    /// once.
     pub(crate) async fn until_may_grant(&self, path: &str) -> Result<(), ServerError> {
         let mut backoff = Backoff::up_to(self.probe_interval());
         while !lock(&self.kept).lease.may_grant(self.now()) {

@@ -246,31 +246,40 @@ macro_rules! recipe_options {
         }
     };
     (@strategy $name:ident) => {
-        $crate::recipe_options!(@method $name strategy(strategy: $crate::WaitStrategy) "How a waiter learns that its turn may have come. By default it watches its predecessor.");
+        $crate::recipe_options!(@method $name strategy(strategy: $crate::WaitStrategy)
+            "How a waiter learns that its turn may have come. By default by its predecessor.");
     };
     (@at_most $name:ident) => {
-        $crate::recipe_options!(@method $name at_most(limit: ::std::time::Duration) "Ends each hold after this time, even if its work hangs. By default there is no limit.");
+        $crate::recipe_options!(@method $name at_most(limit: ::std::time::Duration)
+            "Ends each hold after this time, even if its work hangs. By default no limit.");
     };
     (@name $name:ident) => {
-        $crate::recipe_options!(@method $name name(name: impl Into<::std::sync::Arc<str>>) "The name of the recipe in events, and a label of its metrics. By default none.");
+        $crate::recipe_options!(@method $name name(name: impl Into<::std::sync::Arc<str>>)
+            "The name of the recipe in events, and a label of its metrics. By default none.");
     };
     (@data $name:ident) => {
-        $crate::recipe_options!(@method $name data(data: impl Into<Vec<u8>>) "The data of the contender's znode. By default the owner: `service@host:pid`.");
+        $crate::recipe_options!(@method $name data(data: impl Into<Vec<u8>>)
+            "The data of the contender's znode. By default the owner: `service@host:pid`.");
     };
     (@acl $name:ident) => {
-        $crate::recipe_options!(@method $name acl(acl: impl Into<Vec<$crate::Acl>>) "The access control list of the created znodes. By default everyone may do everything.");
+        $crate::recipe_options!(@method $name acl(acl: impl Into<Vec<$crate::Acl>>)
+            "The access control list of the created znodes. By default open to everyone.");
     };
     (@directories $name:ident) => {
-        $crate::recipe_options!(@method $name directories(kind: $crate::Directories) "The kind of znode that missing directories are created as. By default containers.");
+        $crate::recipe_options!(@method $name directories(kind: $crate::Directories)
+            "The kind of znode that missing directories are created as. By default containers.");
     };
     (@after_session_loss $name:ident) => {
-        $crate::recipe_options!(@method $name after_session_loss(then: $crate::AfterSessionLoss) "What a waiting attempt does when its session expires. By default it fails.");
+        $crate::recipe_options!(@method $name after_session_loss(then: $crate::AfterSessionLoss)
+            "What a waiting attempt does when its session expires. By default it fails.");
     };
     (@mark_release $name:ident) => {
-        $crate::recipe_options!(@method $name mark_release(mark: bool) "Turns marked releases on or off. On by default.");
+        $crate::recipe_options!(@method $name mark_release(mark: bool)
+            "Turns marked releases on or off. On by default.");
     };
     (@local $name:ident) => {
-        $crate::recipe_options!(@method $name local(passes_in_a_row: u32) "How often in a row the hold goes to another task of this process. By default 0.");
+        $crate::recipe_options!(@method $name local(passes_in_a_row: u32)
+            "How often in a row the hold goes to another task of this process. By default 0.");
     };
     (@method $name:ident $option:ident($value:ident: $type:ty) $about:literal) => {
         #[doc = $about]

@@ -81,8 +81,8 @@ pub trait Ensemble: fmt::Debug + Send + Sync {
 
     /// The known servers of the ensemble, in any order, each by the same name in each process.
     ///
-    /// [`AllOf`](crate::AllOf) takes two ensembles that have a server in common for one ensemble. By
-    /// default the [`address`](Self::address) counts as the only server.
+    /// [`AllOf`](crate::AllOf) takes two ensembles that have a server in common for one ensemble.
+    /// By default the [`address`](Self::address) counts as the only server.
     fn servers(&self) -> Vec<String> {
         vec![self.address()]
     }
@@ -197,7 +197,7 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
 
     /// Reads the metadata of a znode, and watches for its creation, change and deletion.
     ///
-    /// `None` stands for a znode that does not exist. The watch is set also then.
+    /// `None` means that the znode does not exist. The watch is set also then.
     fn exists_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Option<Stat>, Watch)>;
 
     /// Applies all of `operations` in one transaction, or none of them.
@@ -208,7 +208,7 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
 
     /// Reads several znodes in one request, or in several if one would be too long.
     ///
-    /// `None` stands for a znode that does not exist.
+    /// `None` means that the znode does not exist.
     fn get_each<'a>(&'a self, paths: &[String]) -> Reply<'a, Vec<Option<Node>>>;
 
     /// Makes the server of this session catch up with the leader.
@@ -220,8 +220,8 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     ///
     /// The answer proves that the leader of a quorum has accepted the connection. A server that has
     /// lost its leader accepts a reconnect, and its leader does not hear of it. An isolated leader
-    /// accepts one, too. Only the leader of a quorum commits a write. So this leader has touched the
-    /// session, and it refuses requests of the session that are still under way over an earlier
+    /// accepts one, too. Only the leader of a quorum commits a write. So this leader has touched
+    /// the session, and it refuses requests of the session that are still under way over an earlier
     /// connection. [`docs::lease`](crate::docs::lease) has the argument.
     ///
     /// The leader commits it also if the root does not exist, or if the session may not read it.

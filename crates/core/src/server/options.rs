@@ -98,9 +98,9 @@ impl ConnectOptions {
     /// The name of the service, which others read in the queue: `billing`.
     ///
     /// The data of each contender's znode says who it is: `billing@host:pid`, as
-    /// [`Session::owner`](crate::Session::owner) returns it. By default the program's name stands
-    /// for the service. At most 200 bytes, without control characters. A recipe whose options set
-    /// the data writes that data, and an election writes the candidate's id.
+    /// [`Session::owner`](crate::Session::owner) returns it. By default the service is the
+    /// name of the program. At most 200 bytes, without control characters. A recipe whose options
+    /// set the data writes that data, and an election writes the candidate's id.
     ///
     /// Everyone who may read the znode can read the name of the host.
     pub fn owner(mut self, service: impl Into<String>) -> ConnectOptions {
@@ -147,6 +147,7 @@ impl ConnectOptions {
     /// Checks the options before a request is sent.
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
         const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
+        let too_long = || format!("is too long for ZooKeeper's protocol: the most is {LONGEST:?}");
         let given = format!("{:?}", self.session_timeout);
         if self.session_timeout < SHORTEST_TIMEOUT {
             let problem =
@@ -154,8 +155,7 @@ impl ConnectOptions {
             return Err(InvalidInput::new("session timeout", given, problem));
         }
         if self.session_timeout > LONGEST {
-            let problem = format!("is too long for ZooKeeper's protocol: the most is {LONGEST:?}");
-            return Err(InvalidInput::new("session timeout", given, problem));
+            return Err(InvalidInput::new("session timeout", given, too_long()));
         }
         let is_pair = |credentials: &Vec<u8>| credentials.contains(&b':');
         let mut digests = self.auth.iter().filter(|(scheme, _)| scheme == "digest");
@@ -175,8 +175,7 @@ impl ConnectOptions {
             return Err(InvalidInput::new("tick", "0", "must not be zero"));
         }
         if tick > LONGEST {
-            let problem = format!("is too long for ZooKeeper's protocol: the most is {LONGEST:?}");
-            return Err(InvalidInput::new("tick", format!("{tick:?}"), problem));
+            return Err(InvalidInput::new("tick", format!("{tick:?}"), too_long()));
         }
         Ok(())
     }

@@ -68,7 +68,7 @@ impl Scope {
 
     /// Refuses an access control list that would let nobody use the znode.
     ///
-    /// The scheme `auth` stands for the identities of the session. The library's own identity would
+    /// The scheme `auth` means the identities of the session. The library's own identity would
     /// make the server accept it, but no later session can show that identity.
     ///
     /// # Errors

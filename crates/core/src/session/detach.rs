@@ -26,8 +26,8 @@ impl Session {
     ///
     /// For a planned restart, which [`docs::restarts`](crate::docs::restarts) describes. The next
     /// process [resumes](Self::resume) the session, and its recipes take the holds over. No other
-    /// contender holds in between. If no process resumes the session within its timeout, the session
-    /// expires, and the holds end with it.
+    /// contender holds in between. If no process resumes the session within its timeout, the
+    /// session expires, and the holds end with it.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -36,8 +36,8 @@ impl Session {
     /// | the same, for each directory that refuses the ticket, on the way to the first hold | 1 more | 1 more | 0 |
     ///
     /// The holds are over in this process, with all their views, before anything is sent. The other
-    /// holds of the session are lost with [`SessionEnd::Detached`], and its attempts fail. No further
-    /// session is opened.
+    /// holds of the session are lost with [`SessionEnd::Detached`], and its attempts fail. No
+    /// further session is opened.
     ///
     /// A hold is released, and not left to the next process, in each of these cases. A warning
     /// names it.
@@ -48,10 +48,10 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// * [`Error::InvalidInput`] at once in each of these cases: there is no hold; a hold is of another
-    ///   session; an [`OwnedZnode`](crate::OwnedZnode) of the session may exist, such as that of a held
-    ///   lock of a single znode, and the next process could not tell it from another client's; the user
-    ///   has connected the client of the session, which closes it.
+    /// * [`Error::InvalidInput`] at once in each of these cases: there is no hold; a hold is of
+    ///   another session; an [`OwnedZnode`](crate::OwnedZnode) of the session may exist, such as
+    ///   that of a held lock of a single znode, and the next process could not distinguish it from
+    ///   another client's; the user has connected the client of the session, which closes it.
     /// * [`Error::Lost`] or [`Error::Released`] if no hold can be left to the next process. The
     ///   former also if the directory of the first one does not exist any more.
     /// * [`Error::SessionOver`] if the session ends before it is left.
@@ -202,7 +202,7 @@ async fn delete_others(
     others
 }
 
-/// True if a request for the znode may be sent after its deletion, by a thread that stands still.
+/// True if a request for the znode may be sent after its deletion, by a thread that is paused.
 fn may_be_created_late(path: &Arc<str>) -> bool {
     path.ends_with('-')
 }

@@ -30,7 +30,7 @@ use crate::session::supervisor::{Current, Supervisor};
 /// The ensemble expires a ZooKeeper session if it does not hear from the client for the session
 /// timeout. This `Session` then opens a new ZooKeeper session, and retries until one is open. All
 /// holds of the old ZooKeeper session are lost, and each hold reports its loss. Recipes built on
-/// this `Session` go on working.
+/// this `Session` continue to work.
 ///
 /// Does not open a new ZooKeeper session if the servers refuse the credentials, or if the
 /// ensemble has one session only, as that of a client that the user has connected.
@@ -48,7 +48,8 @@ use crate::session::supervisor::{Current, Supervisor};
 ///
 /// The answers to `sync` renew the lease, on which
 /// [`HoldView::is_held`](crate::HoldView::is_held) depends. The transaction after a reconnect shows
-/// that the leader of a quorum has accepted the connection: see [`docs::lease`](crate::docs::lease).
+/// that the leader of a quorum has accepted the connection: see
+/// [`docs::lease`](crate::docs::lease).
 ///
 /// ```
 /// # use zookeeper_recipes_core::ConnectOptions as SimulatedOptions;
@@ -92,8 +93,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// * [`Error::InvalidInput`] at once if the connect string is not well formed, or a host is to be
-    ///   encrypted without [`ConnectOptions::tls`](crate::ConnectOptions).
+    /// * [`Error::InvalidInput`] at once if the connect string is not well formed, or a host is to
+    ///   be encrypted without [`ConnectOptions::tls`](crate::ConnectOptions).
     /// * [`Error::Connect`] at once if no host name has an address.
     /// * [`Error::Connect`] after the connection timeout if no server has opened a session. The
     ///   source of the error names each host, and says if the host refuses connections, cannot be
@@ -160,17 +161,11 @@ impl Session {
         Session::open_in_background(Arc::new(ensemble), options)
     }
 
-    /// Returns at once, and opens a session with any [`Ensemble`] in the background.
+    /// As [`connect_in_background`](Self::connect_in_background), with any [`Ensemble`].
     ///
-    /// See [`connect_in_background`](Self::connect_in_background).
+    /// # Errors, panics
     ///
-    /// # Errors
-    ///
-    /// [`InvalidInput`] if an option is not well formed.
-    ///
-    /// # Panics
-    ///
-    /// Outside a tokio runtime.
+    /// Those of [`connect_in_background`](Self::connect_in_background).
     pub fn open_in_background(
         ensemble: Arc<dyn Ensemble>,
         options: ConnectOptions,
@@ -320,8 +315,8 @@ impl Session {
     /// [`Error::Disconnected`] at once if no server answers, and if the work takes longer than the
     /// session timeout. The errors of the work.
     ///
-    /// May be polled on any thread. Outside of a tokio runtime, it measures the time in the runtime of
-    /// the session, which must run.
+    /// May be polled on any thread. Outside of a tokio runtime, it measures the time in the runtime
+    /// of the session, which must run.
     ///
     /// # Cancel safety
     ///
@@ -351,7 +346,7 @@ impl Session {
         done.unwrap_or_else(|_| disconnected())
     }
 
-    /// Closes the session, and waits until the server has been told.
+    /// Closes the session, and waits until the server has confirmed it.
     ///
     /// All holds of the session are lost with [`SessionEnd::Closed`], and all its attempts fail.
     ///

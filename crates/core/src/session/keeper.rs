@@ -25,7 +25,7 @@ pub(crate) struct Keeper {
     /// The probes without an answer, oldest first.
     probes: VecDeque<Probe>,
     proof: Option<BoxFuture<'static, Result<Exchange, ServerError>>>,
-    /// True after the first state. The first state tells of the opening, not of a reconnect.
+    /// True after the first state. The first state is that of the opening, not of a reconnect.
     opened: bool,
 }
 

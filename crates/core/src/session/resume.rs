@@ -23,9 +23,10 @@ impl Session {
     /// [fencing token](crate::FencingToken) has the same number and a larger turn. The data of the
     /// znode still names the process that created it.
     ///
-    /// If the attempt that takes a hold fails or is dropped, the hold is released. If no recipe takes a
-    /// hold for a session timeout, the hold is released, and a warning names it. If the session has expired, or another process has resumed it, this opens a new session,
-    /// and a warning says so: compare [`Session::id`] with [`DetachedSession::session_id`].
+    /// If the attempt that takes a hold fails or is dropped, the hold is released. If no recipe
+    /// takes a hold for a session timeout, the hold is released, and a warning names it. If the
+    /// session has expired, or another process has resumed it, this opens a new session, and a
+    /// warning says so: compare [`Session::id`] with [`DetachedSession::session_id`].
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|

@@ -194,7 +194,7 @@ impl Supervisor {
 impl Drop for Supervisor {
     /// Ends the session if the task is dropped, because its runtime shuts down.
     ///
-    /// All waiters of the session are told, also in other runtimes.
+    /// All waiters of the session are notified, also in other runtimes.
     fn drop(&mut self) {
         let current = self.current.borrow().clone();
         if let Current::Over(_) = current {
@@ -213,7 +213,7 @@ impl Drop for Supervisor {
     }
 }
 
-/// Waits until the server is told of the close, for at most the session timeout.
+/// Waits until the server has confirmed the close, for at most the session timeout.
 ///
 /// The client closes the session when the last reference to the server side is dropped. An attempt
 /// that is not polled keeps its reference. If a reference is left after a probe interval, the
@@ -224,7 +224,7 @@ async fn close(
     states: &mut BoxStream<'static, ConnectionState>,
     mut left: Leftovers,
 ) {
-    let told = async {
+    let confirmed = async {
         while let Some(state) = states.next().await {
             if matches!(state, ConnectionState::Ended(_)) {
                 break;
@@ -241,7 +241,7 @@ async fn close(
     let either = async {
         tokio::select! {
             biased;
-            () = told => {}
+            () = confirmed => {}
             () = deleted => {}
         }
     };
