@@ -123,6 +123,16 @@ impl Faults {
             .with(|world| world.servers.cut_off(server, way, duration));
     }
 
+    /// Cuts a server off from all clients for good, in one direction or both.
+    ///
+    /// The server still accepts connections, as one behind a proxy does, or one whose process hangs.
+    /// No message passes in this direction. If the direction is [`Way::Down`], the server performs
+    /// each request, and no client gets an answer.
+    pub fn cut_off_from_clients(&self, server: usize, way: Way) {
+        self.shared
+            .with(|world| world.servers.cut_off_from_clients(server, way));
+    }
+
     /// Cuts the leader off from its followers. There must be at least two of them.
     ///
     /// The leader still answers reads, pings and syncs of its own clients, and confirms

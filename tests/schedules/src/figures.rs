@@ -37,6 +37,8 @@ pub struct Figures {
     pub terms: u64,
     /// How often observers were notified of who leads.
     pub news: u64,
+    /// The longest time that a call took beside faults that never heal, in percent of its bound.
+    pub longest_share: u64,
 }
 
 impl std::ops::AddAssign for Figures {
@@ -57,6 +59,7 @@ impl std::ops::AddAssign for Figures {
         self.inherited += other.inherited;
         self.terms += other.terms;
         self.news += other.news;
+        self.longest_share = self.longest_share.max(other.longest_share);
     }
 }
 
@@ -83,6 +86,10 @@ impl fmt::Display for Figures {
             self.inherited,
             self.terms,
             self.news,
-        )
+        )?;
+        match self.longest_share {
+            0 => Ok(()),
+            share => write!(formatter, "; the longest call took {share} % of its bound"),
+        }
     }
 }

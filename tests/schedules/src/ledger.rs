@@ -85,6 +85,12 @@ impl Ledger {
         count(&mut self.state().figures);
     }
 
+    /// A call has come through in this time, for which it has the bound.
+    pub(crate) fn count_share(&self, took: Duration, bound: Duration) {
+        let percent = (took.as_secs_f64() * 100.0 / bound.as_secs_f64()) as u64;
+        self.count(|figures| figures.longest_share = figures.longest_share.max(percent));
+    }
+
     /// A contender holds from this very moment.
     pub(crate) fn granted(&self, who: &str, weight: u64, hold: &HoldView) -> u64 {
         self.remark(format!(

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
-use zookeeper_recipes_schedules::{Figures, Kind, Report, run_without};
+use zookeeper_recipes_schedules::{Figures, Kind, Report, Variant, run_as};
 use zookeeper_recipes_suite::TestedRecipe;
 
 /// How many lines of a trace are kept.
@@ -38,6 +38,10 @@ struct Arguments {
     #[arg(long, value_parser = kind)]
     without: Vec<Kind>,
 
+    /// Have some faults never heal: of a minority of the servers, and of some processes.
+    #[arg(long)]
+    never_heals: bool,
+
     /// Replay this seed alone, and print its trace.
     #[arg(long)]
     seed: Option<u64>,
@@ -64,13 +68,16 @@ fn main() -> ExitCode {
         Some(recipe) => vec![recipe],
         None => TestedRecipe::ALL.to_vec(),
     };
-    let without = &arguments.without;
+    let variant = &Variant {
+        without: arguments.without,
+        never_heals: arguments.never_heals,
+    };
     let mut clean = true;
     for recipe in recipes {
         clean &= match arguments.seed {
-            Some(seed) => replay(recipe, seed, true, without),
-            None if arguments.all => survey(recipe, arguments.first, arguments.seeds, without),
-            None => run_all(recipe, arguments.first, arguments.seeds, without),
+            Some(seed) => replay(recipe, seed, true, variant),
+            None if arguments.all => survey(recipe, arguments.first, arguments.seeds, variant),
+            None => run_all(recipe, arguments.first, arguments.seeds, variant),
         };
     }
     match clean {
@@ -80,7 +87,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs seeds on all cores, until one shows a violation.
-fn run_all(recipe: TestedRecipe, first: u64, seeds: u64, without: &[Kind]) -> bool {
+fn run_all(recipe: TestedRecipe, first: u64, seeds: u64, variant: &Variant) -> bool {
     let began = Instant::now();
     let next = AtomicU64::new(first);
     let found: Mutex<Option<u64>> = Mutex::new(None);
@@ -95,7 +102,7 @@ fn run_all(recipe: TestedRecipe, first: u64, seeds: u64, without: &[Kind]) -> bo
                     if seed >= end {
                         return;
                     }
-                    let report = run_without(recipe, seed, 0, without);
+                    let report = run_as(recipe, seed, 0, variant);
                     if let Ok(mut figures) = figures.lock() {
                         *figures += report.figures;
                     }
@@ -125,12 +132,12 @@ fn run_all(recipe: TestedRecipe, first: u64, seeds: u64, without: &[Kind]) -> bo
         );
         return true;
     };
-    replay(recipe, seed, false, without);
+    replay(recipe, seed, false, variant);
     false
 }
 
 /// Runs all seeds on all cores, and reports which promises they break.
-fn survey(recipe: TestedRecipe, first: u64, seeds: u64, without: &[Kind]) -> bool {
+fn survey(recipe: TestedRecipe, first: u64, seeds: u64, variant: &Variant) -> bool {
     let began = Instant::now();
     let next = AtomicU64::new(first);
     let broken: Mutex<BTreeMap<&'static str, BTreeSet<u64>>> = Mutex::default();
@@ -143,7 +150,7 @@ fn survey(recipe: TestedRecipe, first: u64, seeds: u64, without: &[Kind]) -> boo
                     if seed >= first + seeds {
                         return;
                     }
-                    let report = run_without(recipe, seed, 0, without);
+                    let report = run_as(recipe, seed, 0, variant);
                     let promises = report.violations.iter().map(|it| it.promise);
                     let promises: BTreeSet<&str> = promises.collect();
                     if let Ok(mut broken) = broken.lock() {
@@ -169,12 +176,12 @@ fn survey(recipe: TestedRecipe, first: u64, seeds: u64, without: &[Kind]) -> boo
 }
 
 /// Runs one seed with its trace.
-fn replay(recipe: TestedRecipe, seed: u64, always_print: bool, without: &[Kind]) -> bool {
+fn replay(recipe: TestedRecipe, seed: u64, always_print: bool, variant: &Variant) -> bool {
     let Report {
         violations,
         trace,
         figures,
-    } = run_without(recipe, seed, TRACE_LIMIT, without);
+    } = run_as(recipe, seed, TRACE_LIMIT, variant);
     if always_print || !violations.is_empty() {
         println!("{trace}");
     }
@@ -183,8 +190,13 @@ fn replay(recipe: TestedRecipe, seed: u64, always_print: bool, without: &[Kind])
         println!("VIOLATION {violation}");
     }
     if !violations.is_empty() {
+        let option = if variant.never_heals {
+            " --never-heals"
+        } else {
+            ""
+        };
         println!(
-            "replay: cargo xtask simulate --recipe {} --seed {seed}",
+            "replay: cargo xtask simulate --recipe {} --seed {seed}{option}",
             recipe.name
         );
     }

@@ -19,8 +19,10 @@ use crate::findings::{Findings, Violation};
 use crate::invariants::errors::Asked;
 use crate::invariants::remains;
 use crate::invariants::turn::Turns;
+use crate::lasting_faults::LastingFaults;
 use crate::ledger::Ledger;
 use crate::place::{BESIDE, Place, UNDER_TEST};
+use crate::progress::progress;
 use crate::schedule::{Kind, Schedule};
 use crate::setting::Setting;
 use crate::{interference, observer, pairs, process, resizing};
@@ -40,19 +42,27 @@ pub struct Report {
 ///
 /// The same seed gives the same run.
 pub fn run(recipe: TestedRecipe, seed: u64, trace_limit: usize) -> Report {
-    run_without(recipe, seed, trace_limit, &[])
+    run_as(recipe, seed, trace_limit, &Variant::default())
 }
 
-/// As [`run`], with some kinds of fault left out, to find what it takes to break a promise.
-pub fn run_without(
-    recipe: TestedRecipe,
-    seed: u64,
-    trace_limit: usize,
-    without: &[Kind],
-) -> Report {
+/// How a seed's run differs from the usual one.
+#[derive(Clone, Debug, Default)]
+pub struct Variant {
+    /// The kinds of fault that are left out, to find what it takes to break a promise.
+    pub without: Vec<Kind>,
+    /// Whether faults last for good: of a minority of the servers, and of processes beside those
+    /// that have to make progress.
+    pub never_heals: bool,
+}
+
+/// As [`run`], in another variant.
+pub fn run_as(recipe: TestedRecipe, seed: u64, trace_limit: usize, variant: &Variant) -> Report {
     in_a_world(|| async move {
         let mut schedule = Schedule::draw(&recipe, seed, trace_limit);
-        for kind in without {
+        if variant.never_heals {
+            schedule.never_heal(seed);
+        }
+        for kind in &variant.without {
             schedule.leave_out(*kind);
         }
         scenario(recipe, &schedule, Rng::with_seed(!seed)).await
@@ -106,6 +116,7 @@ async fn scenario(recipe: TestedRecipe, schedule: &Schedule, mut rng: Rng) -> Re
     simulation.faults().set_rates(schedule.rates.clone());
     let processes = processes(&simulation, &setting, schedule, &mut rng);
     let observers = observers(&simulation, &setting, schedule, &mut rng);
+    let hit = processes_hit(&simulation, &setting, schedule, &mut rng);
     let meddling = meddle(&simulation, &setting, schedule, rng);
     let sessions = tokio::select! {
         biased;
@@ -116,9 +127,10 @@ async fn scenario(recipe: TestedRecipe, schedule: &Schedule, mut rng: Rng) -> Re
         }
         // Without any, there is nothing to wait for.
         _ = observers, if schedule.observers > 0 => Vec::new(),
+        () = hit => Vec::new(),
     };
     setting.ledger.end_observing();
-    if setting.ledger.is_clean() {
+    if setting.ledger.is_clean() && schedule.lasting.is_none() {
         end(&simulation, &setting, schedule, sessions).await;
     }
     report(&simulation, &ledgers)
@@ -162,6 +174,32 @@ fn processes<'a>(
     }))
 }
 
+/// The processes that faults hit for good. The call never returns. Their seeds are drawn at once.
+fn processes_hit<'a>(
+    simulation: &'a Simulation,
+    setting: &'a Setting,
+    schedule: &'a Schedule,
+    rng: &mut Rng,
+) -> impl Future<Output = ()> + use<'a> {
+    let number = schedule
+        .lasting
+        .as_ref()
+        .map_or(0, LastingFaults::processes);
+    let all = join_all((0..number).map(|number| {
+        let rng = rng.fork();
+        async move {
+            let name = LastingFaults::process(number);
+            let process = simulation.process(&name);
+            let run = process::run(setting, &name, process.ensemble(), schedule.contenders, rng);
+            process.while_awake(run).await
+        }
+    }));
+    async move {
+        let _sessions = all.await;
+        pending().await
+    }
+}
+
 /// All who want to know who leads. Their seeds are drawn at once.
 fn observers<'a>(
     simulation: &'a Simulation,
@@ -184,7 +222,12 @@ fn observers<'a>(
 async fn meddle(simulation: &Simulation, setting: &Setting, schedule: &Schedule, mut rng: Rng) {
     let others = interference::run(simulation, setting, schedule.interference, rng.fork());
     let pairs = pairs::run(simulation, setting, schedule, rng.fork());
-    tokio::join!(biased; others, pairs);
+    let lasting = async {
+        if let Some(lasting) = &schedule.lasting {
+            lasting.happen(simulation).await;
+        }
+    };
+    tokio::join!(biased; others, pairs, lasting);
     simulation.faults().stop();
     simulation.remark("from here on all is quiet");
 }
@@ -198,9 +241,13 @@ async fn contend(
     meddling: impl Future<Output = ()>,
     processes: impl Future<Output = Vec<Session>>,
 ) -> Vec<Session> {
-    let last = setting.quiet_from + schedule.mends_within() + schedule.waits_at_most();
+    let last = setting.quiet_from + schedule.mends_within() + schedule.comes_through_within();
     let all = async { tokio::join!(biased; meddling, processes).1 };
     match timeout_at(last, all).await {
+        Ok(sessions) if schedule.lasting.is_some() => {
+            progress(setting, schedule, &sessions).await;
+            sessions
+        }
         Ok(sessions) => {
             quiet(simulation, setting, schedule, &sessions).await;
             sessions

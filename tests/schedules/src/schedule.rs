@@ -4,6 +4,7 @@ mod draw;
 
 use std::time::Duration;
 
+use crate::lasting_faults::LastingFaults;
 use zookeeper_recipes_simulation::{FaultRates, Opcode, SimulationOptions};
 
 /// How a run is to be.
@@ -35,6 +36,8 @@ pub(crate) struct Schedule {
     pub(crate) observers: usize,
     /// Where the numbers at the end of the names begin.
     pub(crate) first_number: i32,
+    /// The faults that never heal, if some are not to.
+    pub(crate) lasting: Option<LastingFaults>,
 }
 
 /// How likely others are to meddle, of each kind, in comparison.
@@ -186,6 +189,25 @@ impl Schedule {
             false => Duration::ZERO,
         };
         dead + Duration::from_secs(5) + queue * 2 + learning
+    }
+
+    /// How long a process that no lasting fault has hit may take from the call to the hold.
+    ///
+    /// As [`waits_at_most`](Self::waits_at_most), and:
+    /// - A session that reaches some servers only finds one of the others within its timeout. If it
+    ///   ends meanwhile, the next one has the same search before it.
+    /// - A process that hears no server keeps its session alive until it gives its connection up.
+    /// - A follower that lags delays each reply and event. A client leaves it at two fifths of the
+    ///   session timeout.
+    pub(crate) fn comes_through_within(&self) -> Duration {
+        let Some(lasting) = &self.lasting else {
+            return self.waits_at_most();
+        };
+        let options = &self.options;
+        let dead = options.session_timeout + options.tick * 2;
+        let lag = lasting.longest_lag().min(options.session_timeout * 2 / 5);
+        let contenders = (self.processes + lasting.processes()) * self.contenders;
+        self.waits_at_most() + dead * 3 + lag * (6 * contenders as u32)
     }
 
     /// How long it takes from one holder to the next if nothing goes wrong: some round trips, or

@@ -36,6 +36,12 @@ impl Servers {
         }
     }
 
+    /// Cuts a server off from all clients for good.
+    pub(crate) fn cut_off_from_clients(&mut self, server: usize, way: Way) {
+        self.trace_fault(|| format!("server {server} is cut off from all clients, {way:?}"));
+        self.network.cut_off_server(server, way);
+    }
+
     pub(crate) fn give_up_leader(&mut self, server: usize, cut: u64) {
         let found = &self.members[server];
         if found.cut != cut || !matches!(found.state, MemberState::CutOff(_)) {

@@ -79,6 +79,8 @@ pub(crate) enum Delivery {
 pub(crate) struct Network {
     delay: RangeInclusive<Duration>,
     pub(crate) hosts: Vec<Host>,
+    /// The servers that are cut off from all clients for good.
+    unheard: BTreeMap<usize, Way>,
     pub(crate) connections: BTreeMap<ConnectionId, Connection>,
     next_connection: ConnectionId,
     pub(crate) agenda: Agenda<Delivery>,
@@ -89,6 +91,7 @@ impl Network {
         Network {
             delay,
             hosts: Vec::new(),
+            unheard: BTreeMap::new(),
             connections: BTreeMap::new(),
             next_connection: 1,
             agenda: Agenda::new(),
@@ -150,6 +153,12 @@ impl Network {
         let Some(connection) = found.filter(|it| !it.up_broken) else {
             return;
         };
+        if matches!(
+            self.unheard.get(&connection.server),
+            Some(Way::Both | Way::Up)
+        ) {
+            return;
+        }
         let reachable = self.hosts[connection.host].mute_until;
         let at = (kernel.now + delay).max(connection.last_up).max(reachable);
         connection.last_up = at;
@@ -169,6 +178,12 @@ impl Network {
         let Some(connection) = found.filter(|it| it.client_open && !it.down_broken) else {
             return;
         };
+        if matches!(
+            self.unheard.get(&connection.server),
+            Some(Way::Both | Way::Down)
+        ) {
+            return;
+        }
         let reachable = self.hosts[connection.host].deaf_until;
         let at = (kernel.now + delay)
             .max(connection.last_down)
@@ -209,5 +224,10 @@ impl Network {
         if way != Way::Up {
             host.deaf_until = host.deaf_until.max(until);
         }
+    }
+
+    /// Cuts a server off from all clients for good, one way or both.
+    pub(crate) fn cut_off_server(&mut self, server: usize, way: Way) {
+        self.unheard.insert(server, way);
     }
 }

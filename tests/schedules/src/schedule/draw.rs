@@ -51,6 +51,7 @@ impl Schedule {
             first_number: draw_first_number(&mut rng),
             neglects: (rng.u8(..3) == 0).then_some(session_timeout * 2),
             leaves: false,
+            lasting: None,
         };
         if !only_pairs && rng.u8(..3) == 0 {
             schedule.rates.outcome_hidden = 0.05 * rng.f64();

@@ -1,0 +1,84 @@
+//! Progress beside faults that never heal: each call comes through within a bound.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+use futures_util::future::join_all;
+use tokio::time::{Instant, sleep, timeout};
+use zookeeper_recipes_core::Session;
+
+use crate::contender::{draw_weight, make};
+use crate::holding::Holding;
+use crate::invariants::errors::Asked;
+use crate::run::settles;
+use crate::schedule::Schedule;
+use crate::setting::Setting;
+
+/// How often each contender acquires.
+const ROUNDS: usize = 4;
+
+/// The promise that is broken if a call takes longer.
+pub(crate) const PROMISE: &str = "who is not hit comes through, whatever never heals";
+
+/// The processes that are not hit acquire and release, each in turn. In the end no contender is
+/// left, of the processes that are hit neither.
+pub(crate) async fn progress(setting: &Setting, schedule: &Schedule, sessions: &[Session]) {
+    let mut rng = Rng::with_seed(schedule.options.seed);
+    let bound = schedule.comes_through_within();
+    let all = sessions.iter().enumerate().flat_map(|(process, session)| {
+        let numbers = 0..schedule.contenders;
+        numbers.map(move |number| (format!("p{process}.{number}"), session))
+    });
+    join_all(all.map(|(who, session)| {
+        let mut rng = rng.fork();
+        async move {
+            for _ in 0..ROUNDS {
+                sleep(Duration::from_millis(rng.u64(0..=300))).await;
+                let began = Instant::now();
+                let round = round(setting, &who, session, &mut rng);
+                if timeout(bound, round).await.is_err() {
+                    let contenders = setting.ledger.contenders();
+                    let text = format!("{who}: nothing for {bound:?}; the queue is {contenders:?}");
+                    return setting.ledger.violated(PROMISE, text);
+                }
+                setting.ledger.count_share(began.elapsed(), bound);
+            }
+        }
+    }))
+    .await;
+    let ledger = &*setting.ledger;
+    if ledger.is_clean() {
+        settles(ledger, bound, || match ledger.contenders() {
+            contenders if contenders.is_empty() => Vec::new(),
+            contenders => vec![("no znode remains", format!("{contenders:?}"))],
+        })
+        .await;
+    }
+}
+
+/// Acquires until it holds, and releases.
+async fn round(setting: &Setting, who: &str, session: &Session, rng: &mut Rng) {
+    let ledger = &*setting.ledger;
+    loop {
+        let capacity = ledger.capacity();
+        let weight = draw_weight(&setting.recipe, capacity, rng);
+        let recipe = make(setting, session, weight, capacity, rng);
+        let asked = Asked {
+            since: ledger.now(),
+            weight,
+            given: Some(capacity),
+            looks_first: false,
+        };
+        match recipe.acquire().await {
+            Ok(hold) => {
+                let holding = Holding::new(ledger, who, weight, hold);
+                sleep(Duration::from_millis(rng.u64(0..=200))).await;
+                if let Some(hold) = holding.let_go() {
+                    drop(hold.release().await);
+                }
+                return;
+            }
+            Err(error) => ledger.failed(who, Some(&asked), &error),
+        }
+    }
+}
