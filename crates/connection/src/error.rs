@@ -76,6 +76,9 @@ pub enum Break {
         /// The time since it was sent.
         after: Duration,
     },
+    /// This process has left the server for another.
+    #[error("this process has left the server")]
+    Left,
     /// The server does not accept the credentials of this scheme.
     #[error("the server does not accept the credentials of the scheme {0}")]
     AuthenticationFailed(String),

@@ -277,6 +277,10 @@ impl ServerSession for MeteredSession {
         self.server.limit_requests(bytes);
     }
 
+    fn leave_server(&self) {
+        self.server.leave_server();
+    }
+
     fn orders_events(&self) -> bool {
         self.server.orders_events()
     }

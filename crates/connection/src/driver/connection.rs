@@ -100,6 +100,13 @@ impl Connection {
         self.shared.lock().machine.obstacles(now)
     }
 
+    /// Leaves the present server for the next host. The session continues there.
+    ///
+    /// The requests without a reply have an unknown outcome, as after any break.
+    pub fn leave_server(&self) {
+        self.shared.input(Machine::leave_server);
+    }
+
     /// Closes the session, and waits until the server has confirmed it or T has passed.
     ///
     /// # Cancel safety

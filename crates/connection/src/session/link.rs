@@ -39,6 +39,13 @@ impl<R, W> Machine<R, W> {
         self.lost(now, cause.into());
     }
 
+    /// Leaves the present server for the next host. Does nothing without a confirmed connection.
+    pub fn leave_server(&mut self, now: Duration) {
+        if matches!(self.link, Link::Up) {
+            self.give_up(now, Break::Left);
+        }
+    }
+
     /// Time has passed. Call it at the [`deadline`](Self::deadline), or at any other time.
     pub fn elapsed(&mut self, now: Duration) {
         if self.closing_until.is_some_and(|until| now >= until) {

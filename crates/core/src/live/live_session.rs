@@ -48,6 +48,8 @@ struct Kept {
     connection: Option<u64>,
     /// When a request was last answered through the leader.
     answered_at: Option<Duration>,
+    /// Since when a grant waits for the lease, and over which connection.
+    in_vain: Option<(Option<u64>, Duration)>,
 }
 
 impl Kept {
@@ -106,6 +108,7 @@ impl LiveSession {
             lease: Lease::new(beginning, terms),
             connection: server.connection(),
             answered_at: None,
+            in_vain: None,
         };
         let condition = Condition {
             contact: Contact::Connected,
@@ -393,12 +396,18 @@ impl LiveSession {
     /// The number of lapses, or `None` if no hold may be granted now.
     pub(crate) fn may_grant(&self) -> Option<u64> {
         let may_grant = lock(&self.kept).lease.may_grant(self.now());
+        if may_grant {
+            lock(&self.kept).in_vain = None;
+        }
         let (lapses, lapsed) = self.look_at_lease();
         (may_grant && !lapsed).then_some(lapses)
     }
 
     /// Sends one `sync` after another until a hold may be granted. Sends nothing if it may be at
     /// once.
+    ///
+    /// Leaves a server at which that lasts for the session timeout: the server answers so late that
+    /// no lease can be kept there.
     pub(crate) async fn until_may_grant(&self, path: &str) -> Result<(), ServerError> {
         let mut backoff = Backoff::up_to(self.probe_interval());
         while !lock(&self.kept).lease.may_grant(self.now()) {
@@ -408,10 +417,22 @@ impl LiveSession {
                 Err(ServerError::OutcomeUnknown(_)) => {}
                 Err(error) => return Err(error),
             }
+            if self.waits_in_vain(server.connection()) {
+                server.leave_server();
+            }
             drop(server);
             backoff.wait().await;
         }
         Ok(())
+    }
+
+    /// True if a grant has waited for the session timeout over this connection.
+    fn waits_in_vain(&self, connection: Option<u64>) -> bool {
+        let now = self.now();
+        let mut kept = lock(&self.kept);
+        let waits = kept.in_vain.filter(|(known, _)| *known == connection);
+        let (_, since) = *kept.in_vain.insert(waits.unwrap_or((connection, now)));
+        now >= since + self.timeout
     }
 
     /// The time until the lease lapses. Zero if it has lapsed.

@@ -149,6 +149,11 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
     /// From then on, a longer request is not sent. Its answer is [`Refusal::TooLong`].
     fn limit_requests(&self, bytes: usize);
 
+    /// Leaves the present server for another one, because a lease cannot be kept there.
+    ///
+    /// Does nothing by default, for a client that cannot choose.
+    fn leave_server(&self) {}
+
     /// True if the events of watches become ready in the order of their transactions, as long as
     /// the [`connection`](Self::connection) stays the same.
     ///

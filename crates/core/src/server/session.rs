@@ -183,6 +183,10 @@ impl ServerSession for ConnectedSession {
         let _ = self.limit.set(self.scope.limit(bytes));
     }
 
+    fn leave_server(&self) {
+        self.connection.leave_server();
+    }
+
     fn orders_events(&self) -> bool {
         true
     }
