@@ -6,8 +6,9 @@ use zookeeper_recipes_core::{InvalidInput, NodePath};
 
 /// The number of permits that one [`Semaphore`](crate::Semaphore) value knows.
 ///
-/// At first it is the caller's number, which must equal the number recorded in the directory. Once
-/// the two numbers have agreed, the recorded number counts, even if it changes later.
+/// At first it is the caller's number. A strict value refuses another recorded number. Once the two
+/// numbers have agreed, the recorded number counts, even if it changes later. A value that follows
+/// the record agrees with each recorded number.
 #[derive(Debug)]
 pub(crate) struct Agreement {
     path: NodePath,
@@ -17,17 +18,25 @@ pub(crate) struct Agreement {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     permits: u32,
-    /// True once the directory's number has been equal to this number.
+    /// True if the recorded number counts: it has been equal to this number, or any number may be
+    /// recorded.
     agreed: bool,
 }
 
 impl Agreement {
-    pub(crate) fn new(path: NodePath, permits: u32) -> Result<Agreement, InvalidInput> {
+    /// The number must equal the recorded one.
+    pub(crate) fn strict(path: NodePath, permits: u32) -> Result<Agreement, InvalidInput> {
+        Agreement::new(path, permits, false)
+    }
+
+    /// The recorded number counts, and this one is recorded if there is none.
+    pub(crate) fn open(path: NodePath, permits: u32) -> Result<Agreement, InvalidInput> {
+        Agreement::new(path, permits, true)
+    }
+
+    fn new(path: NodePath, permits: u32, agreed: bool) -> Result<Agreement, InvalidInput> {
         refuse_zero("number of permits", permits)?;
-        let known = Mutex::new(Known {
-            permits,
-            agreed: false,
-        });
+        let known = Mutex::new(Known { permits, agreed });
         Ok(Agreement { path, known })
     }
 
@@ -40,20 +49,28 @@ impl Agreement {
         self.known().permits
     }
 
-    /// Reads the number from the directory's data.
-    pub(crate) fn learn(&self, data: &[u8]) -> Result<u32, InvalidInput> {
-        let Some(recorded) = parse(data) else {
+    /// The number in the directory's data. The number of this value does not matter.
+    pub(crate) fn read(&self, data: &[u8]) -> Result<u32, InvalidInput> {
+        parse(data).ok_or_else(|| {
             let problem = format!(
                 "of {} is not a number of permits; if the znode was created by hand, \
                  resize records one",
                 self.path
             );
-            let data = String::from_utf8_lossy(data);
-            return Err(InvalidInput::new("data", data, problem));
-        };
+            InvalidInput::new("data", String::from_utf8_lossy(data), problem)
+        })
+    }
+
+    /// Reads the number from the directory's data, and notes it.
+    pub(crate) fn learn(&self, data: &[u8]) -> Result<u32, InvalidInput> {
+        let recorded = self.read(data)?;
         let mut known = self.known();
         if !known.agreed && known.permits != recorded {
-            let problem = format!("is not the {recorded} that {} is recorded with", self.path);
+            let problem = format!(
+                "is not the {recorded} that {} is recorded with; open the semaphore with the \
+                 recorded number, or resize it",
+                self.path
+            );
             let given = known.permits.to_string();
             return Err(InvalidInput::new("number of permits", given, problem));
         }
@@ -64,8 +81,8 @@ impl Agreement {
         Ok(recorded)
     }
 
-    /// Notes a number that this value itself has recorded.
-    pub(crate) fn recorded(&self, permits: u32) {
+    /// Notes the number that the directory records for certain.
+    pub(crate) fn note(&self, permits: u32) {
         *self.known() = Known {
             permits,
             agreed: true,

@@ -35,9 +35,12 @@
 //! # The number of permits
 //!
 //! The directory's data is the number of permits, in decimal digits. The first contender records
-//! it. A contender with another number gets an error that names both numbers, and no permit: one of
-//! two configurations is wrong, and no program can know which. [`Semaphore::resize`] changes the
-//! number for all.
+//! it. [`Semaphore::resize`] changes the number for all, and [`Semaphore::recorded`] reads it.
+//!
+//! A contender of [`Semaphore::new`] with another number gets an error that names both numbers, and
+//! no permit: one of two configurations is wrong, and no program can know which. A contender of
+//! [`Semaphore::open`] takes the recorded number. Use `open` if the number is resized while workers
+//! run, since a worker that starts later may be configured with the old number.
 //!
 //! By default the directory is a container znode. The server deletes it some time after the last
 //! contender has gone, and the number with it; the next contender records its own. If a number that

@@ -61,8 +61,17 @@ use crate::rule::{WithinPermits, weight, weight_of};
 /// let error = mistaken.acquire().await.unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     r#"number of permits "8" is not the 5 that /limits/exports is recorded with"#,
+///     "number of permits \"8\" is not the 5 that /limits/exports is recorded with; \
+///      open the semaphore with the recorded number, or resize it",
 /// );
+/// assert_eq!(mistaken.recorded().await?, Some(5));
+///
+/// // Takes the recorded number, or records this one if there is none.
+/// let opened = Semaphore::open(&session, "/limits/exports", 8)?;
+/// opened.acquire().await?.release().await?;
+/// assert_eq!(opened.available_permits().await?, 5);
+/// opened.resize(8).await?;
+/// assert_eq!(opened.available_permits().await?, 8);
 /// # Ok(())
 /// # }
 /// ```
@@ -72,8 +81,11 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    /// A semaphore of this many permits at `path`, with the default options. The call sends
+    /// A semaphore of exactly this many permits at `path`, with the default options. The call sends
     /// nothing.
+    ///
+    /// If another number is recorded, each acquisition fails. [`open`](Self::open) takes the
+    /// recorded number.
     ///
     /// # Errors
     ///
@@ -86,7 +98,7 @@ impl Semaphore {
         Semaphore::with_options(session, path, permits, SemaphoreOptions::new())
     }
 
-    /// A semaphore of this many permits at `path`. The call sends nothing.
+    /// A semaphore of exactly this many permits at `path`. The call sends nothing.
     ///
     /// # Errors
     ///
@@ -99,7 +111,61 @@ impl Semaphore {
         options: SemaphoreOptions,
     ) -> Result<Semaphore, InvalidInput> {
         let path = NodePath::new(path.as_ref())?;
-        let agreement = Arc::new(Agreement::new(path.clone(), permits)?);
+        Semaphore::of(session, Agreement::strict(path, permits)?, options)
+    }
+
+    /// A semaphore at `path` with the number of permits that is recorded there, with the default
+    /// options. The call sends nothing.
+    ///
+    /// If no number is recorded, the first acquisition records `permits`. So a worker that is
+    /// configured with an old number works after a [`resize`](Self::resize), by the new number.
+    ///
+    /// | | [`new`](Self::new) | `open` |
+    /// |---|---|---|
+    /// | no number is recorded | records `permits` | records `permits` |
+    /// | `permits` is recorded | uses it | uses it |
+    /// | another number is recorded | [`Error::InvalidInput`], which names both | uses the recorded one |
+    /// | requests | none more | none more |
+    ///
+    /// If the server deletes the empty directory, the next acquisition records the last number that
+    /// its value knows. [`Directories::Persistent`](crate::Directories::Persistent) keeps the
+    /// recorded number.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if `path` is not a valid [`NodePath`], or `permits` is zero.
+    pub fn open(
+        session: &Session,
+        path: impl AsRef<str>,
+        permits: u32,
+    ) -> Result<Semaphore, InvalidInput> {
+        Semaphore::open_with_options(session, path, permits, SemaphoreOptions::new())
+    }
+
+    /// A semaphore at `path` with the number of permits that is recorded there, as
+    /// [`open`](Self::open). The call sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidInput`] if `path` is not a valid [`NodePath`], `permits` is zero, or an option has
+    /// a value that cannot work.
+    pub fn open_with_options(
+        session: &Session,
+        path: impl AsRef<str>,
+        permits: u32,
+        options: SemaphoreOptions,
+    ) -> Result<Semaphore, InvalidInput> {
+        let path = NodePath::new(path.as_ref())?;
+        Semaphore::of(session, Agreement::open(path, permits)?, options)
+    }
+
+    fn of(
+        session: &Session,
+        agreement: Agreement,
+        options: SemaphoreOptions,
+    ) -> Result<Semaphore, InvalidInput> {
+        let path = agreement.path().clone();
+        let agreement = Arc::new(agreement);
         let rule = WithinPermits::by(&agreement, 1)?;
         let one = WeightedSemaphore {
             queue: Queue::with_options(session, path, rule, options.into_queue())?,
@@ -133,7 +199,7 @@ impl Semaphore {
     /// * The attempt failed: [`Error::Refused`] (for example, no permission),
     ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
     /// * [`Error::InvalidInput`] if the semaphore was made with another number of permits than is
-    ///   recorded, or if it has fewer permits than are wanted. The number may be lowered during the
+    ///   recorded (not after [`Semaphore::open`]), or if it has fewer permits than are wanted. The number may be lowered during the
     ///   wait.
     /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
     ///
@@ -323,14 +389,52 @@ impl Semaphore {
         Ok(u32::try_from(permits.saturating_sub(claimed)).unwrap_or(u32::MAX))
     }
 
+    /// The number of permits that the directory records. `None` if there is no directory, or if it
+    /// is empty.
+    ///
+    /// The number that this semaphore was made with does not matter. The answer is what the server
+    /// knew at one moment.
+    ///
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | a read of the number of permits | 1 | 1 | 0 |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidInput`] if what is recorded is not a number; [`Error::OutcomeUnknown`] if
+    /// the connection breaks before the server answers; [`Error::Refused`],
+    /// [`Error::SessionOver`], [`Error::NoSession`].
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future leaves nothing behind.
+    ///
+    /// # Session loss
+    ///
+    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
+    pub async fn recorded(&self) -> Result<Option<u32>, Error> {
+        let agreement = &self.one.agreement;
+        let path = agreement.path();
+        let server = self.one.queue.session().server(path).await?;
+        match server.get(path.as_str()).await {
+            Ok((data, _)) if data.is_empty() => Ok(None),
+            Ok((data, _)) => Ok(Some(agreement.read(&data)?)),
+            Err(error) if error.is(Refusal::NoNode) => Ok(None),
+            Err(error) => Err(Error::at(path.as_str(), server.id(), error)),
+        }
+    }
+
     /// Changes the number of permits, for all processes that use the semaphore.
+    ///
+    /// The number that this semaphore was made with does not matter. It need not be the recorded
+    /// one.
     ///
     /// The call wakes the waiters that may now hold. No holder loses its permits: if more permits
     /// are held than the new number, no waiter holds until enough are released. A waiter that wants
     /// more permits than the new number fails with [`Error::InvalidInput`].
     ///
-    /// A `Semaphore` value that has acquired before uses the new number from then on. Any other
-    /// value must be made with the new number.
+    /// This value, a value that has acquired before, and a value of [`open`](Self::open) use the
+    /// new number from then on. Any other value must be made with the new number.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -342,9 +446,8 @@ impl Semaphore {
     ///
     /// # Errors
     ///
-    /// * Nothing was changed: [`Error::InvalidInput`] if `permits` is zero, if the semaphore was
-    ///   made with another number than is recorded, or if what is recorded is not a number;
-    ///   [`Error::Refused`] if the server does not let the data be read or written;
+    /// * Nothing was changed: [`Error::InvalidInput`] if `permits` is zero, or if what is recorded
+    ///   is not a number; [`Error::Refused`] if the server does not let the data be read or written;
     ///   [`Error::SessionOver`], [`Error::NoSession`], [`Error::Disconnected`].
     /// * The number may have been changed: [`Error::OutcomeUnknown`]. Call again: that does no
     ///   harm.
@@ -370,14 +473,13 @@ impl Semaphore {
             let (data, stat) = match read.await {
                 Ok(read) => read,
                 Err(error) if error.is(Refusal::NoNode) => {
-                    if let Some(hold) = self.try_acquire().await? {
-                        hold.release().await?;
-                    }
+                    self.record_first(permits).await?;
                     continue;
                 }
                 Err(error) => return Err(at(error)),
             };
-            if !data.is_empty() && agreement.learn(&data)? == permits {
+            if !data.is_empty() && agreement.read(&data)? == permits {
+                agreement.note(permits);
                 return Ok(());
             }
             let write = Operation::SetData {
@@ -387,7 +489,7 @@ impl Semaphore {
             };
             match server.transact(&[write]).await {
                 Ok(_) => {
-                    agreement.recorded(permits);
+                    agreement.note(permits);
                     return Ok(());
                 }
                 Err(TransactionError {
@@ -397,6 +499,19 @@ impl Semaphore {
                 Err(failure) => return Err(at(failure.error)),
             }
         }
+    }
+
+    /// Creates the missing directory with this number, by an acquisition.
+    ///
+    /// If another process has recorded a number meanwhile, the acquisition is by that number.
+    async fn record_first(&self, permits: u32) -> Result<(), Error> {
+        let path = self.one.agreement.path().clone();
+        let agreement = Arc::new(Agreement::open(path, permits)?);
+        let queue = self.one.queue.by(WithinPermits::by(&agreement, 1)?);
+        if let Some(hold) = queue.try_acquire().await? {
+            hold.release().await?;
+        }
+        Ok(())
     }
 }
 
@@ -460,7 +575,7 @@ impl WeightedSemaphore {
     /// * The attempt failed: [`Error::Refused`] (for example, no permission),
     ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
     /// * [`Error::InvalidInput`] if the semaphore was made with another number of permits than is
-    ///   recorded, or if it has fewer permits than are wanted. The number may be lowered during the
+    ///   recorded (not after [`Semaphore::open`]), or if it has fewer permits than are wanted. The number may be lowered during the
     ///   wait.
     /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
     ///

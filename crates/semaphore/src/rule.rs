@@ -56,7 +56,7 @@ use crate::agreement::{Agreement, parse};
 ///
 /// The verdict depends on the view alone. An error depends also on the number that the semaphore was
 /// made with: until it has once been equal to the recorded number, another recorded number is an
-/// error.
+/// error. This does not apply to [`Semaphore::open`](crate::Semaphore::open).
 ///
 /// # Names
 ///
@@ -79,7 +79,7 @@ impl WithinPermits {
     ///
     /// [`InvalidInput`] if `permits` or `weight` is zero, or if `weight` is above `permits`.
     pub fn new(path: &NodePath, permits: u32, weight: u32) -> Result<WithinPermits, InvalidInput> {
-        let agreement = Agreement::new(path.clone(), permits)?;
+        let agreement = Agreement::strict(path.clone(), permits)?;
         WithinPermits::by(&Arc::new(agreement), weight)
     }
 

@@ -135,7 +135,7 @@ async fn what_can_never_be_held_is_refused_and_leaves_nothing() -> Fallible {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_number_of_permits_is_refused_with_both_numbers() -> Fallible {
+async fn another_number_of_permits_is_refused_with_both_numbers_and_the_way_out() -> Fallible {
     let server = server().await;
     let session = Session::connect(&server.connect_string()).await?;
     let hold = Semaphore::new(&session, PATH, 5)?.acquire().await?;
@@ -147,12 +147,11 @@ async fn another_number_of_permits_is_refused_with_both_numbers() -> Fallible {
         other.try_acquire().await.unwrap_err(),
         other.acquire_many(7).await.unwrap_err(),
         other.available_permits().await.unwrap_err(),
-        other.resize(8).await.unwrap_err(),
     ];
     for error in errors {
         let text = error.to_string();
         assert!(
-            text.contains('5') && text.contains('8') && text.contains(PATH),
+            text.contains("\"8\" is not the 5") && text.contains(PATH) && text.contains("resize"),
             "{text}"
         );
     }
@@ -259,6 +258,49 @@ async fn resize_records_the_number_where_there_is_none() -> Fallible {
     assert_eq!(raw.get(by_hand.as_str()).await?.0, b"5");
     semaphore.acquire_many(5).await?.release().await?;
     drop(raw);
+    assert_nothing_left(&server).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn worker_that_opens_with_an_old_number_works_by_the_recorded_one() -> Fallible {
+    let server = server().await;
+    let first = Semaphore::open(&session(&server, QUIET).await, PATH, 2)?;
+    assert_eq!(first.recorded().await?, None);
+    first.acquire_many(2).await?.release().await?;
+    assert_eq!(first.recorded().await?, Some(2));
+    first.resize(3).await?;
+
+    let late = Semaphore::open(&session(&server, QUIET).await, PATH, 2)?;
+    let hold = late.acquire_many(3).await?;
+    assert_eq!(late.available_permits().await?, 0);
+    // A number that is raised later counts for the same value, and for its waiters.
+    let waiting = Semaphore::open(&session(&server, QUIET).await, PATH, 2)?;
+    let waiter = tokio::spawn(async move { waiting.acquire_many(4).await });
+    let error = in_time("the one too heavy", waiter).await?.unwrap_err();
+    assert!(error.to_string().contains("more than the 3"), "{error}");
+    let strict = Semaphore::new(&session(&server, QUIET).await, PATH, 2)?;
+    assert!(strict.acquire().await.is_err());
+    assert_eq!(strict.recorded().await?, Some(3));
+    hold.release().await?;
+    assert_nothing_left(&server).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resize_needs_no_old_number() -> Fallible {
+    let server = server().await;
+    let holding = Semaphore::new(&session(&server, QUIET).await, PATH, 5)?;
+    let hold = holding.acquire_many(4).await?;
+    let other = Semaphore::new(&session(&server, QUIET).await, PATH, 8)?;
+    other.resize(12).await?;
+    assert_eq!(holding.available_permits().await?, 8);
+    // The value that resized uses its number, though it was made with another.
+    other.acquire_many(8).await?.release().await?;
+    let again = Semaphore::new(&session(&server, QUIET).await, PATH, 8)?;
+    again.resize(12).await?;
+    assert_eq!(again.available_permits().await?, 8);
+    hold.release().await?;
     assert_nothing_left(&server).await;
     Ok(())
 }

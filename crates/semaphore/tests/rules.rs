@@ -196,7 +196,8 @@ fn another_number_is_refused_until_the_two_have_agreed_once() {
     let rule = rule(5, 1);
     assert_eq!(
         decided_by(&rule, b"8").unwrap_err().to_string(),
-        r#"number of permits "5" is not the 8 that /semaphore is recorded with"#
+        "number of permits \"5\" is not the 8 that /semaphore is recorded with; \
+         open the semaphore with the recorded number, or resize it"
     );
     decided_by(&rule, b"5").unwrap();
     decided_by(&rule, b"8").unwrap();

@@ -14,14 +14,13 @@ use crate::setting::Setting;
 
 /// Asks for another capacity than the present one.
 pub(crate) async fn resize(ledger: &Ledger, who: &str, session: &Session, to: u64) {
-    let given = ledger.capacity();
     let asked = Asked {
         since: ledger.now(),
         weight: 1,
-        given: Some(given),
+        given: None,
         looks_first: false,
     };
-    let result = suite::resize(session, UNDER_TEST.path, given, to).await;
+    let result = suite::resize(session, UNDER_TEST.path, to).await;
     ledger.resized(who, &asked, to, result);
 }
 

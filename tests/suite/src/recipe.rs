@@ -155,14 +155,14 @@ impl TestedRecipe {
     }
 }
 
-/// Changes how much can be held at a path, given how much it is now.
+/// Changes how much can be held at a path.
 ///
 /// # Errors
 ///
 /// Those of [`Semaphore::resize`].
-pub async fn resize(session: &Session, path: &str, capacity: u64, to: u64) -> Result<(), Error> {
-    let semaphore = Semaphore::new(session, path, capacity as u32)?;
-    semaphore.resize(to as u32).await
+pub async fn resize(session: &Session, path: &str, to: u64) -> Result<(), Error> {
+    let permits = to as u32;
+    Semaphore::new(session, path, permits)?.resize(permits).await
 }
 
 /// A candidate, which is more than a recipe.

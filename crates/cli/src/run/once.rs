@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use zookeeper_recipes_core::{Ended, Hold, HoldView, InvalidInput, LossReason, Recipe, Session};
+use zookeeper_recipes_core::{Ended, Hold, HoldView, LossReason, Recipe, Session};
 
 use super::signals::Signals;
 use super::supervise::{Ending, supervise};
@@ -24,7 +24,7 @@ impl Once<'_> {
     /// Acquires the recipe, runs the command while it is held, and releases.
     pub(crate) async fn run<R: Recipe>(
         &self,
-        make: impl FnOnce(&Session) -> Result<R, InvalidInput>,
+        make: impl AsyncFnOnce(&Session) -> Result<R, Failure>,
     ) -> Result<Exit, Failure> {
         let began = Instant::now();
         let mut signals = heard()?;
@@ -33,12 +33,17 @@ impl Once<'_> {
             signal = signals.end() => return Ok(Exit::Signal(signal)),
             session = self.connection.open_for(self.task.owner(), self.wait.timeout) => session?,
         };
-        let result = match make(&session) {
+        let made = tokio::select! {
+            biased;
+            signal = signals.end() => return Ok(Exit::Signal(signal)),
+            made = make(&session) => made,
+        };
+        let result = match made {
             Ok(recipe) => {
                 self.in_session(&session, &recipe, began, &mut signals)
                     .await
             }
-            Err(error) => Err(error.into()),
+            Err(failure) => Err(failure),
         };
         close(session).await;
         result

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use zookeeper_recipes_core::AfterSessionLoss;
+use zookeeper_recipes_core::{AfterSessionLoss, Session};
 use zookeeper_recipes_lock::{ExclusiveLock, LockOptions};
 use zookeeper_recipes_rwlock::{RwLock, RwLockOptions};
 
@@ -57,16 +57,16 @@ impl Lock {
         // A zkr that waits for hours continues to wait when its session expires.
         let anew = AfterSessionLoss::QueueAnew;
         if !self.shared && !self.write {
-            let make = |session: &_| {
+            let make = async |session: &Session| {
                 let mut options = LockOptions::new().after_session_loss(anew);
                 if let Some(limit) = self.task.at_most {
                     options = options.at_most(limit);
                 }
-                ExclusiveLock::with_options(session, &self.path, options)
+                Ok(ExclusiveLock::with_options(session, &self.path, options)?)
             };
             return once.run(make).await;
         }
-        let make = |session: &_| {
+        let make = |session: &Session| {
             let mut options = RwLockOptions::new().after_session_loss(anew);
             if let Some(limit) = self.task.at_most {
                 options = options.at_most(limit);
@@ -74,9 +74,11 @@ impl Lock {
             RwLock::with_options(session, &self.path, options)
         };
         if self.shared {
-            once.run(|session| Ok(make(session)?.read().clone())).await
+            once.run(async |session: &Session| Ok(make(session)?.read().clone()))
+                .await
         } else {
-            once.run(|session| Ok(make(session)?.write().clone())).await
+            once.run(async |session: &Session| Ok(make(session)?.write().clone()))
+                .await
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `zkr resize`: changes the number of permits of a semaphore.
 
 use clap::Args;
-use zookeeper_recipes_core::{Error, NodePath, Session};
+use zookeeper_recipes_core::{NodePath, Session};
 use zookeeper_recipes_semaphore::Semaphore;
 
 use crate::connecting::{Connection, close};
@@ -38,18 +38,12 @@ impl Resize {
 
     /// Changes the number, and returns the one before.
     async fn in_session(&self, session: &Session, path: &NodePath) -> Result<u32, Failure> {
-        let server = session.server(path).await?;
-        let data = server.get(path.as_str()).await;
-        let (data, _) = data.map_err(|error| Error::at(path.as_str(), server.id(), error))?;
-        drop(server);
-        let recorded = String::from_utf8(data).ok();
-        let Some(recorded) = recorded.and_then(|text| text.parse::<u32>().ok()) else {
+        let semaphore = Semaphore::open(session, path, self.permits)?;
+        let Some(recorded) = semaphore.recorded().await? else {
             let problem = "records no number of permits: it is no semaphore";
             return Err(Failure::usage(format!("{path} {problem}")));
         };
-        Semaphore::new(session, path, recorded)?
-            .resize(self.permits)
-            .await?;
+        semaphore.resize(self.permits).await?;
         Ok(recorded)
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use zookeeper_recipes_core::AfterSessionLoss;
-use zookeeper_recipes_semaphore::SemaphoreOptions;
+use zookeeper_recipes_core::{AfterSessionLoss, Session};
+use zookeeper_recipes_semaphore::{Semaphore as Permits, SemaphoreOptions, WeightedSemaphore};
 
 use crate::connecting::Connection;
 use crate::duration;
@@ -14,8 +14,8 @@ use crate::run::{Once, TaskArguments, WaitArguments};
 
 /// Run a command while permits of a semaphore are held.
 ///
-/// All users of a semaphore must name the same number of permits: the first one records it.
-/// `zkr resize` changes it.
+/// The first contender records the number of permits. `zkr resize` changes it. Without --permits,
+/// the recorded number counts. With another number in --permits than is recorded, the call fails.
 ///
 /// The command finds ZKR_FENCING_TOKEN, ZKR_PATH and ZKR_NODE in its environment. If the permits
 /// are being lost, zkr stops the command and its children before another process can hold them.
@@ -24,9 +24,9 @@ pub(crate) struct Semaphore {
     /// The directory of the semaphore, such as /limits/exports.
     path: String,
 
-    /// How many permits the semaphore has.
+    /// How many permits the semaphore has. By default the recorded number.
     #[arg(long, value_name = "N")]
-    permits: u32,
+    permits: Option<u32>,
 
     /// How many permits the command needs.
     #[arg(long, value_name = "W", default_value_t = 1)]
@@ -51,20 +51,25 @@ impl Semaphore {
             task: &self.task,
             at_least: self.at_least,
         };
-        let make = |session: &_| {
-            let mut options =
-                SemaphoreOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
-            if let Some(limit) = self.task.at_most {
-                options = options.at_most(limit);
+        once.run(async |session| self.make(session).await).await
+    }
+
+    async fn make(&self, session: &Session) -> Result<WeightedSemaphore, Failure> {
+        let mut options = SemaphoreOptions::new().after_session_loss(AfterSessionLoss::QueueAnew);
+        if let Some(limit) = self.task.at_most {
+            options = options.at_most(limit);
+        }
+        let path = &self.path;
+        let semaphore = match self.permits {
+            Some(permits) => Permits::with_options(session, path, permits, options)?,
+            None => {
+                let Some(recorded) = Permits::open(session, path, 1)?.recorded().await? else {
+                    let problem = "records no number of permits: give one with --permits";
+                    return Err(Failure::usage(format!("{path} {problem}")));
+                };
+                Permits::open_with_options(session, path, recorded, options)?
             }
-            zookeeper_recipes_semaphore::Semaphore::with_options(
-                session,
-                &self.path,
-                self.permits,
-                options,
-            )?
-            .permits(self.weight)
         };
-        once.run(make).await
+        Ok(semaphore.permits(self.weight)?)
     }
 }

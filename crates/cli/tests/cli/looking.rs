@@ -166,6 +166,46 @@ async fn semaphore_shows_its_permits_and_can_be_resized() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn semaphore_without_permits_takes_the_recorded_number() {
+    let stage = Stage::new();
+    let unknown = stage.run(&["semaphore", "/exports", "--", "true"]).await;
+    assert!(unknown.failed_with(64).contains("--permits"), "{unknown:?}");
+    let holding = [
+        "semaphore",
+        "/exports",
+        "--permits",
+        "3",
+        "--",
+        "sleep",
+        "60",
+    ];
+    let holder = stage.start(&holding);
+    stage.queue("/exports", 1).await;
+    stage.run(&["resize", "/exports", "4"]).await;
+    let weight = |weight| {
+        [
+            "semaphore",
+            "/exports",
+            "-n",
+            "--weight",
+            weight,
+            "--",
+            "true",
+        ]
+    };
+    assert_eq!(stage.run(&weight("3")).await.code, Some(0));
+    stage.run(&weight("4")).await.failed_with(75);
+    let permits = ["semaphore", "/exports", "--permits", "3", "--", "true"];
+    let refused = stage.run(&permits).await;
+    let line = refused.failed_with(64);
+    assert!(
+        line.contains("\"3\" is not the 4") && line.contains("resize"),
+        "{line}"
+    );
+    drop(holder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn json_is_for_programs() {
     let stage = Stage::new();
     let nobody = stage.run(&["who", "/lock", "--json"]).await;
