@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
 use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{
     Acl, AuthId, CreateMode, Error, Identity, NodePath, Permission, Refusal, ServerError, Session,
@@ -62,6 +63,18 @@ impl Finding {
             text: failure.to_string(),
             exit: Some(failure.exit()),
         }
+    }
+}
+
+impl Finding {
+    /// The finding for programs.
+    pub(crate) fn json(&self) -> Value {
+        let grade = match self.grade {
+            Grade::Good => "ok",
+            Grade::Note => "note",
+            Grade::Bad => "bad",
+        };
+        json!({ "grade": grade, "text": self.text, "exit": self.exit.map(Exit::code) })
     }
 }
 

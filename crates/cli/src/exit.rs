@@ -10,9 +10,10 @@ Exit codes:
   64   the arguments, the connect string, the chroot or the path are wrong
   69   no server could be reached, or none answered
   70   an error of zkr itself or of the machine
-  75   --try: another contender holds; evict: the answer was no
+  73   dev-server: another process has the port
+  75   --try: another contender holds; evict: the answer was no, or no such holder
   77   no permission, or the server refused the credentials
-  80   --timeout: the lock was not held in time, or the candidate of
+  80   --timeout: the lock was not held in time, lead does not lead, or the candidate of
        --transfer-to does not lead yet
   81   the lock was lost or transferred; the command was stopped before another
        process could hold
@@ -32,6 +33,9 @@ pub(crate) enum Exit {
     Unavailable,
     /// An error of `zkr` itself or of the machine.
     Internal,
+    /// Another process has the port of the server.
+    #[cfg_attr(not(feature = "dev-server"), expect(dead_code))]
+    PortInUse,
     /// Another contender holds, and the user did not want to wait.
     Conflict,
     /// The access control list forbids it, or the server refused the credentials.
@@ -55,6 +59,7 @@ impl Exit {
             Exit::Usage => 64,
             Exit::Unavailable => 69,
             Exit::Internal => 70,
+            Exit::PortInUse => 73,
             Exit::Conflict => 75,
             Exit::NoPermission => 77,
             Exit::TimedOut => 80,
@@ -82,6 +87,7 @@ mod tests {
             Exit::Usage,
             Exit::Unavailable,
             Exit::Internal,
+            Exit::PortInUse,
             Exit::Conflict,
             Exit::NoPermission,
             Exit::TimedOut,

@@ -6,6 +6,6 @@ mod row;
 mod snapshot;
 
 pub(crate) use kind::RecipeKind;
-pub(crate) use picture::{Picture, age, now};
+pub(crate) use picture::{Picture, age, age_of, now};
 pub(crate) use row::{Row, State};
 pub(crate) use snapshot::Snapshot;

@@ -36,6 +36,7 @@ mod leading;
 mod message;
 mod once;
 mod part;
+mod progress;
 mod signals;
 mod started;
 mod supervise;

@@ -162,7 +162,9 @@ impl TestedRecipe {
 /// Those of [`Semaphore::resize`].
 pub async fn resize(session: &Session, path: &str, to: u64) -> Result<(), Error> {
     let permits = to as u32;
-    Semaphore::new(session, path, permits)?.resize(permits).await
+    Semaphore::new(session, path, permits)?
+        .resize(permits)
+        .await
 }
 
 /// A candidate, which is more than a recipe.

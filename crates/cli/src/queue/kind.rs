@@ -89,6 +89,18 @@ pub(super) fn recipe(contenders: &[Contender]) -> RecipeKind {
     }
 }
 
+/// True if the contenders are of several recipes, which do not see each other.
+pub(super) fn is_mixed(contenders: &[Contender]) -> bool {
+    let whole = recipe(contenders);
+    contenders
+        .iter()
+        .any(|one| match (whole, recipe(std::slice::from_ref(one))) {
+            // kazoo's writers have the label of its locks.
+            (RecipeKind::ReadWriteLock, RecipeKind::Lock) => false,
+            (whole, own) => whole != own,
+        })
+}
+
 /// What a contender wants, in a word or two.
 pub(super) fn kind(recipe: RecipeKind, contender: &Contender) -> String {
     match (recipe, wish(contender.label())) {

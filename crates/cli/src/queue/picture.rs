@@ -1,6 +1,6 @@
 //! A queue as a table for people.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::kind::RecipeKind;
 use super::row::Row;
@@ -13,6 +13,7 @@ pub(crate) struct Picture {
     pub(crate) rows: Vec<Row>,
     /// How many contenders have no row.
     pub(crate) more: usize,
+    warnings: Vec<String>,
 }
 
 impl Picture {
@@ -20,6 +21,7 @@ impl Picture {
         Picture {
             headline: headline(path, snapshot),
             more: snapshot.len().saturating_sub(rows.len()),
+            warnings: snapshot.warnings(),
             rows,
         }
     }
@@ -27,9 +29,14 @@ impl Picture {
     /// The lines of the table, at this time in milliseconds since 1970.
     pub(crate) fn lines(&self, now: i64) -> Vec<String> {
         let mut lines = vec![self.headline.clone()];
-        if self.rows.is_empty() {
-            return lines;
+        if !self.rows.is_empty() {
+            lines.extend(self.table(now));
         }
+        lines.extend(self.warnings.iter().map(|it| format!("warning: {it}")));
+        lines
+    }
+
+    fn table(&self, now: i64) -> Vec<String> {
         let has_address = self.rows.iter().any(|row| row.address.is_some());
         let mut cells = vec![header(has_address)];
         cells.extend(
@@ -37,8 +44,7 @@ impl Picture {
                 .iter()
                 .map(|row| self::cells(row, now, has_address)),
         );
-        lines.extend(aligned(&cells));
-        lines
+        aligned(&cells)
     }
 
     /// The table as text, with a last line for what is not shown.
@@ -133,7 +139,12 @@ fn aligned(rows: &[Vec<String>]) -> Vec<String> {
 
 /// How long ago this was, both in milliseconds since 1970.
 pub(crate) fn age(then: i64, now: i64) -> String {
-    let seconds = (now - then).max(0) / 1000;
+    age_of(Duration::from_millis((now - then).max(0).unsigned_abs()))
+}
+
+/// A time in at most two units.
+pub(crate) fn age_of(time: Duration) -> String {
+    let seconds = time.as_secs();
     match seconds {
         0..60 => format!("{seconds}s"),
         60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),

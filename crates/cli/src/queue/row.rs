@@ -99,7 +99,8 @@ impl Row {
 }
 
 /// The data as text in one line, without what would change the terminal's settings.
-fn printable(data: &[u8]) -> String {
+pub(super) fn printable(data: impl AsRef<[u8]>) -> String {
+    let data = data.as_ref();
     const LONGEST: usize = 60;
     match std::str::from_utf8(data) {
         Ok(text) => text.chars().take(LONGEST).map(shown).collect(),
@@ -117,7 +118,7 @@ mod tests {
             printable("a\x1b[31mb\nc\u{202e}d".as_bytes()),
             "a?[31mb?c?d"
         );
-        assert_eq!(printable(&[0xff, 0xfe]), "(2 bytes)");
-        assert_eq!(printable(&[b'x'; 100]).len(), 60);
+        assert_eq!(printable([0xff, 0xfe]), "(2 bytes)");
+        assert_eq!(printable([b'x'; 100]).len(), 60);
     }
 }

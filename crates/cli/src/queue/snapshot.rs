@@ -1,12 +1,13 @@
 //! A queue at one moment, as the server shows it.
 
+use serde_json::{Value, json};
 use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{
     Contender, NodePath, Refusal, ServerError, Verdict, order, ordered_by_czxid,
 };
 
-use super::kind::{RecipeKind, contender, kind, recipe, verdict};
-use super::row::{Row, State};
+use super::kind::{RecipeKind, contender, is_mixed, kind, recipe, verdict};
+use super::row::{Row, State, printable};
 
 /// The contenders of a directory, in the order of the queue.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct Snapshot {
     /// The number of permits, if the directory records one.
     pub(crate) permits: Option<u32>,
     contenders: Vec<Contender>,
+    /// The names of the znodes that are no contenders.
+    pub(crate) foreign: Vec<String>,
 }
 
 impl Snapshot {
@@ -57,8 +60,14 @@ impl Snapshot {
                 Err(error)
             }
         });
-        let mut contenders: Vec<Contender> =
-            names?.iter().filter_map(|name| contender(name)).collect();
+        let (mut contenders, mut foreign) = (Vec::new(), Vec::new());
+        for name in names? {
+            match contender(&name) {
+                Some(contender) => contenders.push(contender),
+                None => foreign.push(name),
+            }
+        }
+        foreign.sort_unstable();
         order(&mut contenders);
         tell_apart(server, path, &mut contenders).await?;
         let recipe = recipe(&contenders);
@@ -69,12 +78,38 @@ impl Snapshot {
             recipe,
             permits: permits.and_then(|text| text.parse().ok()),
             contenders,
+            foreign,
         })
     }
 
     /// How many contenders there are.
     pub(crate) fn len(&self) -> usize {
         self.contenders.len()
+    }
+
+    /// What is unusual about the directory, for people.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        match &self.foreign[..] {
+            [] => {}
+            [one] => warnings.push(format!("{} is the name of no contender", printable(one))),
+            [first, ..] => warnings.push(format!(
+                "{} znodes have names of no contender, the first is {}",
+                self.foreign.len(),
+                printable(first)
+            )),
+        }
+        if self.is_mixed() {
+            let text = "contenders of several recipes are here, and do not see each other: \
+                        use a path for one recipe";
+            warnings.push(text.to_owned());
+        }
+        warnings
+    }
+
+    /// True if the contenders are of several recipes.
+    pub(crate) fn is_mixed(&self) -> bool {
+        is_mixed(&self.contenders)
     }
 
     /// How many of the contenders hold. `None` if it cannot be known.
@@ -120,6 +155,22 @@ impl Snapshot {
             ))
         });
         Ok(rows.collect())
+    }
+
+    /// The queue for programs.
+    pub(crate) fn json(&self, rows: &[Row]) -> Value {
+        json!({
+            "path": self.path.as_str(),
+            "exists": self.exists,
+            "recipe": match self.recipe {
+                RecipeKind::Unknown => None,
+                recipe => Some(recipe.to_string()),
+            },
+            "permits": self.permits,
+            "contenders": rows.iter().map(Row::json).collect::<Vec<_>>(),
+            "foreign": self.foreign,
+            "mixed": self.is_mixed(),
+        })
     }
 
     fn node(&self, contender: &Contender) -> String {

@@ -11,7 +11,8 @@ use super::supervise::{Ending, supervise};
 use super::task::TaskArguments;
 use crate::connecting::{Connection, close};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, warn};
+use crate::four_letter::Servers;
 
 /// The pause after a failed campaign.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -25,6 +26,8 @@ pub(crate) struct Leading<'a> {
     pub(crate) standby: bool,
     /// True if a loss ends the program.
     pub(crate) once: bool,
+    /// The longest campaign.
+    pub(crate) timeout: Option<Duration>,
     pub(crate) task: &'a TaskArguments,
 }
 
@@ -35,7 +38,7 @@ impl Leading<'_> {
         let session = tokio::select! {
             biased;
             signal = signals.end() => return Ok(Exit::Signal(signal)),
-            session = self.connection.open_for(self.task.owner(), None) => session?,
+            session = self.connection.open_for(self.task.owner(), self.timeout) => session?,
         };
         let result = self.in_session(&session, &mut signals).await;
         close(session).await;
@@ -51,11 +54,16 @@ impl Leading<'_> {
         if self.standby {
             election = election.standby();
         }
+        tokio::select! {
+            biased;
+            signal = signals.end() => return Ok(Exit::Signal(signal)),
+            () = self.warn_of_namesakes(session, &election) => {}
+        }
         loop {
             let leadership = tokio::select! {
                 biased;
                 signal = signals.end() => return Ok(Exit::Signal(signal)),
-                elected = campaign(session, &election) => elected?,
+                elected = self.elected(session, &election) => elected?,
             };
             // A later session may have another timeout.
             let task = self.task.in_session(self.connection, session)?;
@@ -86,6 +94,50 @@ impl Leading<'_> {
                 }
             }
         }
+    }
+}
+
+impl Leading<'_> {
+    /// Campaigns until it leads, for as long as the user allows.
+    async fn elected(
+        &self,
+        session: &Session,
+        election: &LeaderElection,
+    ) -> Result<Leadership, Failure> {
+        let Some(limit) = self.timeout else {
+            return Ok(campaign(session, election).await?);
+        };
+        let elected = tokio::time::timeout(limit, campaign(session, election)).await;
+        elected.map_or_else(
+            |_| {
+                let text = format!("{}: does not lead within {limit:?}", self.path);
+                Err(Failure::new(Exit::TimedOut, text))
+            },
+            |elected| Ok(elected?),
+        )
+    }
+
+    /// Warns of other candidates with the same id.
+    async fn warn_of_namesakes(&self, session: &Session, election: &LeaderElection) {
+        // The campaign itself reports what is wrong.
+        let candidates = tokio::time::timeout(PAUSE, election.contenders()).await;
+        let Ok(Ok(candidates)) = candidates else {
+            return;
+        };
+        let namesake = candidates.iter().find(|it| it.data == self.id.as_bytes());
+        let Some(namesake) = namesake else { return };
+        let addresses = match Servers::of(session, self.connection) {
+            Ok(servers) => servers.addresses().await,
+            Err(_) => return,
+        };
+        let address = addresses.get(&namesake.session_id.0);
+        warn(&format!(
+            "{}: another candidate has the id {:?}: session {}, at {}; give each an id of its own",
+            self.path,
+            self.id,
+            namesake.session_id,
+            address.map_or("an unknown address", String::as_str),
+        ));
     }
 }
 

@@ -28,10 +28,11 @@ impl Once<'_> {
     ) -> Result<Exit, Failure> {
         let began = Instant::now();
         let mut signals = heard()?;
+        let owner = self.wait.owner().unwrap_or_else(|| self.task.owner());
         let session = tokio::select! {
             biased;
             signal = signals.end() => return Ok(Exit::Signal(signal)),
-            session = self.connection.open_for(self.task.owner(), self.wait.timeout) => session?,
+            session = self.connection.open_for(owner, self.wait.connects_within()) => session?,
         };
         let made = tokio::select! {
             biased;

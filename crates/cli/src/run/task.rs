@@ -27,8 +27,12 @@ pub(crate) struct TaskArguments {
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub(crate) at_most: Option<Duration>,
 
+    /// Run this line in `sh`, in place of COMMAND. It sees ZKR_FENCING_TOKEN as a variable.
+    #[arg(short = 'c', value_name = "LINE", conflicts_with = "command")]
+    line: Option<OsString>,
+
     /// The command to run, and its arguments.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present = "line", value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -47,13 +51,31 @@ impl TaskArguments {
     pub(super) fn owner(&self) -> String {
         // More would not fit on a line.
         const LONGEST: usize = 50;
-        let program = self.command.first().map(Path::new);
-        let program = program.and_then(Path::file_name).unwrap_or_default();
+        let first = match &self.line {
+            Some(line) => line.to_string_lossy(),
+            None => self
+                .command
+                .first()
+                .map(|it| it.to_string_lossy())
+                .unwrap_or_default(),
+        };
+        let program = match self.line {
+            Some(_) => first.split_whitespace().next().unwrap_or_default(),
+            None => &first,
+        };
+        let program = Path::new(program).file_name().unwrap_or_default();
         let letters = program.to_string_lossy();
         let printable = letters.chars().filter(|letter| !letter.is_control());
         match printable.take(LONGEST).collect::<String>() {
             empty if empty.is_empty() => "zkr".to_owned(),
             program => program,
+        }
+    }
+
+    fn command(&self) -> Vec<OsString> {
+        match &self.line {
+            Some(line) => vec!["sh".into(), "-c".into(), line.clone()],
+            None => self.command.clone(),
         }
     }
 
@@ -78,7 +100,7 @@ impl TaskArguments {
             )));
         }
         Ok(Task {
-            command: self.command.clone(),
+            command: self.command(),
             grace,
             at_most: self.at_most,
             renews_every: (timeout / 40)

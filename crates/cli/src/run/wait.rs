@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use zookeeper_recipes_core::{Error, Hold, Recipe};
 
+use super::progress;
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -22,8 +23,20 @@ pub(crate) struct WaitArguments {
     tries: bool,
 
     /// Fail if the hold is not acquired within this time, which includes the time to connect.
+    ///
+    /// 0 is one try, with the exit code of --timeout.
     #[arg(short = 'w', long, alias = "wait", value_name = "DURATION", value_parser = duration::parse)]
-    pub(super) timeout: Option<Duration>,
+    timeout: Option<Duration>,
+
+    /// Report each minute of a wait behind which contender zkr waits.
+    ///
+    /// On a terminal, zkr reports this once, after two seconds.
+    #[arg(short, long)]
+    verbose: bool,
+
+    /// The owner that others see in the queue. By default the name of the command.
+    #[arg(long, value_name = "WORDS")]
+    owner: Option<String>,
 
     /// The exit code if --try or --timeout fails.
     #[arg(short = 'E', long, value_name = "CODE")]
@@ -42,17 +55,37 @@ impl WaitArguments {
         began: Instant,
         answers_within: Duration,
     ) -> Result<Hold, Failure> {
-        if self.tries {
-            let tried = tokio::time::timeout(answers_within, recipe.try_acquire()).await;
-            let tried = tried.map_err(|_| {
-                let problem = "no server has answered; check --connect and the servers";
-                Failure::new(Exit::Unavailable, format!("{}: {problem}", recipe.path()))
-            })?;
-            return tried?.ok_or_else(|| {
-                let text = format!("{}: another contender holds", recipe.path());
-                Failure::new(self.conflict(Exit::Conflict), text)
-            });
+        if self.tries || self.timeout == Some(Duration::ZERO) {
+            return self.try_once(recipe, answers_within).await;
         }
+        tokio::select! {
+            biased;
+            hold = self.wait(recipe, began) => hold,
+            never = progress::report(recipe, self.verbose) => match never {},
+        }
+    }
+
+    async fn try_once(
+        &self,
+        recipe: &dyn Recipe,
+        answers_within: Duration,
+    ) -> Result<Hold, Failure> {
+        let tried = tokio::time::timeout(answers_within, recipe.try_acquire()).await;
+        let tried = tried.map_err(|_| {
+            let problem = "no server has answered; check --connect and the servers";
+            Failure::new(Exit::Unavailable, format!("{}: {problem}", recipe.path()))
+        })?;
+        tried?.ok_or_else(|| {
+            let exit = match self.tries {
+                true => Exit::Conflict,
+                false => Exit::TimedOut,
+            };
+            let text = format!("{}: another contender holds", recipe.path());
+            Failure::new(self.conflict(exit), text)
+        })
+    }
+
+    async fn wait(&self, recipe: &dyn Recipe, began: Instant) -> Result<Hold, Failure> {
         let Some(timeout) = self.timeout else {
             return Ok(recipe.acquire().await?);
         };
@@ -67,6 +100,16 @@ impl WaitArguments {
                 }
                 error => error.into(),
             })
+    }
+
+    /// The most time to connect, if there is a limit. One try has the usual one.
+    pub(super) fn connects_within(&self) -> Option<Duration> {
+        self.timeout.filter(|timeout| !timeout.is_zero())
+    }
+
+    /// The owner that the user has chosen.
+    pub(super) fn owner(&self) -> Option<String> {
+        self.owner.clone()
     }
 
     fn conflict(&self, otherwise: Exit) -> Exit {

@@ -1,12 +1,19 @@
 //! `zkr dev-server`: a ZooKeeper for development and tests, in memory only.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use zookeeper_recipes_simulation::{EmbeddedOptions, EmbeddedServer, SimulationOptions};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use zookeeper_recipes_core::NodePath;
+use zookeeper_recipes_simulation::{
+    EmbeddedOptions, EmbeddedServer, SimulationOptions, StartError,
+};
 
 use crate::connecting::Connection;
 use crate::exit::Exit;
@@ -54,6 +61,10 @@ impl DevServer {
     }
 
     fn start(&self, tick: Duration) -> Result<EmbeddedServer, Failure> {
+        if tick.is_zero() {
+            return Err(Failure::usage("--tick must not be zero"));
+        }
+        self.check_ports()?;
         let znodes = match &self.data {
             Some(file) => znodes(file)?,
             None => Vec::new(),
@@ -71,28 +82,90 @@ impl DevServer {
             ..defaults
         };
         let started = EmbeddedServer::start_with(options);
-        started.map_err(|error| Failure::usage(format!("the server does not start: {error}")))
+        started.map_err(|error| failure(&error))
     }
+
+    fn check_ports(&self) -> Result<(), Failure> {
+        let Some(last) = self.port.checked_add(self.members - 1) else {
+            let problem = format!("--members {} has ports above 65535", self.members);
+            return Err(Failure::usage(format!("--port {}: {problem}", self.port)));
+        };
+        match self.admin_port {
+            Some(admin) if self.port > 0 && (self.port..=last).contains(&admin) => {
+                let problem = format!("--admin-port {admin} is the port of a member");
+                Err(Failure::usage(problem))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The failure of a server that does not start.
+fn failure(error: &StartError) -> Failure {
+    let exit = match error {
+        StartError::PortInUse { .. } => Exit::PortInUse,
+        StartError::Listen { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            Exit::NoPermission
+        }
+        _ => Exit::Usage,
+    };
+    let cause = std::error::Error::source(error);
+    let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
+    Failure::new(exit, format!("the server does not start: {error}{cause}"))
 }
 
 /// The znodes in a file, with their data.
 fn znodes(file: &Path) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     let text = fs::read_to_string(file);
     let text = text.map_err(|error| Failure::usage(format!("cannot read {file:?}: {error}")))?;
-    let object: serde_json::Map<_, _> = serde_json::from_str(&text).map_err(|error| {
+    let Pairs(pairs) = serde_json::from_str(&text).map_err(|error| {
         let example = r#"such as {"/a": "data"}"#;
         Failure::usage(format!(
             "{file:?} is no JSON object of paths and data, {example}: {error}"
         ))
     })?;
-    let znode = |(path, data): (String, serde_json::Value)| match data {
-        serde_json::Value::String(data) => Ok((path, data.into_bytes())),
-        serde_json::Value::Null => Ok((path, Vec::new())),
-        _ => Err(Failure::usage(format!(
-            "{file:?}: the data of {path} is no text"
-        ))),
-    };
     // A parent comes before its children.
-    let sorted: BTreeMap<_, _> = object.into_iter().collect();
-    sorted.into_iter().map(znode).collect()
+    let mut sorted = BTreeMap::new();
+    for (path, data) in pairs {
+        NodePath::new(&path).map_err(|error| Failure::usage(format!("{file:?}: {error}")))?;
+        let data = match data {
+            Value::String(data) => data.into_bytes(),
+            Value::Null => Vec::new(),
+            _ => {
+                let problem = format!("the data of {path} is no text");
+                return Err(Failure::usage(format!("{file:?}: {problem}")));
+            }
+        };
+        if sorted.insert(path.clone(), data).is_some() {
+            return Err(Failure::usage(format!("{file:?}: {path} is there twice")));
+        }
+    }
+    Ok(sorted.into_iter().collect())
+}
+
+/// The pairs of a JSON object in their order. A key may come twice.
+struct Pairs(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Pairs, D::Error> {
+        from.deserialize_map(PairsVisitor)
+    }
+}
+
+struct PairsVisitor;
+
+impl<'de> Visitor<'de> for PairsVisitor {
+    type Value = Pairs;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+        let mut pairs = Vec::new();
+        while let Some(pair) = map.next_entry()? {
+            pairs.push(pair);
+        }
+        Ok(Pairs(pairs))
+    }
 }

@@ -23,8 +23,15 @@ pub(crate) struct Evict {
     /// The directory of a lock, a semaphore or an election.
     path: String,
 
-    /// The name of the contender's znode, or its fencing token: see `zkr who`.
-    node: String,
+    /// The contender: its OWNER or its TOKEN as `zkr who` shows them, or the name of its znode.
+    ///
+    /// Of an owner such as `billing@host:7`, the part before `@` is enough.
+    #[arg(required_unless_present = "if_holder")]
+    node: Option<String>,
+
+    /// Only if the contender with this TOKEN holds. Otherwise nothing is done, with exit code 75.
+    #[arg(long, value_name = "TOKEN")]
+    if_holder: Option<i64>,
 
     /// Do not ask.
     #[arg(long)]
@@ -61,12 +68,36 @@ impl Evict {
 
     async fn find(&self, session: &Session, path: &NodePath) -> Result<Row, Failure> {
         let (_, rows) = look(session, path, usize::MAX).await?;
-        let token = self.node.parse::<i64>().ok();
-        let is_it = |row: &Row| row.name == self.node || token == Some(row.token);
-        rows.into_iter().find(is_it).ok_or_else(|| {
-            let problem = "is no contender there; `zkr who` lists them";
-            Failure::usage(format!("{path}: {:?} {problem}", self.node))
+        let mut found: Vec<Row> = rows.into_iter().filter(|row| self.means(row)).collect();
+        if let Some(token) = self.if_holder {
+            found.retain(|row| row.token == token && row.state == State::Holds);
+            return found.pop().ok_or_else(|| {
+                let problem = format!("no holder has the TOKEN {token}; nothing was done");
+                Failure::new(Exit::Conflict, format!("{path}: {problem}"))
+            });
+        }
+        if found.len() > 1 {
+            let tokens: Vec<String> = found.iter().map(|row| row.token.to_string()).collect();
+            let tokens = tokens.join(", ");
+            let problem = format!("several contenders; give the TOKEN of one: {tokens}");
+            return Err(Failure::usage(format!("{path}: {problem}")));
+        }
+        found.pop().ok_or_else(|| {
+            let node = self.node.as_deref().unwrap_or_default();
+            let problem = "is the OWNER, the TOKEN or the znode of no contender; \
+                           `zkr who` lists them";
+            Failure::usage(format!("{path}: {node:?} {problem}"))
         })
+    }
+
+    /// True if the user means this contender.
+    fn means(&self, row: &Row) -> bool {
+        let Some(node) = &self.node else { return true };
+        let service = row.owner.rsplit_once('@').map(|(service, _)| service);
+        row.name == *node
+            || node.parse() == Ok(row.token)
+            || row.owner == *node
+            || service == Some(node)
     }
 
     fn ask(&self, row: &Row) -> Result<(), Failure> {

@@ -1,8 +1,11 @@
 //! `zkr lead`: a command that runs while this process leads.
 
+use std::time::Duration;
+
 use clap::Args;
 
 use crate::connecting::Connection;
+use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::run::{Leading, TaskArguments};
@@ -34,6 +37,10 @@ pub(crate) struct Lead {
     #[arg(long)]
     once: bool,
 
+    /// End if it does not lead within this time, at first and after each loss.
+    #[arg(short = 'w', long, alias = "wait", value_name = "DURATION", value_parser = duration::parse)]
+    timeout: Option<Duration>,
+
     #[command(flatten)]
     task: TaskArguments,
 }
@@ -46,6 +53,7 @@ impl Lead {
             id: &self.id,
             standby: self.standby,
             once: self.once,
+            timeout: self.timeout,
             task: &self.task,
         };
         leading.run().await

@@ -5,16 +5,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use serde_json::json;
 use tokio::sync::watch;
-use zookeeper_recipes_core::{Error, Session};
+use zookeeper_recipes_core::{Error, NodePath, Session};
 use zookeeper_recipes_election::{Leader as Found, LeaderElection, LeaderState};
 
+use super::who::look;
 use crate::connecting::{Connection, close};
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Reader, print};
 use crate::plain_text::json_text;
-use crate::queue::{age, now};
+use crate::queue::{RecipeKind, age, now};
 
 /// Show who leads, or transfer the leadership to another candidate.
 #[derive(Debug, Args)]
@@ -53,10 +54,17 @@ impl Leader {
 
     async fn show(&self, session: &Session) -> Result<(), Failure> {
         let election = LeaderElection::new(session, &self.path, "")?;
+        let exists = self.check(session, election.path()).await?;
         if let Some(id) = &self.transfer_to {
             let leader = self.transfer(&election, id).await?;
             print(&self.line(Some(&leader)))?;
             return Ok(());
+        }
+        if !exists && !self.json {
+            let text = format!("nobody leads: {} does not exist\n", self.path);
+            if print(&text)? == Reader::Gone || !self.follow {
+                return Ok(());
+            }
         }
         if !self.follow {
             print(&self.line(election.leader().await?.as_ref()))?;
@@ -67,6 +75,18 @@ impl Leader {
             let leader = next(&mut watched, &election).await?;
             if print(&self.line(leader.as_ref()))? == Reader::Gone {
                 return Ok(());
+            }
+        }
+    }
+
+    /// True if the path exists. A directory of another recipe is refused.
+    async fn check(&self, session: &Session, path: &NodePath) -> Result<bool, Failure> {
+        let (snapshot, _) = look(session, path, 0).await?;
+        match snapshot.recipe {
+            RecipeKind::Election | RecipeKind::Unknown => Ok(snapshot.exists),
+            other => {
+                let problem = "not an election; `zkr who` shows who holds";
+                Err(Failure::usage(format!("{path}: {other}, {problem}")))
             }
         }
     }

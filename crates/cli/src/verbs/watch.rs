@@ -12,6 +12,8 @@ use zookeeper_recipes_core::{Error, NodePath, Refusal, ServerError, Session};
 use crate::connecting::{Connection, close};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::output::{Reader, print};
+use crate::plain_text::json_text;
 use crate::queue::{Picture, Row, Snapshot, now};
 use crate::screen::Screen;
 
@@ -28,6 +30,10 @@ const PAUSE: Duration = Duration::from_millis(500);
 pub(crate) struct Watch {
     /// The directory of a lock, a semaphore or an election.
     path: String,
+
+    /// Print the queue at each change as a JSON object in a line, for programs.
+    #[arg(long)]
+    json: bool,
 }
 
 /// What is drawn, and what ends it.
@@ -40,6 +46,12 @@ struct View {
 impl Watch {
     pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
         let path = NodePath::new(&self.path)?;
+        if self.json {
+            let session = connection.open().await?;
+            let followed = follow(&session, &path).await;
+            close(session).await;
+            return followed;
+        }
         let mut screen = Screen::new()?;
         let session = connection.open().await?;
         let watched = async {
@@ -53,6 +65,31 @@ impl Watch {
     }
 }
 
+/// Prints the queue at each change, until a signal comes or nobody reads.
+async fn follow(session: &Session, path: &NodePath) -> Result<Exit, Failure> {
+    let mut ends = std::pin::pin!(ended_by_signal());
+    loop {
+        let changed: BoxFuture<'_, ()> = match look(session, path, usize::MAX).await {
+            Ok((snapshot, rows, changed)) => {
+                let line = json_text(&format!("{}\n", snapshot.json(&rows)));
+                if print(&line)? == Reader::Gone {
+                    return Ok(Exit::Done);
+                }
+                changed
+            }
+            Err(error @ (Error::Refused { .. } | Error::NoSession { .. })) => {
+                return Err(error.into());
+            }
+            Err(_) => tokio::time::sleep(PAUSE).boxed(),
+        };
+        tokio::select! {
+            biased;
+            signal = &mut ends => return Ok(Exit::Signal(signal)),
+            () = changed => {}
+        }
+    }
+}
+
 /// Draws the queue until the user ends it.
 async fn watch(session: &Session, path: &NodePath, screen: &mut Screen) -> Result<Exit, Failure> {
     let mut keys = EventStream::new();
@@ -60,7 +97,8 @@ async fn watch(session: &Session, path: &NodePath, screen: &mut Screen) -> Resul
     let mut view = None;
     loop {
         let changed: BoxFuture<'_, ()> = match look(session, path, screen.rows()).await {
-            Ok((picture, changed)) => {
+            Ok((snapshot, rows, changed)) => {
+                let picture = Picture::new(path.as_str(), &snapshot, rows);
                 let trouble = String::new();
                 view = Some(View { picture, trouble });
                 changed
@@ -115,12 +153,12 @@ async fn look(
     session: &Session,
     path: &NodePath,
     rows: usize,
-) -> Result<(Picture, BoxFuture<'static, ()>), Error> {
+) -> Result<(Snapshot, Vec<Row>, BoxFuture<'static, ()>), Error> {
     let server = session.server(path).await?;
     let at = |error| Error::at(path.as_str(), server.id(), error);
     let (snapshot, rows, watches) = read(&*server, path, rows).await.map_err(at)?;
     let changed = select_all(watches).map(|_| ()).boxed();
-    Ok((Picture::new(path.as_str(), &snapshot, rows), changed))
+    Ok((snapshot, rows, changed))
 }
 
 /// Takes a snapshot with watches on the contenders and on the number of permits.

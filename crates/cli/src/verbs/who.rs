@@ -1,7 +1,6 @@
 //! `zkr who`: who holds and who waits, at one moment.
 
 use clap::Args;
-use serde_json::json;
 use zookeeper_recipes_core::{Error, NodePath, Session};
 
 use crate::connecting::{Connection, close};
@@ -10,7 +9,7 @@ use crate::failure::Failure;
 use crate::four_letter::Servers;
 use crate::output::print;
 use crate::plain_text::json_text;
-use crate::queue::{Picture, RecipeKind, Row, Snapshot};
+use crate::queue::{Picture, Row, Snapshot};
 
 /// How many contenders fit on a screen.
 const SCREEN: usize = 20;
@@ -18,7 +17,8 @@ const SCREEN: usize = 20;
 /// Show who holds and who waits, in the order of the queue.
 ///
 /// The table shows the contenders of zookeeper-recipes, Curator, kazoo and go-zookeeper. zkr sends
-/// one list, and reads only the contenders that it shows.
+/// one list, and reads only the contenders that it shows. A line warns of znodes that are no
+/// contenders, and of contenders of several recipes.
 #[derive(Debug, Args)]
 pub(crate) struct Who {
     /// The directory of a lock, a semaphore or an election.
@@ -53,26 +53,12 @@ impl Who {
             }
         }
         let text = if self.json {
-            self.json(&snapshot, &rows)
+            json_text(&format!("{:#}\n", snapshot.json(&rows)))
         } else {
             Picture::new(&self.path, &snapshot, rows).text("; --all shows them")
         };
         print(&text)?;
         Ok(Exit::Done)
-    }
-
-    fn json(&self, snapshot: &Snapshot, rows: &[Row]) -> String {
-        let object = json!({
-            "path": self.path,
-            "exists": snapshot.exists,
-            "recipe": match snapshot.recipe {
-                RecipeKind::Unknown => None,
-                recipe => Some(recipe.to_string()),
-            },
-            "permits": snapshot.permits,
-            "contenders": rows.iter().map(Row::json).collect::<Vec<_>>(),
-        });
-        json_text(&format!("{object:#}\n"))
     }
 }
 

@@ -94,6 +94,95 @@ async fn taken_lock_is_a_conflict_and_a_timeout_has_its_own_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn timeout_of_zero_is_one_try() {
+    let stage = Stage::new();
+    let free = stage.run(&["lock", "/lock", "-w", "0", "--", "true"]).await;
+    assert_eq!(free.code, Some(0), "{free:?}");
+    let holder = stage.holder("/lock").await;
+    let taken = stage.run(&["lock", "/lock", "-w", "0", "--", "true"]).await;
+    let line = taken.failed_with(80);
+    assert!(line.contains("another contender holds"), "{line}");
+    assert_eq!(stage.contenders("/lock").len(), 1);
+    drop(holder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn line_for_a_shell_runs_in_one() {
+    let stage = Stage::new();
+    let line = "echo \"$ZKR_PATH\" | tr a-z A-Z; exit 3";
+    let ran = stage.run(&["lock", "/lock", "-c", line]).await;
+    assert_eq!((ran.code, &*ran.stdout), (Some(3), "/LOCK\n"), "{ran:?}");
+    let both = ["lock", "/lock", "-c", "true", "--", "true"];
+    stage.run(&both).await.failed_with(64);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn candidate_that_does_not_lead_in_time_ends() {
+    let stage = Stage::new();
+    let lead = ["lead", "/leader", "--id", "a", "--"];
+    let leader = stage.start(&[&lead[..], &["sleep", "60"]].concat());
+    stage.queue("/leader", 1).await;
+    let second = [
+        "lead",
+        "/leader",
+        "--id",
+        "a",
+        "--timeout",
+        "500ms",
+        "--",
+        "true",
+    ];
+    let second = stage.run(&second).await;
+    assert_eq!(second.code, Some(80), "{second:?}");
+    let lines: Vec<&str> = second.stderr.lines().collect();
+    let [warning, failure] = lines[..] else {
+        panic!("{second:?}")
+    };
+    assert!(
+        warning.contains("another candidate has the id"),
+        "{warning}"
+    );
+    assert!(warning.contains("at 127.0.0.1:"), "{warning}");
+    assert!(failure.contains("does not lead within"), "{failure}");
+    stage.queue("/leader", 1).await;
+    drop(leader);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_for_development_names_what_is_wrong() {
+    let stage = Stage::new();
+    let port = stage.server.port().to_string();
+    let file = stage.file("znodes.json");
+    let name = file.to_str().expect("text");
+    for (arguments, code, named) in [
+        (vec!["--port", &port], 73, "in use"),
+        (vec!["--port", "65535", "--members", "3"], 64, "65535"),
+        (vec!["--port", "65536"], 64, "65536"),
+        (vec!["--port", "0", "--tick", "0"], 64, "--tick"),
+        (
+            vec!["--port", "5000", "--admin-port", "5000"],
+            64,
+            "--admin-port",
+        ),
+    ] {
+        let ended = stage.run(&[&["dev-server"], &arguments[..]].concat()).await;
+        let line = ended.failed_with(code);
+        assert!(line.contains(named), "{line}");
+    }
+    for (data, named) in [
+        (r#"{"/a/../b": null}"#, "/a/../b"),
+        (r#"{"/a": "1", "/a": "2"}"#, "/a is there twice"),
+    ] {
+        std::fs::write(&file, data).expect("it is written");
+        let ended = stage
+            .run(&["dev-server", "--port", "0", "--data", name])
+            .await;
+        let line = ended.failed_with(64);
+        assert!(line.contains(named), "{line}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn readers_hold_together_and_exclude_a_writer() {
     let stage = Stage::new();
     let reader = stage.start(&["lock", "-s", "/lock", "--", "sleep", "60"]);

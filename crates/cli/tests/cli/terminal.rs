@@ -51,6 +51,28 @@ async fn ctrl_c_while_waiting_ends_the_waiter() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn long_wait_is_reported_on_a_terminal_and_elsewhere_if_asked() {
+    let stage = Stage::new();
+    let holder = stage.start(&["lock", "/lock", "--", "sleep", "60"]);
+    stage.queue("/lock", 1).await;
+    let lock = ["lock", "/lock", "--timeout", "3s"];
+    let silent = stage.start(&[&lock[..], &["--", "true"]].concat());
+    let verbose = stage.start(&[&lock[..], &["--verbose", "--", "true"]].concat());
+    let script = r#""$ZKR" lock /lock -w 3s -- true"#;
+    let (mut terminal, shell) = Terminal::start(&["sh", "-c", script], &stage.connect);
+    terminal.shows("/lock: waiting for 2s: sleep@").await;
+    let verbose = ended(verbose).await;
+    let first = verbose.stderr.lines().next().unwrap_or_default();
+    assert!(
+        first.contains("sleep@") && first.contains("holds"),
+        "{verbose:?}"
+    );
+    ended(silent).await.failed_with(80);
+    ended(shell).await;
+    drop(holder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn terminal_that_closes_ends_the_command_and_releases() {
     let stage = Stage::new();
     let file = stage.file("id");

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use tokio::io::{AsyncBufReadExt, BufReader};
+use zookeeper_recipes_suite::in_time;
+
 use crate::pty::Terminal;
 use crate::support::{Stage, ended, line_in};
 
@@ -40,6 +43,30 @@ async fn handoff_is_drawn_at_once_and_q_ends_it() {
     );
     ended(holder).await;
     drop(waiter);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_change_is_an_object_in_a_line_for_programs() {
+    let stage = Stage::new();
+    let mut watch = stage.start(&["watch", "/lock", "--json"]);
+    let mut lines = BufReader::new(watch.stdout.take().expect("a pipe")).lines();
+    let mut next = async || {
+        let line = in_time("a change is printed", lines.next_line()).await;
+        let line = line.expect("it is read").expect("it watches");
+        serde_json::from_str::<serde_json::Value>(&line).expect("JSON")
+    };
+    assert_eq!(next().await["exists"], false);
+    let holder = stage.start(&["lock", "/lock", "--", "sleep", "60"]);
+    let held = loop {
+        let queue = next().await;
+        if queue["contenders"][0]["holds"] == true {
+            break queue;
+        }
+    };
+    assert_eq!(held["recipe"], "exclusive lock");
+    drop(holder);
+    while next().await["contenders"] != serde_json::json!([]) {}
+    drop(watch);
 }
 
 #[tokio::test(flavor = "multi_thread")]
