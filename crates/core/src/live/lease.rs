@@ -60,6 +60,19 @@ impl Terms {
         (self.spare() / 4).min(self.timeout / 10)
     }
 
+    /// The longest silence of the servers that lapses no lease, if each probe before it is answered
+    /// at once.
+    ///
+    /// A contact is confirmed by the first probe that is sent a wait later, so after a whole number
+    /// of intervals. Before the next confirmation it is one interval older.
+    pub(crate) fn tolerates(&self) -> Duration {
+        let probe = self.probe_interval();
+        let intervals = self.told_after.as_nanos().div_ceil(probe.as_nanos().max(1)) + 1;
+        let oldest = probe.saturating_mul(u32::try_from(intervals).unwrap_or(u32::MAX));
+        self.timeout
+            .saturating_sub(self.margin.saturating_add(oldest))
+    }
+
     /// True if the lease can be renewed before it runs out.
     pub(crate) fn can_be_kept(&self) -> bool {
         self.spare() > self.timeout / 10

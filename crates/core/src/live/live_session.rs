@@ -30,6 +30,7 @@ pub(crate) struct LiveSession {
     id: SessionId,
     timeout: Duration,
     probe_interval: Duration,
+    tolerates: Duration,
     ensemble: Arc<dyn Ensemble>,
     runtime: Handle,
     server: Mutex<Option<Arc<dyn ServerSession>>>,
@@ -120,6 +121,7 @@ impl LiveSession {
             id: server.id(),
             timeout: server.timeout(),
             probe_interval: terms.probe_interval(),
+            tolerates: terms.tolerates(),
             ensemble,
             runtime,
             server: Mutex::new(Some(server)),
@@ -137,6 +139,11 @@ impl LiveSession {
 
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// The longest silence of the servers that ends no hold.
+    pub(crate) fn tolerates(&self) -> Duration {
+        self.tolerates
     }
 
     /// The interval between two probes.

@@ -59,6 +59,47 @@ impl Session {
     }
 }
 
+impl Session {
+    /// The longest silence of the servers that ends no hold of this session, or `None` if no
+    /// ZooKeeper session is open.
+    ///
+    /// A silence is a time in which no server answers: a broken network, an election, a long pause
+    /// of the leader. It is counted from when the probe after the last answer was due. The figure
+    /// is for the worst moment, and for answers that come at once: a round trip shortens it by
+    /// itself. A silence that is longer can end the holds, and a silence of the session timeout
+    /// ends them all. Sends nothing.
+    ///
+    /// | session timeout | [`tick`](crate::ConnectOptions::tick) | tolerated silence |
+    /// |---|---|---|
+    /// | 4 s | not set | 0.5 s |
+    /// | 4 s | 500 ms | 2.45 s |
+    /// | 10 s | not set | 3.5 s |
+    /// | 10 s | 500 ms | 7.5 s |
+    /// | 30 s | not set | 10.5 s |
+    ///
+    /// [The lease](crate::docs::lease) says why it is shorter than the session timeout.
+    ///
+    /// ```
+    /// # use zookeeper_recipes_core::ConnectOptions;
+    /// # use zookeeper_recipes_simulation::{Simulation, SimulationOptions};
+    /// use std::time::Duration;
+    /// use zookeeper_recipes_core::Session;
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let simulation = Simulation::new(SimulationOptions::default());
+    /// # let session = Session::open(simulation.ensemble("docs"), ConnectOptions::new()).await?;
+    /// if session.tolerates() < Some(Duration::from_secs(3)) {
+    ///     eprintln!("set the tick of the servers, or a longer session timeout");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tolerates(&self) -> Option<Duration> {
+        self.present().map(|open| open.live.tolerates())
+    }
+}
+
 impl fmt::Display for SessionHealth {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SessionHealth {

@@ -118,3 +118,79 @@ async fn lease_of_a_new_session_counts_from_when_it_was_asked_for() {
     let lease = timeout - tick / 2 - timeout / 40;
     assert_eq!(asked.elapsed() + hold.remaining(), lease);
 }
+
+/// The silence that sessions with this timeout and tick tolerate, and the shortest rest of a lease
+/// while all is well: what is left if the servers fall silent at the worst moment.
+async fn tolerated_and_left(timeout: Duration, tick: Option<Duration>) -> (Duration, Duration) {
+    let simulation = Simulation::new(SimulationOptions {
+        session_timeout: timeout,
+        tick: Duration::from_millis(500),
+        network_delay: Duration::ZERO..=Duration::ZERO,
+        commit_delay: Duration::ZERO..=Duration::ZERO,
+        ..SimulationOptions::default()
+    });
+    let mut options = ConnectOptions::new().session_timeout(timeout);
+    if let Some(tick) = tick {
+        options = options.tick(tick);
+    }
+    let session = Session::open(simulation.ensemble("a"), options).await;
+    let session = session.expect("a session opens");
+    let queue = Queue::new(&session, "/lock", First).expect("a good path");
+    let hold = queue.acquire().await.expect("free");
+    // The first confirmations come after a wait.
+    tokio::time::sleep(2 * timeout).await;
+    let mut left = Duration::MAX;
+    let end = Instant::now() + 4 * timeout;
+    while Instant::now() < end {
+        left = left.min(hold.remaining());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    (session.tolerates().expect("it is open"), left)
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_tolerates_a_silence_at_its_worst_moment() {
+    let millis = Duration::from_millis;
+    for timeout in [2_000, 3_000, 4_000, 7_000, 10_000, 20_000].map(millis) {
+        for tick in [
+            None,
+            Some(millis(200)),
+            Some(millis(500)),
+            Some(millis(1_000)),
+        ] {
+            let (tolerated, left) = tolerated_and_left(timeout, tick).await;
+            assert!(
+                tolerated <= left + millis(10),
+                "{timeout:?} {tick:?}: {tolerated:?} {left:?}"
+            );
+            assert!(
+                left <= tolerated + timeout / 9,
+                "{timeout:?} {tick:?}: {tolerated:?} {left:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tolerated_silences_are_those_of_the_documentation() {
+    let millis = Duration::from_millis;
+    for (timeout, tick, expected) in [
+        (4_000, None, 500),
+        (4_000, Some(500), 2_450),
+        (10_000, None, 3_500),
+        (10_000, Some(500), 7_500),
+        (30_000, None, 10_500),
+    ] {
+        let simulation = Simulation::new(SimulationOptions {
+            session_timeout: millis(timeout),
+            ..SimulationOptions::default()
+        });
+        let mut options = ConnectOptions::new().session_timeout(millis(timeout));
+        if let Some(tick) = tick {
+            options = options.tick(millis(tick));
+        }
+        let session = Session::open(simulation.ensemble("a"), options).await;
+        let tolerated = session.expect("a session opens").tolerates();
+        assert_eq!(tolerated, Some(millis(expected)), "{timeout} {tick:?}");
+    }
+}
