@@ -18,6 +18,14 @@ const EXAMPLES: &[(&str, &str)] = &[
         "exclusive_lock",
         "the work was stopped: the hold is lost: its session is closed",
     ),
+    (
+        "fencing_object_store",
+        "after the claim: the old holder's write is refused",
+    ),
+    (
+        "fencing_sqlite",
+        "without a claim: the old holder's write is accepted",
+    ),
     ("fleet_job", "interrupted, and the lock is free at once"),
     (
         "guarded_write",
@@ -30,6 +38,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     ("semaphore", "of 3 permits in use"),
     ("rw_lock", "downgraded: the writer reads on"),
+    ("synchronous_code", "held to the end: true"),
     ("timeout_and_try", "try_acquire: yes, with token"),
 ];
 

@@ -16,6 +16,10 @@ pub mod events {}
 pub mod failures {}
 
 #[doc = include_str!("docs/links.md")]
+#[doc = include_str!("docs/fencing.md")]
+pub mod fencing {}
+
+#[doc = include_str!("docs/links.md")]
 #[doc = include_str!("docs/handoff.md")]
 pub mod handoff {}
 
@@ -25,6 +29,10 @@ pub mod connection {}
 #[doc = include_str!("docs/links.md")]
 #[doc = include_str!("docs/restarts.md")]
 pub mod restarts {}
+
+#[doc = include_str!("docs/links.md")]
+#[doc = include_str!("docs/runtimes.md")]
+pub mod runtimes {}
 
 #[doc = include_str!("docs/links.md")]
 #[doc = include_str!("docs/lease.md")]
