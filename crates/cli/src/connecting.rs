@@ -9,9 +9,14 @@ use zookeeper_recipes_core::{ConnectOptions, Session, TlsOptions};
 use crate::credentials;
 use crate::duration;
 use crate::failure::Failure;
+#[cfg(unix)]
+use crate::failure::warn;
 
 /// The longest wait for the server's word that the session is closed.
 const GOODBYE: Duration = Duration::from_secs(2);
+
+/// A restart of a server and an election are often longer.
+pub(crate) const SHORT_SILENCE: Duration = Duration::from_secs(3);
 
 /// How to connect.
 #[derive(Clone, Debug, Args)]
@@ -28,11 +33,13 @@ pub(crate) struct Connection {
     pub(crate) connect: String,
 
     /// The time after which the servers end the session of a silent zkr.
-    #[arg(long, global = true, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
+    #[arg(long, global = true, value_name = "DURATION", default_value = "10s", env = "ZKR_SESSION_TIMEOUT", value_parser = duration::parse)]
     pub(crate) session_timeout: Duration,
 
     /// The `tickTime` of the servers. With it, a lock survives longer disturbances.
-    #[arg(long, global = true, value_name = "DURATION", value_parser = duration::parse)]
+    ///
+    /// `zkr doctor` recommends a value.
+    #[arg(long, global = true, value_name = "DURATION", env = "ZKR_TICK", value_parser = duration::parse)]
     pub(crate) tick: Option<Duration>,
 
     /// Give up if no server answers within this time.
@@ -66,6 +73,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// Opens a session to look at queues, or to change them.
     pub(crate) async fn open(&self) -> Result<Session, Failure> {
+        self.warn_of_readers();
         self.open_with(None, self.options()?).await
     }
 
@@ -78,7 +86,38 @@ impl Connection {
         owner: String,
         limit: Option<Duration>,
     ) -> Result<Session, Failure> {
-        self.open_with(limit, self.options()?.owner(owner)).await
+        self.warn_of_readers();
+        let session = self.open_with(limit, self.options()?.owner(owner)).await?;
+        if let Some(silence) = session.tolerates().filter(|it| *it < SHORT_SILENCE) {
+            warn(&format!(
+                "a silence of the servers of {silence:?} can end the hold: set --tick to their \
+                 tickTime, or raise --session-timeout; `zkr doctor` shows more"
+            ));
+        }
+        Ok(session)
+    }
+
+    /// What the servers grant to a session that asks for this timeout, and the silence that the
+    /// session tolerates with this tick.
+    pub(crate) async fn granted(
+        &self,
+        asked: Duration,
+        tick: Option<Duration>,
+    ) -> Result<(Duration, Duration), Failure> {
+        let mut options = self.options_without_tick()?.session_timeout(asked);
+        if let Some(tick) = tick {
+            options = options.tick(tick);
+        }
+        let session = self.open_with(None, options).await?;
+        let granted = session.timeout().zip(session.tolerates());
+        close(session).await;
+        Ok(granted.unwrap_or_default())
+    }
+
+    fn warn_of_readers(&self) {
+        for secret in [&self.credentials_file, &self.key].into_iter().flatten() {
+            credentials::warn_of_readers(secret);
+        }
     }
 
     async fn open_with(
@@ -86,9 +125,6 @@ impl Connection {
         limit: Option<Duration>,
         options: ConnectOptions,
     ) -> Result<Session, Failure> {
-        for secret in [&self.credentials_file, &self.key].into_iter().flatten() {
-            credentials::warn_of_readers(secret);
-        }
         let patience = limit.map_or(self.connect_timeout, |limit| {
             limit.min(self.connect_timeout)
         });
@@ -97,10 +133,15 @@ impl Connection {
     }
 
     fn options(&self) -> Result<ConnectOptions, Failure> {
+        let options = self.options_without_tick()?;
+        Ok(match self.tick {
+            Some(tick) => options.tick(tick),
+            None => options,
+        })
+    }
+
+    fn options_without_tick(&self) -> Result<ConnectOptions, Failure> {
         let mut options = ConnectOptions::new().session_timeout(self.session_timeout);
-        if let Some(tick) = self.tick {
-            options = options.tick(tick);
-        }
         if let Some(tls) = self.tls()? {
             options = options.tls(tls);
         }

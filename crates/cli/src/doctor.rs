@@ -10,13 +10,19 @@ use zookeeper_recipes_core::{
     Stat,
 };
 
-use crate::connecting::Connection;
+use crate::connecting::{Connection, SHORT_SILENCE};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::four_letter::Servers;
 
 /// How often a time is measured. The median counts.
 const ROUNDS: usize = 5;
+
+/// The shortest session timeout that a session can have.
+const SHORTEST_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// More than servers grant: a day.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(86_400);
 
 /// The last number that a server gives to a sequential znode.
 const LAST_NUMBER: i32 = i32::MAX;
@@ -105,6 +111,8 @@ pub(crate) async fn examine(
             connection.connect
         )),
         timeout(session, connection),
+        silence(session),
+        tick(connection).await,
         encryption(connection)?,
         identity(connection)?,
     ];
@@ -142,6 +150,66 @@ fn timeout(session: &Session, connection: &Connection) -> Finding {
         "session {id}: the servers give a timeout of {given:?} instead of {asked:?}; \
          minSessionTimeout and maxSessionTimeout of the servers are the bounds"
     ))
+}
+
+fn silence(session: &Session) -> Finding {
+    let silence = session.tolerates().unwrap_or_default();
+    let text = format!("no hold ends by a silence of the servers of up to {silence:?}");
+    match silence < SHORT_SILENCE {
+        true => Finding::note(format!(
+            "{text}, which an election can exceed; set --tick, or raise --session-timeout"
+        )),
+        false => Finding::good(text),
+    }
+}
+
+/// What the limits of the session timeout say of the servers' tick, which no server reports.
+async fn tick(connection: &Connection) -> Finding {
+    let limits = async {
+        let (shortest, _) = connection.granted(SHORTEST_TIMEOUT, None).await?;
+        let (longest, _) = connection.granted(LONGEST_TIMEOUT, None).await?;
+        Ok::<_, Failure>((shortest, longest))
+    };
+    let (shortest, longest) = match limits.await {
+        Ok(limits) => limits,
+        Err(failure) => return Finding::note(format!("the tick is unknown: {failure}")),
+    };
+    let limits = format!("the servers grant session timeouts from {shortest:?} to {longest:?}");
+    // The default of minSessionTimeout is two ticks, and of maxSessionTimeout twenty.
+    if shortest <= SHORTEST_TIMEOUT || longest != shortest * 10 {
+        return Finding::good(format!(
+            "{limits}, which does not show their tick; tickTime in their configuration is the \
+             value of --tick"
+        ));
+    }
+    let likely = shortest / 2;
+    match connection.tick {
+        Some(tick) if tick == likely => {
+            Finding::good(format!("{limits}, which fits the tick of {tick:?}"))
+        }
+        Some(tick) => Finding::note(format!(
+            "{limits}: their tick is probably {likely:?}, but --tick is {tick:?}; if it is shorter \
+             than tickTime, two processes can hold"
+        )),
+        None => recommendation(connection, &limits, likely).await,
+    }
+}
+
+/// Recommends a tick if holds then survive a longer silence.
+async fn recommendation(connection: &Connection, limits: &str, likely: Duration) -> Finding {
+    let asked = connection.session_timeout;
+    let (without, with) = (
+        connection.granted(asked, None).await,
+        connection.granted(asked, Some(likely)).await,
+    );
+    match (without, with) {
+        (Ok((_, without)), Ok((_, with))) if with > without => Finding::note(format!(
+            "{limits}, so their tick is probably {likely:?}; if tickTime in the configuration of \
+             each server says so, set --tick {likely:?}: holds then survive a silence of {with:?} \
+             in place of {without:?}"
+        )),
+        _ => Finding::good(format!("{limits}, so their tick is probably {likely:?}")),
+    }
 }
 
 /// What protects the connections from others on the network.

@@ -58,7 +58,8 @@ async fn text(recipe: &dyn Recipe) -> Option<String> {
     let first = before.first()?;
     let waiters = before.len() - holders;
     Some(format!(
-        "{} holds, in the queue for {}, token {}; {holders} hold and {waiters} wait before this one",
+        "{} holds, in the queue for {}, token {}; {holders} hold and {waiters} wait before this \
+         one",
         name(first),
         age_of(first.created.elapsed().unwrap_or_default()),
         first.fencing_token,

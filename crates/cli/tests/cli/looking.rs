@@ -1,11 +1,16 @@
 //! `who`, `leader`, `evict`, `resize` and `doctor`.
 
+use std::time::Duration;
+
 use tokio::io::{AsyncBufReadExt, BufReader};
 use zookeeper_client::{Acls, Client, CreateMode};
-use zookeeper_recipes_suite::{administrator, create, eventually, in_time, proxy, server};
+use zookeeper_recipes_suite::{
+    administrator, create, eventually, in_time, proxy, server, server_with,
+};
+use zookeeper_recipes_testkit::ServerOptions;
 use zookeeper_recipes_testkit::proxy::Operation;
 
-use crate::support::{Stage, ended, line_in, run, runs};
+use crate::support::{SHORT_SESSION, Stage, ended, line_in, run, runs, zkr};
 
 /// Adds a contender as a client in any language does.
 async fn queue(client: &Client, directory: &str, prefix: &str, data: &str) {
@@ -289,6 +294,33 @@ async fn znodes_of_others_and_mixed_recipes_are_a_warning() {
     assert_eq!(object["foreign"], serde_json::json!(["note"]));
     assert_eq!(object["mixed"], true);
     drop(holder);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn session_that_tolerates_little_is_a_warning_and_doctor_recommends_the_tick() {
+    // The limits are two ticks and twenty, as by default.
+    let limit = Duration::from_secs(10);
+    let server = server_with(ServerOptions::new().max_session_timeout(limit)).await;
+    let connect = server.connect_string();
+    let lock = ["lock", "/lock", "--", "true"];
+    let warned = async |timeout: &str, tick: &str| {
+        let mut command = zkr(&connect);
+        let command = command.args(lock).env("ZKR_SESSION_TIMEOUT", timeout);
+        let output = command.env("ZKR_TICK", tick).output();
+        let output = in_time("zkr ends", output).await.expect("it ends");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).starts_with(SHORT_SESSION)
+    };
+    assert!(warned("4s", "2s").await);
+    assert!(!warned("10s", "200ms").await);
+
+    let doctor = run(&connect, &["doctor", "/lock"]).await;
+    let has = |text: &str| doctor.stdout.contains(text);
+    assert!(
+        has("ok    no hold ends by a silence of the servers of up to 3.5s"),
+        "{doctor:?}"
+    );
+    assert!(has("set --tick"), "{doctor:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
