@@ -9,6 +9,7 @@ mod cut_off_follower;
 mod dropped_holds;
 mod hostile_peers;
 mod isolated_leader;
+mod large_directories;
 mod lost_replies;
 mod many_watches;
 mod moves;

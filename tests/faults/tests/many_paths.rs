@@ -1,0 +1,130 @@
+//! A session that has used many paths keeps nothing of them, and neither does the server.
+//!
+//! A test binary of its own, since memory is counted for the whole process. The server is another
+//! process. `ZOOKEEPER_RECIPES_PATHS` sets the number of paths, such as 1,000,000.
+
+use std::alloc::System;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use zookeeper_recipes_core::Session;
+use zookeeper_recipes_suite::{
+    KINDS, PATIENCE, QUIET, TICK, eventually, in_time, number, server_with, session,
+};
+use zookeeper_recipes_testkit::{Server, ServerOptions};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// The paths before the first count.
+const FIRST: u64 = 1_000;
+/// The paths after it, unless the environment gives another number.
+const USUAL: u64 = 10_000;
+const AT_A_TIME: usize = 200;
+
+/// For buffers whose size depends on the moment. An entry in a map for each path is far more.
+const TOLERANCE: isize = 192 << 10;
+
+/// The number of znodes may differ by the session's own.
+const ZNODES: u64 = 2;
+
+/// How many bytes are allocated now.
+fn live() -> isize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated as isize - stats.bytes_deallocated as isize
+}
+
+fn tasks() -> usize {
+    Handle::current().metrics().num_alive_tasks()
+}
+
+/// Acquires and releases at each of these paths once, by a recipe of its own each time.
+async fn use_paths(session: &Session, paths: std::ops::Range<u64>) {
+    let next = Arc::new(AtomicU64::new(paths.start));
+    let mut workers = JoinSet::new();
+    for _ in 0..AT_A_TIME {
+        let (session, next, end) = (session.clone(), next.clone(), paths.end);
+        workers.spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= end {
+                    break;
+                }
+                let kind = KINDS[number as usize % KINDS.len()];
+                let recipe = kind.on(&session, &format!("{number:09}"));
+                let turn = async {
+                    let hold = recipe.acquire().await.expect("it is free");
+                    hold.release().await.expect("it is released");
+                };
+                in_time(kind.name, turn).await;
+            }
+        });
+    }
+    workers.join_all().await;
+}
+
+/// The least number of live bytes within a while, once no task is left but these.
+async fn settled(own_tasks: usize, most: isize) -> isize {
+    eventually("no task is left", async || tasks() <= own_tasks).await;
+    let mut least = live();
+    let began = Instant::now();
+    while least > most && began.elapsed() < Duration::from_secs(5) {
+        sleep(Duration::from_millis(50)).await;
+        least = least.min(live());
+    }
+    least
+}
+
+async fn znodes(server: &Server) -> u64 {
+    server.monitor().await.expect("the server answers").znodes
+}
+
+/// Waits until the server has removed the containers, for as long as their number falls.
+async fn until_gone(server: &Server, before: u64) {
+    let (mut fewest, mut since) = (u64::MAX, Instant::now());
+    loop {
+        let now = znodes(server).await;
+        if now <= before + ZNODES {
+            return;
+        }
+        if now < fewest {
+            (fewest, since) = (now, Instant::now());
+        }
+        assert!(since.elapsed() < PATIENCE, "{now} znodes, {before} before");
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn session_keeps_no_memory_for_paths_that_it_has_used() {
+    let options = ServerOptions::new()
+        .tick_time(TICK)
+        .container_check_interval(Duration::from_secs(1))
+        // The default is a limit on how many go in a minute.
+        .system_property("znode.container.maxPerMinute", "100000000");
+    let server = server_with(options).await;
+    let session = session(&server, QUIET).await;
+    let nodes = znodes(&server).await;
+    let own_tasks = tasks();
+
+    use_paths(&session, 0..FIRST).await;
+    let before = settled(own_tasks, 0).await;
+    let paths = number("ZOOKEEPER_RECIPES_PATHS").unwrap_or(USUAL);
+    let began = Instant::now();
+    use_paths(&session, FIRST..FIRST + paths).await;
+    let took = began.elapsed();
+    let after = settled(own_tasks, before + TOLERANCE).await;
+    println!("{paths} paths in {took:?}: {before} bytes before, {after} bytes after");
+    assert!(
+        after <= before + TOLERANCE,
+        "{before} bytes before, {after} bytes after {paths} paths"
+    );
+    until_gone(&server, nodes).await;
+    println!("{:?} until the server had none of them", began.elapsed());
+    session.close().await;
+}
