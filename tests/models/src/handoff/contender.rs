@@ -1,0 +1,199 @@
+//! A contender: its session, its watches, and what it knows.
+
+use super::action::Side;
+use super::server::{Event, Label, Zxid};
+
+/// How a contender has come to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// By a list.
+    List,
+    /// By a marked release of its predecessor.
+    Marked,
+    /// By the deletion of the only contender before it.
+    OnlyOne,
+    /// By the number of its znode.
+    Alone,
+    /// By a downgrade.
+    Downgrade,
+}
+
+impl Way {
+    /// All ways.
+    pub const ALL: [Way; 5] = [
+        Way::List,
+        Way::Marked,
+        Way::OnlyOne,
+        Way::Alone,
+        Way::Downgrade,
+    ];
+}
+
+/// What a waiter waits on, and what it may conclude.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Wait {
+    /// The predecessor.
+    pub on: Zxid,
+    /// True if a write to the predecessor means that this contender holds.
+    pub hands_off: bool,
+    /// True if the deletion of the predecessor means that this contender holds.
+    pub stands_alone: bool,
+}
+
+/// Where a contender is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// It has no znode in the queue.
+    Out,
+    /// Its znode is created, and the answer has not come.
+    Entered,
+    /// It has to list the queue.
+    Looks,
+    /// It waits, or sets the watches.
+    Waits(Wait),
+    /// It holds.
+    Holds(Way),
+    /// It holds, and has deleted its znode to create another one.
+    Replaces,
+    /// Its process has ended.
+    Crashed,
+}
+
+/// The contender's own znode, as it knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Own {
+    /// The transaction that created it.
+    pub czxid: Zxid,
+    /// Its number.
+    pub number: u16,
+    /// Its label.
+    pub label: Label,
+}
+
+/// A deletion on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Leaving {
+    /// The znode.
+    pub own: Own,
+    /// True if it is marked as a release.
+    pub marked: bool,
+    /// True if the contender held alone by this znode.
+    pub alone: bool,
+}
+
+/// A watch of a contender, on a znode or on the directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Watch {
+    /// The znode.
+    pub on: Zxid,
+    /// True if the server has it. False once its event is on its way.
+    pub armed: bool,
+}
+
+/// A contender and its session.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Contender {
+    /// Where it is.
+    pub phase: Phase,
+    /// Its znode.
+    pub own: Option<Own>,
+    /// The deletions on their way, the oldest first.
+    pub leaving: Vec<Leaving>,
+    /// How often it may still enter.
+    pub rounds: u8,
+    /// The server that it is connected to.
+    pub at: Option<Side>,
+    /// The last transaction that an answer has shown.
+    pub seen: Zxid,
+    /// True if the connection has not broken since the create, or since the last watch was set.
+    pub is_unbroken: bool,
+    /// The watch on its own znode.
+    pub own_watch: Option<Watch>,
+    /// The watch on the directory.
+    pub directory_watch: Option<Watch>,
+    /// The watch on its predecessor.
+    pub watch: Option<Watch>,
+    /// True if the directory's data rules out that it has to step back. `None` before the read.
+    pub rules_out: Option<bool>,
+    /// The events on their way, the oldest first.
+    pub events: Vec<Event>,
+    /// How many of the first events come in any order.
+    pub missed: usize,
+    /// The number and the transaction of its last znode by which it held alone.
+    pub last_alone: Option<(u16, Zxid)>,
+    /// The same, as the create of its znode was sent.
+    pub comes_after: Option<(u16, Zxid)>,
+    /// True if it holds alone.
+    pub is_alone: bool,
+    /// True if its turn has come at the leader.
+    pub had_turn: bool,
+    /// True if an operator has deleted its znode after its turn had come.
+    pub is_disregarded: bool,
+    /// The successor that was behind it as its turn came.
+    pub passed_over: Option<Zxid>,
+}
+
+impl Contender {
+    pub(super) fn new(rounds: u8, at: Side) -> Contender {
+        Contender {
+            phase: Phase::Out,
+            own: None,
+            leaving: Vec::new(),
+            rounds,
+            at: Some(at),
+            seen: 0,
+            is_unbroken: true,
+            own_watch: None,
+            directory_watch: None,
+            watch: None,
+            rules_out: None,
+            events: Vec::new(),
+            missed: 0,
+            last_alone: None,
+            comes_after: None,
+            is_alone: false,
+            had_turn: false,
+            is_disregarded: false,
+            passed_over: None,
+        }
+    }
+
+    /// True if it believes that it holds.
+    pub fn holds(&self) -> bool {
+        matches!(self.phase, Phase::Holds(_) | Phase::Replaces)
+    }
+
+    /// Drops its watches and what it knows of its place.
+    pub(super) fn leave(&mut self) -> Option<Own> {
+        self.phase = Phase::Out;
+        self.own_watch = None;
+        self.directory_watch = None;
+        self.watch = None;
+        self.rules_out = None;
+        self.events.clear();
+        self.missed = 0;
+        self.comes_after = None;
+        self.is_alone = false;
+        self.had_turn = false;
+        self.is_disregarded = false;
+        self.passed_over = None;
+        self.own.take()
+    }
+
+    /// Leaves the queue: its znode is to be deleted.
+    pub(super) fn leave_by(&mut self, marked: bool) {
+        let alone = self.is_alone;
+        if let Some(own) = self.leave() {
+            self.leaving.push(Leaving { own, marked, alone });
+        }
+    }
+
+    pub(super) fn grant(&mut self, way: Way) {
+        self.phase = Phase::Holds(way);
+        self.watch = None;
+        self.directory_watch = None;
+        self.events
+            .retain(|event| matches!(event, Event::Own { .. }));
+        self.missed = self.missed.min(self.events.len());
+    }
+}

@@ -1,0 +1,189 @@
+//! How a contender looks at the queue, sets its watches, and takes events.
+
+use super::contender::{Contender, Phase, Wait, Watch, Way};
+use super::queue::{Verdict, decide, steps_back};
+use super::server::{Event, Label, Zxid};
+use super::setting::{Change, HandoffModel, Kind};
+use super::state::State;
+
+fn armed(on: Zxid) -> Option<Watch> {
+    Some(Watch { on, armed: true })
+}
+
+/// A watch that has fired, and is not set again.
+const ASLEEP: Option<Watch> = Some(Watch {
+    on: 0,
+    armed: false,
+});
+
+impl HandoffModel {
+    pub(super) fn list(&self, state: &mut State, index: usize) {
+        if !self.begin_read(state, index) {
+            return;
+        }
+        let Some(tree) = state.tree_of(index) else {
+            return;
+        };
+        let (queue, successor) = (self.queue(tree), tree.successor);
+        let contender = &mut state.contenders[index];
+        let own = contender.own.map(|own| own.czxid);
+        let Some(me) = queue.iter().position(|znode| Some(znode.czxid) == own) else {
+            // A contender that looks too soon creates another znode.
+            let is_new = contender.phase == Phase::Entered && !contender.is_unbroken;
+            contender.leave();
+            contender.rounds += u8::from(is_new && self.has(Change::LooksWithoutSync));
+            return;
+        };
+        let is_library = self.parties[index].kind == Kind::Library;
+        match decide(&queue[..=me]) {
+            Verdict::Hold => {
+                let reads = is_library && !self.has(Change::ReadsNoDirectory);
+                if reads && contender.rules_out != Some(true) && steps_back(&queue, me, successor) {
+                    contender.leave_by(false);
+                    contender.rounds += 1;
+                    return;
+                }
+                contender.is_alone = queue.len() == 1 || self.has(Change::IsAloneBesideOthers);
+                contender.grant(Way::List);
+            }
+            Verdict::Wait(place) => {
+                let place = if is_library && self.has(Change::AsksNoRule) {
+                    0
+                } else {
+                    place
+                };
+                let on = &queue[place];
+                let rule =
+                    self.has(Change::AsksNoRule) || decide(&queue[place + 1..=me]) == Verdict::Hold;
+                let only = (place, me) == (0, 1) || self.has(Change::BelievesEveryDeletion);
+                let stays = on.label != Label::Write || self.has(Change::ForgetsReplacements);
+                contender.phase = Phase::Waits(Wait {
+                    on: on.czxid,
+                    hands_off: is_library
+                        && rule
+                        && (on.marks || self.has(Change::BelievesEveryWrite)),
+                    stands_alone: is_library && rule && only && stays,
+                });
+            }
+        }
+    }
+
+    /// Takes the events that come before the answer to a read. False if they end the attempt.
+    fn begin_read(&self, state: &mut State, index: usize) -> bool {
+        let Some(zxid) = state.tree_of(index).map(|tree| tree.zxid) else {
+            return false;
+        };
+        let contender = &mut state.contenders[index];
+        for event in std::mem::take(&mut contender.events) {
+            self.take(contender, event);
+        }
+        contender.missed = 0;
+        contender.seen = zxid;
+        contender.phase != Phase::Out
+    }
+
+    pub(super) fn watch_own(&self, state: &mut State, index: usize) {
+        if !self.begin_read(state, index) {
+            return;
+        }
+        let own = state.contenders[index].own.map_or(0, |own| own.czxid);
+        let stands = state
+            .tree_of(index)
+            .is_some_and(|tree| tree.get(own).is_some());
+        let contender = &mut state.contenders[index];
+        match stands {
+            true => {
+                contender.own_watch = armed(own);
+                contender.is_unbroken |= contender.watch.is_none();
+            }
+            false => drop(contender.leave()),
+        }
+    }
+
+    pub(super) fn watch_directory(&self, state: &mut State, index: usize) {
+        if !self.begin_read(state, index) {
+            return;
+        }
+        let Some(tree) = state.tree_of(index) else {
+            return;
+        };
+        let (exists, successor) = (tree.exists, tree.successor);
+        let contender = &mut state.contenders[index];
+        if !exists {
+            contender.phase = Phase::Looks;
+            return;
+        }
+        let own = contender.own.map_or(0, |own| own.czxid);
+        contender.rules_out = Some(successor.is_none_or(|named| named <= own));
+        contender.directory_watch = armed(0);
+    }
+
+    pub(super) fn watch_predecessor(&self, state: &mut State, index: usize) {
+        if !self.begin_read(state, index) {
+            return;
+        }
+        let Phase::Waits(wait) = state.contenders[index].phase else {
+            return;
+        };
+        let stands = state
+            .tree_of(index)
+            .is_some_and(|tree| tree.get(wait.on).is_some());
+        let contender = &mut state.contenders[index];
+        contender.is_unbroken = true;
+        if stands {
+            contender.watch = armed(wait.on);
+        } else if self.has(Change::IgnoresAMissingPredecessor) {
+            contender.watch = ASLEEP;
+        } else if wait.stands_alone {
+            self.has_its_turn(contender, index, Way::OnlyOne);
+        } else {
+            contender.phase = Phase::Looks;
+        }
+    }
+
+    /// Nobody is left before the contender. It holds if its own znode certainly stands.
+    fn has_its_turn(&self, contender: &mut Contender, index: usize, way: Way) {
+        let is_watched = contender.own_watch.is_some() || self.has(Change::WatchesNotItsOwn);
+        let is_ordered = contender.is_unbroken || self.has(Change::TrustsAReconnect);
+        let may_step_back = self.parties[index].label == Label::Candidate
+            && contender.rules_out != Some(true)
+            && !self.has(Change::ReadsNoDirectory);
+        match is_watched && is_ordered && !may_step_back {
+            true => contender.grant(way),
+            false => contender.phase = Phase::Looks,
+        }
+    }
+
+    /// Takes an event that is not about the predecessor.
+    fn take(&self, contender: &mut Contender, event: Event) {
+        match event {
+            Event::Own { deleted: true } => drop(contender.leave()),
+            Event::Own { deleted: false } => contender.own_watch = None,
+            Event::Directory => {
+                contender.directory_watch = None;
+                contender.rules_out = contender.rules_out.map(|_| false);
+            }
+            Event::Predecessor { .. } => contender.watch = None,
+        }
+    }
+
+    pub(super) fn deliver(&self, contender: &mut Contender, index: usize, at: usize) {
+        let event = contender.events.remove(at);
+        contender.missed = contender.missed.saturating_sub(1);
+        self.take(contender, event);
+        let (Event::Predecessor { deleted }, Phase::Waits(wait)) = (event, contender.phase) else {
+            return;
+        };
+        match (self.parties[index].kind, deleted) {
+            (Kind::Latch, false) => contender.watch = ASLEEP,
+            (Kind::Library, true) if wait.stands_alone => {
+                self.has_its_turn(contender, index, Way::OnlyOne);
+            }
+            (Kind::Library, false) if wait.hands_off => {
+                self.has_its_turn(contender, index, Way::Marked);
+            }
+            (Kind::Library, false) => {}
+            _ => contender.phase = Phase::Looks,
+        }
+    }
+}
