@@ -17,8 +17,9 @@ use crate::invalid_input::InvalidInput;
 /// * A rule is monotone: if contenders before this one leave, "hold" never becomes "wait".
 /// * A rule waits on enough: as long as all contenders that it waits on stay, it does not hold.
 ///
-/// The view ends with the contender itself. So no rule lets a later contender go first, as a
-/// priority would.
+/// The view ends with the contender itself. So no verdict lets a later contender go first. A
+/// contender of low priority can let later ones go first by [`RuleHints::steps_back`]: it leaves
+/// the queue instead of holding, and enters it again at its end.
 ///
 /// `Laws` of `zookeeper-recipes-testkit` checks these laws, who holds together, and how many
 /// waiters one deletion wakes, on every short queue. `Conformance` there checks a recipe on a

@@ -4,6 +4,10 @@ use std::fmt;
 use std::ops::{BitAnd, BitOr};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha1_smol::Sha1;
+
 use crate::error::DecodeError;
 use crate::jute::{Input, Output, Record, records};
 
@@ -77,7 +81,28 @@ impl AuthId {
         AuthId::new("world", "anyone")
     }
 
+    /// The identity of a user of the scheme `digest`, for an access control list.
+    ///
+    /// A client with the credentials `user:password` of the scheme `digest` has it. The id is the
+    /// user and the digest of both, by ZooKeeper's default algorithm, so the password is not in it.
+    /// A user that contains a colon is another user: ZooKeeper ends the name at the first colon.
+    ///
+    /// ```
+    /// use zookeeper_recipes_protocol::AuthId;
+    ///
+    /// let reader = AuthId::digest("super", "admin");
+    /// assert_eq!(reader.id, "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=");
+    /// ```
+    pub fn digest(user: &str, password: &str) -> AuthId {
+        let digest = Sha1::from(format!("{user}:{password}")).digest().bytes();
+        AuthId::new("digest", &format!("{user}:{}", STANDARD.encode(digest)))
+    }
+
     /// The identities of the session that sets the access control list.
+    ///
+    /// A session without credentials has no identity that a later session could show. The server
+    /// refuses its create with [`ErrorCode::InvalidAcl`](crate::ErrorCode::InvalidAcl). Give it
+    /// credentials, or a client certificate.
     pub fn authed() -> AuthId {
         AuthId::new("auth", "")
     }

@@ -94,6 +94,9 @@
 
 #[doc(inline)]
 pub use zookeeper_recipes_core as common;
+#[cfg(feature = "tls")]
+#[doc(inline)]
+pub use zookeeper_recipes_core::TlsOptions;
 #[doc(inline)]
 pub use zookeeper_recipes_core::{
     Acl, AfterSessionLoss, AllHold, AllOf, AuthId, ConnectOptions, DetachedSession, Directories,

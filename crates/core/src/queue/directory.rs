@@ -14,6 +14,9 @@ use crate::server::error::{Refusal, ServerError};
 pub enum Directories {
     /// Container znodes, which the server deletes some time after they are empty.
     ///
+    /// By default a server deletes at most 10,000 in a minute: see
+    /// [what can go wrong](crate::docs::failures#many-directories).
+    ///
     /// A server older than 3.5.3 has no containers. It gets persistent znodes. So does a server
     /// that closed three connections in a row at the create of a container, for ten minutes, and
     /// for twice that each further time.

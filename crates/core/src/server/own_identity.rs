@@ -1,9 +1,5 @@
 //! An identity that no other client can show to the server.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use sha1_smol::Sha1;
-
 use crate::server::ensemble::AuthId;
 
 /// The authentication scheme of the identity. Every server knows it.
@@ -30,13 +26,9 @@ impl OwnIdentity {
     }
 
     /// The identity for access control lists.
-    ///
-    /// It is computed by ZooKeeper's default algorithm
-    /// (`DigestAuthenticationProvider.generateDigest`).
     pub(crate) fn auth_id(&self) -> AuthId {
-        let user = self.credentials.split(':').next().unwrap_or_default();
-        let digest = Sha1::from(&self.credentials).digest().bytes();
-        AuthId::new(SCHEME, &format!("{user}:{}", STANDARD.encode(digest)))
+        let (user, password) = self.credentials.split_once(':').unwrap_or_default();
+        AuthId::digest(user, password)
     }
 }
 
