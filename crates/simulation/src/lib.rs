@@ -168,6 +168,7 @@ pub use faults::Faults;
 pub use options::Opcode;
 pub use options::{ServerSettings, SimulationOptions};
 pub use record::counters::Counters;
+pub use record::fault_met::FaultMet;
 pub use record::history::{Change, Committed};
 pub use record::request_kind::RequestKind;
 pub use record::trace::{Trace, TraceEntry, TraceKind};

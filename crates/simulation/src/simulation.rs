@@ -10,6 +10,7 @@ use crate::engine::shared::Shared;
 use crate::faults::Faults;
 use crate::options::SimulationOptions;
 use crate::record::counters::Counters;
+use crate::record::fault_met::FaultMet;
 use crate::record::history::Committed;
 use crate::record::trace::{Trace, TraceKind};
 use crate::simulated_process::SimulatedProcess;
@@ -123,6 +124,14 @@ impl Simulation {
     pub fn on_commit(&self, observer: impl Fn(&Committed) + Send + Sync + 'static) {
         self.shared
             .with(|world| world.servers.commit_observer = Some(Arc::new(observer)));
+    }
+
+    /// Calls `observer` with each fault that meets a client's connection, when it happens.
+    ///
+    /// Replaces the observer that was set before. The observer must not call the simulation.
+    pub fn on_fault(&self, observer: impl Fn(&FaultMet) + Send + Sync + 'static) {
+        self.shared
+            .with(|world| world.servers.fault_observer = Some(Arc::new(observer)));
     }
 
     /// The counts of requests, notifications, transactions and watches.

@@ -41,25 +41,38 @@ pub struct Figures {
     pub longest_share: u64,
 }
 
+impl Figures {
+    /// All sums, and the longest share last.
+    pub(crate) fn numbers_mut(&mut self) -> [&mut u64; 17] {
+        [
+            &mut self.grants,
+            &mut self.errors,
+            &mut self.aborted,
+            &mut self.losses,
+            &mut self.guarded_writes,
+            &mut self.refused_writes,
+            &mut self.stale_tokens,
+            &mut self.deleted_by_hand,
+            &mut self.expired,
+            &mut self.together,
+            &mut self.resized,
+            &mut self.left,
+            &mut self.resumed,
+            &mut self.inherited,
+            &mut self.terms,
+            &mut self.news,
+            &mut self.longest_share,
+        ]
+    }
+}
+
 impl std::ops::AddAssign for Figures {
-    fn add_assign(&mut self, other: Figures) {
-        self.grants += other.grants;
-        self.errors += other.errors;
-        self.aborted += other.aborted;
-        self.losses += other.losses;
-        self.guarded_writes += other.guarded_writes;
-        self.refused_writes += other.refused_writes;
-        self.stale_tokens += other.stale_tokens;
-        self.deleted_by_hand += other.deleted_by_hand;
-        self.expired += other.expired;
-        self.together += other.together;
-        self.resized += other.resized;
-        self.left += other.left;
-        self.resumed += other.resumed;
-        self.inherited += other.inherited;
-        self.terms += other.terms;
-        self.news += other.news;
-        self.longest_share = self.longest_share.max(other.longest_share);
+    fn add_assign(&mut self, mut other: Figures) {
+        let longest_share = self.longest_share.max(other.longest_share);
+        for (sum, number) in self.numbers_mut().into_iter().zip(other.numbers_mut()) {
+            *sum += *number;
+        }
+        self.longest_share = longest_share;
     }
 }
 

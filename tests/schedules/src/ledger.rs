@@ -7,10 +7,11 @@ use zookeeper_recipes_core::{
     Error, FencingToken, HoldView, Refusal, Session, SessionEnd, SessionId,
 };
 use zookeeper_recipes_election::StopWork;
-use zookeeper_recipes_simulation::{Change, Committed, SimulatedProcess, Simulation};
+use zookeeper_recipes_simulation::{Change, Committed, FaultMet, SimulatedProcess, Simulation};
 use zookeeper_recipes_suite::TestedRecipe;
 use zookeeper_recipes_testkit::history::History;
 
+use crate::faults_met::{self, FaultsMet};
 use crate::figures::Figures;
 use crate::findings::{Findings, Violation, found};
 use crate::invariants::errors::Asked;
@@ -69,6 +70,19 @@ impl Ledger {
 
     pub(crate) fn is_clean(&self) -> bool {
         self.state().violations.is_empty()
+    }
+
+    /// A fault has met a client.
+    pub(crate) fn met(&self, met: &FaultMet) {
+        let mut state = self.state();
+        for step in faults_met::steps(&state, met) {
+            state.met.add(met.fault, step, 1);
+        }
+    }
+
+    /// Takes out which faults met which steps.
+    pub(crate) fn take_met(&self) -> FaultsMet {
+        std::mem::take(&mut self.state().met)
     }
 
     pub(crate) fn finish(&self) -> (Vec<Violation>, Figures) {

@@ -7,6 +7,7 @@
 mod contender;
 mod crowd;
 mod exhaustive;
+mod faults_met;
 mod figures;
 mod findings;
 mod holding;
@@ -26,10 +27,13 @@ mod run;
 mod schedule;
 mod setting;
 mod state;
+mod tally;
 mod together;
 
 pub use exhaustive::{Case, Exhausted, exhaust};
+pub use faults_met::FaultsMet;
 pub use figures::Figures;
 pub use findings::Violation;
 pub use run::{Report, Variant, run, run_as};
 pub use schedule::Kind;
+pub use tally::Tally;

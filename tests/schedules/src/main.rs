@@ -1,18 +1,26 @@
 //! `simulate`: runs seeds, or replays one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::num::NonZero;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
-use zookeeper_recipes_schedules::{Figures, Kind, Report, Variant, run_as};
+use zookeeper_recipes_schedules::{FaultsMet, Figures, Kind, Report, Tally, Variant, run_as};
 use zookeeper_recipes_suite::TestedRecipe;
 
 /// How many lines of a trace are kept.
 const TRACE_LIMIT: usize = 100_000;
+
+/// In a run of at least so many seeds of each recipe, each fault meets each step that matters.
+const BIG: u64 = 250;
+
+/// How many seeds are run between two writes of a tally.
+const BLOCK: u64 = 500;
 
 /// Run the recipes under random schedules of faults.
 #[derive(Debug, Parser)]
@@ -41,6 +49,11 @@ struct Arguments {
     /// Have some faults never heal: of a minority of the servers, and of some processes.
     #[arg(long)]
     never_heals: bool,
+
+    /// Sum up in this file, and continue after the seeds that it has. `--seeds` is how many each
+    /// recipe has in the end.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["first", "all", "seed"])]
+    tally: Option<PathBuf>,
 
     /// Replay this seed alone, and print its trace.
     #[arg(long)]
@@ -72,26 +85,87 @@ fn main() -> ExitCode {
         without: arguments.without,
         never_heals: arguments.never_heals,
     };
-    let mut clean = true;
-    for recipe in recipes {
-        clean &= match arguments.seed {
-            Some(seed) => replay(recipe, seed, true, variant),
-            None if arguments.all => survey(recipe, arguments.first, arguments.seeds, variant),
-            None => run_all(recipe, arguments.first, arguments.seeds, variant),
-        };
-    }
+    let clean = match (&arguments.tally, arguments.seed) {
+        (_, Some(seed)) => each(&recipes, |recipe| replay(recipe, seed, true, variant)),
+        (Some(file), None) => match continue_tally(file, &recipes, arguments.seeds, variant) {
+            Ok(clean) => clean,
+            Err(error) => {
+                eprintln!("{}: {error}", file.display());
+                false
+            }
+        },
+        (None, None) if arguments.all => each(&recipes, |recipe| {
+            survey(recipe, arguments.first, arguments.seeds, variant)
+        }),
+        (None, None) => {
+            let mut met = FaultsMet::default();
+            let clean = each(&recipes, |recipe| {
+                let sum = run_all(recipe, arguments.first, arguments.seeds, variant);
+                sum.map(|(_, of_recipe)| met += of_recipe).is_some()
+            });
+            println!("\n{met}");
+            let is_big = arguments.recipe.is_none() && arguments.seeds >= BIG;
+            clean && (!is_big || each_met_all(&met, variant))
+        }
+    };
     match clean {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     }
 }
 
-/// Runs seeds on all cores, until one shows a violation.
-fn run_all(recipe: TestedRecipe, first: u64, seeds: u64, variant: &Variant) -> bool {
+/// Runs something for each recipe. True if all are clean.
+fn each(recipes: &[TestedRecipe], mut run: impl FnMut(TestedRecipe) -> bool) -> bool {
+    let clean = recipes.iter().map(|recipe| run(*recipe));
+    clean.fold(true, |all, clean| all & clean)
+}
+
+/// True if each fault met each step that it has to meet.
+fn each_met_all(met: &FaultsMet, variant: &Variant) -> bool {
+    let is_usual = variant.without.is_empty() && !variant.never_heals;
+    let missing = if is_usual { met.missing() } else { Vec::new() };
+    for (fault, step) in &missing {
+        println!("NEVER MET: {fault} at the step {step}");
+    }
+    missing.is_empty()
+}
+
+/// Runs the seeds that the tally in this file lacks, and notes each block of them there.
+fn continue_tally(
+    file: &Path,
+    recipes: &[TestedRecipe],
+    seeds: u64,
+    variant: &Variant,
+) -> io::Result<bool> {
+    let mut tally = Tally::read(file)?;
+    let next = |tally: &Tally| {
+        let done = recipes.iter().map(|it| (tally.seeds_of(it.name), *it));
+        let open = done.filter(|(done, _)| *done < seeds);
+        open.min_by_key(|(done, _)| *done)
+    };
+    while let Some((first, recipe)) = next(&tally) {
+        let number = BLOCK.min(seeds - first);
+        let Some(sum) = run_all(recipe, first, number, variant) else {
+            return Ok(false);
+        };
+        tally.add(recipe.name, number, sum);
+        tally.write(file)?;
+    }
+    println!("\n{tally}");
+    Ok(each_met_all(&tally.met, variant))
+}
+
+/// Runs seeds on all cores, until one shows a violation. `None` if one does.
+fn run_all(
+    recipe: TestedRecipe,
+    first: u64,
+    seeds: u64,
+    variant: &Variant,
+) -> Option<(Figures, FaultsMet)> {
     let began = Instant::now();
     let next = AtomicU64::new(first);
+    let sum: Mutex<(Figures, FaultsMet)> = Mutex::default();
     let found: Mutex<Option<u64>> = Mutex::new(None);
-    let figures = Mutex::new(Figures::default());
     let end = first + seeds;
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     std::thread::scope(|scope| {
@@ -103,8 +177,9 @@ fn run_all(recipe: TestedRecipe, first: u64, seeds: u64, variant: &Variant) -> b
                         return;
                     }
                     let report = run_as(recipe, seed, 0, variant);
-                    if let Ok(mut figures) = figures.lock() {
-                        *figures += report.figures;
+                    if let Ok(mut sum) = sum.lock() {
+                        sum.0 += report.figures;
+                        sum.1 += report.met;
                     }
                     if !report.violations.is_empty() {
                         // The others may still be at an earlier one.
@@ -122,18 +197,17 @@ fn run_all(recipe: TestedRecipe, first: u64, seeds: u64, variant: &Variant) -> b
         }
     });
     let took = began.elapsed();
-    let figures = figures.into_inner().unwrap_or_default();
-    let found = found.into_inner().unwrap_or_default();
-    let Some(seed) = found else {
-        let pace = seeds as f64 / took.as_secs_f64();
-        println!(
-            "{}: {seeds} seeds clean in {took:.1?}, {pace:.0} a second: {figures}",
-            recipe.name
-        );
-        return true;
-    };
-    replay(recipe, seed, false, variant);
-    false
+    if let Some(seed) = found.into_inner().unwrap_or_default() {
+        replay(recipe, seed, false, variant);
+        return None;
+    }
+    let (figures, met) = sum.into_inner().unwrap_or_default();
+    let pace = seeds as f64 / took.as_secs_f64();
+    println!(
+        "{}: {seeds} seeds from {first} on clean in {took:.1?}, {pace:.0} a second: {figures}",
+        recipe.name
+    );
+    Some((figures, met))
 }
 
 /// Runs all seeds on all cores, and reports which promises they break.
@@ -181,6 +255,7 @@ fn replay(recipe: TestedRecipe, seed: u64, always_print: bool, variant: &Variant
         violations,
         trace,
         figures,
+        ..
     } = run_as(recipe, seed, TRACE_LIMIT, variant);
     if always_print || !violations.is_empty() {
         println!("{trace}");

@@ -14,6 +14,7 @@ use zookeeper_recipes_simulation::{Simulation, Trace};
 use zookeeper_recipes_suite::{LOCK, TestedRecipe};
 
 use crate::contender::{draw_weight, make};
+use crate::faults_met::FaultsMet;
 use crate::figures::Figures;
 use crate::findings::{Findings, Violation};
 use crate::invariants::errors::Asked;
@@ -36,6 +37,8 @@ pub struct Report {
     pub trace: Trace,
     /// What has happened, counted.
     pub figures: Figures,
+    /// Which faults met which steps.
+    pub met: FaultsMet,
 }
 
 /// Runs one seed. With a `trace_limit` that many of the newest lines of its trace are kept.
@@ -111,6 +114,8 @@ pub(crate) fn in_a_world<F: Future<Output = Report>>(world: impl FnOnce() -> F) 
 async fn scenario(recipe: TestedRecipe, schedule: &Schedule, mut rng: Rng) -> Report {
     let simulation = Simulation::new(schedule.options.clone());
     let ledgers = observed(&simulation, &[(recipe, UNDER_TEST), (LOCK, BESIDE)]);
+    let ledger = ledgers[0].clone();
+    simulation.on_fault(move |fault| ledger.met(fault));
     begin(&simulation, recipe, schedule);
     let setting = setting(recipe, schedule, &ledgers);
     simulation.faults().set_rates(schedule.rates.clone());
@@ -283,11 +288,13 @@ pub(crate) fn observed(
 /// What was found, and the end of the ledgers.
 pub(crate) fn report(simulation: &Simulation, ledgers: &[Arc<Ledger>]) -> Report {
     simulation.on_commit(|_| ());
+    simulation.on_fault(|_| ());
     let mut report = Report::default();
     for ledger in ledgers {
         let (violations, figures) = ledger.finish();
         report.violations.extend(violations);
         report.figures += figures;
+        report.met += ledger.take_met();
     }
     report.trace = simulation.trace();
     report

@@ -7,6 +7,7 @@ use zookeeper_recipes_core::{FencingToken, SessionEnd, SessionId};
 use zookeeper_recipes_suite::TestedRecipe;
 use zookeeper_recipes_testkit::history::History;
 
+use crate::faults_met::FaultsMet;
 use crate::figures::Figures;
 use crate::findings::Violation;
 use crate::invariants::observers::Observers;
@@ -43,6 +44,7 @@ pub(crate) struct State {
     pub(crate) succession: Succession,
     pub(crate) violations: Vec<Violation>,
     pub(crate) figures: Figures,
+    pub(crate) met: FaultsMet,
 }
 
 impl State {
@@ -67,6 +69,7 @@ impl State {
             succession: Succession::default(),
             violations: Vec::new(),
             figures: Figures::default(),
+            met: FaultsMet::default(),
         }
     }
 

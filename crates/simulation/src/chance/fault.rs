@@ -38,6 +38,23 @@ pub enum FaultKind {
     CutOff(Duration),
 }
 
+impl FaultKind {
+    /// The fault, in words.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            FaultKind::RequestLost | FaultKind::RequestCut(_) => "request lost",
+            FaultKind::ReplyLost | FaultKind::ReplyCut(_) => "reply lost",
+            FaultKind::OutcomeHidden => "outcome hidden",
+            FaultKind::RequestLate(_) => "request late",
+            FaultKind::ReplyLate(_) => "reply late",
+            FaultKind::SessionExpired => "session expired",
+            FaultKind::Asleep(_) => "asleep",
+            FaultKind::Throttled => "throttled",
+            FaultKind::CutOff(_) => "server cut off",
+        }
+    }
+}
+
 /// A fault that happens once, to one request.
 ///
 /// ```

@@ -104,6 +104,7 @@ impl World {
     /// still arrive.
     pub(crate) fn cut(&mut self, connection: ConnectionId) {
         let arrives = self.kernel().rng.bool();
+        self.servers.meets("disconnected", |id, _| id == connection);
         let Some(found) = self.servers.network.connections.get_mut(&connection) else {
             return;
         };

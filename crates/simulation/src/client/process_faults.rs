@@ -17,6 +17,7 @@ impl World {
         self.trace_process(TraceKind::Fault, process, || {
             format!("asleep for {duration:?}")
         });
+        self.servers.meets("asleep", |_, it| it.host == process);
         self.processes[process].asleep_until = Some(until);
         self.schedule(until, Action::Wake(process, until));
     }
@@ -30,6 +31,7 @@ impl World {
 
     pub(crate) fn kill(&mut self, process: ProcessId) {
         self.trace_process(TraceKind::Fault, process, || "killed".to_owned());
+        self.servers.meets("killed", |_, it| it.host == process);
         for connection in self.connections_of(process) {
             self.leave_peer(connection);
         }
@@ -55,6 +57,7 @@ impl World {
         self.trace_process(TraceKind::Fault, process, || {
             format!("the runtime of its sessions is blocked for {duration:?}")
         });
+        self.servers.meets("blocked", |_, it| it.host == process);
         self.processes[process].blocked_until = Some(until);
         self.schedule(until, Action::Unblock(process, until));
     }
@@ -87,6 +90,7 @@ impl World {
         self.trace_process(TraceKind::Fault, process, || {
             format!("cut off from all servers, {way:?}, for {duration:?}")
         });
+        self.servers.meets("cut off", |_, it| it.host == process);
         self.servers.network.cut_off(process, way, until);
     }
 }

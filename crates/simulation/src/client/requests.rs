@@ -48,6 +48,7 @@ impl World {
         }
         let opcode = RequestHeader::peek(frame)?.opcode;
         let kind = RequestKind::of(opcode);
+        connection.asked.push_back(kind);
         self.count(process, kind);
         let is_read = self.kernel().recorder.is_on() || !self.faults.is_empty();
         let read = is_read.then(|| request::decode(frame)).transpose()?;
@@ -67,6 +68,7 @@ impl World {
             self.roll_for_request(kind, &mut faults);
         }
         for fault in &faults {
+            self.servers.request_meets(id, kind, fault.kind);
             self.trace_connection(TraceKind::Fault, id, || {
                 format!("{:?}: {}", fault.kind, text())
             });

@@ -94,11 +94,26 @@ impl World {
             }
             Delivery::ToClient(connection, message) => {
                 if let Some(peer) = self.peers.get(&connection).cloned() {
+                    self.count_arrival(connection, &message);
                     self.trace_arrival(connection, &message);
                     self.kernel().effect(move || peer.hear(message));
                 }
             }
             Delivery::Break(connection, cause) => self.break_connection(connection, cause),
+        }
+    }
+
+    /// Notes which requests still wait for their replies.
+    fn count_arrival(&mut self, id: ConnectionId, message: &Downward) {
+        let connections = &mut self.servers.network.connections;
+        let (Some(connection), Downward::Bytes(_, note)) = (connections.get_mut(&id), message)
+        else {
+            return;
+        };
+        match note {
+            Note::Connected { .. } => connection.granted = true,
+            Note::Reply { .. } => drop(connection.asked.pop_front()),
+            _ => {}
         }
     }
 

@@ -1,6 +1,7 @@
 //! The records of a simulation: a trace to be read, a history to be judged, and counters.
 
 pub(crate) mod counters;
+pub(crate) mod fault_met;
 pub(crate) mod history;
 pub(crate) mod request_kind;
 pub(crate) mod trace;

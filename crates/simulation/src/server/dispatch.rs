@@ -61,6 +61,7 @@ impl Servers {
     /// Stops all commits for a while, as if the disks of all servers were busy.
     pub(crate) fn stall(&mut self, duration: Duration) {
         self.trace_fault(|| format!("nothing is committed for {duration:?}"));
+        self.meets("commits stalled", |_, _| true);
         self.stalled_until = self.stalled_until.max(self.kernel.now + duration);
         self.schedule(self.stalled_until, Action::EndStall);
     }
@@ -75,6 +76,7 @@ impl Servers {
             return;
         }
         self.trace_fault(|| format!("server {server} pauses for {duration:?}"));
+        self.meets("server paused", |_, it| it.server == server);
         self.members[server].paused = Some(Vec::new());
         self.paused += 1;
         self.after(duration, Action::Resume { server });

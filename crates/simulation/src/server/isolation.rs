@@ -27,6 +27,7 @@ impl Servers {
         self.trace_fault(|| {
             format!("the leader, server {leader}, is cut off from its followers for {duration:?}")
         });
+        self.meets("leader isolated", |_, it| it.server == leader);
         for server in &mut self.members {
             server.cut += 1;
             server.state = MemberState::CutOff(Way::Both);

@@ -10,6 +10,7 @@ pub(crate) mod action;
 mod commit;
 mod dispatch;
 mod expiry;
+mod faults_met;
 mod follower;
 mod isolation;
 mod leader;

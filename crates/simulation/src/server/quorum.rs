@@ -16,6 +16,7 @@ impl Servers {
         self.trace_fault(|| {
             format!("server {server} is cut off from the leader, {way:?}, for {duration:?}")
         });
+        self.meets("server cut off", |_, it| it.server == server);
         let cut_off = &mut self.members[server];
         cut_off.state = MemberState::CutOff(way);
         cut_off.linked = false;
@@ -39,6 +40,7 @@ impl Servers {
     /// Cuts a server off from all clients for good.
     pub(crate) fn cut_off_from_clients(&mut self, server: usize, way: Way) {
         self.trace_fault(|| format!("server {server} is cut off from all clients, {way:?}"));
+        self.meets("server unheard", |_, it| it.server == server);
         self.network.cut_off_server(server, way);
     }
 
@@ -122,6 +124,7 @@ impl Servers {
     /// that were not proposed are gone.
     pub(crate) fn elect(&mut self, server: usize, duration: Duration) {
         self.trace_fault(|| format!("the leader falls; server {server} will lead in {duration:?}"));
+        self.meets("election", |_, _| true);
         self.forget_isolated();
         for each in 0..self.members.len() {
             self.stop(each);
@@ -190,6 +193,7 @@ impl Servers {
         }
         self.resume_server(server);
         self.trace_fault(|| format!("server {server} is stopped"));
+        self.meets("server stopped", |_, it| it.server == server);
         let stopped = &mut self.members[server];
         stopped.stopped = true;
         stopped.linked = false;

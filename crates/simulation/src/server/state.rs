@@ -14,6 +14,7 @@ use super::transaction::{Origin, Transaction};
 use super::tree::Tree;
 use crate::engine::kernel::{Agenda, Kernel};
 use crate::options::{ServerSettings, SimulationOptions};
+use crate::record::fault_met::FaultObserver;
 use crate::record::history::Committed;
 use crate::record::trace::TraceKind;
 use crate::wire::message::Downward;
@@ -75,6 +76,7 @@ pub(crate) struct Servers {
     pub(crate) history: Vec<Committed>,
     pub(crate) keeps_history: bool,
     pub(crate) commit_observer: Option<CommitObserver>,
+    pub(crate) fault_observer: Option<FaultObserver>,
 }
 
 impl Servers {
@@ -117,6 +119,7 @@ impl Servers {
             history: Vec::new(),
             keeps_history: true,
             commit_observer: None,
+            fault_observer: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The network between clients and servers: it delays, breaks, and is cut, but never reorders.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::message::{Downward, Upward};
 use crate::chance::fault::Way;
 use crate::engine::kernel::{Agenda, Kernel};
+use crate::record::request_kind::RequestKind;
 
 /// A connection between the client of a session and a server.
 pub(crate) type ConnectionId = u64;
@@ -36,6 +37,10 @@ pub(crate) struct Connection {
     pub(crate) deaf: bool,
     /// Messages that are sent to the client from now on do not arrive.
     pub(crate) down_broken: bool,
+    /// True if the client has been granted its session.
+    pub(crate) granted: bool,
+    /// The requests whose replies have not come, oldest first.
+    pub(crate) asked: VecDeque<RequestKind>,
 }
 
 /// The client's end of a connection.

@@ -1,0 +1,154 @@
+//! How often each fault met each step of the protocol.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use zookeeper_recipes_simulation::{FaultMet, RequestKind};
+
+use crate::state::State;
+
+/// The steps, in the order of an acquisition.
+const STEPS: [&str; 12] = [
+    "connect",
+    "set watches",
+    "create",
+    "list",
+    "read",
+    "unwatch",
+    "wait",
+    "grant",
+    "hold",
+    "transact",
+    "delete",
+    "close",
+];
+
+/// The faults of one request. No caller asks for the others by itself.
+const OF_REQUESTS: [&str; 5] = [
+    "request lost",
+    "reply lost",
+    "request late",
+    "reply late",
+    "throttled",
+];
+
+/// The requests that they have to meet.
+const REQUESTS: [&str; 5] = ["create", "list", "read", "transact", "delete"];
+
+/// The faults of processes, servers and connections, which meet whatever goes on.
+const OF_OTHERS: [&str; 9] = [
+    "asleep",
+    "blocked",
+    "cut off",
+    "disconnected",
+    "server cut off",
+    "leader isolated",
+    "server paused",
+    "commits stalled",
+    "election",
+];
+
+/// What meets in less than one of a thousand seeds.
+const SELDOM: [(&str, &str); 2] = [
+    ("leader isolated", "set watches"),
+    ("server cut off", "set watches"),
+];
+
+/// How often each fault met each step: the client was about the step when the fault came.
+#[derive(Clone, Debug, Default)]
+pub struct FaultsMet {
+    counts: BTreeMap<(String, String), u64>,
+}
+
+impl FaultsMet {
+    pub(crate) fn add(&mut self, fault: &str, step: &str, count: u64) {
+        let pair = (fault.to_owned(), step.to_owned());
+        *self.counts.entry(pair).or_default() += count;
+    }
+
+    pub(crate) fn counts(&self) -> &BTreeMap<(String, String), u64> {
+        &self.counts
+    }
+
+    fn of(&self, fault: &str, step: &str) -> u64 {
+        let pair = (fault.to_owned(), step.to_owned());
+        self.counts.get(&pair).copied().unwrap_or(0)
+    }
+
+    /// The faults that never met a step that they have to meet in a run of many seeds.
+    pub fn missing(&self) -> Vec<(&'static str, &'static str)> {
+        let each = |faults: &[&'static str], steps: &[&'static str]| -> Vec<_> {
+            let pairs = faults
+                .iter()
+                .flat_map(|fault| steps.iter().map(|step| (*fault, *step)));
+            pairs.collect()
+        };
+        let mut pairs = each(&OF_REQUESTS, &REQUESTS);
+        pairs.extend(each(&OF_OTHERS, &STEPS));
+        pairs.retain(|pair| !SELDOM.contains(pair) && self.of(pair.0, pair.1) == 0);
+        pairs
+    }
+}
+
+impl std::ops::AddAssign for FaultsMet {
+    fn add_assign(&mut self, other: FaultsMet) {
+        for (pair, count) in other.counts {
+            *self.counts.entry(pair).or_default() += count;
+        }
+    }
+}
+
+/// A table: a row for each fault, and a column for each step.
+impl fmt::Display for FaultsMet {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "| {:15} |", "fault")?;
+        for step in STEPS {
+            write!(formatter, " {step:>8} |")?;
+        }
+        write!(formatter, "\n| :-- |{}", " --: |".repeat(STEPS.len()))?;
+        let faults: BTreeSet<_> = self.counts.keys().map(|(fault, _)| fault).collect();
+        for fault in faults {
+            write!(formatter, "\n| {fault:15} |")?;
+            for step in STEPS {
+                let width = step.len().max(8);
+                write!(formatter, " {:>width$} |", self.of(fault, step))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The steps that a client is about.
+pub(crate) fn steps(state: &State, met: &FaultMet) -> BTreeSet<&'static str> {
+    let Some(session) = met.session else {
+        return BTreeSet::from(["connect"]);
+    };
+    let asked = met.asked.iter().filter_map(|kind| match kind {
+        RequestKind::SetWatches => Some("set watches"),
+        RequestKind::Create => Some("create"),
+        RequestKind::List => Some("list"),
+        RequestKind::Get | RequestKind::Exists | RequestKind::GetEach => Some("read"),
+        RequestKind::RemoveWatch => Some("unwatch"),
+        RequestKind::Transact => Some("transact"),
+        RequestKind::Delete => Some("delete"),
+        RequestKind::CloseSession => Some("close"),
+        _ => None,
+    });
+    let mut steps: BTreeSet<_> = asked.collect();
+    let held = state.history.held();
+    let holds = held.map(|(_, held)| held.hold.session_id() == session);
+    if holds.into_iter().any(|holds| holds) {
+        steps.insert("hold");
+    }
+    let owns = |path: &str| {
+        let node = state.standing.get(path);
+        node.is_some_and(|node| node.owner == Some(session))
+    };
+    let queue = state.queue();
+    let mut own = queue.iter().enumerate().filter(|(_, it)| owns(it.1));
+    let is_granted = |path: &String| state.granted.contains(path);
+    if let Some((position, _)) = own.find(|(_, it)| !is_granted(it.1)) {
+        steps.insert(if position == 0 { "grant" } else { "wait" });
+    }
+    steps
+}
