@@ -424,4 +424,133 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn terms_of_every_timeout_and_tick_leave_the_lease_positive() {
+        let edges = (1..=400).chain([2_999, 6_000, 59_999, 1 << 20, i32::MAX as u64]);
+        let edges: Vec<_> = edges.map(Duration::from_millis).collect();
+        let pairs = edges
+            .iter()
+            .flat_map(|timeout| edges.iter().map(move |tick| (timeout, tick)));
+        for (&timeout, &tick) in pairs {
+            let untold = [true, false].map(|raised| Terms::untold(timeout, raised));
+            let told = Some(Terms::told(timeout, tick)).filter(Terms::can_be_kept);
+            for terms in untold.into_iter().chain(told) {
+                assert!(terms.can_be_kept() && terms.margin < timeout, "{terms:?}");
+                assert!(terms.probe_interval() > Duration::ZERO, "{terms:?}");
+                // The lease is renewed with two intervals to spare.
+                let renewed = terms.told_after + terms.probe_interval() * 2;
+                assert!(renewed < timeout - terms.margin, "{terms:?}");
+                let lease = Lease::new(Beginning::Opened(Duration::ZERO), terms);
+                assert_eq!(lease.valid_until(), timeout - terms.margin);
+            }
+        }
+    }
+
+    /// What happens to a lease, with times in seconds.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Passes(u32),
+        /// The answer to a request that was sent so long ago.
+        Answered(u32),
+        Connected,
+        Proved,
+    }
+
+    const STEPS: [Step; 8] = [
+        Step::Passes(1),
+        Step::Passes(3),
+        Step::Passes(9),
+        Step::Answered(0),
+        Step::Answered(1),
+        Step::Answered(4),
+        Step::Connected,
+        Step::Proved,
+    ];
+
+    /// The end of the lease, from all contacts `(sent, answered)` of each connection.
+    #[derive(Default)]
+    struct Account {
+        contacts: Vec<(Duration, Duration)>,
+        proven: bool,
+        /// The end by the connections before.
+        carried: Duration,
+        valid_until: Duration,
+    }
+
+    impl Account {
+        fn renew(&mut self, terms: Terms) {
+            let confirms = |answered: Duration| {
+                let told = answered + terms.told_after;
+                self.contacts.iter().any(|(sent, _)| *sent >= told)
+            };
+            let confirmed = self
+                .contacts
+                .iter()
+                .filter(|(_, answered)| confirms(*answered));
+            let ends = confirmed.map(|(sent, _)| *sent + terms.timeout - terms.margin);
+            if self.proven {
+                let end = ends.max().unwrap_or_default().max(self.carried);
+                self.valid_until = self.valid_until.max(end);
+            }
+        }
+
+        fn connected(&mut self, terms: Terms) {
+            if self.proven {
+                let last = self.contacts.iter().map(|(sent, _)| *sent).max();
+                let end = last.map(|sent| sent + terms.timeout - terms.margin);
+                self.carried = end.unwrap_or_default().max(self.valid_until);
+            }
+            self.contacts.clear();
+            self.proven = false;
+        }
+    }
+
+    /// Every schedule of six steps, beside the account of all contacts.
+    #[test]
+    fn lease_never_outlives_what_the_contacts_allow() {
+        for schedule in 0..STEPS.len().pow(6) {
+            let steps = (0..6).map(|at| STEPS[schedule / STEPS.len().pow(at) % STEPS.len()]);
+            let (mut lease, mut now) = (lease(), 10 * SECOND);
+            let mut account = Account {
+                proven: true,
+                valid_until: lease.valid_until(),
+                carried: lease.valid_until(),
+                ..Account::default()
+            };
+            let (mut lapses, _) = lease.look(now);
+            for step in steps.clone() {
+                match step {
+                    Step::Passes(seconds) => now += SECOND * seconds,
+                    Step::Answered(ago) => {
+                        let sent = now - SECOND * ago;
+                        account.contacts.push((sent, now));
+                        answered(&mut lease, now, sent);
+                    }
+                    Step::Connected => {
+                        account.connected(lease.terms);
+                        lease.connected_anew();
+                    }
+                    Step::Proved => {
+                        account.proven = true;
+                        lease.proved(now);
+                    }
+                }
+                account.renew(lease.terms);
+                let (valid, allowed) = (lease.valid_until(), account.valid_until);
+                assert!(
+                    valid <= allowed,
+                    "{:?}: {valid:?} > {allowed:?}",
+                    steps.collect::<Vec<_>>()
+                );
+                let (counted, lapsed) = lease.look(now);
+                assert!(counted >= lapses && lapsed == (now >= valid));
+                assert!(
+                    !(lapsed && lease.may_grant(now)),
+                    "a lapsed lease grants nothing"
+                );
+                lapses = counted;
+            }
+        }
+    }
 }

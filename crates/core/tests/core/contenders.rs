@@ -136,6 +136,60 @@ proptest! {
     }
 }
 
+/// Each number beside which the count, its width in print or its sign changes.
+const EDGES: [i32; 7] = [
+    0,
+    1_000_000_000,
+    i32::MAX,
+    i32::MIN,
+    i32::MIN + (1 << 20),
+    -1_000_000_000,
+    -100_000_000,
+];
+
+/// The names and the `czxid`s of four contenders, in the order of their creation.
+fn created(first: i32, step: i32, wraps: bool) -> Vec<Contender> {
+    let number = |at: i32| match wraps {
+        true => first.wrapping_add(step.wrapping_mul(at)),
+        false => first.saturating_add(step.saturating_mul(at)),
+    };
+    let created = (0..4).map(|at| {
+        let name = Identity::random().name("lock-");
+        let mut contender = parse(&format!("{name}{}", Sequence::from(number(at))))?;
+        contender.set_czxid(i64::from(at) + 1);
+        Some(contender)
+    });
+    created.map(|it| it.expect("a contender")).collect()
+}
+
+#[test]
+fn four_in_any_order_at_each_edge_are_in_the_order_of_their_creation() {
+    for first in EDGES
+        .iter()
+        .flat_map(|edge| (-5..=5).map(|by| edge.wrapping_add(by)))
+    {
+        for (step, wraps) in [1, 2, 1 << 18]
+            .iter()
+            .flat_map(|it| [(*it, true), (*it, false)])
+        {
+            // Newer servers stay at the last number, and give out no negative ones after it.
+            if !wraps && first < 0 {
+                continue;
+            }
+            let expected = created(first, step, wraps);
+            for shuffle in 0..4_usize.pow(4) {
+                let places = [1, 4, 16, 64].map(|by| shuffle / by % 4);
+                if !(0..4).all(|place| places.contains(&place)) {
+                    continue;
+                }
+                let mut given = places.map(|place| expected[place].clone());
+                order(&mut given);
+                assert_eq!(given[..], expected[..], "{first} by {step}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_number_that_may_be_read_in_two_ways_is_read_by_its_label() {
     let uuid = "6e8f2c1a-9d3b-4f57-8a41-0c9d5e7b2f10";
