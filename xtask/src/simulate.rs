@@ -29,6 +29,16 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 0)]
     first: u64,
 
+    /// Have some faults never heal: of a minority of the servers, and of some processes. All other
+    /// processes must make progress.
+    #[arg(long)]
+    never_heals: bool,
+
+    /// Sum up in this file, and continue after the seeds that it has. `--seeds` is how many each
+    /// recipe has in the end.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "first"])]
+    tally: Option<PathBuf>,
+
     /// Replay this seed alone, and print its trace.
     #[arg(long)]
     seed: Option<u64>,
@@ -40,7 +50,7 @@ pub(crate) struct Arguments {
         long,
         value_name = "NAME",
         num_args = 0..,
-        conflicts_with_all = ["recipe", "seed", "first"],
+        conflicts_with_all = ["recipe", "seed", "first", "never_heals", "tally"],
     )]
     mutants: Option<Vec<String>>,
 }
@@ -53,7 +63,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     run_command(&mut command(arguments))
 }
 
-/// Starts the seeds that every change has to pass, with the lowest priority.
+/// Starts the seeds that every change has to pass, with the lowest priority. The tests of the
+/// package run the seeds whose faults never heal.
 pub(crate) fn begin_for_ci() -> anyhow::Result<InBackground> {
     let arguments = ["run", "--quiet", "--release", "--locked", "--package"];
     // So few that the tests keep their time on two cores. More seeds are run by hand.
@@ -67,10 +78,15 @@ fn command(arguments: &Arguments) -> Command {
     if let Some(recipe) = &arguments.recipe {
         command.args(["--recipe", recipe]);
     }
-    match arguments.seed {
-        Some(seed) => command.args(["--seed", &seed.to_string()]),
-        None => command
-            .args(["--seeds", &arguments.seeds.to_string()])
+    if arguments.never_heals {
+        command.arg("--never-heals");
+    }
+    let seeds = arguments.seeds.to_string();
+    match (arguments.seed, &arguments.tally) {
+        (Some(seed), _) => command.args(["--seed", &seed.to_string()]),
+        (None, Some(file)) => command.args(["--seeds", &seeds, "--tally"]).arg(file),
+        (None, None) => command
+            .args(["--seeds", &seeds])
             .args(["--first", &arguments.first.to_string()]),
     };
     command
@@ -317,12 +333,13 @@ mod tests {
         let arguments = Arguments {
             recipe: Some("lock".to_owned()),
             seed: Some(7),
+            never_heals: true,
             ..Arguments::default()
         };
         assert_eq!(
             line(&command(&arguments)),
             "cargo run --quiet --release --package zookeeper-recipes-schedules -- \
-             --recipe lock --seed 7"
+             --recipe lock --never-heals --seed 7"
         );
     }
 

@@ -1,6 +1,6 @@
 //! Random schedules of faults; `cargo xtask simulate` runs many more.
 
-use zookeeper_recipes_schedules::{Figures, run};
+use zookeeper_recipes_schedules::{Figures, Variant, run, run_as};
 use zookeeper_recipes_suite::TestedRecipe;
 
 const SEEDS: u64 = 60;
@@ -60,6 +60,32 @@ fn the_semaphore_keeps_its_promises() {
 #[test]
 fn the_election_keeps_its_promises() {
     promises_are_kept("election");
+}
+
+/// Seeds at which a contender once waited for ever, at a follower that lags.
+const AT_A_FOLLOWER_THAT_LAGS: [u64; 4] = [39, 60, 105, 235];
+
+#[test]
+fn who_is_not_hit_comes_through_whatever_never_heals() {
+    let variant = Variant {
+        never_heals: true,
+        ..Variant::default()
+    };
+    for recipe in TestedRecipe::ALL {
+        let mut figures = Figures::default();
+        for seed in (0..12).chain(AT_A_FOLLOWER_THAT_LAGS) {
+            let report = run_as(recipe, seed, 0, &variant);
+            figures += report.figures;
+            assert!(
+                report.violations.is_empty(),
+                "simulate --never-heals --recipe {} --seed {seed}: {:#?}",
+                recipe.name,
+                report.violations,
+            );
+        }
+        println!("{}: {figures}", recipe.name);
+        assert!(figures.grants > 0 && figures.expired > 0, "{figures}");
+    }
 }
 
 #[test]
