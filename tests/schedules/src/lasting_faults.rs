@@ -6,8 +6,6 @@ use fastrand::Rng;
 use tokio::time::sleep;
 use zookeeper_recipes_simulation::{SimulatedProcess, Simulation, SimulationOptions, Way};
 
-use crate::schedule::{Crowd, Schedule};
-
 /// Longer than any run.
 const FOR_GOOD: Duration = Duration::from_secs(1_000_000);
 
@@ -41,24 +39,12 @@ pub(crate) struct LastingFaults {
     processes: Vec<(Duration, OfProcess)>,
 }
 
-impl Schedule {
-    /// Makes some faults of this schedule last. What would heal a server of them is left out.
-    pub(crate) fn never_heal(&mut self, seed: u64) {
-        let mut rng = Rng::with_seed(seed.rotate_left(32));
-        if self.options.servers == 1 {
-            self.options.servers = 3;
-        }
-        self.crowd = Crowd::default();
-        self.observers = 0;
-        self.between_pairs = None;
-        let rates = &mut self.rates;
-        (rates.elected, rates.isolated, rates.cut_off) = (0.0, 0.0, 0.0);
-        self.lasting = Some(LastingFaults::draw(&self.options, self.troubled, &mut rng));
-    }
-}
-
 impl LastingFaults {
-    fn draw(options: &SimulationOptions, troubled: Duration, rng: &mut Rng) -> LastingFaults {
+    pub(crate) fn draw(
+        options: &SimulationOptions,
+        troubled: Duration,
+        rng: &mut Rng,
+    ) -> LastingFaults {
         let mut servers: Vec<usize> = (0..options.servers).collect();
         rng.shuffle(&mut servers);
         servers.truncate(rng.usize(1..=(options.servers - 1) / 2));

@@ -10,7 +10,6 @@ use zookeeper_recipes_core::Session;
 use crate::contender::{draw_weight, make};
 use crate::holding::Holding;
 use crate::invariants::errors::Asked;
-use crate::run::settles;
 use crate::schedule::Schedule;
 use crate::setting::Setting;
 
@@ -20,8 +19,7 @@ const ROUNDS: usize = 4;
 /// The promise that is broken if a call takes longer.
 pub(crate) const PROMISE: &str = "who is not hit comes through, whatever never heals";
 
-/// The processes that are not hit acquire and release, each in turn. In the end no contender is
-/// left, of the processes that are hit neither.
+/// The processes that are not hit acquire and release, again and again.
 pub(crate) async fn progress(setting: &Setting, schedule: &Schedule, sessions: &[Session]) {
     let mut rng = Rng::with_seed(schedule.options.seed);
     let bound = schedule.comes_through_within();
@@ -46,14 +44,6 @@ pub(crate) async fn progress(setting: &Setting, schedule: &Schedule, sessions: &
         }
     }))
     .await;
-    let ledger = &*setting.ledger;
-    if ledger.is_clean() {
-        settles(ledger, bound, || match ledger.contenders() {
-            contenders if contenders.is_empty() => Vec::new(),
-            contenders => vec![("no znode remains", format!("{contenders:?}"))],
-        })
-        .await;
-    }
 }
 
 /// Acquires until it holds, and releases.

@@ -251,6 +251,7 @@ async fn contend(
     match timeout_at(last, all).await {
         Ok(sessions) if schedule.lasting.is_some() => {
             progress(setting, schedule, &sessions).await;
+            leave_nothing(setting, schedule).await;
             sessions
         }
         Ok(sessions) => {
@@ -264,6 +265,20 @@ async fn contend(
             setting.ledger.violated(promise, text);
             Vec::new()
         }
+    }
+}
+
+/// No contender is left, of the processes that faults hit for good neither.
+async fn leave_nothing(setting: &Setting, schedule: &Schedule) {
+    let ledger = &*setting.ledger;
+    if ledger.is_clean() {
+        settles(ledger, schedule.comes_through_within(), || {
+            match ledger.contenders() {
+                contenders if contenders.is_empty() => Findings::new(),
+                contenders => vec![("no znode remains", format!("{contenders:?}"))],
+            }
+        })
+        .await;
     }
 }
 

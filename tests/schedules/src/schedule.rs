@@ -4,8 +4,10 @@ mod draw;
 
 use std::time::Duration;
 
-use crate::lasting_faults::LastingFaults;
+use fastrand::Rng;
 use zookeeper_recipes_simulation::{FaultRates, Opcode, SimulationOptions};
+
+use crate::lasting_faults::LastingFaults;
 
 /// How a run is to be.
 #[derive(Clone, Debug)]
@@ -134,6 +136,20 @@ impl Schedule {
             Kind::Crowds => self.crowd = Crowd::default(),
             Kind::Neglect => self.neglects = None,
         }
+    }
+
+    /// Makes some faults of this schedule last. What would heal a server of them is left out.
+    pub(crate) fn never_heal(&mut self, seed: u64) {
+        let mut rng = Rng::with_seed(seed.rotate_left(32));
+        if self.options.servers == 1 {
+            self.options.servers = 3;
+        }
+        self.crowd = Crowd::default();
+        self.observers = 0;
+        self.between_pairs = None;
+        let rates = &mut self.rates;
+        (rates.elected, rates.isolated, rates.cut_off) = (0.0, 0.0, 0.0);
+        self.lasting = Some(LastingFaults::draw(&self.options, self.troubled, &mut rng));
     }
 
     /// By when a fault of the last moment has mended.
