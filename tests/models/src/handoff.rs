@@ -26,6 +26,7 @@ mod contender;
 mod model;
 mod properties;
 mod queue;
+mod replay;
 mod server;
 mod setting;
 mod state;
@@ -33,6 +34,7 @@ mod wait;
 
 pub use action::{Action, Side};
 pub use contender::{Contender, Phase, Way};
+pub use replay::{Observed, Read, Replay};
 pub use server::{LAST, Label, Tree, Znode, Zxid};
 pub use setting::{Change, Fault, HandoffModel, Kind, Party};
 pub use state::State;

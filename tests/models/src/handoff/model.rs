@@ -201,7 +201,7 @@ impl HandoffModel {
         actions.extend((is_empty && self.allows(Fault::Reap)).then_some(Action::Reap));
     }
 
-    fn enter(&self, state: &mut State, index: usize) {
+    pub(super) fn enter(&self, state: &mut State, index: usize) {
         if !state.leader.exists {
             state.commit(&[Operation::Make]);
         }
@@ -222,7 +222,7 @@ impl HandoffModel {
         contender.rounds -= 1;
         contender.comes_after = contender.last_alone;
         contender.phase = Phase::Entered;
-        contender.is_unbroken = true;
+        contender.is_unbroken = contender.at.is_some();
         contender.own = Some(own(&znode));
         state.commit(&[Operation::Create(znode)]);
     }
@@ -319,7 +319,7 @@ impl HandoffModel {
         }
     }
 
-    fn expire(&self, state: &mut State, index: usize) {
+    pub(super) fn expire(&self, state: &mut State, index: usize) {
         Self::end_session(state, index);
         let contender = &mut state.contenders[index];
         contender.leaving.clear();
@@ -329,7 +329,7 @@ impl HandoffModel {
         }
     }
 
-    fn disconnect(contender: &mut Contender) {
+    pub(super) fn disconnect(contender: &mut Contender) {
         contender.at = None;
         contender.events.clear();
         contender.missed = 0;
@@ -347,7 +347,7 @@ impl HandoffModel {
         contender.at = None;
     }
 
-    fn operator_deletes(state: &mut State, czxid: Zxid) {
+    pub(super) fn operator_deletes(state: &mut State, czxid: Zxid) {
         for contender in &mut state.contenders {
             if contender.own.is_some_and(|own| own.czxid == czxid) {
                 contender.is_disregarded |= contender.had_turn;

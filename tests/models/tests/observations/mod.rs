@@ -1,0 +1,109 @@
+//! What a trace shows of the queue.
+
+use std::collections::BTreeMap;
+
+use zookeeper_recipes_core::ensemble::SessionId;
+use zookeeper_recipes_models::handoff::{Observed, Read};
+use zookeeper_recipes_simulation::{Trace, TraceEntry, TraceKind};
+
+/// The directory.
+pub(crate) const LOCK: &str = "/lock";
+
+/// The observations of a trace. The name of a process is the number of its contender.
+pub(crate) fn observations(trace: &Trace) -> Vec<Observed> {
+    let entries = trace.entries().iter();
+    let owners: BTreeMap<SessionId, usize> = entries
+        .filter_map(|entry| Some((entry.session?, contender(entry)?)))
+        .collect();
+    let entries = trace.entries().iter();
+    entries
+        .filter_map(|entry| observation(entry, &owners))
+        .collect()
+}
+
+fn contender(entry: &TraceEntry) -> Option<usize> {
+    entry.process.as_deref()?.parse().ok()
+}
+
+/// The name of a contender's znode.
+fn name(path: &str) -> Option<&str> {
+    path.strip_prefix(LOCK)?.strip_prefix('/')
+}
+
+fn observation(entry: &TraceEntry, owners: &BTreeMap<SessionId, usize>) -> Option<Observed> {
+    match entry.kind {
+        TraceKind::Request => request(contender(entry)?, &entry.text),
+        TraceKind::Reply => reply(contender(entry)?, &entry.text),
+        TraceKind::Event => {
+            let (path, event) = entry.text.split_once(' ')?;
+            let name = name(path)?.to_owned();
+            let deleted = event == "NodeDeleted";
+            Some(Observed::Notified(contender(entry)?, name, deleted))
+        }
+        TraceKind::Transaction => {
+            let owner = entry.session.and_then(|id| owners.get(&id)).copied();
+            transaction(owner, entry.text.split_once(' ')?.1)
+        }
+        TraceKind::Connection => match entry.text.as_str() {
+            "connected" => Some(Observed::Connected(contender(entry)?)),
+            text if text.starts_with("disconnected") => {
+                Some(Observed::Disconnected(contender(entry)?))
+            }
+            _ => None,
+        },
+        TraceKind::Remark => {
+            let (what, index) = entry.text.split_once(' ')?;
+            let index = index.parse().ok()?;
+            match what {
+                "asks" => Some(Observed::Asks(index)),
+                "granted" => Some(Observed::Granted(index)),
+                _ => Some(Observed::Leaves(index)),
+            }
+        }
+        _ => None,
+    }
+}
+
+fn request(index: usize, text: &str) -> Option<Observed> {
+    let read = match text.split_once(' ')? {
+        ("list", LOCK) => Read::List,
+        ("get", rest) => Read::Watch(name(rest.strip_suffix(" and watch")?)?.to_owned()),
+        _ => return None,
+    };
+    Some(Observed::Sent(index, read))
+}
+
+fn reply(index: usize, text: &str) -> Option<Observed> {
+    let (request, answer) = text.split_once(": ")?;
+    match request.split_once(' ')? {
+        ("list", LOCK) => {
+            // The names are in quotes.
+            let names = answer.split('"').skip(1).step_by(2);
+            Some(Observed::Listed(index, names.map(str::to_owned).collect()))
+        }
+        ("get", rest) => {
+            let name = name(rest.strip_suffix(" and watch")?)?.to_owned();
+            Some(Observed::Found(index, name, answer != "NoNode"))
+        }
+        _ => None,
+    }
+}
+
+fn transaction(owner: Option<usize>, text: &str) -> Option<Observed> {
+    if text.starts_with("session expired") || text.starts_with("session closed") {
+        return owner.map(Observed::Ended);
+    }
+    let edits: Vec<&str> = text.split("; ").collect();
+    let is_marked = edits.len() == 2 && edits[0].starts_with("set ");
+    match (edits.last()?.split_once(' ')?, owner) {
+        (("created", path), Some(index)) => Some(Observed::Created(index, name(path)?.to_owned())),
+        (("deleted", LOCK), _) => Some(Observed::Reaped),
+        (("deleted", path), Some(contender)) => Some(Observed::Deleted {
+            contender,
+            name: name(path)?.to_owned(),
+            marked: is_marked,
+        }),
+        (("deleted", path), None) => Some(Observed::DeletedByHand(name(path)?.to_owned())),
+        _ => None,
+    }
+}

@@ -1,0 +1,164 @@
+//! The model and the code are held together: what the lock does on a simulated ensemble, the model
+//! of the handoff can do, too.
+//!
+//! The trace of a run shows the transactions, the requests with their replies, and the events. The
+//! callers add what they ask for and what they are granted.
+
+mod observations;
+
+use std::time::Duration;
+
+use fastrand::Rng;
+use futures_util::future::join_all;
+use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::{ConnectOptions, Session};
+use zookeeper_recipes_lock::ExclusiveLock;
+use zookeeper_recipes_models::handoff::{HandoffModel, Label, Observed, Replay};
+use zookeeper_recipes_simulation::{FaultRates, Simulation, SimulationOptions, Trace};
+
+use observations::{LOCK, observations};
+
+const CONTENDERS: usize = 3;
+const SEEDS: u64 = 6;
+
+/// Runs contenders that wait, hold, release and give up.
+fn run(seed: u64, rates: FaultRates) -> Trace {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let simulation = Simulation::new(SimulationOptions {
+            seed,
+            servers: 2,
+            follower_lag: Duration::ZERO..=Duration::from_millis(20),
+            trace_limit: 100_000,
+            ..SimulationOptions::default()
+        });
+        simulation.faults().set_rates(rates);
+        let mut rng = Rng::with_seed(seed);
+        let contenders = (0..CONTENDERS).map(|index| contend(&simulation, index, rng.fork()));
+        join_all(contenders).await;
+        simulation.trace()
+    })
+}
+
+async fn contend(simulation: &Simulation, index: usize, mut rng: Rng) {
+    let ensemble = simulation.ensemble(&index.to_string());
+    let session = Session::open(ensemble, ConnectOptions::new());
+    let session = session.await.expect("a session");
+    for _ in 0..4 {
+        sleep(Duration::from_millis(rng.u64(0..=60))).await;
+        let lock = ExclusiveLock::new(&session, LOCK).expect("a path");
+        simulation.remark(format!("asks {index}"));
+        let patience = Duration::from_millis(rng.u64(20..=300));
+        let hold = timeout(patience, lock.acquire()).await;
+        if let Ok(Ok(hold)) = hold {
+            simulation.remark(format!("granted {index}"));
+            sleep(Duration::from_millis(rng.u64(0..=30))).await;
+            simulation.remark(format!("leaves {index}"));
+            // A hold that is lost is over.
+            drop(hold.release().await);
+        } else {
+            simulation.remark(format!("leaves {index}"));
+        }
+        if rng.u8(..8) == 0 {
+            delete_by_hand(simulation, &mut rng);
+        }
+    }
+    session.close().await;
+}
+
+/// Deletes the znode of a contender.
+fn delete_by_hand(simulation: &Simulation, rng: &mut Rng) {
+    let administrator = simulation.administrator();
+    if let Some(name) = rng.choice(administrator.children(LOCK)) {
+        // Its owner may have deleted it meanwhile.
+        drop(administrator.delete(&format!("{LOCK}/{name}")));
+    }
+}
+
+/// The first observation that the model cannot take, and the most moments of the run at once.
+fn refused(observed: &[Observed]) -> (Option<usize>, usize) {
+    let mut replay = Replay::new(HandoffModel::new(CONTENDERS, Label::Lock));
+    let mut most = 0;
+    for (at, observation) in observed.iter().enumerate() {
+        if !replay.take(observation) {
+            return (Some(at), most);
+        }
+        most = most.max(replay.moments());
+    }
+    (None, most)
+}
+
+fn assert_replayed(rates: &FaultRates) {
+    let (mut steps, mut grants, mut moments) = (0, 0, 0);
+    for seed in 0..SEEDS {
+        let trace = run(seed, rates.clone());
+        let observed = observations(&trace);
+        let (refused, most) = refused(&observed);
+        if let Some(at) = refused {
+            let before = &observed[at.saturating_sub(40)..=at];
+            panic!("seed {seed}: the model cannot take the last of {before:#?}\n{trace}");
+        }
+        let granted = observed
+            .iter()
+            .filter(|it| matches!(it, Observed::Granted(_)));
+        steps += observed.len();
+        grants += granted.count();
+        moments = moments.max(most);
+    }
+    println!("{steps} observations, {grants} grants, at most {moments} moments at once");
+    assert!(grants > 0);
+}
+
+#[test]
+fn what_the_lock_does_the_model_can_do() {
+    assert_replayed(&FaultRates::default());
+}
+
+#[test]
+fn what_the_lock_does_under_faults_the_model_can_do() {
+    assert_replayed(&FaultRates {
+        request_lost: 0.01,
+        reply_lost: 0.01,
+        disconnected: 0.3,
+        event_late: 0.1,
+        late_by: Duration::from_millis(30),
+        ..FaultRates::default()
+    });
+}
+
+/// The observations of a run without faults, and the place of a grant after a wait.
+fn wait() -> (Vec<Observed>, usize) {
+    let runs = (0..SEEDS).map(|seed| observations(&run(seed, FaultRates::default())));
+    let mut waits = runs.filter_map(|observed| {
+        let is_grant = |at: &usize| {
+            matches!(observed[*at], Observed::Granted(_))
+                && matches!(observed[at - 1], Observed::Notified(_, _, false))
+        };
+        let at = (1..observed.len()).find(is_grant)?;
+        Some((observed, at))
+    });
+    waits.next().expect("a wait that a marked release ends")
+}
+
+#[test]
+fn a_grant_before_the_event_is_refused() {
+    let (mut observed, at) = wait();
+    observed.swap(at - 1, at);
+    assert_eq!(refused(&observed).0, Some(at - 1));
+}
+
+#[test]
+fn a_grant_without_its_list_is_refused() {
+    let (mut observed, _) = wait();
+    let is_list = |it: &Observed| matches!(it, Observed::Listed(..));
+    observed.retain(|it| !is_list(it) && !matches!(it, Observed::Sent(..)));
+    let granted = observed
+        .iter()
+        .position(|it| matches!(it, Observed::Granted(_)));
+    let refused = refused(&observed).0;
+    assert!(refused.is_some_and(|at| Some(at) <= granted), "{refused:?}");
+}
