@@ -121,7 +121,7 @@ fn three_locks_keep_the_promises() {
 fn three_locks_on_two_servers_keep_the_promises() {
     let model = HandoffModel {
         at_the_leader: 1,
-        ..locks(3)
+        ..locks(3).with_faults(0, &FAULTS)
     };
     assert_clean(
         "three locks on two servers",
@@ -132,7 +132,8 @@ fn three_locks_on_two_servers_keep_the_promises() {
 
 #[test]
 fn four_locks_keep_the_promises() {
-    assert_clean("four locks", locks(4), &[Way::List, Way::Marked]);
+    let model = locks(4).with_faults(0, &FAULTS);
+    assert_clean("four locks", model, &[Way::List, Way::Marked]);
 }
 
 #[test]
