@@ -1,9 +1,9 @@
 //! The ways to hold without a list, over all schedules of the model.
 //!
-//! The library keeps its promises. Each change that leaves a step of a proof out breaks one. So each
-//! step is needed.
+//! The library keeps its promises. Each change that leaves a step of a proof out breaks one.
+//! So each step is needed.
 //!
-//! With `HANDOFF_FAULTS=1` the adversary has one fault more in each search, and so on.
+//! With `HANDOFF_FAULTS=1` each search that may choose faults has one fault more, and so on.
 
 use std::env;
 use std::time::Instant;
