@@ -2,14 +2,16 @@
 //!
 //! | command | what it does |
 //! |---|---|
-//! | `cargo xtask bench herd`, `queue`, `peers`, `network`, `embedded` | measures, and writes a report |
+//! | `cargo xtask bench herd`, `queue`, `peers`, `network`, `embedded`, `memory`, `sessions` | measures, and writes a report |
 //! | `cargo xtask demo` | shows a contest for a lock, by each way to wait |
 //! | `cargo bench -p zookeeper-recipes-benches` | runs `overhead` and `processor` |
 //! | `cargo test -p zookeeper-recipes-benches --benches` | runs each of those once, and measures nothing |
 //!
 //! Each bench starts one ZooKeeper server ([`Testbed::start`]) and measures over loopback. No
 //! request waits for a disk or a network, so that the cost of the client itself shows. Only the
-//! bench of the network has a network, and an ensemble with disks. Client and server share the machine's processors: read the figures of one run as ratios to each other.
+//! bench of the network has a network, and an ensemble with disks. Only the bench of the sessions
+//! has another ensemble. Client and server share the machine's processors: read the figures of one
+//! run as ratios to each other.
 
 mod bare;
 pub mod measure;
@@ -18,6 +20,7 @@ pub mod member;
 pub mod open_files;
 mod overhead;
 pub mod passing;
+pub mod process;
 pub mod progress;
 mod raw;
 pub mod report;

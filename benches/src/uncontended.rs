@@ -1,6 +1,7 @@
 //! Uncontended recipes, each beside the requests that it sends.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use zookeeper_recipes_core::{Acl, AuthId, NodePath, Permission, Session};
 use zookeeper_recipes_election::LeaderElection;
@@ -46,13 +47,6 @@ pub fn comparisons(testbed: &Testbed) -> Vec<Vec<Work>> {
         });
         raw.chain(recipes).collect()
     };
-    let made_anew = Work::new(
-        "exclusive lock, made anew each time".to_owned(),
-        (session.clone(), directory("")),
-        |(session, directory)| async move {
-            turn(&ExclusiveLock::new(&session, &*directory).expect(GOOD_PATH)).await;
-        },
-    );
     let semaphore = Semaphore::new(session, path(), 5).expect(GOOD_PATH);
     let semaphore = Work::of_recipe("semaphore", semaphore);
     let single = SingleNodeLock::new(session, path()).expect(GOOD_PATH);
@@ -64,7 +58,12 @@ pub fn comparisons(testbed: &Testbed) -> Vec<Vec<Work>> {
         )
     });
     vec![
-        group("create + list, delete", "", Reads::Queue, vec![made_anew]),
+        group(
+            "create + list, delete",
+            "",
+            Reads::Queue,
+            made_anew(session, directory(""), path()),
+        ),
         group(
             "sequential create, delete",
             "",
@@ -76,6 +75,26 @@ pub fn comparisons(testbed: &Testbed) -> Vec<Vec<Work>> {
             .chain([Work::of_recipe("single-node lock", single)])
             .collect(),
     ]
+}
+
+/// Locks that are made for one turn: at the same path, and at a new one each time.
+fn made_anew(session: &Session, directory: Arc<str>, new: String) -> Vec<Work> {
+    let again = Work::new(
+        "exclusive lock, made anew each time".to_owned(),
+        (session.clone(), directory),
+        |(session, directory)| async move {
+            turn(&ExclusiveLock::new(&session, &*directory).expect(GOOD_PATH)).await;
+        },
+    );
+    let first_use = Work::new(
+        "exclusive lock, first use of a path".to_owned(),
+        (session.clone(), new, Arc::<AtomicU64>::default()),
+        |(session, directory, used)| async move {
+            let path = format!("{directory}/{}", used.fetch_add(1, Ordering::Relaxed));
+            turn(&ExclusiveLock::new(&session, path).expect(GOOD_PATH)).await;
+        },
+    );
+    vec![again, first_use]
 }
 
 /// The recipes that only create and delete.

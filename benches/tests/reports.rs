@@ -228,6 +228,54 @@ fn peers_are_available() -> bool {
 }
 
 #[test]
+fn sessions_come_back_after_the_death_of_a_member() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    run(env!("CARGO_BIN_EXE_sessions"), &[], directory.path())?;
+    let read = |name: &str| rows(&directory.path().join(name));
+    let handoffs = read("sessions-handoffs.csv")?;
+    assert!(
+        figure(&handoffs[0], "handoffs [1/s]")? > 0.0,
+        "{handoffs:?}"
+    );
+    let seconds = read("sessions-seconds.csv")?;
+    assert_eq!(seconds.len(), 10, "{seconds:?}");
+    let counted = |name: &str| -> Result<f64, Box<dyn Error>> {
+        seconds.iter().map(|row| figure(row, name)).sum()
+    };
+    // At least the sessions that the member served come back, and set their watches again.
+    assert!(counted("connections")? >= 1.0, "{seconds:?}");
+    let again = counted("requests that set watches again")?;
+    assert!(again >= 1.0, "{seconds:?}");
+    Ok(())
+}
+
+#[test]
+fn memory_has_a_figure_of_each_library() -> Outcome {
+    if !peers_are_available() {
+        return Ok(());
+    }
+    let directory = tempfile::tempdir()?;
+    run(env!("CARGO_BIN_EXE_memory"), &[], directory.path())?;
+    let rows = rows(&directory.path().join("memory-bytes.csv"))?;
+    let kinds: Vec<&str> = rows.iter().map(|row| &*row["what"]).collect();
+    let expected = [
+        "idle lock, never used",
+        "idle lock, used once",
+        "hold",
+        "waiter",
+    ];
+    assert_eq!(kinds, expected);
+    for row in &rows {
+        // So few cost Java's heap less than what else it has.
+        for library in ["ours", "kazoo"] {
+            assert!(figure(row, library)? > 0.0, "{library}: {row:?}");
+        }
+        figure(row, "Curator")?;
+    }
+    Ok(())
+}
+
+#[test]
 fn peers_have_a_figure_of_each_library_for_each_row_that_it_has() -> Outcome {
     if !peers_are_available() {
         return Ok(());

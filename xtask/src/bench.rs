@@ -22,6 +22,12 @@ pub(crate) enum Bench {
     /// The same over a network with a round trip, without leaving the machine. Wants Linux and root.
     #[command(disable_help_flag = true)]
     Network(Arguments),
+    /// The memory of an idle lock, of a hold and of a waiter, beside Curator's and kazoo's.
+    #[command(disable_help_flag = true)]
+    Memory(Arguments),
+    /// The handoffs of many sessions in an ensemble, and the death of one of its members.
+    #[command(disable_help_flag = true)]
+    Sessions(Arguments),
 }
 
 /// The arguments of a program of the benches.
@@ -41,7 +47,10 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
         return Ok(());
     }
     install::run()?;
-    if matches!(bench, Bench::Peers(_) | Bench::Network(_)) {
+    if matches!(
+        bench,
+        Bench::Peers(_) | Bench::Network(_) | Bench::Memory(_)
+    ) {
         install::run_peers();
     }
     run_command(&mut optimised(bench))
@@ -59,6 +68,8 @@ fn optimised(bench: &Bench) -> Command {
         Bench::Embedded(arguments) => ("embedded", None, arguments),
         Bench::Peers(arguments) => ("peers", None, arguments),
         Bench::Network(arguments) => ("peers", Some("network"), arguments),
+        Bench::Memory(arguments) => ("memory", None, arguments),
+        Bench::Sessions(arguments) => ("sessions", None, arguments),
     };
     let first = first.into_iter().map(str::to_owned);
     let words = first.chain(arguments.words.iter().cloned()).collect();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use tokio::time::timeout;
+use zookeeper_recipes_benches::process::processor_time;
 use zookeeper_recipes_benches::progress::Progress;
 use zookeeper_recipes_benches::report::Machine;
 use zookeeper_recipes_benches::wire::Wire;
@@ -16,7 +17,7 @@ use crate::memory::memory_of_a_waiter;
 use crate::peer::Peer;
 use crate::place::Place;
 use crate::plan::{Options, Plan};
-use crate::processor::{Cost, processor_time};
+use crate::processor::Cost;
 use crate::row::{Measure, Row};
 use crate::summary::{Passed, Summary, summarise};
 

@@ -106,7 +106,8 @@ enum Role {
         inside: bool,
     },
 
-    /// Print how long it takes to connect to a server.
+    /// Print how long it takes to connect to a server, and what an uncontended lock must send to
+    /// it takes over a bare socket.
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     Connect { address: String },

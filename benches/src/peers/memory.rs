@@ -1,11 +1,11 @@
 //! The memory of a waiter.
 
-use std::fs;
 use std::time::Duration;
 
 use anyhow::Context;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_benches::Testbed;
+use zookeeper_recipes_benches::process::resident;
 
 use crate::driver::{Driver, PATIENCE};
 use crate::peer::Peer;
@@ -77,14 +77,4 @@ async fn until_settled(testbed: &Testbed) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// How many bytes of a process are in memory; `None` if the system does not report it.
-fn resident(process: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kibibytes * 1024)
 }

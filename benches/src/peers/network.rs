@@ -1,5 +1,6 @@
 //! The same work over a network: `cargo xtask bench network`.
 
+mod limit;
 mod link;
 mod report;
 
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use zookeeper_recipes_benches::report::{Machine, target};
-use zookeeper_recipes_benches::{Spread, Testbed};
+use zookeeper_recipes_benches::{BareSocket, Spread, Testbed};
 use zookeeper_recipes_testkit::ServerOptions;
 
 use self::link::{Behaviour, Link, SERVERS};
@@ -31,7 +32,7 @@ const MIDDLE: usize = 1;
 /// The numbers of servers. More than one have their data on disk.
 const SIZES: [usize; 2] = [1, 3];
 
-/// How often the round trip is measured.
+/// How often the round trip is measured, and the turn of a bare socket.
 const ROUND_TRIPS: usize = 51;
 
 /// Becomes the same command in a network namespace of its own, where it measures.
@@ -109,11 +110,13 @@ async fn measure<'p>(
     for &(micros, loss) in networks {
         let round_trip = Duration::from_micros(micros);
         link.behave(Behaviour { round_trip, loss });
+        let [connects_in, bare_turn] = alone(&place, &addresses[0])?;
         let mut found = Measured {
             servers: members.len(),
             round_trip,
             loss,
-            connects_in: connects_in(&place, &addresses[0])?,
+            connects_in,
+            bare_turn,
             summary: Summary::of(plan),
         };
         bench.measure(&format!("{}: ", found.name())).await?;
@@ -128,29 +131,43 @@ async fn measure<'p>(
     bench.end().await
 }
 
-/// How long it takes to connect to a server: one round trip, and what the machine adds to it.
-fn connects_in(place: &Place, address: &str) -> anyhow::Result<f64> {
+/// What connecting to a server takes, and what a turn of a bare socket takes, in milliseconds.
+fn alone(place: &Place, address: &str) -> anyhow::Result<[f64; 2]> {
     let mut command = Command::new(env::current_exe()?);
     command.args(["connect", address]);
     let output = place.command(command).output()?;
     let answer = String::from_utf8_lossy(&output.stdout);
-    let answer = answer.trim().parse();
-    answer.with_context(|| format!("cannot connect to {address}: {output:?}"))
+    let times: Result<Vec<f64>, _> = answer.split_whitespace().map(str::parse).collect();
+    let times = times.ok().and_then(|times| times.try_into().ok());
+    times.with_context(|| format!("cannot connect to {address}: {output:?}"))
 }
 
-/// Prints the median of the times in milliseconds that it takes to connect to this address.
+/// Prints two medians in milliseconds: of the times to connect to this address, and of the times
+/// of the requests of an uncontended lock.
 ///
 /// # Errors
 ///
 /// If nobody listens there.
 pub(crate) fn connect(address: &str) -> anyhow::Result<()> {
+    let connects = median(|| {
+        TcpStream::connect(address)?;
+        Ok(())
+    })?;
+    let mut socket = BareSocket::open(address);
+    let turn = median(|| {
+        socket.turn("");
+        Ok(())
+    })?;
+    println!("{connects} {turn}");
+    Ok(())
+}
+
+fn median(mut work: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<f64> {
     let mut times = Vec::new();
     for _ in 0..ROUND_TRIPS {
         let began = Instant::now();
-        TcpStream::connect(address)?;
+        work()?;
         times.push(began.elapsed().as_secs_f64() * 1e3);
     }
-    let median = Spread::of(times).context("no times")?.median;
-    println!("{median}");
-    Ok(())
+    Ok(Spread::of(times).context("no times")?.median)
 }

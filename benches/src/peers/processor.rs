@@ -3,26 +3,10 @@
 //! Client and server share the processors with each other and with other processes. So the
 //! processor time says more about the cost of a turn than the time that the turn takes.
 
-use std::fs;
 use std::ops::AddAssign;
 use std::time::Duration;
 
 use crate::packets::Passed;
-
-/// The processor time of all threads of a process since it began; `None` if the system does not
-/// report it. The system counts in steps, usually of 10 ms.
-pub(crate) fn processor_time(process: u32) -> Option<Duration> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The second field is the name, in parentheses. It may contain spaces and parentheses.
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    let ticks = rustix::param::clock_ticks_per_second();
-    Some(Duration::from_secs_f64(
-        (user + system) as f64 / ticks as f64,
-    ))
-}
 
 /// The cost of some turns.
 #[derive(Clone, Debug, Default)]
@@ -83,20 +67,7 @@ impl AddAssign for Cost {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn processor_time_grows_with_work() {
-        let before = processor_time(std::process::id()).expect("Linux reports it");
-        let began = Instant::now();
-        let worked = || processor_time(std::process::id()).is_some_and(|after| after > before);
-        while !worked() {
-            assert!(began.elapsed() < Duration::from_secs(60), "it has worked");
-        }
-    }
 
     #[test]
     fn percentile_is_shown_if_a_turn_was_slower() {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Table, shown};
 
+use super::limit;
 use crate::peer::Peer;
 use crate::processor::Cost;
 use crate::row::Row;
@@ -23,6 +24,8 @@ pub(super) struct Measured<'p> {
     pub(super) loss: f64,
     /// The median time to connect, in milliseconds.
     pub(super) connects_in: f64,
+    /// The median time of the requests of an uncontended lock over a bare socket, in milliseconds.
+    pub(super) bare_turn: f64,
     pub(super) summary: Summary<'p>,
 }
 
@@ -133,6 +136,7 @@ pub(super) fn report(measured: &[Measured<'_>], machine: Machine) -> anyhow::Res
             shown(one.connects_in)
         ));
     }
+    limit::add(&mut report, measured);
     report.heading("How it is measured");
     report.paragraph(&method(&first.summary));
     Ok(report)
