@@ -11,7 +11,7 @@ use zookeeper_recipes_simulation::{Change, Committed, FaultMet, SimulatedProcess
 use zookeeper_recipes_suite::TestedRecipe;
 use zookeeper_recipes_testkit::history::History;
 
-use crate::faults_met::{self, FaultsMet};
+use crate::faults_met::FaultsMet;
 use crate::figures::Figures;
 use crate::findings::{Findings, Violation, found};
 use crate::invariants::errors::Asked;
@@ -20,6 +20,7 @@ use crate::invariants::{
 };
 use crate::place::Place;
 use crate::state::State;
+use crate::steps;
 
 /// The account of one run.
 pub(crate) struct Ledger {
@@ -75,7 +76,7 @@ impl Ledger {
     /// A fault has met a client.
     pub(crate) fn met(&self, met: &FaultMet) {
         let mut state = self.state();
-        for step in faults_met::steps(&state, met) {
+        for step in steps::of(&state, met) {
             state.met.add(met.fault, step, 1);
         }
     }

@@ -27,6 +27,7 @@ mod run;
 mod schedule;
 mod setting;
 mod state;
+mod steps;
 mod tally;
 mod together;
 
