@@ -8,24 +8,21 @@
 //! These two get the connect string, a path and a number, and print a line for each [`Kind`]: its
 //! name, and the bytes of each.
 
+mod kind;
 mod ours;
 mod report;
 
-use std::alloc::System;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use clap::{Parser, ValueEnum};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use zookeeper_recipes_benches::Testbed;
 use zookeeper_recipes_benches::progress::Progress;
 use zookeeper_recipes_benches::report::{Destination, Machine, target};
 use zookeeper_recipes_interop::{Program, ProgramError};
 
+use crate::kind::Kind;
 use crate::report::{Measured, report};
-
-#[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// The memory of an idle lock, of a hold and of a waiter.
 #[derive(Debug, Parser)]
@@ -41,34 +38,6 @@ struct Arguments {
 
     #[command(flatten)]
     destination: Destination,
-}
-
-/// What takes memory. The documentation of each is its title in reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    /// idle lock, never used
-    Idle,
-    /// idle lock, used once
-    Used,
-    /// hold
-    Hold,
-    /// waiter
-    Waiter,
-}
-
-impl Kind {
-    /// The name on a line of the other programs.
-    fn name(self) -> String {
-        let value = self.to_possible_value();
-        value.map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-
-    /// The title in a report.
-    fn title(self) -> String {
-        let value = self.to_possible_value();
-        let help = value.as_ref().and_then(|value| value.get_help());
-        help.map_or_else(String::new, ToString::to_string)
-    }
 }
 
 fn main() -> anyhow::Result<()> {

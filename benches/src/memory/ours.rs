@@ -1,14 +1,19 @@
 //! The memory of these recipes.
 
+use std::alloc::System;
 use std::sync::Arc;
 use std::time::Duration;
 
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tokio::time::sleep;
 use zookeeper_recipes_core::Session;
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_testkit::Server;
 
-use crate::{ALLOCATOR, Kind};
+use crate::kind::Kind;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// How many come before the first count, so that buffers have grown.
 const FIRST: usize = 100;

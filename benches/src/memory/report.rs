@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Series, Table};
 
-use crate::Kind;
+use crate::kind::Kind;
 
 /// The bytes of each kind, of one library.
 pub(crate) struct Measured {

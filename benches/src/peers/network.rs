@@ -2,6 +2,7 @@
 
 mod limit;
 mod link;
+mod measurement;
 mod report;
 
 use std::env;
@@ -16,7 +17,8 @@ use zookeeper_recipes_benches::{BareSocket, Spread, Testbed};
 use zookeeper_recipes_testkit::ServerOptions;
 
 use self::link::{Behaviour, Link, SERVERS};
-use self::report::{Measured, report};
+use self::measurement::Measured;
+use self::report::report;
 use crate::bench::Bench;
 use crate::place::Place;
 use crate::plan::{Options, Plan};

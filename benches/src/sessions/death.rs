@@ -9,8 +9,8 @@ use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_testkit::Ensemble;
 use zookeeper_recipes_testkit::proxy::{Operation, Proxy};
 
-use crate::Plan;
 use crate::fleet::Fleet;
+use crate::plan::Plan;
 use crate::turns::Turns;
 
 /// How long the fleet is watched after the death, and before it.

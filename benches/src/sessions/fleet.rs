@@ -7,7 +7,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use zookeeper_recipes_core::{ConnectOptions, Hold, Session};
 use zookeeper_recipes_lock::ExclusiveLock;
 
-use crate::Plan;
+use crate::plan::Plan;
 
 /// The session timeout of the fleet.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(20);

@@ -4,6 +4,7 @@
 
 mod death;
 mod fleet;
+mod plan;
 mod report;
 mod turns;
 
@@ -15,6 +16,7 @@ use zookeeper_recipes_benches::progress::Progress;
 use zookeeper_recipes_benches::report::{Destination, Machine};
 use zookeeper_recipes_testkit::{Compiler, Ensemble, ServerOptions};
 
+use crate::plan::Plan;
 use crate::report::report;
 
 /// The number of servers.
@@ -42,15 +44,6 @@ struct Arguments {
 
     #[command(flatten)]
     destination: Destination,
-}
-
-/// What the fleet does.
-#[derive(Clone, Copy, Debug)]
-struct Plan {
-    sessions: usize,
-    /// The locks that each session holds.
-    locks: usize,
-    time: Duration,
 }
 
 impl Arguments {

@@ -2,8 +2,8 @@
 
 use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Series, Table, shown};
 
-use crate::Plan;
 use crate::death::{Death, SAMPLE, Sample};
+use crate::plan::Plan;
 use crate::turns::{CONTENDERS, Handoffs};
 
 /// A count of a sample, with its name in the report.

@@ -13,8 +13,8 @@ use zookeeper_recipes_core::Session;
 use zookeeper_recipes_lock::ExclusiveLock;
 use zookeeper_recipes_testkit::{Ensemble, Server};
 
-use crate::Plan;
 use crate::fleet::Fleet;
+use crate::plan::Plan;
 
 /// The contenders of each lock that is handed on: a holder, and those that wait.
 pub(crate) const CONTENDERS: usize = 21;

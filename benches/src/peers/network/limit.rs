@@ -2,7 +2,7 @@
 
 use zookeeper_recipes_benches::report::{Cell, Report, Table};
 
-use super::report::Measured;
+use super::measurement::Measured;
 use crate::peer::Peer;
 use crate::row::Row;
 

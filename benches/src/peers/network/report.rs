@@ -1,10 +1,9 @@
 //! The report of the bench of the network.
 
-use std::time::Duration;
-
 use zookeeper_recipes_benches::report::{Cell, Machine, Plot, Report, Table, shown};
 
 use super::limit;
+use super::measurement::Measured;
 use crate::peer::Peer;
 use crate::processor::Cost;
 use crate::row::Row;
@@ -14,46 +13,7 @@ use crate::target::Target;
 /// How clients reach the servers.
 pub(super) const NETWORK: &str = "clients over a network of this machine's own, see below";
 
-/// The network of the goals.
-const GOALS_AT: Duration = Duration::from_millis(2);
-
-/// What was measured over one network.
-pub(super) struct Measured<'p> {
-    pub(super) servers: usize,
-    pub(super) round_trip: Duration,
-    pub(super) loss: f64,
-    /// The median time to connect, in milliseconds.
-    pub(super) connects_in: f64,
-    /// The median time of the requests of an uncontended lock over a bare socket, in milliseconds.
-    pub(super) bare_turn: f64,
-    pub(super) summary: Summary<'p>,
-}
-
 impl Measured<'_> {
-    /// The name in a report.
-    pub(super) fn name(&self) -> String {
-        format!("{}, {}", self.ensemble(), self.network())
-    }
-
-    fn ensemble(&self) -> &'static str {
-        match self.servers {
-            1 => "one server",
-            _ => "three servers",
-        }
-    }
-
-    fn network(&self) -> String {
-        let lost = match self.loss > 0.0 {
-            true => format!(", {} % lost", self.loss * 100.0),
-            false => String::new(),
-        };
-        format!("{} ms{lost}", self.round_trip.as_secs_f64() * 1e3)
-    }
-
-    fn is_of_the_goals(&self) -> bool {
-        self.round_trip == GOALS_AT && self.loss == 0.0
-    }
-
     /// A line for each work of each library.
     fn table(&self) -> Table {
         let summary = &self.summary;
