@@ -15,6 +15,7 @@ use std::time::Duration;
 use futures_util::future::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::{Notify, watch};
+use tokio::task::unconstrained;
 use zookeeper_client::{Acls, Client, CreateMode, Error, StateWatcher};
 use zookeeper_recipes_core::ensemble::{ConnectionState, SessionId};
 use zookeeper_recipes_core::{Refusal, ServerError, SessionEnd};
@@ -57,7 +58,10 @@ impl Gate {
         let mut since = self.since.clone();
         match self.state {
             ConnectionState::Ended(end) => Some(Err(ServerError::SessionOver(end))),
-            ConnectionState::Connected if since.changed().now_or_never().is_none() => {
+            // A task that has used up its turn would see no change.
+            ConnectionState::Connected
+                if unconstrained(since.changed()).now_or_never().is_none() =>
+            {
                 Some(Ok(self.guard.clone()))
             }
             ConnectionState::Connected | ConnectionState::Disconnected => None,

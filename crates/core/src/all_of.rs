@@ -11,6 +11,7 @@ use crate::hold::Hold;
 use crate::hold_state::LossReason;
 use crate::invalid_input::InvalidInput;
 use crate::recipe::Recipe;
+use crate::sync::ready_now;
 #[cfg(doc)]
 use crate::{server::ensemble::Ensemble, session::handle::Session};
 
@@ -226,7 +227,7 @@ impl AllOf {
                 }
             }
         }
-        if let Some(lost) = held.first_lost().now_or_never() {
+        if let Some(lost) = ready_now(held.first_lost()) {
             return Err(lost_error(lost));
         }
         Ok(Some(held))

@@ -1,4 +1,4 @@
-//! Mutexes of this process, and work that several tasks wait for.
+//! Mutexes of this process, looks at futures, and work that several tasks wait for.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,6 +9,13 @@ use futures_util::future::{BoxFuture, FutureExt, Shared, WeakShared};
 /// No code in this crate leaves the value half changed, so the value is sound after a panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The output of a future that is ready now.
+///
+/// To a task that has used up its turn, tokio shows none of its channels as ready. This shows them.
+pub(crate) fn ready_now<F: Future>(future: F) -> Option<F::Output> {
+    tokio::task::unconstrained(future).now_or_never()
 }
 
 /// The work that is under way, if there is any. Only its callers keep it.
@@ -36,5 +43,23 @@ impl<T: Clone> UnderWay<T> {
             *work = begun.downgrade();
             begun
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn future_that_is_ready_is_seen_by_a_task_that_has_used_up_its_turn() {
+        let ready = || {
+            let (sender, receiver) = oneshot::channel();
+            sender.send(()).expect("there is a receiver");
+            receiver
+        };
+        while ready().now_or_never().is_some() {}
+        assert!(ready_now(ready()).is_some());
     }
 }

@@ -100,7 +100,8 @@ impl Connection {
         self.shared.lock().machine.obstacles(now)
     }
 
-    /// Leaves the present server for the next host. The session continues there.
+    /// Leaves the present server for the next host. The session continues there. Does nothing if
+    /// there is no other host.
     ///
     /// The requests without a reply have an unknown outcome, as after any break.
     pub fn leave_server(&self) {

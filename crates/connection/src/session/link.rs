@@ -39,9 +39,11 @@ impl<R, W> Machine<R, W> {
         self.lost(now, cause.into());
     }
 
-    /// Leaves the present server for the next host. Does nothing without a confirmed connection.
+    /// Leaves the present server for the next host.
+    ///
+    /// Does nothing without a confirmed connection, or another host.
     pub fn leave_server(&mut self, now: Duration) {
-        if matches!(self.link, Link::Up) {
+        if matches!(self.link, Link::Up) && self.hosts.number() > 1 {
             self.give_up(now, Break::Left);
         }
     }

@@ -55,6 +55,26 @@ fn idle_connection_that_is_dead_is_replaced_before_the_session_can_expire() {
 }
 
 #[test]
+fn session_that_leaves_its_server_is_kept_at_the_next_one() {
+    let mut world = World::connected();
+    let session = world.machine.session_id();
+    world.ensemble.conduct.mute = vec![OpCode::Sync];
+    let caller = world.request(sync("/unanswered"));
+    world.settle();
+    world.machine.leave_server(world.now);
+    // Without a connection there is no server to leave.
+    world.machine.leave_server(world.now);
+    world.until(World::is_connected);
+    assert!(matches!(
+        world.answers[&caller][..],
+        [Err(RequestError::Broken(Break::Left))]
+    ));
+    assert_eq!(world.connects.len(), 2);
+    assert_ne!(world.connects[0].1, world.connects[1].1);
+    assert_eq!(world.machine.session_id(), session);
+}
+
+#[test]
 fn busy_connection_that_is_dead_is_replaced_and_its_requests_have_an_unknown_outcome() {
     let mut world = World::connected();
     world.silence();

@@ -18,7 +18,7 @@ use crate::retry::{Backoff, FIRST};
 use crate::rule::Rule;
 use crate::server::ensemble::{Event, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
-use crate::sync::lock;
+use crate::sync::{lock, ready_now};
 
 /// One grant of a recipe by the server.
 ///
@@ -444,7 +444,7 @@ impl LossWatch {
 
     /// What the session's events until now say of the znode.
     pub(crate) fn look(&mut self) -> Certainty {
-        match self.gone().now_or_never() {
+        match ready_now(self.gone()) {
             Some(_) => Certainty::Gone,
             None if self.is_armed.load(Ordering::Relaxed) => Certainty::Certain,
             None => Certainty::Doubtful,

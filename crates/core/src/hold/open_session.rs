@@ -122,11 +122,14 @@ impl Inherited {
     ///
     /// The waiters behind them wait as long as behind the znode of a process that was killed.
     pub(crate) fn tick(&self, live: &LiveSession) {
-        let mut heritage = lock(&self.0);
-        if live.now() < heritage.until {
-            return;
-        }
-        for InheritedHold { znode, .. } in std::mem::take(&mut heritage.holds) {
+        let holds = {
+            let mut heritage = lock(&self.0);
+            if live.now() < heritage.until {
+                return;
+            }
+            std::mem::take(&mut heritage.holds)
+        };
+        for InheritedHold { znode, .. } in holds {
             events::not_taken(live.id(), znode.path());
             znode.remove_in_background(());
         }

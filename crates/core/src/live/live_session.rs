@@ -21,7 +21,7 @@ use crate::live::lease::{Beginning, Lease, Terms};
 use crate::retry::Backoff;
 use crate::server::ensemble::{ConnectionState, Ensemble, Exchange, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
-use crate::sync::lock;
+use crate::sync::{lock, ready_now};
 
 /// One ZooKeeper session: its server side, its lease and its condition.
 ///
@@ -49,11 +49,25 @@ struct Kept {
     connection: Option<u64>,
     /// When a request was last answered through the leader.
     answered_at: Option<Duration>,
-    /// Since when a grant waits for the lease, and over which connection.
+    /// Since when grants wait for the lease, and over which connection.
     in_vain: Option<(Option<u64>, Duration)>,
+    /// How many servers were left in a row because grants waited in vain.
+    servers_left: u32,
 }
 
+/// How often the time doubles after which a session leaves a server at which no lease can be kept.
+const MOST_DOUBLINGS: u32 = 6;
+
 impl Kept {
+    /// True if a hold may be granted. No grant waits in vain then.
+    fn may_grant(&mut self, now: Duration) -> bool {
+        let may_grant = self.lease.may_grant(now);
+        if may_grant {
+            (self.in_vain, self.servers_left) = (None, 0);
+        }
+        may_grant
+    }
+
     /// True if this is the connection whose answers renew the lease.
     fn knows(&self, connection: Option<u64>) -> bool {
         connection.is_some() && self.connection == connection
@@ -110,6 +124,7 @@ impl LiveSession {
             connection: server.connection(),
             answered_at: None,
             in_vain: None,
+            servers_left: 0,
         };
         let condition = Condition {
             contact: Contact::Connected,
@@ -280,14 +295,19 @@ impl LiveSession {
         self: &Arc<Self>,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
-        if let Some(mut work) = self.until_the_end(work) {
-            let inside = Handle::try_current().is_err().then(|| self.runtime.enter());
-            let done = (&mut work).now_or_never();
-            drop(inside);
-            if done.is_none() {
-                self.spawn(work);
+        let Some(mut work) = self.until_the_end(work) else {
+            return;
+        };
+        // A thread that ends can enter no runtime.
+        let can_enter = !Handle::try_current().is_err_and(|gone| gone.is_thread_local_destroyed());
+        if can_enter {
+            // Timers must be those of the session's runtime.
+            let _inside = self.runtime.enter();
+            if ready_now(&mut work).is_some() {
+                return;
             }
         }
+        self.spawn(work);
     }
 
     fn spawn(&self, work: BoxFuture<'static, ()>) {
@@ -373,7 +393,9 @@ impl LiveSession {
     }
 
     fn was_answered(&self, mut kept: MutexGuard<'_, Kept>) {
-        kept.answered_at = Some(self.now());
+        let now = self.now();
+        kept.answered_at = Some(now);
+        kept.may_grant(now);
         self.publish_lapses(kept);
     }
 
@@ -402,10 +424,7 @@ impl LiveSession {
 
     /// The number of lapses, or `None` if no hold may be granted now.
     pub(crate) fn may_grant(&self) -> Option<u64> {
-        let may_grant = lock(&self.kept).lease.may_grant(self.now());
-        if may_grant {
-            lock(&self.kept).in_vain = None;
-        }
+        let may_grant = lock(&self.kept).may_grant(self.now());
         let (lapses, lapsed) = self.look_at_lease();
         (may_grant && !lapsed).then_some(lapses)
     }
@@ -414,10 +433,10 @@ impl LiveSession {
     /// once.
     ///
     /// Leaves a server at which that lasts for the session timeout: the server answers so late that
-    /// no lease can be kept there.
+    /// no lease can be kept there. Waits twice as long at each further server.
     pub(crate) async fn until_may_grant(&self, path: &str) -> Result<(), ServerError> {
         let mut backoff = Backoff::up_to(self.probe_interval());
-        while !lock(&self.kept).lease.may_grant(self.now()) {
+        while !lock(&self.kept).may_grant(self.now()) {
             let server = self.server()?;
             match server.sync(path).await {
                 Ok(exchange) => self.answered(exchange),
@@ -433,13 +452,20 @@ impl LiveSession {
         Ok(())
     }
 
-    /// True if a grant has waited for the session timeout over this connection.
+    /// True if grants have waited for too long over this connection.
     fn waits_in_vain(&self, connection: Option<u64>) -> bool {
         let now = self.now();
         let mut kept = lock(&self.kept);
+        if kept.may_grant(now) {
+            return false;
+        }
         let waits = kept.in_vain.filter(|(known, _)| *known == connection);
         let (_, since) = *kept.in_vain.insert(waits.unwrap_or((connection, now)));
-        now >= since + self.timeout
+        let waits = now >= since + self.timeout * 2_u32.pow(kept.servers_left);
+        if waits {
+            kept.servers_left = (kept.servers_left + 1).min(MOST_DOUBLINGS);
+        }
+        waits
     }
 
     /// The time until the lease lapses. Zero if it has lapsed.

@@ -20,6 +20,7 @@ use crate::queue::wait::{Look, OwnWait, Waited, Watches, could_win, look, wait_o
 use crate::retry::{Backoff, LONGEST};
 use crate::server::ensemble::{Acl, CreateMode, Created, Reply};
 use crate::server::error::{Refusal, ServerError};
+use crate::sync::ready_now;
 
 /// A place in the queue: the contender's znode exists.
 ///
@@ -280,7 +281,7 @@ fn create(queue: &SessionQueue<'_>, path: String, acl: Vec<Acl>) -> Reply<'stati
     let mode = CreateMode::EphemeralSequential;
     let mut reply = async move { server.create(&path, &data, mode, &acl).await }.boxed();
     // The first poll sends the request.
-    let at_once = (&mut reply).now_or_never();
+    let at_once = ready_now(&mut reply);
     at_once.map_or(reply, |reply| ready(reply).boxed())
 }
 

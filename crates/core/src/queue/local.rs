@@ -39,9 +39,10 @@ struct State {
 
 /// What the next task in the local queue gets: the right to enter the queue on the server.
 pub(crate) struct Admission {
-    pub(crate) turn: LocalTurn,
-    /// The lock itself, if the task before hands it on.
+    /// The lock itself, if the task before hands it on. Dropped before the turn: the deletion of
+    /// its znode is sent before the next task enters.
     pub(crate) grant: Option<Grant>,
+    pub(crate) turn: LocalTurn,
 }
 
 /// The first place in the local queue. If dropped, the next task gets the turn.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::time::Duration;
 
-use futures_util::future::{FutureExt, select_all};
+use futures_util::future::select_all;
 use tokio::time::{Instant, sleep_until};
 
 use crate::contender::{Contender, Identity, Sequence, recipe_of};
@@ -21,6 +21,7 @@ use crate::retry::{Backoff, LONGEST, retry};
 use crate::rule::{QueueView, Rule, Verdict};
 use crate::server::ensemble::{Event, Reply, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError};
+use crate::sync::ready_now;
 
 /// The outcome of a look.
 pub(crate) enum Look {
@@ -502,7 +503,7 @@ impl Watches {
     /// and then the own znode [is in doubt](Self::look_at_own).
     fn rule_out_a_step_back(&mut self) -> bool {
         let directory = self.directory.as_mut();
-        let is_unchanged = directory.is_some_and(|watch| watch.now_or_never().is_none());
+        let is_unchanged = directory.is_some_and(|watch| ready_now(watch).is_none());
         if !is_unchanged {
             // A future must not be polled again once it has resolved.
             self.directory = None;
@@ -603,6 +604,8 @@ impl OwnWait {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::future::FutureExt;
+
     use super::*;
     use crate::hold::own_znode::OwnZnodes;
     use crate::live::scripted::Scripted;

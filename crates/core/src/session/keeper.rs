@@ -12,6 +12,7 @@ use crate::hold::open_session::OpenSession;
 use crate::live::live_session::{Contact, LiveSession};
 use crate::server::ensemble::{ConnectionState, Exchange, ServerSession};
 use crate::server::error::ServerError;
+use crate::sync::ready_now;
 
 /// The largest number of probes without an answer.
 const MOST_PROBES: usize = 4;
@@ -145,7 +146,7 @@ impl Keeper {
             let asked_at = self.live.now();
             let mut answer = async move { server.sync("/").await }.boxed();
             // The first poll sends the request, even if earlier probes have no answer yet.
-            let at_once = (&mut answer).now_or_never();
+            let at_once = ready_now(&mut answer);
             let answer = at_once.map_or(answer, |answer| ready(answer).boxed());
             self.probes.push_back(Probe { asked_at, answer });
         }

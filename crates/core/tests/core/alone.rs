@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{BoxFuture, FutureExt};
 use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::{
     ConnectOptions, Contender, CreateMode, Hold, InvalidInput, Queue, QueueOptions, QueueView,
@@ -27,6 +28,17 @@ async fn queue(simulation: &Simulation, process: &str) -> (Queue, Meter) {
     let (session, meter) = session(simulation, process).await;
     let queue = Queue::new(&session, PATH, First);
     (queue.expect("a good path"), meter)
+}
+
+/// The time of a request over a network that has no other delay.
+const ROUND_TRIP: Duration = Duration::from_millis(100);
+
+fn far_away() -> Simulation {
+    Simulation::new(SimulationOptions {
+        network_delay: ROUND_TRIP / 2..=ROUND_TRIP / 2,
+        commit_delay: Duration::ZERO..=Duration::ZERO,
+        ..SimulationOptions::default()
+    })
 }
 
 async fn hold(queue: &Queue) -> Hold {
@@ -110,12 +122,7 @@ async fn queue_made_anew_for_each_hold_comes_back_as_one_that_is_kept_does() {
 /// deletion before it.
 #[tokio::test(start_paused = true)]
 async fn acquire_after_a_drop_waits_for_one_round_trip() {
-    let delay = Duration::from_millis(50);
-    let simulation = Simulation::new(SimulationOptions {
-        network_delay: delay..=delay,
-        commit_delay: Duration::ZERO..=Duration::ZERO,
-        ..SimulationOptions::default()
-    });
+    let simulation = far_away();
     let (session, _) = session(&simulation, "one").await;
     let options = QueueOptions::new().local(10);
     let new = || {
@@ -129,7 +136,11 @@ async fn acquire_after_a_drop_waits_for_one_round_trip() {
         let began = Instant::now();
         drop(last);
         last = hold(&queue).await;
-        assert!(began.elapsed() < 3 * delay, "{:?}", began.elapsed());
+        assert!(
+            began.elapsed() < ROUND_TRIP * 3 / 2,
+            "{:?}",
+            began.elapsed()
+        );
     }
 }
 
@@ -267,4 +278,36 @@ async fn directory_that_is_made_anew_and_counts_as_far_is_not_taken_for_the_old_
         must_wait(&queue_one).await;
         rival.release().await.expect("it is released");
     }
+}
+
+/// The time between two holds, with two sessions that take turns at a lock without a pause.
+async fn time_of_a_turn(release: fn(Hold) -> BoxFuture<'static, ()>) -> Duration {
+    const TURNS: u32 = 20;
+    let simulation = far_away();
+    let turns = ["one", "two"].map(|process| {
+        let simulation = simulation.clone();
+        tokio::spawn(async move {
+            let (queue, _) = queue(&simulation, process).await;
+            for _ in 0..TURNS {
+                release(hold(&queue).await).await;
+            }
+        })
+    });
+    let began = Instant::now();
+    for turns in turns {
+        turns.await.expect("no panic");
+    }
+    began.elapsed() / (2 * TURNS)
+}
+
+/// The page on the handoff draws the traces.
+#[tokio::test(start_paused = true)]
+async fn two_sessions_hand_a_lock_on_in_two_round_trips_and_by_drops_in_one() {
+    let awaited =
+        time_of_a_turn(|hold| async move { hold.release().await.expect("it is released") }.boxed());
+    let awaited = awaited.await;
+    let dropped = time_of_a_turn(|hold| async move { drop(hold) }.boxed()).await;
+    println!("{awaited:?} {dropped:?}");
+    assert!(awaited < ROUND_TRIP * 9 / 4, "{awaited:?}");
+    assert!(dropped < ROUND_TRIP * 5 / 4, "{dropped:?}");
 }
