@@ -5,7 +5,7 @@ use std::time::Duration;
 use zookeeper_recipes_connection::{Break, RequestError, State};
 use zookeeper_recipes_protocol::{OpCode, PathRequest, Reply, ReplyBody, RequestBody};
 
-use crate::world::{T, World, create};
+use crate::world::{T, World, config, create};
 
 fn sync(path: &str) -> RequestBody {
     RequestBody::Sync(PathRequest {
@@ -72,6 +72,15 @@ fn session_that_leaves_its_server_is_kept_at_the_next_one() {
     assert_eq!(world.connects.len(), 2);
     assert_ne!(world.connects[0].1, world.connects[1].1);
     assert_eq!(world.machine.session_id(), session);
+}
+
+#[test]
+fn session_leaves_no_server_that_is_its_only_one() {
+    let mut world = World::new(config(1));
+    world.until(World::is_connected);
+    world.machine.leave_server(world.now);
+    world.settle();
+    assert_eq!(world.connects.len(), 1);
 }
 
 #[test]
