@@ -68,9 +68,9 @@ pub(crate) fn report(
     report.table("peaks", &peaks(death));
     report.paragraph(&format!(
         "The share of what the fleet sends in the ten seconds that falls into one interval of {} \
-         ms: the largest of all intervals, and the mean. All sessions that lost their \
-         member reconnect within 50 ms, each after a pause that is drawn at random. The server \
-         takes the handshakes one after the other.",
+         ms: the largest of all intervals, and the mean. A session that has lost its member \
+         reconnects after a pause that is drawn at random, at first from 50 ms. The server takes \
+         the handshakes one after the other.",
         SAMPLE.as_millis()
     ));
     Ok(report)

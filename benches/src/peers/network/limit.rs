@@ -87,8 +87,8 @@ const BOUNDS: [Bound; 10] = [
 pub(super) fn add(report: &mut Report, measured: &[Measured<'_>]) {
     report.heading("The limit");
     report.paragraph(
-        "What any correct lock on ZooKeeper needs, beside what ours needs from the second use of a \
-         path on. A transaction is a write that the leader orders and a quorum stores. Reads that \
+        "What any correct lock on ZooKeeper needs, beside what ours needs at a path that the session \
+         has used before. A transaction is a write that the leader orders and a quorum stores. Reads that \
          go with a write cost no round trip of their own.",
     );
     report.table("limit", &bounds());
