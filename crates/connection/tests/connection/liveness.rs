@@ -79,7 +79,7 @@ fn session_leaves_no_server_that_is_its_only_one() {
     let mut world = World::new(config(1));
     world.until(World::is_connected);
     world.machine.leave_server(world.now);
-    world.settle();
+    world.pass(T);
     assert_eq!(world.connects.len(), 1);
 }
 
