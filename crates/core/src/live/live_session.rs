@@ -49,8 +49,8 @@ struct Kept {
     connection: Option<u64>,
     /// When a request was last answered through the leader.
     answered_at: Option<Duration>,
-    /// Since when grants wait for the lease, and over which connection.
-    in_vain: Option<(Option<u64>, Duration)>,
+    /// The grants that wait for the lease, until one is granted.
+    in_vain: Option<WaitInVain>,
     /// How many servers were left in a row because grants waited in vain.
     servers_left: u32,
 }
@@ -58,16 +58,16 @@ struct Kept {
 /// How often the time doubles after which a session leaves a server at which no lease can be kept.
 const MOST_DOUBLINGS: u32 = 6;
 
-impl Kept {
-    /// True if a hold may be granted. No grant waits in vain then.
-    fn may_grant(&mut self, now: Duration) -> bool {
-        let may_grant = self.lease.may_grant(now);
-        if may_grant {
-            (self.in_vain, self.servers_left) = (None, 0);
-        }
-        may_grant
-    }
+/// Grants that wait for the lease, over one connection.
+#[derive(Clone, Copy)]
+struct WaitInVain {
+    connection: Option<u64>,
+    since: Duration,
+    /// When a grant waited last. After a long pause, it is another wait.
+    last: Duration,
+}
 
+impl Kept {
     /// True if this is the connection whose answers renew the lease.
     fn knows(&self, connection: Option<u64>) -> bool {
         connection.is_some() && self.connection == connection
@@ -393,9 +393,7 @@ impl LiveSession {
     }
 
     fn was_answered(&self, mut kept: MutexGuard<'_, Kept>) {
-        let now = self.now();
-        kept.answered_at = Some(now);
-        kept.may_grant(now);
+        kept.answered_at = Some(self.now());
         self.publish_lapses(kept);
     }
 
@@ -424,7 +422,14 @@ impl LiveSession {
 
     /// The number of lapses, or `None` if no hold may be granted now.
     pub(crate) fn may_grant(&self) -> Option<u64> {
-        let may_grant = lock(&self.kept).may_grant(self.now());
+        let may_grant = {
+            let mut kept = lock(&self.kept);
+            let may_grant = kept.lease.may_grant(self.now());
+            if may_grant {
+                (kept.in_vain, kept.servers_left) = (None, 0);
+            }
+            may_grant
+        };
         let (lapses, lapsed) = self.look_at_lease();
         (may_grant && !lapsed).then_some(lapses)
     }
@@ -436,7 +441,7 @@ impl LiveSession {
     /// no lease can be kept there. Waits twice as long at each further server.
     pub(crate) async fn until_may_grant(&self, path: &str) -> Result<(), ServerError> {
         let mut backoff = Backoff::up_to(self.probe_interval());
-        while !lock(&self.kept).may_grant(self.now()) {
+        while !lock(&self.kept).lease.may_grant(self.now()) {
             let server = self.server()?;
             match server.sync(path).await {
                 Ok(exchange) => self.answered(exchange),
@@ -453,14 +458,19 @@ impl LiveSession {
     }
 
     /// True if grants have waited for too long over this connection.
+    ///
+    /// A lease that is renewed ends no wait: it may have lapsed before the next list has come.
     fn waits_in_vain(&self, connection: Option<u64>) -> bool {
         let now = self.now();
         let mut kept = lock(&self.kept);
-        if kept.may_grant(now) {
-            return false;
-        }
-        let waits = kept.in_vain.filter(|(known, _)| *known == connection);
-        let (_, since) = *kept.in_vain.insert(waits.unwrap_or((connection, now)));
+        let is_same =
+            |wait: &WaitInVain| wait.connection == connection && now <= wait.last + self.timeout;
+        let since = kept.in_vain.filter(is_same).map_or(now, |wait| wait.since);
+        kept.in_vain = Some(WaitInVain {
+            connection,
+            since,
+            last: now,
+        });
         let waits = now >= since + self.timeout * 2_u32.pow(kept.servers_left);
         if waits {
             kept.servers_left = (kept.servers_left + 1).min(MOST_DOUBLINGS);
