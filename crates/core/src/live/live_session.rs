@@ -355,10 +355,17 @@ impl LiveSession {
         path: &str,
         work: Pin<&mut impl Future<Output = Result<T, Error>>>,
     ) -> Result<T, Error> {
+        let over = |end| Error::at(path, self.id, ServerError::SessionOver(end));
         tokio::select! {
             biased;
-            end = self.ended() => Err(Error::at(path, self.id, ServerError::SessionOver(end))),
+            end = self.ended() => Err(over(end)),
             result = work => {
+                if let (Err(Error::ContenderDeleted { .. }), Contact::Ended(end)) =
+                    (&result, self.condition().contact)
+                {
+                    // A session that ends here deletes the znodes of its contenders.
+                    return Err(over(end));
+                }
                 if let Err(Error::SessionOver { session, reason, .. }) = &result {
                     if *session == self.id {
                         self.set_contact(Contact::Ended(*reason));
@@ -560,6 +567,27 @@ mod tests {
             assert!(matches!(failed, Err(Error::SessionOver { .. })));
             assert_eq!(live.has_ended(), ends);
         }
+    }
+
+    /// Another thread may end the session between the two looks of one poll.
+    #[tokio::test(start_paused = true)]
+    async fn contender_that_goes_with_its_session_reports_the_end_of_the_session() {
+        let (live, _script) = Scripted::open(Duration::ZERO);
+        let work = async {
+            live.set_contact(Contact::Ended(SessionEnd::Detached));
+            Err::<(), _>(Error::ContenderDeleted {
+                path: "/lock/1".to_owned(),
+                session: live.id(),
+            })
+        };
+        let failed = live.during("/lock", pin!(work)).await;
+        assert!(matches!(
+            failed,
+            Err(Error::SessionOver {
+                reason: SessionEnd::Detached,
+                ..
+            })
+        ));
     }
 
     #[tokio::test(start_paused = true)]
