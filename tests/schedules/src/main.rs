@@ -17,7 +17,7 @@ use zookeeper_recipes_suite::TestedRecipe;
 const TRACE_LIMIT: usize = 100_000;
 
 /// In a run of at least so many seeds of each recipe, each fault meets each step that matters.
-const BIG: u64 = 250;
+const BIG: u64 = 1_000;
 
 /// How many seeds are run between two writes of a tally.
 const BLOCK: u64 = 500;
