@@ -8,12 +8,12 @@ use futures_util::future::{BoxFuture, FutureExt};
 use tokio::time::{Instant, timeout};
 use zookeeper_recipes_core::{
     ConnectOptions, Contender, CreateMode, Hold, InvalidInput, Queue, QueueOptions, QueueView,
-    Rule, RuleHints, Session, Verdict,
+    Rule, Session, Verdict,
 };
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_testkit::meter::{Meter, MeteredEnsemble};
 
-use crate::support::First;
+use crate::support::{First, FirstAlone};
 
 const PATH: &str = "/locks/alone";
 
@@ -280,30 +280,6 @@ async fn directory_that_is_made_anew_and_counts_as_far_is_not_taken_for_the_old_
     }
 }
 
-/// The rule of an exclusive lock.
-#[derive(Debug)]
-struct Exclusive;
-
-impl Rule for Exclusive {
-    fn label(&self) -> Cow<'_, str> {
-        "lock-".into()
-    }
-
-    fn decide(&self, view: &QueueView<'_>) -> Result<Verdict, InvalidInput> {
-        First.decide(view)
-    }
-
-    fn hints(&self) -> &dyn RuleHints {
-        self
-    }
-}
-
-impl RuleHints for Exclusive {
-    fn holds_alone(&self, _: &str) -> bool {
-        true
-    }
-}
-
 /// The time between two holds, if two sessions take turns at a lock without a pause.
 async fn time_of_a_turn(release: fn(Hold) -> BoxFuture<'static, ()>) -> Duration {
     const TURNS: u32 = 50;
@@ -311,7 +287,7 @@ async fn time_of_a_turn(release: fn(Hold) -> BoxFuture<'static, ()>) -> Duration
     let mut queues = Vec::new();
     for process in ["one", "two"] {
         let (session, _) = session(&simulation, process).await;
-        let queue = Queue::new(&session, PATH, Exclusive).expect("a good path");
+        let queue = Queue::new(&session, PATH, FirstAlone).expect("a good path");
         release(hold(&queue).await).await;
         queues.push(queue);
     }
