@@ -401,7 +401,7 @@ impl fmt::Debug for OwnZnode {
     }
 }
 
-/// A value of any kind that is dropped once a znode is deleted.
+/// A value of any kind that is dropped once a create in the session comes after a deletion.
 pub(crate) type KeptUntilGone = Box<dyn Any + Send + Sync>;
 
 /// A znode of this process. If it is dropped, it is deleted in the background.
@@ -411,7 +411,8 @@ pub(crate) struct Owned {
     pub(crate) znode: OwnZnode,
     /// The session does not close while its user can still ask it to end.
     pub(crate) kept_open: Arc<EndRequest>,
-    /// Dropped once the next create in the session follows the deletion.
+    /// Dropped once the deletion is answered, or is sent by a drop. Only znodes with unique names
+    /// have it.
     pub(crate) kept_until_gone: Option<KeptUntilGone>,
     is_settled: bool,
 }
@@ -484,16 +485,11 @@ impl Owned {
 impl Drop for Owned {
     fn drop(&mut self) {
         if !self.is_settled {
-            let kept = self.kept_until_gone.take();
-            // The server handles the requests of a session in order. So the deletion of a unique
-            // znode needs no answer before the next contender of the process is created.
-            let (kept, sent) = match self.znode.is_of_recipe() {
-                true => (kept, None),
-                false => (None, kept),
-            };
             let znode = self.znode.clone();
-            znode.remove_in_background((kept, self.kept_open.clone()));
-            drop(sent);
+            znode.remove_in_background(self.kept_open.clone());
+            // The server handles the requests of a session in order. So the deletion needs no answer
+            // before the next contender of the process is created.
+            drop(self.kept_until_gone.take());
         }
     }
 }
