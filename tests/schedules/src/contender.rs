@@ -403,6 +403,24 @@ pub(crate) fn draw_weight(recipe: &TestedRecipe, capacity: u64, rng: &mut Rng) -
     *rng.choice(&weights).unwrap_or(&1)
 }
 
+/// Makes the recipe with a weight and options by chance, and says what an acquire asks for.
+pub(crate) fn draw(
+    setting: &Setting,
+    session: &Session,
+    rng: &mut Rng,
+) -> (Box<dyn Recipe>, Asked) {
+    let capacity = setting.ledger.capacity();
+    let weight = draw_weight(&setting.recipe, capacity, rng);
+    let recipe = make(setting, session, weight, capacity, rng);
+    let asked = Asked {
+        since: setting.ledger.now(),
+        weight,
+        given: Some(capacity),
+        looks_first: false,
+    };
+    (recipe, asked)
+}
+
 /// Makes the recipe, with options by chance, given how much can be held.
 pub(crate) fn make(
     setting: &Setting,

@@ -31,7 +31,7 @@ const OF_REQUESTS: [&str; 5] = [
 /// The requests that they have to meet.
 const REQUESTS: [&str; 5] = ["create", "list", "read", "transact", "delete"];
 
-/// The faults of processes, servers and connections, which meet whatever goes on.
+/// The faults of processes, servers and connections. They can meet every step.
 const OF_OTHERS: [&str; 9] = [
     "asleep",
     "blocked",

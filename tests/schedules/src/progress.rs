@@ -7,9 +7,8 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::Session;
 
-use crate::contender::{draw_weight, make};
+use crate::contender::draw;
 use crate::holding::Holding;
-use crate::invariants::errors::Asked;
 use crate::schedule::Schedule;
 use crate::setting::Setting;
 
@@ -50,18 +49,10 @@ pub(crate) async fn progress(setting: &Setting, schedule: &Schedule, sessions: &
 async fn round(setting: &Setting, who: &str, session: &Session, rng: &mut Rng) {
     let ledger = &*setting.ledger;
     loop {
-        let capacity = ledger.capacity();
-        let weight = draw_weight(&setting.recipe, capacity, rng);
-        let recipe = make(setting, session, weight, capacity, rng);
-        let asked = Asked {
-            since: ledger.now(),
-            weight,
-            given: Some(capacity),
-            looks_first: false,
-        };
+        let (recipe, asked) = draw(setting, session, rng);
         match recipe.acquire().await {
             Ok(hold) => {
-                let holding = Holding::new(ledger, who, weight, hold);
+                let holding = Holding::new(ledger, who, asked.weight, hold);
                 sleep(Duration::from_millis(rng.u64(0..=200))).await;
                 if let Some(hold) = holding.let_go() {
                     drop(hold.release().await);

@@ -13,11 +13,10 @@ use zookeeper_recipes_core::{CreateMode, Error, Session};
 use zookeeper_recipes_simulation::{Simulation, Trace};
 use zookeeper_recipes_suite::{LOCK, TestedRecipe};
 
-use crate::contender::{draw_weight, make};
+use crate::contender::{draw, make};
 use crate::faults_met::FaultsMet;
 use crate::figures::Figures;
 use crate::findings::{Findings, Violation};
-use crate::invariants::errors::Asked;
 use crate::invariants::remains;
 use crate::invariants::turn::Turns;
 use crate::lasting_faults::LastingFaults;
@@ -418,18 +417,10 @@ async fn calm(setting: &Setting, schedule: &Schedule, sessions: &[Session]) {
         async move {
             let who = format!("calm.{number}");
             sleep(Duration::from_millis(rng.u64(0..=300))).await;
-            let capacity = ledger.capacity();
-            let weight = draw_weight(&setting.recipe, capacity, &mut rng);
-            let recipe = make(setting, session, weight, capacity, &mut rng);
-            let asked = Asked {
-                since: ledger.now(),
-                weight,
-                given: Some(capacity),
-                looks_first: false,
-            };
+            let (recipe, asked) = draw(setting, session, &mut rng);
             match recipe.acquire().await {
                 Ok(hold) => {
-                    let granted = ledger.granted(&who, weight, &hold.view());
+                    let granted = ledger.granted(&who, asked.weight, &hold.view());
                     sleep(Duration::from_millis(rng.u64(0..=6_000))).await;
                     ledger.undisturbed(&who, &hold.view());
                     ledger.letting_go(granted);

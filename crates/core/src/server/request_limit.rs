@@ -31,7 +31,7 @@ const READ: usize = 64;
 
 /// The largest request that the servers of an ensemble accept.
 ///
-/// For those who implement [`ServerSession`](crate::ensemble::ServerSession).
+/// An implementation of [`ServerSession`](crate::ensemble::ServerSession) uses it.
 #[derive(Clone, Debug)]
 pub struct RequestLimit {
     bytes: usize,

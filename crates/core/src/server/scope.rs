@@ -6,7 +6,7 @@ use crate::server::request_limit::RequestLimit;
 
 /// The part of the tree that a session sees, and the requests that it does not send.
 ///
-/// For those who implement [`ServerSession`](crate::ensemble::ServerSession).
+/// An implementation of [`ServerSession`](crate::ensemble::ServerSession) uses it.
 #[derive(Debug)]
 pub struct Scope {
     /// Empty if there is none.

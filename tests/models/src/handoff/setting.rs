@@ -71,7 +71,7 @@ pub enum Change {
     WatchesNotItsOwn,
     /// A waiter relies on the order of events after a reconnect.
     TrustsAReconnect,
-    /// A session that has expired goes on holding and granting.
+    /// A session that has expired still holds and grants.
     HasNoLease,
     /// Any deletion of the predecessor grants.
     BelievesEveryDeletion,
