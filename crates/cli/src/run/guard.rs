@@ -163,6 +163,13 @@ fn follow_command(command: Pid, news: &Sender<News>) {
     }
 }
 
+/// Makes this process the parent of the command's orphans, where the system can.
+fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    // An error means that an older parent reaps them.
+    let _ = rustix::process::set_child_subreaper(Some(getpid()));
+}
+
 impl Guard {
     /// Waits until the process is ready, and lets it become the command when `zkr` says so.
     ///
@@ -194,17 +201,22 @@ impl Guard {
     }
 
     /// Guards the command until it has ended.
+    ///
+    /// From the first signal on, the guard adopts the command's orphans: the first process of a
+    /// container may reap them late, and until then they count as part of the group.
     fn watch(&mut self, news: &Receiver<News>) -> Report {
         loop {
             let now = clock::now();
             match self.switch.due(now) {
                 Some(Blow::Stop) => {
+                    adopt_orphans();
                     self.report(Report::Stopping);
                     self.send(Signal::TERM);
                     // A stopped command takes the signal only when it continues.
                     self.send(Signal::CONT);
                 }
                 Some(Blow::Kill) => {
+                    adopt_orphans();
                     self.send(Signal::KILL);
                     self.report(Report::Stopping);
                 }
@@ -241,6 +253,9 @@ impl Guard {
         let _ = waitid(WaitId::Pid(self.group), WaitIdOptions::EXITED);
         // Nothing reports the end of a process that is no child of this one.
         while clock::now() < self.switch.until() && test_kill_process_group(self.group).is_ok() {
+            // An error means that no process of the group is a child of this one.
+            let ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+            while let Ok(Some(_)) = waitid(WaitId::Pgid(Some(self.group)), ended) {}
             thread::sleep(LOOKS_FOR_THE_END_EVERY);
         }
     }
