@@ -17,17 +17,17 @@ const USUAL_TICK: Duration = Duration::from_secs(3);
 pub(crate) struct Terms {
     timeout: Duration,
     /// The wait. A request sent this long after the answer to a contact confirms the contact.
-    told_after: Duration,
+    wait: Duration,
     /// The lease ends this long before the server could expire the session.
     margin: Duration,
 }
 
 impl Terms {
     /// The terms if the user sets the servers' tick.
-    pub(crate) fn told(timeout: Duration, tick: Duration) -> Terms {
+    pub(crate) fn with_tick(timeout: Duration, tick: Duration) -> Terms {
         Terms {
             timeout,
-            told_after: tick + timeout / 40,
+            wait: tick + timeout / 40,
             margin: tick / 2 + timeout / 40,
         }
     }
@@ -36,18 +36,18 @@ impl Terms {
     ///
     /// If the server has raised the session timeout, half of the timeout is assumed as its tick.
     /// Otherwise the shorter of three seconds and half of the timeout is assumed.
-    pub(crate) fn untold(timeout: Duration, raised: bool) -> Terms {
-        let told_after = timeout / 4 + timeout / 40;
+    pub(crate) fn without_tick(timeout: Duration, raised: bool) -> Terms {
+        let wait = timeout / 4 + timeout / 40;
         let longest = timeout / 2;
         let tick = if raised {
             longest
         } else {
             longest.min(USUAL_TICK)
         };
-        let isolated = (tick * 3 / 2).saturating_sub(told_after) + timeout / 20;
+        let isolated = (tick * 3 / 2).saturating_sub(wait) + timeout / 20;
         Terms {
             timeout,
-            told_after,
+            wait,
             margin: isolated.max(timeout / 4),
         }
     }
@@ -67,7 +67,7 @@ impl Terms {
     /// of intervals. Before the next confirmation it is one interval older.
     pub(crate) fn tolerates(&self) -> Duration {
         let probe = self.probe_interval();
-        let intervals = self.told_after.as_nanos().div_ceil(probe.as_nanos().max(1)) + 1;
+        let intervals = self.wait.as_nanos().div_ceil(probe.as_nanos().max(1)) + 1;
         let oldest = probe.saturating_mul(u32::try_from(intervals).unwrap_or(u32::MAX));
         self.timeout
             .saturating_sub(self.margin.saturating_add(oldest))
@@ -80,7 +80,7 @@ impl Terms {
 
     /// The session timeout without the wait and the margin.
     fn spare(&self) -> Duration {
-        let counted = self.told_after + self.margin;
+        let counted = self.wait + self.margin;
         self.timeout.saturating_sub(counted)
     }
 }
@@ -117,7 +117,7 @@ pub(crate) struct Lease {
     lapsed: bool,
     lapses: u64,
     /// Contacts over this connection that are not confirmed yet, oldest first.
-    untold: VecDeque<LeaderContact>,
+    unconfirmed: VecDeque<LeaderContact>,
     /// True if the connection is known to serve this session.
     proven: bool,
     /// The end of the lease if the connection serves this session.
@@ -142,7 +142,7 @@ impl Lease {
             valid_until,
             lapsed: false,
             lapses: 0,
-            untold: VecDeque::new(),
+            unconfirmed: VecDeque::new(),
             proven: matches!(beginning, Beginning::Opened(_)),
             if_proven,
             carried_over: if_proven,
@@ -166,26 +166,27 @@ impl Lease {
     /// sent. Confirmed contacts renew the lease once the connection is proven.
     pub(crate) fn answered(&mut self, now: Duration, exchange: Exchange) {
         let Exchange { sent, answered, .. } = exchange;
-        while let Some(contact) = self.untold.front() {
-            if contact.answered + self.terms.told_after > sent {
+        while let Some(contact) = self.unconfirmed.front() {
+            if contact.answered + self.terms.wait > sent {
                 break;
             }
             self.if_proven = self.if_proven.max(self.until(contact.sent));
-            self.untold.pop_front();
+            self.unconfirmed.pop_front();
         }
         // Only the first of several contacts close together is kept, so that the list stays short.
         let grain = self.terms.timeout / 100;
         let is_apart = |last: &LeaderContact| sent >= last.sent + grain;
-        if self.untold.back().is_none_or(is_apart) {
-            self.untold.push_back(LeaderContact { sent, answered });
+        if self.unconfirmed.back().is_none_or(is_apart) {
+            self.unconfirmed.push_back(LeaderContact { sent, answered });
         }
         self.renew(now);
     }
 
     /// True if a hold that is granted now lasts until the lease can be renewed.
     pub(crate) fn may_grant(&self, now: Duration) -> bool {
-        let told = self.untold.front().map_or(now, |contact| contact.answered);
-        let renewed = told + self.terms.told_after + self.terms.probe_interval();
+        let oldest = self.unconfirmed.front();
+        let answered = oldest.map_or(now, |contact| contact.answered);
+        let renewed = answered + self.terms.wait + self.terms.probe_interval();
         self.proven && self.valid_until > renewed.max(now)
     }
 
@@ -195,11 +196,11 @@ impl Lease {
     /// all contacts over the connection before, if that connection was proven.
     pub(crate) fn connected_anew(&mut self) {
         if self.proven {
-            let last = self.untold.back().map(|last| self.until(last.sent));
+            let last = self.unconfirmed.back().map(|last| self.until(last.sent));
             self.carried_over = last.unwrap_or_default().max(self.valid_until);
         }
         self.if_proven = self.carried_over;
-        self.untold.clear();
+        self.unconfirmed.clear();
         self.proven = false;
     }
 
@@ -242,7 +243,7 @@ mod tests {
     fn lease() -> Lease {
         Lease::new(
             Beginning::Opened(Duration::ZERO),
-            Terms::told(10 * SECOND, 2 * SECOND),
+            Terms::with_tick(10 * SECOND, 2 * SECOND),
         )
     }
 
@@ -270,7 +271,7 @@ mod tests {
 
     #[test]
     fn lease_of_a_resumed_session_counts_from_the_request_once_the_connection_is_proven() {
-        let terms = Terms::told(10 * SECOND, 2 * SECOND);
+        let terms = Terms::with_tick(10 * SECOND, 2 * SECOND);
         let mut lease = Lease::new(Beginning::Resumed(SECOND), terms);
         assert_eq!(lease.look(2 * SECOND), (1, true));
         assert!(!lease.may_grant(2 * SECOND), "it is not proven");
@@ -281,8 +282,11 @@ mod tests {
     }
 
     #[test]
-    fn lease_of_a_session_of_unknown_age_begins_with_what_the_leader_is_told() {
-        let mut lease = Lease::new(Beginning::Earlier, Terms::told(10 * SECOND, 2 * SECOND));
+    fn lease_of_a_session_of_unknown_age_begins_with_its_first_confirmed_contact() {
+        let mut lease = Lease::new(
+            Beginning::Earlier,
+            Terms::with_tick(10 * SECOND, 2 * SECOND),
+        );
         answered(&mut lease, SECOND, SECOND);
         answered(&mut lease, 4 * SECOND, 4 * SECOND);
         assert_eq!(lease.look(4 * SECOND), (1, true));
@@ -393,14 +397,14 @@ mod tests {
     }
 
     #[test]
-    fn grant_waits_for_what_the_leader_is_told_after_the_first_answer() {
+    fn grant_waits_for_what_the_leader_is_wait_the_first_answer() {
         let mut lease = lease();
         lease.connected_anew();
         answered(&mut lease, 3 * SECOND, 3 * SECOND);
         lease.proved(3 * SECOND);
         // The lease can be renewed at 3 + 2.25 + 1 seconds.
         assert!(lease.may_grant(8 * SECOND));
-        let terms = Terms::told(10 * SECOND, 2 * SECOND);
+        let terms = Terms::with_tick(10 * SECOND, 2 * SECOND);
         let mut later = Lease::new(Beginning::Opened(Duration::ZERO), terms);
         later.connected_anew();
         answered(&mut later, seconds(5.6), seconds(5.6));
@@ -413,13 +417,13 @@ mod tests {
         for timeout in (1..=60).map(|seconds| SECOND * seconds) {
             let longest = timeout / 2;
             for (terms, tick) in [
-                (Terms::told(timeout, longest), longest),
-                (Terms::told(timeout, timeout / 20), timeout / 20),
-                (Terms::untold(timeout, true), longest),
-                (Terms::untold(timeout, false), longest.min(USUAL_TICK)),
+                (Terms::with_tick(timeout, longest), longest),
+                (Terms::with_tick(timeout, timeout / 20), timeout / 20),
+                (Terms::without_tick(timeout, true), longest),
+                (Terms::without_tick(timeout, false), longest.min(USUAL_TICK)),
             ] {
-                assert!(terms.told_after > tick / 2);
-                assert!(terms.margin + terms.told_after > tick * 3 / 2);
+                assert!(terms.wait > tick / 2);
+                assert!(terms.margin + terms.wait > tick * 3 / 2);
                 assert!(terms.can_be_kept(), "{terms:?}");
             }
         }
@@ -433,13 +437,13 @@ mod tests {
             .iter()
             .flat_map(|timeout| edges.iter().map(move |tick| (timeout, tick)));
         for (&timeout, &tick) in pairs {
-            let untold = [true, false].map(|raised| Terms::untold(timeout, raised));
-            let told = Some(Terms::told(timeout, tick)).filter(Terms::can_be_kept);
-            for terms in untold.into_iter().chain(told) {
+            let assumed = [true, false].map(|raised| Terms::without_tick(timeout, raised));
+            let set = Some(Terms::with_tick(timeout, tick)).filter(Terms::can_be_kept);
+            for terms in assumed.into_iter().chain(set) {
                 assert!(terms.can_be_kept() && terms.margin < timeout, "{terms:?}");
                 assert!(terms.probe_interval() > Duration::ZERO, "{terms:?}");
                 // The lease is renewed with two intervals to spare.
-                let renewed = terms.told_after + terms.probe_interval() * 2;
+                let renewed = terms.wait + terms.probe_interval() * 2;
                 assert!(renewed < timeout - terms.margin, "{terms:?}");
                 let lease = Lease::new(Beginning::Opened(Duration::ZERO), terms);
                 assert_eq!(lease.valid_until(), timeout - terms.margin);
@@ -481,8 +485,8 @@ mod tests {
     impl Account {
         fn renew(&mut self, terms: Terms) {
             let confirms = |answered: Duration| {
-                let told = answered + terms.told_after;
-                self.contacts.iter().any(|(sent, _)| *sent >= told)
+                let confirmed_at = answered + terms.wait;
+                self.contacts.iter().any(|(sent, _)| *sent >= confirmed_at)
             };
             let confirmed = self
                 .contacts

@@ -136,9 +136,9 @@ fn terms(
 ) -> Result<Terms, InvalidInput> {
     let Some(tick) = options.tick else {
         let may_be_raised = !ensemble.opens_sessions() || granted > options.session_timeout;
-        return Ok(Terms::untold(granted, may_be_raised));
+        return Ok(Terms::without_tick(granted, may_be_raised));
     };
-    let terms = Terms::told(granted, tick);
+    let terms = Terms::with_tick(granted, tick);
     if terms.can_be_kept() {
         return Ok(terms);
     }
@@ -154,14 +154,14 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn timeout_that_the_server_raises_tells_of_a_longer_tick() {
+    async fn timeout_that_the_server_raises_implies_a_longer_tick() {
         let (_live, ensemble) = Scripted::open(SECOND);
         let options = ConnectOptions::new().session_timeout(30 * SECOND);
         let as_asked = terms(&*ensemble, &options, 30 * SECOND).expect("it can be kept");
         let raised = terms(&*ensemble, &options, 40 * SECOND).expect("it can be kept");
-        assert_eq!(as_asked, Terms::untold(30 * SECOND, false));
-        assert_eq!(raised, Terms::untold(40 * SECOND, true));
-        assert_ne!(raised, Terms::untold(40 * SECOND, false));
+        assert_eq!(as_asked, Terms::without_tick(30 * SECOND, false));
+        assert_eq!(raised, Terms::without_tick(40 * SECOND, true));
+        assert_ne!(raised, Terms::without_tick(40 * SECOND, false));
     }
 
     #[tokio::test(start_paused = true)]

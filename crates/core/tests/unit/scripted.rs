@@ -72,7 +72,7 @@ impl Scripted {
         let live = LiveSession::new(
             ensemble,
             scripted.clone(),
-            Terms::told(TIMEOUT, TICK),
+            Terms::with_tick(TIMEOUT, TICK),
             Beginning::Opened(Duration::ZERO),
             Unsupported::default(),
             Handle::current(),
