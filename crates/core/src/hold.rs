@@ -3,6 +3,7 @@
 pub(crate) mod alone;
 mod deletion;
 pub(crate) mod grant;
+pub(crate) mod local_queue;
 pub(crate) mod open_session;
 pub(crate) mod own_znode;
 mod replace;
@@ -19,7 +20,7 @@ use futures_util::stream::Stream;
 use tokio::sync::watch;
 
 use self::grant::{Grant, keep_time_limit};
-use self::own_znode::KeptUntilGone;
+use self::local_queue::LocalTurn;
 pub use self::own_znode::Removal;
 pub use self::transaction::GuardedTransaction;
 use self::view::GrantState;
@@ -67,31 +68,18 @@ pub struct Hold {
 
 pub(crate) struct Held {
     pub(crate) grant: Grant,
-    turn: Option<Box<dyn Turn>>,
+    /// The place in the queue within the process. If it is dropped, the turn passes on.
+    turn: Option<LocalTurn>,
     /// How the hold ended, for its views.
     ended: watch::Sender<Option<Ended>>,
     record: HoldRecord,
-}
-
-/// The place of a hold in a queue within its process.
-///
-/// If it is dropped, the turn passes on.
-pub(crate) trait Turn: Send + Sync {
-    /// Notes which hold has the turn.
-    fn held_by(&self, state: GrantState);
-
-    /// Gives the grant to the next waiter of the process.
-    ///
-    /// If the grant goes back to the server instead, returns the grant, and a value to drop once
-    /// the grant's znode is deleted.
-    fn pass_on(self: Box<Self>, grant: Grant) -> Option<(Grant, KeptUntilGone)>;
 }
 
 impl Hold {
     /// A hold by this grant, until the ensemble's clock shows `until`.
     pub(crate) fn new(
         grant: Grant,
-        turn: Option<Box<dyn Turn>>,
+        turn: Option<LocalTurn>,
         record: HoldRecord,
         until: Option<Duration>,
     ) -> Hold {
@@ -374,11 +362,11 @@ impl Held {
             return (Some(self.grant), self.record);
         };
         let back = match ended == Ended::Released && view.unanswered.close() {
-            true => turn.pass_on(self.grant),
-            false => Some((self.grant, Box::new(turn) as KeptUntilGone)),
+            true => turn.hand_on(self.grant),
+            false => Some((self.grant, turn)),
         };
-        let grant = back.map(|(mut grant, kept)| {
-            grant.owned.kept_until_gone = Some(kept);
+        let grant = back.map(|(mut grant, turn)| {
+            grant.owned.kept_until_gone = Some(Box::new(turn));
             grant
         });
         (grant, self.record)

@@ -5,7 +5,6 @@
 
 mod attempt;
 pub(crate) mod directory;
-mod local;
 pub(crate) mod options;
 mod other_waits;
 mod session_queue;
@@ -18,7 +17,6 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use self::local::{Admission, LocalQueue, LocalTurn};
 use self::options::{AfterSessionLoss, QueueOptions};
 use self::session_queue::{SessionQueue, SharedQueue, check_label, entries};
 use self::wait::{OwnWait, WITHOUT_ZNODE};
@@ -27,6 +25,7 @@ use crate::events::Source;
 use crate::events::attempt::Attempt;
 use crate::hold::Hold;
 use crate::hold::grant::Grant;
+use crate::hold::local_queue::{Admission, LocalQueue, LocalTurn};
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
 use crate::recipe::{QueueEntry, Recipe, within};
@@ -303,7 +302,7 @@ impl Queue {
     fn held(&self, attempt: &Attempt, grant: Grant, turn: Option<LocalTurn>) -> Hold {
         let record = attempt.acquired(grant.token);
         let until = grant.until(self.shared.options.at_most);
-        Hold::new(grant, turn.map(|turn| Box::new(turn) as _), record, until)
+        Hold::new(grant, turn, record, until)
     }
 }
 

@@ -401,9 +401,6 @@ impl fmt::Debug for OwnZnode {
     }
 }
 
-/// A value of any kind that is dropped once a create in the session comes after a deletion.
-pub(crate) type KeptUntilGone = Box<dyn Any + Send + Sync>;
-
 /// A znode of this process. If it is dropped, it is deleted in the background.
 ///
 /// The session is kept open until the znode is deleted.
@@ -411,9 +408,9 @@ pub(crate) struct Owned {
     pub(crate) znode: OwnZnode,
     /// The session does not close while its user can still ask it to end.
     pub(crate) kept_open: Arc<EndRequest>,
-    /// Dropped once the deletion is answered, or is sent by a drop. Only znodes with unique names
-    /// have it.
-    pub(crate) kept_until_gone: Option<KeptUntilGone>,
+    /// A value that is dropped once the deletion is answered, or is sent by a drop. Only znodes
+    /// with unique names have it.
+    pub(crate) kept_until_gone: Option<Box<dyn Any + Send + Sync>>,
     is_settled: bool,
 }
 

@@ -5,14 +5,11 @@
 //! times in a row. Then the other processes get their turn.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::{oneshot, watch};
 
-use crate::hold::Turn as HoldTurn;
 use crate::hold::grant::Grant;
-use crate::hold::own_znode::KeptUntilGone;
 use crate::hold::view::GrantState;
 use crate::sync::lock;
 
@@ -188,8 +185,9 @@ impl SharedTurns {
     }
 }
 
-impl HoldTurn for LocalTurn {
-    fn held_by(&self, hold: GrantState) {
+impl LocalTurn {
+    /// Notes which hold has the turn.
+    pub(crate) fn held_by(&self, hold: GrantState) {
         if let Some(queue) = &self.queue {
             let state = lock(&queue.state);
             if state.turn == self.number {
@@ -205,7 +203,11 @@ impl HoldTurn for LocalTurn {
         }
     }
 
-    fn pass_on(mut self: Box<Self>, mut grant: Grant) -> Option<(Grant, KeptUntilGone)> {
+    /// Hands the grant to the next task of the process.
+    ///
+    /// Returns the grant if it goes back to the server. The turn is then to be dropped once the
+    /// grant's znode is deleted.
+    pub(crate) fn hand_on(mut self, mut grant: Grant) -> Option<(Grant, LocalTurn)> {
         let Some(queue) = self.queue.clone() else {
             return Some((grant, self));
         };
@@ -214,7 +216,6 @@ impl HoldTurn for LocalTurn {
         }
         self.passes += 1;
         grant.token = grant.token.next_turn();
-        let mut turn = *self;
         loop {
             let next = {
                 let mut state = lock(&queue.state);
@@ -222,17 +223,17 @@ impl HoldTurn for LocalTurn {
                 grant.is_held().then(|| state.waiters.pop_front()).flatten()
             };
             let Some(next) = next else {
-                return Some((grant, Box::new(turn)));
+                return Some((grant, self));
             };
             let on = Admission {
-                turn,
+                turn: self,
                 grant: Some(grant),
             };
             match next.send(on) {
                 Err(Admission {
-                    turn: turn_back,
-                    grant: Some(grant_back),
-                }) => (turn, grant) = (turn_back, grant_back),
+                    turn,
+                    grant: Some(back),
+                }) => (self, grant) = (turn, back),
                 Ok(()) | Err(_) => return None,
             }
         }
@@ -248,17 +249,6 @@ impl Drop for LocalTurn {
         if state.turn == self.number {
             queue.pass_on(state);
         }
-    }
-}
-
-impl fmt::Debug for LocalQueue {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = lock(&self.shared.state);
-        formatter
-            .debug_struct("LocalQueue")
-            .field("taken", &state.taken)
-            .field("waiters", &state.waiters.len())
-            .finish()
     }
 }
 
@@ -308,7 +298,7 @@ mod tests {
 
     /// Two waiters notice one loss. The second acts after the first has a new hold.
     #[tokio::test(start_paused = true)]
-    async fn turn_stays_with_a_hold_that_stands_when_a_loss_is_heard_of_late() {
+    async fn turn_stays_with_a_hold_that_lasts_when_a_loss_is_noticed_late() {
         let (queue, _turn, _) = held(Fate::Intact);
         queue.shared.pass_on_if_lost();
         assert!(queue.try_turn().is_none());
