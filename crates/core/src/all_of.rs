@@ -1,6 +1,5 @@
 //! Several recipes as one.
 
-use std::fmt;
 use std::time::Duration;
 
 use futures_util::future::{FutureExt, select_all};
@@ -79,6 +78,7 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct AllOf {
     /// The recipes, in the order of their places.
     recipes: Vec<Box<dyn Recipe>>,
@@ -188,7 +188,7 @@ impl AllOf {
             };
             let hold = tokio::select! {
                 biased;
-                lost = held.first_lost() => Err(lost_error(lost)),
+                lost = held.lost() => Err(lost_error(lost)),
                 hold = acquire => hold,
             };
             // The earlier holds are released in the background, because a wait for their release
@@ -227,7 +227,7 @@ impl AllOf {
                 }
             }
         }
-        if let Some(lost) = ready_now(held.first_lost()) {
+        if let Some(lost) = ready_now(held.lost()) {
             return Err(lost_error(lost));
         }
         Ok(Some(held))
@@ -241,15 +241,6 @@ impl AllOf {
 
 fn lost_error((hold, reason): (&Hold, LossReason)) -> Error {
     hold.view.lost_by(reason)
-}
-
-impl fmt::Debug for AllOf {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("AllOf")
-            .field("recipes", &self.recipes)
-            .finish()
-    }
 }
 
 /// The holds of several recipes that are held together.
@@ -293,10 +284,6 @@ impl AllHold {
     ///
     /// The future may be dropped, and the method called again.
     pub async fn lost(&self) -> (&Hold, LossReason) {
-        self.first_lost().await
-    }
-
-    async fn first_lost(&self) -> (&Hold, LossReason) {
         if self.holds.is_empty() {
             return std::future::pending().await;
         }

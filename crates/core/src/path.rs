@@ -105,21 +105,30 @@ fn check_length(bytes: usize) -> Result<(), InvalidInput> {
 }
 
 fn problem(path: &str) -> Option<String> {
+    if path == "/" {
+        return Some("is the root, which no recipe can use".to_owned());
+    }
+    if path == "/zookeeper" || path.starts_with("/zookeeper/") {
+        return Some("belongs to the server itself".to_owned());
+    }
+    problem_at_server(path, false)
+}
+
+/// Why a server refuses a path that is not the root.
+///
+/// A sequential path may end with a slash, because the server appends a number.
+pub(crate) fn problem_at_server(path: &str, sequential: bool) -> Option<String> {
     if path.is_empty() {
         return Some("is empty".to_owned());
     }
     let Some(segments) = path.strip_prefix('/') else {
         return Some("is not absolute: it must begin with '/'".to_owned());
     };
-    if segments.is_empty() {
-        return Some("is the root, which no recipe can use".to_owned());
-    }
-    if path.ends_with('/') {
-        return Some("ends with '/'".to_owned());
-    }
-    if path == "/zookeeper" || path.starts_with("/zookeeper/") {
-        return Some("belongs to the server itself".to_owned());
-    }
+    let segments = match segments.strip_suffix('/') {
+        Some(segments) if sequential => segments,
+        Some(_) => return Some("ends with '/'".to_owned()),
+        None => segments,
+    };
     segments.split('/').find_map(segment_problem)
 }
 
@@ -160,22 +169,6 @@ impl FromStr for NodePath {
 
     fn from_str(path: &str) -> Result<NodePath, InvalidInput> {
         NodePath::new(path)
-    }
-}
-
-impl TryFrom<&str> for NodePath {
-    type Error = InvalidInput;
-
-    fn try_from(path: &str) -> Result<NodePath, InvalidInput> {
-        NodePath::new(path)
-    }
-}
-
-impl TryFrom<String> for NodePath {
-    type Error = InvalidInput;
-
-    fn try_from(path: String) -> Result<NodePath, InvalidInput> {
-        NodePath::new(&path)
     }
 }
 

@@ -6,7 +6,6 @@ pub(crate) mod connect_string;
 pub mod ensemble;
 pub(crate) mod error;
 pub(crate) mod options;
-pub(crate) mod own_identity;
 pub(crate) mod request_limit;
 pub(crate) mod scope;
 pub(crate) mod session;

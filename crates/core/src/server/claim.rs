@@ -39,14 +39,20 @@ pub(crate) async fn claim(
         server: server.clone(),
         is_done: false,
     };
+    let first_write = [Operation::SetData {
+        path: ticket.to_owned(),
+        data: claimant.as_bytes().to_vec(),
+        version: Some(0),
+    }];
     let is_claimed = || async {
-        match set(&*server, ticket, claimant).await {
+        match server.transact(&first_write).await {
+            Ok(_) => Ok(true),
             // An earlier write without an answer may be this process's own.
-            Err(error) if error.is(Refusal::BadVersion) => {
+            Err(refused) if refused.error.is(Refusal::BadVersion) => {
                 let read = server.get(ticket).await;
                 read.map(|(data, _)| data == claimant.as_bytes())
             }
-            set => set.map(|()| true),
+            Err(refused) => Err(refused.error),
         }
     };
     // If there is no ticket, the process that has claimed the session has deleted it.
@@ -57,15 +63,4 @@ pub(crate) async fn claim(
         }
         Some(false) | None => Err(ServerError::SessionOver(SessionEnd::Detached)),
     }
-}
-
-/// Sets the data of the ticket if nobody has set it before.
-async fn set(server: &dyn ServerSession, ticket: &str, claimant: &str) -> Result<(), ServerError> {
-    let set = Operation::SetData {
-        path: ticket.to_owned(),
-        data: claimant.as_bytes().to_vec(),
-        version: Some(0),
-    };
-    let done = server.transact(&[set]).await;
-    done.map(drop).map_err(|refused| refused.error)
 }

@@ -30,7 +30,6 @@ use crate::contender::Identity;
 pub use crate::server::error::SessionEnd;
 use crate::server::error::{Refusal, ServerError};
 pub use crate::server::request_limit::RequestLimit;
-pub use crate::server::scope::Scope;
 pub use zookeeper_recipes_connection::{Resumable, now};
 pub use zookeeper_recipes_protocol::{Acl, AuthId, CreateMode, Permission, Stat};
 

@@ -12,10 +12,9 @@ use crate::contender::Identity;
 use crate::invalid_input::InvalidInput;
 use crate::server::claim::claim;
 use crate::server::connect_string::ConnectString;
-use crate::server::ensemble::{Ensemble, LeftOpen, Resumable, ServerSession, SessionId};
+use crate::server::ensemble::{AuthId, Ensemble, LeftOpen, Resumable, ServerSession, SessionId};
 use crate::server::error::{Refusal, ServerError};
 use crate::server::options::ConnectOptions;
-use crate::server::own_identity::{self, OwnIdentity};
 use crate::server::scope::Scope;
 use crate::server::session::ConnectedSession;
 use crate::server::surroundings::{Surroundings, ThisMachine};
@@ -35,7 +34,10 @@ pub struct ZookeeperEnsemble {
     /// Why no host could be reached when the last session was opened.
     obstacle: Mutex<Option<Unreachable>>,
     options: ConnectOptions,
-    own_identity: OwnIdentity,
+    /// A random user and password, which only the servers of the ensemble get.
+    ///
+    /// They make the library's own identity, which no other client can show to the servers.
+    own_credentials: [String; 2],
     /// Whether the servers know how to remove a watch.
     removals: Avoided,
     /// True if the servers have refused the library's own identity.
@@ -91,7 +93,8 @@ impl ZookeeperEnsemble {
             connect_string,
             obstacle: Mutex::default(),
             options,
-            own_identity: OwnIdentity::of([surroundings.random(), surroundings.random()]),
+            own_credentials: [surroundings.random(), surroundings.random()]
+                .map(|number| format!("{number:032x}")),
             network: surroundings.network(),
             surroundings,
             removals: Avoided::new(),
@@ -124,10 +127,11 @@ impl ZookeeperEnsemble {
         resume: Option<&Resumable>,
         identified: bool,
     ) -> Result<ConnectedSession, NoSession> {
+        let [user, password] = &self.own_credentials;
         let mut auth = self.options.credentials().to_vec();
         if identified {
-            let credentials = self.own_identity.credentials().as_bytes().to_vec();
-            auth.push((own_identity::SCHEME.to_owned(), credentials));
+            let credentials = format!("{user}:{password}").into_bytes();
+            auth.push(("digest".to_owned(), credentials));
         }
         let config = Config {
             hosts: self.connect_string.hosts.len(),
@@ -153,7 +157,7 @@ impl ZookeeperEnsemble {
             timeout,
             scope: Scope::new(&self.connect_string.chroot, self.options.is_anonymous()),
             limit: OnceLock::new(),
-            own_identity: identified.then(|| self.own_identity.auth_id()),
+            own_identity: identified.then(|| AuthId::digest(user, password)),
         })
     }
 

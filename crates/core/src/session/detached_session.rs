@@ -1,6 +1,6 @@
 //! What one process leaves to another: a session, and the holds in it.
 
-use std::fmt::{self, Write};
+use std::fmt;
 use std::sync::Arc;
 
 use crate::hold_state::FencingToken;
@@ -9,7 +9,7 @@ use crate::path::NodePath;
 use crate::server::ensemble::{LeftOpen, Resumable, SessionId};
 
 /// The first line of the text. The number changes with the form.
-const FORM: &str = "zookeeper-recipes detached session 1";
+const FORM: &str = "zookeeper-recipes detached session 2";
 /// The last line. A hold that a cut text lacks would bar its queue as long as the session lives.
 const END: &str = "\nend\n";
 
@@ -18,7 +18,7 @@ const END: &str = "\nend\n";
 /// Made by [`Session::detach`](crate::Session::detach), for
 /// [`Session::resume`](crate::Session::resume). It is worth nothing once the session has expired.
 ///
-/// It contains the password of the session, so it is a secret: who has it can take the holds.
+/// It contains the password of the session, so it is a secret: a process that has it can take the holds.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DetachedSession {
     pub(crate) left: LeftOpen,
@@ -49,22 +49,24 @@ impl DetachedSession {
     /// The whole as a text, with the password of the session. [`from_secret`](Self::from_secret)
     /// reads it.
     pub fn to_secret(&self) -> String {
-        let session = &self.left.session;
-        let mut text = format!(
-            "{FORM}\nsession {:x} {:x} ",
-            session.session_id, session.last_zxid
-        );
-        push_hex(&mut text, &session.password);
-        push_line(&mut text, format_args!("ticket {}", self.left.ticket));
-        for LeftHold { path, token } in &self.holds {
-            let (number, turn) = (token.get(), token.turn());
-            push_line(&mut text, format_args!("hold {number:x} {turn:x} {path}"));
-        }
-        for path in &self.leftovers {
-            push_line(&mut text, format_args!("leftover {path}"));
-        }
-        text.push_str(END);
-        text
+        let Resumable {
+            session_id,
+            last_zxid,
+            password,
+        } = &self.left.session;
+        let password: Vec<String> = password.iter().map(u8::to_string).collect();
+        let password = password.join(",");
+        let mut lines = vec![
+            FORM.to_owned(),
+            format!("session {session_id} {last_zxid} {password}"),
+            format!("ticket {}", self.left.ticket),
+        ];
+        lines.extend(self.holds.iter().map(|LeftHold { path, token }| {
+            format!("hold {} {} {path}", token.get(), token.turn())
+        }));
+        let leftovers = self.leftovers.iter();
+        lines.extend(leftovers.map(|path| format!("leftover {path}")));
+        lines.join("\n") + END
     }
 
     /// Reads the text of [`to_secret`](Self::to_secret).
@@ -84,26 +86,17 @@ impl DetachedSession {
     }
 }
 
-fn push_line(text: &mut String, line: fmt::Arguments<'_>) {
-    // A string takes any text.
-    let _ = write!(text, "\n{line}");
-}
-
-fn push_hex(text: &mut String, bytes: &[u8]) {
-    for byte in bytes {
-        // A string takes any text.
-        let _ = write!(text, "{byte:02x}");
-    }
-}
-
 fn read(text: &str) -> Option<DetachedSession> {
     let mut lines = text.lines();
     (lines.next()? == FORM).then_some(())?;
     let mut session = lines.next()?.strip_prefix("session ")?.splitn(3, ' ');
     let session = Resumable {
-        session_id: number(session.next()?)?,
-        last_zxid: number(session.next()?)?,
-        password: bytes(session.next()?)?,
+        session_id: session.next()?.parse().ok()?,
+        last_zxid: session.next()?.parse().ok()?,
+        password: {
+            let bytes = session.next()?.split(',').map(str::parse);
+            bytes.collect::<Result<_, _>>().ok()?
+        },
     };
     let ticket = path(lines.next()?.strip_prefix("ticket ")?)?.to_owned();
     let (mut holds, mut leftovers) = (Vec::new(), Vec::new());
@@ -112,10 +105,10 @@ fn read(text: &str) -> Option<DetachedSession> {
         match kind {
             "hold" => {
                 let mut rest = rest.splitn(3, ' ');
-                let token = FencingToken::from(number(rest.next()?)?);
-                let turn = u32::from_str_radix(rest.next()?, 16).ok()?;
+                let number: i64 = rest.next()?.parse().ok()?;
+                let turn = rest.next()?.parse().ok()?;
                 holds.push(LeftHold {
-                    token: token.of_turn(turn),
+                    token: FencingToken::from(number).of_turn(turn),
                     path: path(rest.next()?)?.to_owned(),
                 });
             }
@@ -129,20 +122,6 @@ fn read(text: &str) -> Option<DetachedSession> {
         holds,
         leftovers,
     })
-}
-
-fn number(text: &str) -> Option<i64> {
-    let bits = u64::from_str_radix(text, 16).ok()?;
-    Some(bits as i64)
-}
-
-fn bytes(text: &str) -> Option<Vec<u8>> {
-    let pairs = text.as_bytes().chunks(2);
-    let bytes = pairs.map(|pair| match pair {
-        [_, _] => u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok(),
-        _ => None,
-    });
-    bytes.collect()
 }
 
 fn path(text: &str) -> Option<&str> {
@@ -201,9 +180,9 @@ mod tests {
     #[test]
     fn neither_its_debug_form_nor_an_error_shows_the_password() {
         let detached = detached();
-        assert!(!format!("{detached:?}").contains("00ff10"));
+        assert!(!format!("{detached:?}").contains("0,255,16"));
         let other = detached.to_secret().replace("hold ", "held ");
         let error = DetachedSession::from_secret(&other).expect_err("it is not well formed");
-        assert!(!error.to_string().contains("00ff10"), "{error}");
+        assert!(!error.to_string().contains("0,255,16"), "{error}");
     }
 }

@@ -57,9 +57,7 @@ impl Session {
             last_answer: open.and_then(|open| open.live.last_answer()),
         }
     }
-}
 
-impl Session {
     /// The longest silence of the servers that ends no hold of this session, or `None` if no
     /// ZooKeeper session is open.
     ///
