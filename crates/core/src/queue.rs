@@ -155,6 +155,19 @@ impl Queue {
     pub fn options(&self) -> &QueueOptions {
         &self.shared.options
     }
+
+    /// True if this is the only clone, and no task of the process has a turn by it.
+    ///
+    /// A task has a turn from its first wait until its hold's znode is deleted. The answer remains
+    /// true until this value is cloned or used. False for no clone if the tasks of the process do
+    /// not queue within the process ([`QueueOptions::local`]).
+    // Hidden: it serves the values of the crate `lock` that many names share.
+    #[doc(hidden)]
+    pub fn is_idle(&self) -> bool {
+        // In this order: without another clone, no turn begins after the first look.
+        Arc::strong_count(&self.shared) == 1
+            && self.shared.local.as_ref().is_none_or(LocalQueue::is_idle)
+    }
 }
 
 impl fmt::Debug for Queue {

@@ -66,11 +66,13 @@
 //! Curator, go-zookeeper or zookeeper-client can queue under the same path, and kazoo can if it is
 //! set to look for `-lock-`. See [Sharing a lock with other languages](common::docs::sharing).
 
+mod locks;
 mod options;
 mod recipe;
 mod rule;
 mod single_node;
 
+pub use locks::Locks;
 pub use options::LockOptions;
 pub use recipe::ExclusiveLock;
 pub use rule::FirstInQueue;

@@ -82,6 +82,11 @@ impl ExclusiveLock {
         Ok(ExclusiveLock { queue })
     }
 
+    /// True if this is the only clone, and no task of the process has the lock or waits for it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_idle()
+    }
+
     /// Waits until this contender holds the lock.
     ///
     /// The wait has no deadline. While no server answers, it waits for one, until the session is

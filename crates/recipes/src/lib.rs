@@ -31,6 +31,7 @@
 //! | to let | use | feature, module | crate |
 //! |---|---|---|---|
 //! | one process work at a time | [`ExclusiveLock`] | [`lock`] | `zookeeper-recipes-lock` |
+//! | one process work at a time on each of many names | [`Locks`] | [`lock`] | `zookeeper-recipes-lock` |
 //! | many processes read, or one write | [`RwLock`] | [`rwlock`] | `zookeeper-recipes-rwlock` |
 //! | a limited number work at a time | [`Semaphore`] | [`semaphore`] | `zookeeper-recipes-semaphore` |
 //! | one process of a fleet lead, and another take over when it dies | [`LeaderElection`] | [`election`] | `zookeeper-recipes-election` |
@@ -118,7 +119,9 @@ pub use zookeeper_recipes_election::{
 pub use zookeeper_recipes_lock as lock;
 #[cfg(feature = "lock")]
 #[doc(inline)]
-pub use zookeeper_recipes_lock::{ExclusiveLock, LockOptions, SingleNodeLock, SingleNodeOptions};
+pub use zookeeper_recipes_lock::{
+    ExclusiveLock, LockOptions, Locks, SingleNodeLock, SingleNodeOptions,
+};
 #[cfg(feature = "rwlock")]
 #[doc(inline)]
 pub use zookeeper_recipes_rwlock as rwlock;

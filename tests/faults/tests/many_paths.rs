@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use zookeeper_recipes_core::Session;
+use zookeeper_recipes_lock::Locks;
 use zookeeper_recipes_suite::{
     KINDS, PATIENCE, TICK, eventually, in_time, number, server_with, session,
 };
@@ -36,6 +37,9 @@ const SESSION: Duration = Duration::from_secs(600);
 /// The number of znodes may differ by the session's own.
 const ZNODES: u64 = 2;
 
+/// Names whose locks are made and not acquired.
+const NAMES: u64 = 1_000_000;
+
 /// How many bytes are allocated now.
 fn live() -> isize {
     let stats = ALLOCATOR.stats();
@@ -46,29 +50,42 @@ fn tasks() -> usize {
     Handle::current().metrics().num_alive_tasks()
 }
 
-/// Acquires and releases at each of these paths once, by a recipe of its own each time.
-async fn use_paths(session: &Session, paths: std::ops::Range<u64>) {
+/// Acquires and releases at each of these paths once, by a recipe of its own each time, and by the
+/// lock of the path's name.
+async fn use_paths(session: &Session, locks: &Locks, paths: std::ops::Range<u64>) {
     let next = Arc::new(AtomicU64::new(paths.start));
     let mut workers = JoinSet::new();
     for _ in 0..AT_A_TIME {
-        let (session, next, end) = (session.clone(), next.clone(), paths.end);
+        let (session, locks) = (session.clone(), locks.clone());
+        let (next, end) = (next.clone(), paths.end);
         workers.spawn(async move {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= end {
                     break;
                 }
+                let name = format!("{number:09}");
                 let kind = KINDS[number as usize % KINDS.len()];
-                let recipe = kind.on(&session, &format!("{number:09}"));
+                let recipe = kind.on(&session, &name);
+                let lock = locks.lock(&name).expect("a good name");
                 let turn = async {
                     let hold = recipe.acquire().await.expect("it is free");
+                    let other = lock.acquire().await.expect("it is free");
                     hold.release().await.expect("it is released");
+                    other.release().await.expect("it is released");
                 };
                 in_time(kind.name, turn).await;
             }
         });
     }
     workers.join_all().await;
+}
+
+/// Makes the lock of each of many names once.
+fn name_many(locks: &Locks) {
+    for name in 0..NAMES {
+        locks.lock(name.to_string()).expect("a good name");
+    }
 }
 
 /// The least number of live bytes within a while, once no task is left but these.
@@ -115,18 +132,25 @@ async fn session_keeps_no_memory_for_paths_that_it_has_used() {
     let session = session(&server, SESSION).await;
     let nodes = znodes(&server).await;
     let own_tasks = tasks();
+    let locks = Locks::new(&session, "/names").expect("a good path");
 
-    use_paths(&session, 0..FIRST).await;
+    use_paths(&session, &locks, 0..FIRST).await;
     let before = settled(own_tasks, 0).await;
     let paths = number("ZOOKEEPER_RECIPES_PATHS").unwrap_or(USUAL);
     let began = Instant::now();
-    use_paths(&session, FIRST..FIRST + paths).await;
+    use_paths(&session, &locks, FIRST..FIRST + paths).await;
     let took = began.elapsed();
     let after = settled(own_tasks, before + TOLERANCE).await;
     println!("{paths} paths in {took:?}: {before} bytes before, {after} bytes after");
     assert!(
         after <= before + TOLERANCE,
         "{before} bytes before, {after} bytes after {paths} paths"
+    );
+    name_many(&locks);
+    let named = settled(own_tasks, before + TOLERANCE).await;
+    assert!(
+        named <= before + TOLERANCE,
+        "{named} bytes after {NAMES} names"
     );
     until_gone(&server, nodes).await;
     println!("{:?} until the server had none of them", began.elapsed());

@@ -8,7 +8,7 @@ use zookeeper_recipes_core::{
     Acl, AuthId, Error, Hold, InvalidInput, Permission, Recipe, Session, WaitStrategy,
 };
 use zookeeper_recipes_election::LeaderElection;
-use zookeeper_recipes_lock::{ExclusiveLock, SingleNodeLock};
+use zookeeper_recipes_lock::{ExclusiveLock, Locks, SingleNodeLock};
 use zookeeper_recipes_rwlock::RwLock;
 use zookeeper_recipes_semaphore::Semaphore;
 
@@ -220,6 +220,17 @@ pub const LOCK_BY_PARENT: TestedRecipe = TestedRecipe {
 pub const LOCK_BY_POLLING: TestedRecipe = TestedRecipe {
     name: "lock-poll",
     ..LOCK.waiting(WaitStrategy::Poll(Duration::from_millis(500)))
+};
+
+/// The exclusive lock of a name, as one value for many locks makes it.
+pub const LOCK_OF_A_NAME: TestedRecipe = TestedRecipe {
+    name: "lock-of-a-name",
+    make: |session, path, _, _, options| {
+        let (parent, name) = path.rsplit_once('/').unwrap_or_default();
+        let locks = Locks::with_options(session, parent, options.lock())?;
+        Ok(Box::new(locks.lock(name)?))
+    },
+    ..LOCK
 };
 
 /// The lock that is one znode.

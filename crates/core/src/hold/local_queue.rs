@@ -96,6 +96,11 @@ impl LocalQueue {
         }
     }
 
+    /// True if no turn is left, and none is being deleted.
+    pub(crate) fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.shared) == 1
+    }
+
     /// Takes the turn if it is free.
     ///
     /// It is also free if its hold is lost and no task waits.
