@@ -67,12 +67,14 @@
 //! set to look for `-lock-`. See [Sharing a lock with other languages](common::docs::sharing).
 
 mod locks;
+mod once_per_slot;
 mod options;
 mod recipe;
 mod rule;
 mod single_node;
 
 pub use locks::Locks;
+pub use once_per_slot::{Again, OncePerSlot, OncePerSlotOptions, SlotRecord, SlotRun, SlotState};
 pub use options::LockOptions;
 pub use recipe::ExclusiveLock;
 pub use rule::FirstInQueue;

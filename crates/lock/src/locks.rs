@@ -157,7 +157,7 @@ impl Locks {
     /// # let session = Session::open(simulation.ensemble("docs"), SimulatedOptions::new()).await?;
     /// let files = Locks::new(&session, "/files")?.striped(256)?;
     /// let lock = files.lock("reports/2026/march.csv")?;
-    /// assert_eq!(lock.path().as_str(), "/files/9-of-256");
+    /// assert_eq!(lock.path().as_str(), "/files/229-of-256");
     /// # Ok(())
     /// # }
     /// ```

@@ -32,6 +32,7 @@
 //! |---|---|---|---|
 //! | one process work at a time | [`ExclusiveLock`] | [`lock`] | `zookeeper-recipes-lock` |
 //! | one process work at a time on each of many names | [`Locks`] | [`lock`] | `zookeeper-recipes-lock` |
+//! | a fleet run a job once in each time slot | [`OncePerSlot`] | [`lock`] | `zookeeper-recipes-lock` |
 //! | many processes read, or one write | [`RwLock`] | [`rwlock`] | `zookeeper-recipes-rwlock` |
 //! | a limited number work at a time | [`Semaphore`] | [`semaphore`] | `zookeeper-recipes-semaphore` |
 //! | one process of a fleet lead, and another take over when it dies | [`LeaderElection`] | [`election`] | `zookeeper-recipes-election` |
@@ -120,7 +121,8 @@ pub use zookeeper_recipes_lock as lock;
 #[cfg(feature = "lock")]
 #[doc(inline)]
 pub use zookeeper_recipes_lock::{
-    ExclusiveLock, LockOptions, Locks, SingleNodeLock, SingleNodeOptions,
+    Again, ExclusiveLock, LockOptions, Locks, OncePerSlot, OncePerSlotOptions, SingleNodeLock,
+    SingleNodeOptions, SlotRecord, SlotRun, SlotState,
 };
 #[cfg(feature = "rwlock")]
 #[doc(inline)]

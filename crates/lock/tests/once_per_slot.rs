@@ -1,0 +1,222 @@
+//! A job once in each time slot, on a simulated ensemble.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use zookeeper_recipes_core::{CreateMode, Error};
+use zookeeper_recipes_lock::{Again, OncePerSlot, OncePerSlotOptions, SlotState};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
+
+const PATH: &str = "/jobs/report";
+const MINUTE: Duration = Duration::from_secs(60);
+const SLOT: Duration = Duration::from_secs(3_600);
+
+/// A clock that a test sets, in seconds after noon of some day.
+#[derive(Clone)]
+struct Clock(Arc<AtomicI64>);
+
+impl Clock {
+    fn at(seconds: i64) -> Clock {
+        Clock(Arc::new(AtomicI64::new(seconds)))
+    }
+
+    fn set(&self, seconds: i64) {
+        self.0.store(seconds, Ordering::SeqCst);
+    }
+
+    fn now(&self) -> SystemTime {
+        let seconds = 1_774_008_000 + self.0.load(Ordering::SeqCst);
+        UNIX_EPOCH + Duration::from_secs(seconds.unsigned_abs())
+    }
+}
+
+/// The job in a process with this clock.
+async fn job(simulation: &Simulation, process: &str, clock: &Clock, again: Again) -> OncePerSlot {
+    let session = simulated_session(simulation, process).await;
+    let clock = clock.clone();
+    let options = OncePerSlotOptions::new().again(again);
+    let options = options.clock(move || clock.now());
+    OncePerSlot::with_options(&session, PATH, SLOT, options).expect("a good job")
+}
+
+/// Runs a job that is done at once. True if it ran.
+async fn ran(job: &OncePerSlot) -> bool {
+    let ran = job.run(|_| async { Ok::<_, ()>(()) }).await;
+    ran.expect("the session lives").is_some()
+}
+
+#[tokio::test(start_paused = true)]
+async fn fleet_runs_a_quick_job_once_in_each_slot() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let runs = Arc::new(AtomicUsize::new(0));
+    let clock = Clock::at(0);
+    for slot in 0..3 {
+        let mut fleet = JoinSet::new();
+        for process in 0..5_i64 {
+            // Each process begins a second after the one before.
+            clock.set(slot * 3_600);
+            let job = job(
+                &simulation,
+                &format!("{slot}-{process}"),
+                &clock,
+                Again::Never,
+            )
+            .await;
+            let runs = runs.clone();
+            fleet.spawn(async move {
+                sleep(Duration::from_secs(process.unsigned_abs())).await;
+                let count = async |_| {
+                    runs.fetch_add(1, Ordering::SeqCst);
+                    Ok::<_, ()>(())
+                };
+                job.run(count).await.expect("the session lives");
+            });
+        }
+        fleet.join_all().await;
+        assert_eq!(
+            runs.load(Ordering::SeqCst),
+            slot.unsigned_abs() as usize + 1
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn clocks_that_differ_run_no_slot_twice() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (ahead, behind) = (Clock::at(3_590 + 30), Clock::at(3_590 - 30));
+    let early = job(&simulation, "ahead", &ahead, Again::Never).await;
+    let late = job(&simulation, "behind", &behind, Again::Never).await;
+    assert!(ran(&early).await, "the next slot, 20 s early");
+    assert!(!ran(&late).await, "its own slot has passed");
+    behind.set(3_600 + 5);
+    assert!(!ran(&late).await, "it was taken early");
+    // A clock that is set back brings no slot again.
+    ahead.set(10);
+    assert!(!ran(&early).await);
+    behind.set(2 * 3_600);
+    assert!(ran(&late).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn clock_that_is_slots_ahead_costs_the_slots_between() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let (ahead, right) = (Clock::at(5 * 3_600), Clock::at(0));
+    let wrong = job(&simulation, "ahead", &ahead, Again::Never).await;
+    let job = job(&simulation, "right", &right, Again::Never).await;
+    assert!(ran(&wrong).await);
+    for slot in 0..=5 {
+        right.set(slot * 3_600);
+        assert!(!ran(&job).await, "slot {slot}");
+    }
+    right.set(6 * 3_600);
+    assert!(ran(&job).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_job_begins_again_if_that_is_wanted() {
+    for (again, repeats) in [
+        (Again::Never, false),
+        (Again::AfterFailure, true),
+        (Again::UnlessDone, true),
+    ] {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let job = job(&simulation, "one", &Clock::at(0), again).await;
+        let failed = job.run(|_| async { Err::<(), _>("failed") }).await;
+        assert_eq!(failed.expect("the session lives"), Some(Err("failed")));
+        let recorded = job.recorded().await.expect("the session lives");
+        assert_eq!(recorded.map(|it| it.state), Some(SlotState::Failed));
+        assert_eq!(ran(&job).await, repeats, "{again:?}");
+        assert!(!ran(&job).await, "{again:?}: it is done");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn run_without_a_recorded_end_begins_again_unless_done_only() {
+    for (again, repeats) in [
+        (Again::Never, false),
+        (Again::AfterFailure, false),
+        (Again::UnlessDone, true),
+    ] {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let clock = Clock::at(0);
+        let dies = job(&simulation, "dies", &clock, again).await;
+        let next = job(&simulation, "next", &clock, again).await;
+        let run = dies.begin().await.expect("the session lives");
+        let run = run.expect("the slot is free");
+        assert!(next.try_begin().await.expect("it is read").is_none());
+        simulation.administrator().expire(run.hold().session_id());
+        let ended = run.done().await;
+        assert!(
+            matches!(ended, Err(Error::Lost { .. } | Error::SessionOver { .. })),
+            "{ended:?}"
+        );
+        assert_eq!(ran(&next).await, repeats, "{again:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slot_is_taken_once_if_the_answers_to_its_writes_are_lost() {
+    for kind in [FaultKind::ReplyLost, FaultKind::RequestLost] {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let job = job(&simulation, "one", &Clock::at(0), Again::Never).await;
+        job.lock()
+            .acquire()
+            .await
+            .expect("free")
+            .release()
+            .await
+            .expect("held");
+        let faults = simulation.faults();
+        faults.inject(Fault::new(kind).on(RequestKind::Transact).under(PATH));
+        let run = job.begin().await.expect("asked again").expect("it is free");
+        faults.inject(Fault::new(kind).on(RequestKind::Transact).under(PATH));
+        run.done().await.expect("asked again");
+        assert_eq!(faults.waiting(), 0);
+        let recorded = job.recorded().await.expect("the session lives");
+        assert_eq!(recorded.map(|it| it.state), Some(SlotState::Done));
+        assert!(!ran(&job).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiter_takes_over_as_soon_as_the_run_before_it_fails() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let clock = Clock::at(0);
+    let first = job(&simulation, "one", &clock, Again::AfterFailure).await;
+    let next = job(&simulation, "other", &clock, Again::AfterFailure).await;
+    let run = first.begin().await.expect("it lives").expect("it is free");
+    let waiting = tokio::spawn(async move { ran(&next).await });
+    sleep(MINUTE).await;
+    assert!(!waiting.is_finished());
+    run.failed().await.expect("it is held");
+    assert!(waiting.await.expect("no panic"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn data_that_is_no_record_is_refused_and_kept() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let administrator = simulation.administrator();
+    for path in ["/jobs", PATH] {
+        let created = administrator.create(path, b"5", CreateMode::Persistent);
+        created.expect("it is new");
+    }
+    let job = job(&simulation, "one", &Clock::at(0), Again::Never).await;
+    let refused = job.begin().await.expect_err("it records no slot");
+    assert!(matches!(refused, Error::InvalidInput(_)), "{refused}");
+    let tree = administrator.tree();
+    let kept = tree.iter().find(|znode| znode.path == PATH);
+    assert!(kept.is_some_and(|znode| znode.data == b"5" && znode.stat.num_children == 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn record_outlasts_a_time_in_which_nobody_contends() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let job = job(&simulation, "one", &Clock::at(0), Again::Never).await;
+    assert!(ran(&job).await);
+    assert!(simulation.administrator().reap_containers().is_empty());
+    assert!(!ran(&job).await);
+}
