@@ -36,6 +36,7 @@
 //! | many processes read, or one write | [`RwLock`] | [`rwlock`] | `zookeeper-recipes-rwlock` |
 //! | a limited number work at a time | [`Semaphore`] | [`semaphore`] | `zookeeper-recipes-semaphore` |
 //! | one process of a fleet lead, and another take over when it dies | [`LeaderElection`] | [`election`] | `zookeeper-recipes-election` |
+//! | each process know which processes are there | [`Group`] | [`group`] | `zookeeper-recipes-group` |
 //! | one process hold several recipes together | [`AllOf`] | always | `zookeeper-recipes-core` |
 //! | code work with any recipe | [`Recipe`] | always | `zookeeper-recipes-core` |
 //! | contenders follow a rule of your own | [`Rule`](common::Rule), [`Queue`](common::Queue) | always, [`common`] | `zookeeper-recipes-core` |
@@ -87,7 +88,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `lock`, `rwlock`, `semaphore`, `election` | one recipe each |
+//! | `lock`, `rwlock`, `semaphore`, `election`, `group` | one recipe each |
 //! | `full` (default) | all recipes |
 //! | `tls` | [encrypted connections](ConnectOptions) |
 //! | `metrics` | [counters, gauges and histograms](common::docs::events) of what happens |
@@ -115,6 +116,12 @@ pub use zookeeper_recipes_election::{
     ElectionHealth, ElectionOptions, Leader, LeaderElection, LeaderState, Leadership, RunError,
     StopWork, Term,
 };
+#[cfg(feature = "group")]
+#[doc(inline)]
+pub use zookeeper_recipes_group as group;
+#[cfg(feature = "group")]
+#[doc(inline)]
+pub use zookeeper_recipes_group::{Group, GroupOptions, GroupState, Member, Membership};
 #[cfg(feature = "lock")]
 #[doc(inline)]
 pub use zookeeper_recipes_lock as lock;

@@ -1,0 +1,261 @@
+//! Members that come, leave and die, on a simulated ensemble.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use zookeeper_recipes_core::{CreateMode, Error, Refusal};
+use zookeeper_recipes_group::{Group, GroupState, Session};
+use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_suite::simulated_session;
+
+const PATH: &str = "/app/members";
+const LONG: Duration = Duration::from_secs(60);
+
+fn group(session: &Session) -> Group {
+    Group::new(session, PATH).expect("a good path")
+}
+
+async fn group_of(simulation: &Simulation, process: &str) -> Group {
+    group(&simulated_session(simulation, process).await)
+}
+
+/// Waits until the watch shows members of exactly these names.
+async fn shows(watched: &mut watch::Receiver<GroupState>, names: &[&str]) {
+    let as_expected = |state: &GroupState| {
+        let shown = state.members().iter().map(|member| member.name.as_str());
+        *state != GroupState::Unknown && shown.eq(names.iter().copied())
+    };
+    let shown = timeout(LONG, watched.wait_for(as_expected)).await;
+    let shown = shown.map(|state| drop(state.expect("the session is open")));
+    shown.unwrap_or_else(|_| panic!("{:?} is not {names:?}", *watched.borrow()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn member_is_shown_with_its_data_until_it_leaves() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let group = group_of(&simulation, "one").await;
+    let mut watched = group_of(&simulation, "other").await.watch();
+    shows(&mut watched, &[]).await;
+    let one = group.join("one", "address").await.expect("it is free");
+    assert!(one.is_joined());
+    shows(&mut watched, &["one"]).await;
+    assert_eq!(watched.borrow().members()[0].data, b"address");
+    assert_eq!(
+        watched.borrow().members(),
+        group.members().await.expect("read")
+    );
+    one.leave().await.expect("it is a member");
+    assert!(simulation.administrator().children(PATH).is_empty());
+    shows(&mut watched, &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_membership_leaves_in_the_background() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let group = group_of(&simulation, "one").await;
+    let mut watched = group.watch();
+    let one = group.join("one", "").await.expect("it is free");
+    shows(&mut watched, &["one"]).await;
+    drop(one);
+    shows(&mut watched, &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn member_joins_again_after_its_session_is_replaced() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let session = simulated_session(&simulation, "one").await;
+    let mut watched = group_of(&simulation, "other").await.watch();
+    let one = group(&session).join("one", "data").await.expect("free");
+    shows(&mut watched, &["one"]).await;
+    let first = watched.borrow().members()[0].clone();
+    simulation.administrator().expire(first.session_id);
+    let again = |state: &GroupState| state.member("one").is_some_and(|it| it.token > first.token);
+    let shown = timeout(LONG, watched.wait_for(again)).await;
+    let second = shown.expect("in time").expect("open").members()[0].clone();
+    assert_eq!(second.data, b"data");
+    assert_eq!(Some(second.session_id), session.id());
+    let mut holds = one.holds();
+    let joined = timeout(LONG, holds.wait_for(Option::is_some)).await;
+    assert!(joined.is_ok() && one.is_joined());
+}
+
+#[tokio::test(start_paused = true)]
+async fn member_whose_znode_is_deleted_by_hand_joins_again() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let group = group_of(&simulation, "one").await;
+    let mut watched = group.watch();
+    let one = group.join("one", "").await.expect("it is free");
+    shows(&mut watched, &["one"]).await;
+    let first = watched.borrow().members()[0].token;
+    // The session watches its znode from the next probe on.
+    sleep(Duration::from_secs(5)).await;
+    let administrator = simulation.administrator();
+    administrator.delete("/app/members/one").expect("it exists");
+    let again = |state: &GroupState| state.member("one").is_some_and(|it| it.token > first);
+    let shown = timeout(LONG, watched.wait_for(again)).await;
+    assert!(shown.is_ok(), "it has not joined again");
+    let mut holds = one.holds();
+    let joined = timeout(LONG, holds.wait_for(Option::is_some)).await;
+    assert!(joined.is_ok() && one.is_joined());
+}
+
+#[tokio::test(start_paused = true)]
+async fn member_that_is_cut_off_knows_it_before_the_group_does() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let process = simulation.process("one");
+    let group = group_of(&simulation, "one").await;
+    let mut watched = group_of(&simulation, "other").await.watch();
+    let one = group.join("one", "").await.expect("it is free");
+    shows(&mut watched, &["one"]).await;
+    process.partition(Duration::from_secs(3600));
+    loop {
+        let gone = watched.borrow_and_update().members().is_empty();
+        assert!(!gone || !one.is_joined(), "it takes itself for a member");
+        if gone {
+            break;
+        }
+        watched.changed().await.expect("the session is open");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn killed_process_is_no_member_once_its_session_is_over() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let group = group_of(&simulation, "one").await;
+    let mut watched = group_of(&simulation, "other").await.watch();
+    let _one = group.join("one", "").await.expect("it is free");
+    shows(&mut watched, &["one"]).await;
+    simulation.process("one").kill();
+    shows(&mut watched, &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn taken_name_is_refused_or_awaited() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let first = group_of(&simulation, "first").await;
+    let second = group_of(&simulation, "second").await;
+    let one = first.join("one", "first").await.expect("it is free");
+    let refused = second.try_join("one", "second").await;
+    let taken = |error: &Error| {
+        matches!(
+            error,
+            Error::Refused {
+                refusal: Refusal::NodeExists,
+                ..
+            }
+        )
+    };
+    assert!(refused.as_ref().is_err_and(taken), "{refused:?}");
+    let mut watched = second.watch();
+    let waiting = tokio::spawn(async move { second.join("one", "second").await });
+    sleep(LONG).await;
+    assert!(one.is_joined() && !waiting.is_finished());
+    simulation.process("first").kill();
+    let other = timeout(LONG, waiting).await.expect("in time");
+    let other = other.expect("no panic").expect("the name is free");
+    assert!(other.is_joined());
+    let renewed = |state: &GroupState| state.member("one").is_some_and(|it| it.data == b"second");
+    let shown = timeout(LONG, watched.wait_for(renewed)).await;
+    assert!(shown.is_ok(), "the data of the later member is read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn join_that_is_dropped_at_any_moment_leaves_nothing() {
+    for step in 0..100 {
+        let simulation = Simulation::new(SimulationOptions {
+            seed: step,
+            ..SimulationOptions::default()
+        });
+        let group = group_of(&simulation, "one").await;
+        let join = group.join("one", "").boxed();
+        let time = Duration::from_micros(300 * step);
+        drop(timeout(time, join).await);
+        sleep(Duration::from_secs(1)).await;
+        let left = simulation.administrator().children(PATH);
+        assert!(left.is_empty(), "step {step}: {left:?}");
+        assert!(simulation.administrator().watches().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_join_that_is_dropped_leaves_the_other_member_and_no_watch() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let first = group_of(&simulation, "first").await;
+    let second = group_of(&simulation, "second").await;
+    let one = first.join("one", "").await.expect("it is free");
+    sleep(Duration::from_secs(5)).await;
+    let watches = simulation.administrator().watches().len();
+    timeout(LONG, second.join("one", ""))
+        .await
+        .expect_err("it is taken");
+    sleep(LONG).await;
+    assert!(one.is_joined());
+    assert_eq!(simulation.administrator().watches().len(), watches);
+}
+
+#[tokio::test(start_paused = true)]
+async fn znode_of_a_create_without_an_answer_is_the_members_own() {
+    for kind in [FaultKind::ReplyLost, FaultKind::RequestLost] {
+        let simulation = Simulation::new(SimulationOptions::default());
+        let group = group_of(&simulation, "one").await;
+        let before = group.join("before", "").await.expect("it is free");
+        let lost = Fault::new(kind).on(RequestKind::Create);
+        simulation.faults().inject(lost.under("/app/members/one"));
+        let one = timeout(LONG, group.join("one", "")).await;
+        let one = one.expect("in time").expect("it is its own");
+        assert_eq!(simulation.faults().waiting(), 0);
+        assert!(one.is_joined() && before.is_joined());
+        one.leave().await.expect("it is a member");
+        assert_eq!(simulation.administrator().children(PATH), ["before"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn member_that_comes_as_a_watch_begins_is_shown() {
+    for step in 0..100 {
+        let simulation = Simulation::new(SimulationOptions {
+            seed: step,
+            ..SimulationOptions::default()
+        });
+        let group = group_of(&simulation, "one").await;
+        let mut watched = group_of(&simulation, "other").await.watch();
+        sleep(Duration::from_micros(100 * step)).await;
+        let one = group.join("one", "").await.expect("it is free");
+        shows(&mut watched, &["one"]).await;
+        drop(one);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_ephemeral_children_are_members() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let group = group_of(&simulation, "one").await;
+    let one = group.join("one", "").await.expect("it is free");
+    let administrator = simulation.administrator();
+    let child = administrator.create("/app/members/other", b"", CreateMode::Persistent);
+    child.expect("the directory exists");
+    let members = group.members().await.expect("they are read");
+    assert_eq!(members.len(), 1, "{members:?}");
+    drop(one);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bad_name_is_refused_and_leaves_nothing() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let group = group_of(&simulation, "one").await;
+    for name in ["", "a/b", "."] {
+        let refused = group.join(name, "").await;
+        assert!(
+            matches!(refused, Err(Error::InvalidInput(_))),
+            "{refused:?}"
+        );
+    }
+    let refused = group.join("one", vec![0; 2 << 20]).await;
+    assert!(
+        matches!(refused, Err(Error::InvalidInput(_))),
+        "{refused:?}"
+    );
+    assert_eq!(simulation.administrator().children("/"), ["zookeeper"]);
+}
