@@ -14,5 +14,7 @@ mod hosts;
 mod liveness;
 mod queue;
 mod random;
+#[cfg(target_os = "linux")]
+mod sleep;
 mod tcp;
 mod watches;
