@@ -16,6 +16,7 @@
 mod bare;
 pub mod measure;
 pub mod member;
+pub mod namespace;
 #[cfg(unix)]
 pub mod open_files;
 mod overhead;

@@ -56,7 +56,8 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
     run_command(&mut optimised(bench))
 }
 
-fn is_root_on_linux() -> bool {
+/// Whether this process may make networks.
+pub(crate) fn is_root_on_linux() -> bool {
     let status = std::fs::read_to_string("/proc/self/status");
     status.is_ok_and(|status| status.contains("\nUid:\t0\t"))
 }

@@ -4,6 +4,7 @@ mod bench;
 mod cargo;
 mod ci;
 mod install;
+mod jepsen;
 mod kazoo;
 mod licences;
 mod python;
@@ -36,6 +37,10 @@ enum Task {
     Bench(bench::Bench),
     /// Run the recipes under random schedules of faults, on a simulated ensemble.
     Simulate(simulate::Arguments),
+    /// Guard a set by the lock, by Curator's and by kazoo's, under pauses and partitions, and report
+    /// what each lost. Wants Linux and root.
+    #[command(disable_help_flag = true)]
+    Jepsen(bench::Arguments),
     /// Check the licence and the source of every dependency against deny.toml.
     Licences,
     /// Check that no source files import each other in a circle.
@@ -52,6 +57,7 @@ fn main() -> anyhow::Result<()> {
         Task::Test(arguments) => test::run(&arguments),
         Task::Bench(bench) => bench::run(&bench),
         Task::Simulate(arguments) => simulate::run(&arguments),
+        Task::Jepsen(arguments) => jepsen::run(&arguments),
         Task::Licences => licences::run(),
         Task::Structure => structure::run(),
         Task::Ci => ci::run(),

@@ -4,20 +4,19 @@
 //! namespace has a TUN device. This process reads the packets of one device, and writes them to the
 //! other half a round trip later. The kernel does the rest: its TCP sees a network.
 
-use std::io::{Read, Write};
 use std::net::Ipv4Addr;
 use std::num::NonZeroU64;
-use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use rustix::process::setpriority_process;
 use rustix::thread::set_current_timer_slack;
 use tokio::runtime::Builder;
 use tokio_tun::Tun;
+use zookeeper_recipes_benches::namespace::{Namespace, run};
 
 use crate::packets::Packets;
 
@@ -46,8 +45,7 @@ type Underway = (Instant, Vec<u8>);
 pub(super) struct Link {
     behaviour: Arc<Mutex<Behaviour>>,
     pub(super) packets: Arc<Mutex<Packets>>,
-    /// A process in the libraries' namespace. It ends with this one, and the namespace with it.
-    clients: Child,
+    clients: Namespace,
 }
 
 impl Link {
@@ -61,7 +59,7 @@ impl Link {
         let link = Link {
             behaviour: Arc::default(),
             packets: Arc::default(),
-            clients: other_namespace()?,
+            clients: Namespace::start()?,
         };
         let runtime = Builder::new_current_thread().enable_io().build()?;
         let device = |name| Tun::builder().name(name);
@@ -97,12 +95,11 @@ impl Link {
 
     /// The words before a command that make it run in the libraries' namespace.
     pub(super) fn entrance(&self) -> Vec<String> {
-        let namespace = format!("--net=/proc/{}/ns/net", self.clients.id());
-        vec!["nsenter".to_owned(), namespace]
+        self.clients.entrance()
     }
 
     fn give_device_to_clients(&self) -> anyhow::Result<()> {
-        let process = self.clients.id().to_string();
+        let process = self.clients.process().to_string();
         run(&["ip", "link", "set", "lo", "up"])?;
         run(&["ip", "link", "set", "zk-clients", "netns", &process])?;
         let entrance = self.entrance();
@@ -164,33 +161,4 @@ fn hurry() {
     // Without this right, packets are late by some more microseconds.
     let _ = setpriority_process(None, -20);
     let _ = set_current_timer_slack(NonZeroU64::new(1));
-}
-
-/// Starts a process in a network namespace of its own.
-fn other_namespace() -> anyhow::Result<Child> {
-    let mut child = Command::new("unshare")
-        .args(["--net", "cat"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("cannot run unshare")?;
-    // It answers once it is there.
-    let stdin = child.stdin.as_mut().context("no standard input")?;
-    stdin.write_all(b"\n")?;
-    let stdout = child.stdout.as_mut().context("no standard output")?;
-    let answered = stdout.read_exact(&mut [0]);
-    answered.context("unshare has failed, as it says above")?;
-    Ok(child)
-}
-
-fn run(words: &[&str]) -> anyhow::Result<()> {
-    let status = Command::new(words[0]).args(&words[1..]).status();
-    let line = words.join(" ");
-    match status
-        .with_context(|| format!("cannot run {line}"))?
-        .success()
-    {
-        true => Ok(()),
-        false => bail!("{line} has failed, as it says above"),
-    }
 }

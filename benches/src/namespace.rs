@@ -1,0 +1,73 @@
+//! Network namespaces, each with a process that keeps it.
+
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, bail};
+
+/// A network namespace. The kernel removes it after the drop of this value, or after the end of
+/// this process.
+#[derive(Debug)]
+pub struct Namespace {
+    /// The process reads until its standard input ends.
+    keeper: Child,
+}
+
+impl Namespace {
+    /// Makes a namespace without interfaces.
+    ///
+    /// # Errors
+    ///
+    /// If the program `unshare` is missing, or this process may not make a namespace.
+    pub fn start() -> anyhow::Result<Namespace> {
+        let mut keeper = Command::new("unshare")
+            .args(["--net", "cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot run unshare")?;
+        // It answers once it is there.
+        let stdin = keeper.stdin.as_mut().context("no standard input")?;
+        stdin.write_all(b"\n")?;
+        let stdout = keeper.stdout.as_mut().context("no standard output")?;
+        let answered = stdout.read_exact(&mut [0]);
+        answered.context("unshare has failed, as it says above")?;
+        Ok(Namespace { keeper })
+    }
+
+    /// The process that keeps the namespace.
+    pub fn process(&self) -> u32 {
+        self.keeper.id()
+    }
+
+    /// The words before a command that make it run in the namespace.
+    pub fn entrance(&self) -> Vec<String> {
+        let namespace = format!("--net=/proc/{}/ns/net", self.process());
+        vec!["nsenter".to_owned(), namespace]
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // An error here means that it has ended already.
+        let _ = self.keeper.kill();
+        let _ = self.keeper.wait();
+    }
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+///
+/// If it fails. The command prints why.
+pub fn run(words: &[&str]) -> anyhow::Result<()> {
+    let status = Command::new(words[0]).args(&words[1..]).status();
+    let line = words.join(" ");
+    match status
+        .with_context(|| format!("cannot run {line}"))?
+        .success()
+    {
+        true => Ok(()),
+        false => bail!("{line} has failed, as it says above"),
+    }
+}

@@ -1,0 +1,171 @@
+//! The judgement of a history: a pure function.
+
+use std::collections::BTreeSet;
+
+/// A way to write to the set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// The client writes without a look at its lock.
+    Unchecked,
+    /// The client asks its library before the write.
+    Checked,
+    /// The store compares tokens.
+    Fenced,
+}
+
+impl Way {
+    /// All ways, in the order of [`Attempt::outcomes`].
+    pub const ALL: [Way; 3] = [Way::Unchecked, Way::Checked, Way::Fenced];
+}
+
+/// What became of one write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The store acknowledged the write.
+    Acknowledged,
+    /// The client did not send the write: its library said that the lock was lost.
+    Withheld,
+    /// The store refused the write: it had seen a newer token.
+    Refused,
+    /// The client ended in its turn, before the write.
+    Unsent,
+}
+
+/// One turn of a client. It adds one element to each set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The element. No other attempt has the same one.
+    pub element: u64,
+    /// The token of the hold.
+    pub token: i64,
+    /// The outcome of each [way](Way::ALL).
+    pub outcomes: [Outcome; 3],
+    /// The fault that was there at the write, or the last one before it.
+    pub fault: Option<&'static str>,
+}
+
+/// What a history shows of one way to write.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// How many writes the store acknowledged.
+    pub acknowledged: usize,
+    /// How many writes the client did not send.
+    pub withheld: usize,
+    /// How many writes the store refused.
+    pub refused: usize,
+    /// The elements of acknowledged writes that the set does not contain in the end.
+    pub lost: BTreeSet<u64>,
+    /// The elements in the set that no acknowledged write has added.
+    pub unexpected: BTreeSet<u64>,
+}
+
+/// Judges the writes of one way by what the set contains in the end.
+pub fn check(history: &[Attempt], way: Way, set: &BTreeSet<u64>) -> Verdict {
+    let outcome = |attempt: &&Attempt| attempt.outcomes[way as usize];
+    let count = |wanted| history.iter().filter(|it| outcome(it) == wanted).count();
+    let acknowledged: BTreeSet<u64> = history
+        .iter()
+        .filter(|attempt| outcome(attempt) == Outcome::Acknowledged)
+        .map(|attempt| attempt.element)
+        .collect();
+    Verdict {
+        acknowledged: acknowledged.len(),
+        withheld: count(Outcome::Withheld),
+        refused: count(Outcome::Refused),
+        lost: acknowledged.difference(set).copied().collect(),
+        unexpected: set.difference(&acknowledged).copied().collect(),
+    }
+}
+
+/// True if each fenced write that was acknowledged has a newer token than all before it.
+///
+/// `history` is in the order in which the writes arrived. Each hold writes once.
+pub fn is_in_order(history: &[Attempt]) -> bool {
+    let tokens = history.iter().filter_map(|attempt| {
+        let outcome = attempt.outcomes[Way::Fenced as usize];
+        (outcome == Outcome::Acknowledged).then_some(attempt.token)
+    });
+    let tokens: Vec<i64> = tokens.collect();
+    tokens.windows(2).all(|pair| pair[0] < pair[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Outcome::{Acknowledged, Refused, Unsent, Withheld};
+    use super::*;
+
+    fn attempt(element: u64, token: i64, outcome: Outcome) -> Attempt {
+        Attempt {
+            element,
+            token,
+            outcomes: [outcome; 3],
+            fault: None,
+        }
+    }
+
+    fn verdict(history: &[Attempt], set: &[u64]) -> Verdict {
+        check(history, Way::Fenced, &set.iter().copied().collect())
+    }
+
+    #[test]
+    fn set_with_every_acknowledged_element_has_lost_none() {
+        let history = [
+            attempt(1, 10, Acknowledged),
+            attempt(2, 11, Withheld),
+            attempt(3, 12, Refused),
+            attempt(4, 13, Unsent),
+            attempt(5, 14, Acknowledged),
+        ];
+        let expected = Verdict {
+            acknowledged: 2,
+            withheld: 1,
+            refused: 1,
+            ..Verdict::default()
+        };
+        assert_eq!(verdict(&history, &[1, 5]), expected);
+    }
+
+    #[test]
+    fn acknowledged_element_that_the_set_lacks_is_lost() {
+        let history = [attempt(1, 10, Acknowledged), attempt(2, 11, Acknowledged)];
+        assert_eq!(verdict(&history, &[2]).lost, BTreeSet::from([1]));
+        assert_eq!(verdict(&history, &[]).lost, BTreeSet::from([1, 2]));
+    }
+
+    #[test]
+    fn element_of_a_write_that_was_not_acknowledged_is_unexpected() {
+        for outcome in [Withheld, Refused, Unsent] {
+            let history = [attempt(1, 10, outcome)];
+            assert_eq!(verdict(&history, &[1]).unexpected, BTreeSet::from([1]));
+        }
+        assert_eq!(verdict(&[], &[7]).unexpected, BTreeSet::from([7]));
+    }
+
+    #[test]
+    fn each_way_is_judged_by_its_own_outcome() {
+        let mut history = [attempt(1, 10, Acknowledged)];
+        history[0].outcomes = [Acknowledged, Withheld, Refused];
+        let set = BTreeSet::new();
+        assert_eq!(check(&history, Way::Unchecked, &set).lost.len(), 1);
+        assert_eq!(check(&history, Way::Checked, &set).withheld, 1);
+        assert_eq!(check(&history, Way::Fenced, &set).refused, 1);
+    }
+
+    #[test]
+    fn accepted_token_that_is_not_newer_is_out_of_order() {
+        let of = |tokens: &[(i64, Outcome)]| {
+            let attempts = tokens.iter().zip(0..);
+            let history: Vec<Attempt> = attempts
+                .map(|(&(token, outcome), element)| attempt(element, token, outcome))
+                .collect();
+            is_in_order(&history)
+        };
+        assert!(of(&[(1, Acknowledged), (3, Acknowledged), (2, Refused)]));
+        assert!(!of(&[
+            (1, Acknowledged),
+            (3, Acknowledged),
+            (2, Acknowledged)
+        ]));
+        assert!(!of(&[(1, Acknowledged), (1, Acknowledged)]));
+    }
+}

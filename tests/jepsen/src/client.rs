@@ -1,0 +1,93 @@
+//! A client that uses this project's lock, and the lines that clients of every library exchange
+//! with this program.
+//!
+//! ```text
+//! client <connect string> <path> <session timeout, ms>
+//! ```
+//!
+//! | line of the client | when | answer |
+//! |---|---|---|
+//! | `ready <library and version>` | once connected | `again <pause, ms>` |
+//! | `read <token>` | after the acquisition | `work <before the look, ms> <after it, ms>` |
+//! | `write true\|false` | after the look at the lock, and after the time that the write is under way | `again <pause, ms>`, or `stop` |
+//! | `failed <why>` | in place of the others | the same |
+//!
+//! The client releases the lock after `write`. It ends at `stop`, and with its standard input.
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+use tokio::time::sleep;
+use zookeeper_recipes_core::{ConnectOptions, Hold, Session};
+use zookeeper_recipes_lock::ExclusiveLock;
+
+/// How long a client waits for the lock. Clients of the other libraries wait as long.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Takes turns until this program says `stop`.
+///
+/// # Errors
+///
+/// If no session can be opened, or the standard input ends.
+pub(crate) async fn run(
+    connect: &str,
+    path: &str,
+    session_timeout: Duration,
+) -> anyhow::Result<()> {
+    let options = ConnectOptions::new().session_timeout(session_timeout);
+    let session = Session::connect_with(connect, options).await?;
+    let lock = ExclusiveLock::new(&session, path)?;
+    let mut conversation = Conversation {
+        answers: BufReader::new(tokio::io::stdin()).lines(),
+    };
+    let ready = concat!("ready zookeeper-recipes ", env!("CARGO_PKG_VERSION"));
+    let mut answer = conversation.ask(ready).await?;
+    while let ["again", pause] = *words(&answer) {
+        sleep(milliseconds(pause)?).await;
+        answer = match lock.acquire_timeout(PATIENCE).await {
+            Ok(hold) => turn(hold, &mut conversation).await?,
+            Err(error) => conversation.ask(&format!("failed {error}")).await?,
+        };
+    }
+    session.close().await;
+    Ok(())
+}
+
+async fn turn(hold: Hold, conversation: &mut Conversation) -> anyhow::Result<String> {
+    let answer = conversation
+        .ask(&format!("read {}", hold.fencing_token()))
+        .await?;
+    let [_, before, after] = *words(&answer) else {
+        anyhow::bail!("not understood: {answer:?}");
+    };
+    sleep(milliseconds(before)?).await;
+    let holds = hold.is_held();
+    sleep(milliseconds(after)?).await;
+    let answer = conversation.ask(&format!("write {holds}")).await?;
+    // A hold that was lost has nothing to release.
+    let _ = hold.release().await;
+    Ok(answer)
+}
+
+fn words(line: &str) -> Box<[&str]> {
+    line.split_whitespace().collect()
+}
+
+fn milliseconds(word: &str) -> anyhow::Result<Duration> {
+    Ok(Duration::from_millis(word.parse()?))
+}
+
+struct Conversation {
+    answers: Lines<BufReader<Stdin>>,
+}
+
+impl Conversation {
+    async fn ask(&mut self, line: &str) -> anyhow::Result<String> {
+        println!("{line}");
+        std::io::stdout().flush()?;
+        let answer = self.answers.next_line().await?;
+        answer.context("the standard input has ended")
+    }
+}

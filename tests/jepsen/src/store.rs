@@ -1,0 +1,145 @@
+//! The store of the three sets.
+
+use std::collections::BTreeSet;
+
+use crate::checker::{Outcome, Way};
+
+/// The sets of the three ways to write, and the newest token.
+#[derive(Debug, Default)]
+pub struct Store {
+    registers: [Register; 3],
+    newest: Option<i64>,
+}
+
+/// What a client has read: the version of each set, and the token that it read with.
+#[derive(Clone, Copy, Debug)]
+pub struct Read {
+    versions: [Option<usize>; 3],
+    token: i64,
+}
+
+impl Store {
+    /// A client reads the sets.
+    ///
+    /// The store notes the token. A holder that has read must not be overwritten by an older one,
+    /// although the newer holder has not written yet.
+    pub fn read(&mut self, token: i64) -> Read {
+        self.newest = self.newest.max(Some(token));
+        let versions = self.registers.each_ref().map(|register| register.head);
+        Read { versions, token }
+    }
+
+    /// A client writes back the sets that it has read, each with one more element.
+    ///
+    /// `holds` is what the library of the client answered before the write.
+    pub fn write(&mut self, read: Read, element: u64, holds: bool) -> [Outcome; 3] {
+        Way::ALL.map(|way| {
+            match way {
+                Way::Checked if !holds => return Outcome::Withheld,
+                Way::Fenced if self.newest > Some(read.token) => return Outcome::Refused,
+                _ => {}
+            }
+            self.registers[way as usize].write(read.versions[way as usize], element);
+            Outcome::Acknowledged
+        })
+    }
+
+    /// What the set of this way contains.
+    pub fn set(&self, way: Way) -> BTreeSet<u64> {
+        self.registers[way as usize].elements().collect()
+    }
+}
+
+/// A register whose value is a set. It keeps each version, so that a client sends the number of the
+/// version that it has read, in place of the whole set.
+#[derive(Debug, Default)]
+struct Register {
+    /// The element of each version, and the version that it was added to.
+    versions: Vec<(Option<usize>, u64)>,
+    head: Option<usize>,
+}
+
+impl Register {
+    fn write(&mut self, read: Option<usize>, element: u64) {
+        self.head = Some(self.versions.len());
+        self.versions.push((read, element));
+    }
+
+    fn elements(&self) -> impl Iterator<Item = u64> {
+        let version = |place: Option<usize>| place.map(|place| self.versions[place]);
+        let all = std::iter::successors(version(self.head), move |(before, _)| version(*before));
+        all.map(|(_, element)| element)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checker::{Attempt, check};
+
+    /// The history of these writes, each judged by the store.
+    fn lost(store: &Store, written: &[(u64, i64, [Outcome; 3])], way: Way) -> usize {
+        let attempt = |&(element, token, outcomes)| Attempt {
+            element,
+            token,
+            outcomes,
+            fault: None,
+        };
+        let history: Vec<Attempt> = written.iter().map(attempt).collect();
+        check(&history, way, &store.set(way)).lost.len()
+    }
+
+    #[test]
+    fn turns_one_after_the_other_lose_nothing() {
+        let mut store = Store::default();
+        let written: Vec<_> = (1..=5)
+            .map(|turn| {
+                let read = store.read(turn);
+                (turn as u64, turn, store.write(read, turn as u64, true))
+            })
+            .collect();
+        for way in Way::ALL {
+            assert_eq!(lost(&store, &written, way), 0, "{way:?}");
+            assert_eq!(store.set(way), BTreeSet::from([1, 2, 3, 4, 5]));
+        }
+    }
+
+    #[test]
+    fn late_write_of_a_paused_holder_loses_the_writes_since_unless_the_token_is_compared() {
+        let mut store = Store::default();
+        let paused = store.read(1);
+        let second = store.read(2);
+        let second = (20, 2, store.write(second, 20, true));
+        let third = store.read(3);
+        let third = (30, 3, store.write(third, 30, true));
+        // It has looked at its lock before the pause.
+        let late = (10, 1, store.write(paused, 10, true));
+        let written = [second, third, late];
+        assert_eq!(lost(&store, &written, Way::Unchecked), 2);
+        assert_eq!(lost(&store, &written, Way::Checked), 2);
+        assert_eq!(lost(&store, &written, Way::Fenced), 0);
+        assert_eq!(late.2[Way::Fenced as usize], Outcome::Refused);
+    }
+
+    #[test]
+    fn late_write_between_the_read_and_the_write_of_the_next_holder_is_refused() {
+        let mut store = Store::default();
+        let paused = store.read(1);
+        let next = store.read(2);
+        let late = (10, 1, store.write(paused, 10, true));
+        let next = (20, 2, store.write(next, 20, true));
+        assert_eq!(lost(&store, &[late, next], Way::Fenced), 0);
+        assert_eq!(lost(&store, &[late, next], Way::Checked), 1);
+    }
+
+    #[test]
+    fn holder_that_knows_of_its_loss_withholds_its_write() {
+        let mut store = Store::default();
+        let paused = store.read(1);
+        let next = store.read(2);
+        let next = (20, 2, store.write(next, 20, true));
+        let late = (10, 1, store.write(paused, 10, false));
+        assert_eq!(lost(&store, &[next, late], Way::Checked), 0);
+        assert_eq!(lost(&store, &[next, late], Way::Unchecked), 1);
+    }
+}
