@@ -111,11 +111,24 @@ impl RwLock {
 
     /// Lists the readers and the writers, holders included, in the order of the queue.
     ///
-    /// The same as [`ReadLock::contenders`] and [`WriteLock::contenders`], with the same costs.
+    /// The list is what the server knew at one moment. If the path does not exist, it is empty.
     ///
-    /// # Errors, cancel safety, session loss
+    /// | | requests | round trips | watches |
+    /// |---|---|---|---|
+    /// | the names, then all their data in one read | 2 | 2 | 0 |
+    /// | the queue is empty: the names | 1 | 1 | 0 |
     ///
-    /// Those of [`ReadLock::contenders`].
+    /// # Errors
+    ///
+    /// [`Error::Refused`], [`Error::MissingChroot`], [`Error::SessionOver`], [`Error::NoSession`].
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future leaves nothing behind.
+    ///
+    /// # Session loss
+    ///
+    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         self.read.contenders().await
     }
@@ -232,24 +245,9 @@ impl ReadLock {
 
     /// Lists the readers and the writers, holders included, in the order of the queue.
     ///
-    /// The list is what the server knew at one moment. If the path does not exist, it is empty.
+    /// # Costs, errors, cancel safety, session loss
     ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | the names, then all their data in one read | 2 | 2 | 0 |
-    /// | the queue is empty: the names | 1 | 1 | 0 |
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Refused`], [`Error::MissingChroot`], [`Error::SessionOver`], [`Error::NoSession`].
-    ///
-    /// # Cancel safety
-    ///
-    /// A dropped future leaves nothing behind.
-    ///
-    /// # Session loss
-    ///
-    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
+    /// Those of [`RwLock::contenders`].
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         self.queue.contenders().await
     }
@@ -314,23 +312,9 @@ impl WriteLock {
     /// A writer that did not wait does not mark its release before the next probe of its session,
     /// which comes within a tenth of the session timeout. Each release costs one request.
     ///
-    /// # Errors
+    /// # Errors, cancel safety, session loss
     ///
-    /// * The attempt failed: [`Error::Refused`] (for example, no permission),
-    ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
-    /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
-    ///
-    /// After each of these errors nothing stays in the queue.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
-    /// session deletes the znode in the background.
-    ///
-    /// # Session loss
-    ///
-    /// If the session expires during the wait, the place in the queue is lost. The call fails with
-    /// [`Error::SessionOver`], or queues anew if [`RwLockOptions::after_session_loss`] says so.
+    /// Those of [`ReadLock::acquire`].
     pub async fn acquire(&self) -> Result<WriteHold, Error> {
         let hold = self.queue.acquire().await?;
         Ok(WriteHold::new(hold, &self.queue))
@@ -376,24 +360,9 @@ impl WriteLock {
 
     /// Lists the readers and the writers, holders included, in the order of the queue.
     ///
-    /// The list is what the server knew at one moment. If the path does not exist, it is empty.
+    /// # Costs, errors, cancel safety, session loss
     ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | the names, then all their data in one read | 2 | 2 | 0 |
-    /// | the queue is empty: the names | 1 | 1 | 0 |
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Refused`], [`Error::MissingChroot`], [`Error::SessionOver`], [`Error::NoSession`].
-    ///
-    /// # Cancel safety
-    ///
-    /// A dropped future leaves nothing behind.
-    ///
-    /// # Session loss
-    ///
-    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
+    /// Those of [`RwLock::contenders`].
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         self.queue.contenders().await
     }

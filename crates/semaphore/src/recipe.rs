@@ -199,8 +199,8 @@ impl Semaphore {
     /// * The attempt failed: [`Error::Refused`] (for example, no permission),
     ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
     /// * [`Error::InvalidInput`] if the semaphore was made with another number of permits than is
-    ///   recorded (not after [`Semaphore::open`]), or if it has fewer permits than are wanted. The number may be lowered during the
-    ///   wait.
+    ///   recorded (not after [`open`](Self::open)), or if it has fewer permits than are wanted. The
+    ///   number may be lowered during the wait.
     /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
     ///
     /// After each of these errors nothing stays in the queue.
@@ -240,8 +240,7 @@ impl Semaphore {
 
     /// Acquires a permit if a permit is free; otherwise `None`, with nothing written.
     ///
-    /// WeightedSemaphore that waiters want are not free. [`Error::Disconnected`] if no
-    /// server answers.
+    /// Permits that waiters want are not free. [`Error::Disconnected`] if no server answers.
     ///
     /// | | requests | round trips | watches |
     /// |---|---|---|---|
@@ -274,8 +273,8 @@ impl Semaphore {
 
     /// Waits until `weight` permits are held together, in one [`Hold`].
     ///
-    /// Short for [`permits`](Self::permits) and [`WeightedSemaphore::acquire`], with the costs, cancel safety
-    /// and session loss of that.
+    /// Short for [`permits`](Self::permits) and [`WeightedSemaphore::acquire`], with the costs, cancel
+    /// safety and session loss of that.
     ///
     /// # Errors
     ///
@@ -553,104 +552,36 @@ impl WeightedSemaphore {
 
     /// Waits until the permits are held together, in one [`Hold`].
     ///
-    /// The wait has no deadline. While no server answers, it waits for one, until the session is
-    /// over.
+    /// # Costs, errors, cancel safety, session loss
     ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | enough permits are free: a create, a list and a read of the number of permits | 3 | 1 | 0 |
-    /// | alone in the queue from the third time on, and no other contender came in between: a create and the read | 2 | 1 | 0 |
-    /// | the same, but one came in between: a create and the read, then a list and the read | 4 | 2 | 0 |
-    /// | to wait: a read of the own znode, of the number, and of each contender that it waits on | 2 more, and 1 for each | 1 more | 2, and 1 for each |
-    /// | to look again, after one of these contenders has gone or the number has changed: a list and the read | 2 more | 1 more | |
-    ///
-    /// The number of the new znode shows if another contender came in between: see
-    /// [the proof](crate::common::docs::handoff#coming-back-to-where-one-was-alone).
-    ///
-    /// A waiter that wants `w` of `n` permits waits on at most `n - w + 1` contenders. A release
-    /// costs one request.
-    ///
-    /// # Errors
-    ///
-    /// * The attempt failed: [`Error::Refused`] (for example, no permission),
-    ///   [`Error::ContenderDeleted`], [`Error::OtherRecipe`].
-    /// * [`Error::InvalidInput`] if the semaphore was made with another number of permits than is
-    ///   recorded (not after [`Semaphore::open`]), or if it has fewer permits than are wanted. The number may be lowered during the
-    ///   wait.
-    /// * The session is over: [`Error::SessionOver`], [`Error::NoSession`].
-    ///
-    /// After each of these errors nothing stays in the queue.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the place in the queue is lost. No znode and no watch remain: the
-    /// session deletes the znode in the background.
-    ///
-    /// # Session loss
-    ///
-    /// If the session expires during the wait, the place in the queue is lost. The call fails with
-    /// [`Error::SessionOver`], or queues anew if [`SemaphoreOptions::after_session_loss`] says so.
+    /// Those of [`Semaphore::acquire`].
     pub async fn acquire(&self) -> Result<Hold, Error> {
         self.queue.acquire().await
     }
 
     /// Waits until the permits are held together, in one [`Hold`], for at most `timeout`.
     ///
-    /// The timeout bounds everything: the wait for a connection, the server's answers, the queue.
+    /// # Costs, errors, cancel safety, session loss
     ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | as [`acquire`](Self::acquire) | 2 to 4, and more to wait | 1 or 2, and more to wait | 0, or 3 and more |
-    /// | the timeout elapses: a delete in the background | 1 more | 0 | 0 |
-    ///
-    /// # Errors
-    ///
-    /// [`Error::DeadlineElapsed`] after `timeout`, and the errors of [`acquire`](Self::acquire).
-    ///
-    /// # Cancel safety, session loss
-    ///
-    /// Those of [`acquire`](Self::acquire).
+    /// Those of [`Semaphore::acquire_timeout`].
     pub async fn acquire_timeout(&self, timeout: Duration) -> Result<Hold, Error> {
         self.queue.acquire_timeout(timeout).await
     }
 
     /// Acquires the permits if enough permits are free; otherwise `None`, with nothing written.
     ///
-    /// WeightedSemaphore that waiters want are not free. [`Error::Disconnected`] if no
-    /// server answers.
+    /// # Costs, errors, cancel safety, session loss
     ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | too few are free: a list and a read of the number of permits | 2 | 1 | 0 |
-    /// | enough are free: the same, and the rows of [`acquire`](Self::acquire) | 4 to 6 | 2 or 3 | 0 |
-    ///
-    /// # Errors, cancel safety, session loss
-    ///
-    /// Those of [`acquire`](Self::acquire).
+    /// Those of [`Semaphore::try_acquire`].
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
         self.queue.try_acquire().await
     }
 
     /// Lists the contenders, holders included, in the order of the queue.
     ///
-    /// The list is what the server knew at one moment. If the path does not exist, it is empty.
+    /// # Costs, errors, cancel safety, session loss
     ///
-    /// | | requests | round trips | watches |
-    /// |---|---|---|---|
-    /// | the names and the number of permits, then all the data in one read | 3 | 2 | 0 |
-    /// | the queue is empty: the names and the number | 2 | 1 | 0 |
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Refused`], [`Error::MissingChroot`], [`Error::SessionOver`], [`Error::NoSession`].
-    ///
-    /// # Cancel safety
-    ///
-    /// A dropped future leaves nothing behind.
-    ///
-    /// # Session loss
-    ///
-    /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
+    /// Those of [`Semaphore::contenders`].
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
         self.queue.contenders().await
     }
