@@ -20,7 +20,7 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 /// the same recipes do not wait for each other for ever. One deadline bounds all of them. If one
 /// recipe fails, the holds of the others are released.
 ///
-/// Costs the sum of the recipes' costs. The recipes are acquired one after the other. Each wait for
+/// The costs are the sum of the recipes' costs. The recipes are acquired one after the other. Each wait for
 /// a recipe keeps the earlier ones held.
 ///
 /// # Not reentrant
@@ -260,7 +260,7 @@ impl AllHold {
 
     /// True if all are held.
     ///
-    /// As certain as [`HoldView::is_held`](crate::HoldView::is_held).
+    /// The answer is as certain as that of [`HoldView::is_held`](crate::HoldView::is_held).
     pub fn is_held(&self) -> bool {
         self.holds.iter().all(|hold| hold.is_held())
     }

@@ -186,8 +186,8 @@ impl Error {
 
     /// True if the same call may succeed later without any other change.
     ///
-    /// Not true if the server denies permission, the path is not valid, the session is closed, or
-    /// another recipe uses the path: a person has to change something first. Never true of
+    /// False if the server denies permission, the path is not valid, the session is closed, or
+    /// another recipe uses the path: a person has to change something first. Always false of
     /// [`ErrorKind::HoldEnded`]: the release and the writes of such a hold never succeed later.
     pub fn is_retryable(&self) -> bool {
         match self {

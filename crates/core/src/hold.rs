@@ -185,7 +185,7 @@ impl Hold {
     /// Runs the work until it is done, or until the hold is lost.
     ///
     /// If the hold is lost first, the work is dropped at its current `await`. The work is polled
-    /// only while the recipe is held. Does not stop work that blocks its thread: such work must ask
+    /// only while the recipe is held. Work that blocks its thread is not stopped: it must ask
     /// [`is_held`](Self::is_held).
     ///
     /// # Errors
@@ -257,7 +257,7 @@ impl Hold {
         data: &[u8],
         acl: &[Acl],
     ) -> Result<Hold, Error> {
-        let (held, ended) = self.end().expect(REACHED);
+        let (held, ended) = self.end().expect(NOT_ENDED);
         if let Ended::Lost(reason) = ended {
             return Err(self.view.lost_by(reason));
         }
@@ -293,7 +293,7 @@ impl Hold {
     /// The hold goes to the next task of the process only if each of its [guarded
     /// writes](Self::transaction) has an answer.
     ///
-    /// May be polled on any thread. Outside of a tokio runtime, it measures the time in the runtime
+    /// The future may be polled on any thread. Outside of a tokio runtime, it measures the time in the runtime
     /// of the session, which must run. Inside a runtime, the time of that runtime must be enabled.
     ///
     /// # Errors
@@ -310,7 +310,7 @@ impl Hold {
     ///
     /// Once the future is polled, the hold is released even if the future is dropped.
     pub async fn release(mut self) -> Result<(), Error> {
-        let (held, ended) = self.end().expect(REACHED);
+        let (held, ended) = self.end().expect(NOT_ENDED);
         let (grant, record) = held.let_go(&self.view, ended);
         let Some(grant) = grant else {
             // The next task of the process has the grant.
@@ -350,7 +350,7 @@ fn how_ended(error: &Error) -> Ended {
     }
 }
 
-const REACHED: &str = "a hold that can be used has not been released";
+const NOT_ENDED: &str = "a hold that can be used has not been released";
 
 impl Held {
     /// The grant to release on the server, unless the next task of the process has it.

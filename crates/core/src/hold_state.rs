@@ -28,7 +28,7 @@ pub struct FencingToken {
 }
 
 impl FencingToken {
-    /// The number. Does not distinguish the holds that one process hands on.
+    /// The number. It does not distinguish the holds that one process hands on.
     pub fn get(self) -> i64 {
         self.number
     }

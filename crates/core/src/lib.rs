@@ -52,9 +52,10 @@
 //! # }
 //! ```
 //!
-//! # Three kinds of errors
+//! # Four kinds of errors
 //!
-//! An attempt failed, the session is over, or the outcome is unknown. See [`Error`].
+//! An attempt failed, a hold has ended, the session is over, or the outcome is unknown. See
+//! [`ErrorKind`].
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -158,7 +158,7 @@ impl OwnedZnode {
         lock(&self.creates).1 = self.open.live.now();
         let create = server.create(&self.path, data, CreateMode::Ephemeral, acl);
         let outcome = create.await;
-        self.open.live.heard_of_create(&outcome);
+        self.open.live.note_create(&outcome);
         outcome
     }
 
@@ -180,7 +180,7 @@ impl OwnedZnode {
     /// Notes that no create has succeeded: nothing need be deleted.
     pub fn refused(&self) {
         if let Some(owned) = &self.owned {
-            owned.znode.is_gone();
+            owned.znode.note_gone();
         }
     }
 

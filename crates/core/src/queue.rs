@@ -205,7 +205,7 @@ impl Queue {
     /// Those of [`Recipe::acquire`], and [`Error::InvalidInput`] if the rule breaks its contract.
     pub async fn acquire(&self) -> Result<Hold, Error> {
         let attempt = Attempt::begin(&self.shared.source);
-        attempt.acquires(self.acquire_by(&attempt)).await
+        attempt.report(self.acquire_by(&attempt)).await
     }
 
     async fn acquire_by(&self, attempt: &Attempt) -> Result<Hold, Error> {
@@ -255,7 +255,7 @@ impl Queue {
         let attempt = Attempt::begin(&self.shared.source);
         let acquire = self.acquire_by(&attempt);
         let within = within(timeout, &self.shared.directory, acquire);
-        attempt.acquires(within).await
+        attempt.report(within).await
     }
 
     /// Holds at once if the rule lets a new contender hold; otherwise `None`.
@@ -276,7 +276,7 @@ impl Queue {
         let work = pin!(self.try_by(&attempt));
         let path = &self.shared.directory;
         let promptly = self.shared.session.promptly(path, work);
-        attempt.tries(promptly).await
+        attempt.report_try(promptly).await
     }
 
     async fn try_by(&self, attempt: &Attempt) -> Result<Option<Hold>, Error> {

@@ -36,11 +36,11 @@ use crate::session::handle::Session;
 pub trait Recipe: fmt::Debug + Send + Sync {
     /// Waits until the recipe is held.
     ///
-    /// Has no deadline. While no server answers, it waits for one, until its session is over.
+    /// The wait has no deadline. While no server answers, it waits for one, until its session is over.
     ///
     /// # Errors
     ///
-    /// [`Error`] has three kinds, and says what to do about each.
+    /// [`ErrorKind`](crate::ErrorKind) lists the kinds of errors, and what to do about each.
     ///
     /// # Cancel safety
     ///
@@ -104,14 +104,14 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     fn session(&self) -> &Session;
 }
 
-/// What every recipe can do besides, also as a `dyn Recipe`.
+/// Methods of every recipe, also of a `dyn Recipe`.
 pub trait RecipeExt: Recipe {
     /// Acquires, runs the work until it is done or the hold is lost, and releases.
     ///
     /// If the hold is lost first, the work is dropped at its current `await`. Work that blocks its
     /// thread is not stopped: see [`Hold::run_until_lost`].
     ///
-    /// Costs an acquisition and a release.
+    /// The costs are those of an acquisition and a release.
     ///
     /// # Errors
     ///
@@ -194,7 +194,7 @@ pub struct QueueEntry {
     /// True if the rule lets the contender hold at this moment: see
     /// [`Rule::holds`](crate::Rule::holds).
     ///
-    /// Does not say that the contender knows of it yet, or that its process still lives: the znode
+    /// The contender may not know it yet, and its process may be dead: the znode
     /// of a dead process exists until its session expires.
     pub holds: bool,
     /// The session that the contender's znode belongs to.

@@ -15,7 +15,7 @@ use crate::invalid_input::InvalidInput;
 ///
 /// * A verdict depends on the view alone.
 /// * A rule is monotone: if contenders before this one leave, "hold" never becomes "wait".
-/// * A rule waits on enough: as long as all contenders that it waits on stay, it does not hold.
+/// * A rule names enough contenders to wait on: as long as all contenders that it waits on stay, it does not hold.
 ///
 /// The view ends with the contender itself. So no verdict lets a later contender go first. A
 /// contender of low priority can let later ones go first by [`RuleHints::steps_back`]: it leaves
@@ -136,13 +136,13 @@ pub trait Rule: fmt::Debug + Send + Sync {
         false
     }
 
-    /// What else the rule says. By default [nothing](RuleHints).
+    /// The hints of the rule. By default [none](RuleHints).
     fn hints(&self) -> &dyn RuleHints {
         &()
     }
 }
 
-/// What a [`Rule`] may say besides. Each default is right for every rule.
+/// Further answers of a [`Rule`]. Each default is right for every rule.
 ///
 /// ```
 /// use std::borrow::Cow;

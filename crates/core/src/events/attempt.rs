@@ -52,7 +52,7 @@ impl Attempt {
     /// Runs the work of the attempt in its span, and reports the error if it fails.
     ///
     /// No `async fn`, because one keeps two copies of a future that it is given.
-    pub(crate) fn acquires<T>(
+    pub(crate) fn report<T>(
         &self,
         work: impl Future<Output = Result<T, Error>>,
     ) -> impl Future<Output = Result<T, Error>> {
@@ -65,11 +65,11 @@ impl Attempt {
     }
 
     /// The same for a try, which acquires nothing if others are before it.
-    pub(crate) fn tries<T>(
+    pub(crate) fn report_try<T>(
         &self,
         work: impl Future<Output = Result<Option<T>, Error>>,
     ) -> impl Future<Output = Result<Option<T>, Error>> {
-        self.acquires(work).inspect(|result| {
+        self.report(work).inspect(|result| {
             if let Ok(None) = result {
                 self.ended();
                 self.count_failure("taken");

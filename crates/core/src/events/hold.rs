@@ -151,7 +151,7 @@ impl Record {
     /// Warns that a contender of the same session waits behind this hold, once for each hold.
     ///
     /// Does nothing if the hold is younger than `longest`.
-    pub(crate) fn bars_own(
+    pub(crate) fn warn_of_own_wait(
         &self,
         contender: &str,
         holder: &str,

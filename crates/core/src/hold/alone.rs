@@ -60,7 +60,7 @@ impl LastAlone {
     }
 
     /// Notes a contender whose znode is deleted for certain.
-    pub(crate) fn has_gone(&self, directory: &NodePath, alone: Alone) {
+    pub(crate) fn note_gone(&self, directory: &NodePath, alone: Alone) {
         let [new, old] = &mut *lock(&self.0);
         if let Some(known) = new.get_mut(directory) {
             *known = alone;
@@ -103,8 +103,8 @@ mod tests {
             known.next().map(|alone| alone.czxid)
         };
         for number in 1..100 * KEPT {
-            last.has_gone(&path(0), alone(number));
-            last.has_gone(&path(number), alone(number));
+            last.note_gone(&path(0), alone(number));
+            last.note_gone(&path(number), alone(number));
             let oldest = number.saturating_sub(KEPT / 2).max(1);
             assert_eq!(known(oldest), Some(oldest as i64), "{number}");
             assert!(lock(&last.0).iter().map(BTreeMap::len).sum::<usize>() <= 2 * KEPT);

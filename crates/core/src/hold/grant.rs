@@ -270,7 +270,7 @@ impl Granted {
         drop(grants);
         if let Some((znode, fate)) = awaited {
             let longest = znode.live().timeout();
-            fate.record(|record| record.bars_own(contender, znode.path(), waited, longest));
+            fate.record(|record| record.warn_of_own_wait(contender, znode.path(), waited, longest));
         }
     }
 
@@ -351,7 +351,7 @@ impl UnsetLossWatch {
     async fn report(self, mut loss_watch: LossWatch) {
         let fate = match loss_watch.gone().await {
             Gone::Deleted => {
-                self.znode.is_gone();
+                self.znode.note_gone();
                 Fate::Deleted
             }
             Gone::Written => Fate::Written,

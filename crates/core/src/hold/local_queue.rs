@@ -199,7 +199,7 @@ impl LocalTurn {
                 queue.holder.send_if_modified(|holder| {
                     // The tasks of a process often hold one grant in turn. No waiter need wake.
                     let known = holder.as_ref();
-                    let news = !known.is_some_and(|known| known.is_of_the_grant(&hold));
+                    let news = !known.is_some_and(|known| known.is_of_same_grant(&hold));
                     // Each hold has its own time limit.
                     *holder = Some(hold);
                     news

@@ -301,7 +301,7 @@ impl OwnZnode {
     }
 
     /// Notes that the znode does not exist.
-    pub(crate) fn is_gone(&self) {
+    pub(crate) fn note_gone(&self) {
         if let Kind::OfRecipe(of_recipe) = &self.kind {
             of_recipe.may_exist.store(false, Ordering::Relaxed);
         }
@@ -533,7 +533,7 @@ impl Abandoned {
         let live = owned.znode.live().clone();
         live.clone().in_background(async move {
             let reply = reply.await;
-            live.heard_of_create(&reply);
+            live.note_create(&reply);
             match reply {
                 Ok(created) if !in_doubt => {
                     owned.znode = owned.znode.znodes().unique(&created.path);
@@ -616,7 +616,7 @@ mod tests {
         let later = znodes.of_recipe(Arc::new(Single));
         earlier.before_create().expect("the session is not left");
         assert!(znodes.keep().is_err(), "its znode may exist");
-        earlier.is_gone();
+        earlier.note_gone();
         assert!(znodes.keep().is_ok(), "no znode exists");
         later.before_create().expect_err("the session is left");
     }

@@ -101,7 +101,7 @@ async fn is_believed(
     let refused = server.transact(&operations).await.err()?;
     if refused.operation.is_some() {
         // The server has read the creates of this transaction, which are those of an attempt.
-        live.heard_of_create(&Ok(()));
+        live.note_create(&Ok(()));
     }
     match (refused.operation, refused.error) {
         (Some(FOREIGN_WRITE), ServerError::Refused(Refusal::NoAuth)) => Some(true),
@@ -130,7 +130,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn server_is_believed_that_refuses_a_write_to_others_alone() {
         let (live, script) = Scripted::open(Duration::ZERO);
-        assert!(!live.creates());
+        assert!(!live.create_is_known());
         for (operation, refusal, believed) in [
             (0, Refusal::NoNode, None),
             // The server does not recognise the identity as the owner's.
@@ -143,7 +143,7 @@ mod tests {
             let identity = script.identity();
             let answer = is_believed(&live, &*script, "/locks", &identity, &AuthId::anyone()).await;
             assert_eq!(answer, believed, "refused at {operation}");
-            assert!(live.creates(), "the server has read a create");
+            assert!(live.create_is_known(), "the server has read a create");
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::sync::lock;
 
 /// The state of a [`Hold`](crate::Hold), for tasks that do not own the hold.
 ///
-/// Cheap to clone, and [`Send`]. Does not keep the hold: one place owns the hold, and the tasks
+/// Cheap to clone, and [`Send`]. A view does not keep the hold: one place owns the hold, and the tasks
 /// that work under it take views. A view has no `lost`: its task must stop when the hold is
 /// released, too. So it awaits [`ended`](Self::ended).
 ///
@@ -111,8 +111,7 @@ impl HoldView {
     /// length, because it comes from a clock that does not stop. It does not wait for an event from
     /// the server.
     ///
-    /// Does not notice at once that somebody deletes the holder's znode by hand. The answer may
-    /// then stay true for up to a sixth of the session timeout. In a session with thousands of
+    /// If somebody deletes the holder's znode by hand, the answer is late: it may stay true for up to a sixth of the session timeout. In a session with thousands of
     /// holds it may stay true for longer: see [`docs::failures`](crate::docs::failures).
     pub fn is_held(&self) -> bool {
         self.state().ended().is_none()
@@ -120,7 +119,7 @@ impl HoldView {
 
     /// How long the recipe is certainly held if the server sends no further answer.
     ///
-    /// Not longer than the rest of the hold's [time limit](crate::QueueOptions::at_most). Zero if
+    /// It is at most the rest of the hold's [time limit](crate::QueueOptions::at_most), and zero if
     /// the hold has ended.
     pub fn remaining(&self) -> Duration {
         match self.is_held() {
@@ -146,7 +145,7 @@ impl HoldView {
     /// A loss resolves the future before another contender can hold. A task with a view has to stop
     /// after either end: nothing protects its work any more.
     ///
-    /// Does not resolve in time if somebody deletes the holder's znode by hand. It then resolves
+    /// If somebody deletes the holder's znode by hand, the future resolves late:
     /// within a sixth of the session timeout, or later in a session with thousands of holds.
     /// Another contender may hold before that.
     ///
@@ -390,7 +389,7 @@ impl GrantState {
     }
 
     /// True if the other state is that of the same grant.
-    pub(crate) fn is_of_the_grant(&self, other: &GrantState) -> bool {
+    pub(crate) fn is_of_same_grant(&self, other: &GrantState) -> bool {
         self.fate.same_channel(&other.fate)
     }
 

@@ -224,7 +224,7 @@ impl LiveSession {
     /// Notes the outcome of a create.
     ///
     /// If the server has created the znode or refused it, the server knows the request.
-    pub(crate) fn heard_of_create<T>(&self, outcome: &Result<T, ServerError>) {
+    pub(crate) fn note_create<T>(&self, outcome: &Result<T, ServerError>) {
         match outcome {
             // Such a create was not sent.
             Err(ServerError::Refused(Refusal::TooLong(_))) => {}
@@ -236,7 +236,7 @@ impl LiveSession {
     }
 
     /// True once a server has answered a create, in this session or in an earlier one.
-    pub(crate) fn creates(&self) -> bool {
+    pub(crate) fn create_is_known(&self) -> bool {
         self.unsupported.creates.load(Ordering::Relaxed)
     }
 
@@ -279,16 +279,16 @@ impl LiveSession {
 
     /// Runs work in a task, until the work is done or the session has ended.
     ///
-    /// The work continues if the caller is dropped. May be called on any thread, inside or outside
-    /// a runtime. Does nothing if the session has ended.
+    /// The work continues if the caller is dropped. The method may be called on any thread, inside
+    /// or outside a runtime. If the session has ended, it does nothing.
     pub(crate) fn in_background(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
         if let Some(work) = self.until_the_end(work) {
             self.spawn(work);
         }
     }
 
-    /// The same. What the work sends before it waits for the first time is sent before the return,
-    /// so the server handles it before all that the caller sends later.
+    /// As [`in_background`](Self::in_background), but the work is polled once before the return. What
+    /// the work sends in that poll is sent before the return, so the server handles it before all that the caller sends later.
     ///
     /// The caller must hold no lock that the work takes.
     pub(crate) fn begin_in_background(

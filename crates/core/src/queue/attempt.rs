@@ -14,7 +14,7 @@ use crate::hold::own_znode::{Owned, may_exist};
 use crate::hold::sole_writer::written_by_owner_alone;
 use crate::hold_state::FencingToken;
 use crate::queue::directory::{MissingDirectory, UnknownCreates};
-use crate::queue::other_waits::wait_otherwise;
+use crate::queue::other_waits::wait_by_other_strategy;
 use crate::queue::session_queue::{AskedForQueue, Listing, SessionQueue, name};
 use crate::queue::wait::{Look, OwnWait, Waited, Watches, could_win, look, wait_on};
 use crate::retry::{Backoff, LONGEST};
@@ -63,7 +63,7 @@ impl Place {
             };
             let last_alone = queue.open.last_alone.clone();
             let directory = queue.shared.directory.clone();
-            let gone = move || last_alone.has_gone(&directory, alone);
+            let gone = move || last_alone.note_gone(&directory, alone);
             self.owned.znode.when_gone(gone);
         }
         let granted = queue.open.granted.clone();
@@ -111,7 +111,7 @@ async fn hold(
                 on.report(attempt);
                 let warn = |waited| on.warn_of_own_wait(queue, &znode, waited);
                 let after = own_wait
-                    .during(pin!(wait_otherwise(&mut watches, queue)), warn)
+                    .during(pin!(wait_by_other_strategy(&mut watches, queue)), warn)
                     .await?;
                 if let Some(after) = after {
                     listing = after;
@@ -201,7 +201,7 @@ async fn create_contender<'q>(
     let shared = queue.shared;
     let mut identity = queue.live.identity();
     let mut refused: Option<Owned> = None;
-    let mut missing_again = Backoff::after(1, LONGEST);
+    let mut pause_if_missing = Backoff::after(1, LONGEST);
     let mut unknown = UnknownCreates::default();
     loop {
         let (acl, marks) = access(queue, &identity, label).await;
@@ -219,13 +219,13 @@ async fn create_contender<'q>(
             false => queue.ask_for_queue(),
         };
         let (mut owned, outcome) = owned.created(reply).await;
-        queue.live.heard_of_create(&outcome);
+        queue.live.note_create(&outcome);
         let (node, after) = match outcome {
             Ok(node) => (node, Some(after)),
             Err(error) if error.is(Refusal::NoNode) => {
                 refused = Some(owned);
                 create_directory(queue).await?;
-                missing_again.wait().await;
+                pause_if_missing.wait().await;
                 continue;
             }
             Err(error) if may_exist(&error) => {
@@ -335,7 +335,7 @@ async fn find_own(queue: &SessionQueue<'_>, identity: &Identity) -> Result<Optio
     let mut own = own.into_iter();
     let created = own.next();
     if created.is_some() {
-        queue.live.heard_of_create(&Ok(()));
+        queue.live.note_create(&Ok(()));
     }
     // A server has applied two creates. The second znode would bar the queue for good.
     for other in own {

@@ -49,7 +49,7 @@ impl MissingDirectory<'_> {
         let mut unknown = UnknownCreates::default();
         // Each parent may be missing once, without a pause.
         let parents = self.path.as_str().matches('/').count();
-        let mut missing_again = Backoff::after(u32::try_from(parents).unwrap_or(0), LONGEST);
+        let mut pause_if_missing = Backoff::after(u32::try_from(parents).unwrap_or(0), LONGEST);
         let mut missing = vec![self.path.clone()];
         while let Some(path) = missing.last() {
             if live.unsupported().containers.is_avoided(live.now()) {
@@ -67,7 +67,7 @@ impl MissingDirectory<'_> {
                 Err(error) if error.is(Refusal::NoNode) => match path.parent() {
                     Some(parent) => {
                         missing.push(parent);
-                        missing_again.wait().await;
+                        pause_if_missing.wait().await;
                     }
                     None => {
                         return Err(Error::MissingChroot {
@@ -99,7 +99,7 @@ impl MissingDirectory<'_> {
         let is_container = mode == CreateMode::Container;
         let sent = live.now();
         let created = server.create(path.as_str(), data, mode, self.acl).await;
-        live.heard_of_create(&created);
+        live.note_create(&created);
         let containers = &live.unsupported().containers;
         match created {
             _ if !is_container => {}
@@ -172,7 +172,7 @@ impl UnknownCreates {
         if live.now().saturating_sub(sent) <= live.timeout() / 6 {
             self.soon += 1;
         }
-        if self.soon >= MOST && !live.creates() {
+        if self.soon >= MOST && !live.create_is_known() {
             let problem = "the connection breaks at each create: the server may not know create2, \
                            which ZooKeeper knows since 3.5";
             let refusal = Refusal::Other(problem.to_owned());

@@ -94,7 +94,7 @@ impl QueueOptions {
         self
     }
 
-    /// Makes the events say that a holder leads.
+    /// Reports each hold as a leadership, in the events.
     // Hidden: only an election has a leader.
     #[doc(hidden)]
     pub fn leads(mut self) -> QueueOptions {
@@ -102,7 +102,7 @@ impl QueueOptions {
         self
     }
 
-    /// The access control list of the created znodes, directories included. Must not be empty.
+    /// The access control list of the created znodes, directories included. It must not be empty.
     ///
     /// If releases are marked, the list's readers can read a contender's znode, and only its own
     /// session can write to it.
@@ -140,8 +140,8 @@ impl QueueOptions {
     /// Turns marked releases on or off.
     ///
     /// After a marked release the next holder need not list the queue. If releases are not marked,
-    /// it lists the queue, unless it had only one contender before it. Costs one request for each
-    /// session. Does nothing if the rule or the ensemble does not allow it: see
+    /// it lists the queue, unless it had only one contender before it. The option costs one
+    /// request for each session. It has no effect if the rule or the ensemble does not allow it: see
     /// [`docs::handoff`](crate::docs::handoff). Turn this off if other clients in the queue react
     /// to node deletion only.
     pub fn mark_release(mut self, mark: bool) -> QueueOptions {
@@ -165,7 +165,7 @@ impl QueueOptions {
         self
     }
 
-    /// Ends each hold after this time, even if its work hangs. Must not be zero.
+    /// Ends each hold after this time, even if its work hangs. The time must not be zero.
     ///
     /// The time begins when the hold is acquired. When it has passed, the hold is lost with
     /// [`LossReason::TimeLimit`](crate::LossReason::TimeLimit), by the clock of this process and

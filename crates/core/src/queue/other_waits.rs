@@ -10,7 +10,7 @@ use crate::server::error::{ServerError, if_there};
 /// Waits by another way than the default. `None` if the queue's way is the default.
 ///
 /// Returns the queue as it is after the wait.
-pub(crate) async fn wait_otherwise(
+pub(crate) async fn wait_by_other_strategy(
     watches: &mut Watches,
     queue: &SessionQueue<'_>,
 ) -> Result<Option<Listing>, Error> {
@@ -27,7 +27,7 @@ pub(crate) async fn wait_otherwise(
 
 /// Waits until the directory may have changed, and lists it.
 async fn wait_on_parent(watches: &mut Watches, queue: &SessionQueue<'_>) -> Result<Listing, Error> {
-    parent_changed(watches, queue).await;
+    until_parent_changes(watches, queue).await;
     let path = queue.directory();
     let list = || async {
         // Sent in this order, because the data must not be older than the names.
@@ -59,7 +59,7 @@ async fn wait_on_parent(watches: &mut Watches, queue: &SessionQueue<'_>) -> Resu
 }
 
 /// Waits for the watches on the directory, if they are set.
-async fn parent_changed(watches: &mut Watches, queue: &SessionQueue<'_>) {
+async fn until_parent_changes(watches: &mut Watches, queue: &SessionQueue<'_>) {
     let mut condition = queue.live.subscribe();
     let reconnects = condition.borrow_and_update().reconnects;
     let Some(watch) = watches.parent.take() else {

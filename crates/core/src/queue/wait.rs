@@ -560,7 +560,7 @@ impl Watches {
 /// The contender in the warning, if it has no znode.
 pub(crate) const WITHOUT_ZNODE: &str = "a task without a znode";
 
-/// Looks now and then whom an attempt waits behind.
+/// Looks from time to time for the contenders that an attempt waits behind.
 ///
 /// No recipe is reentrant. If a task acquires what it holds already, it waits behind itself. The
 /// warning shows such a task.
@@ -571,7 +571,7 @@ pub(crate) struct OwnWait {
 }
 
 impl OwnWait {
-    /// Begins to count the time of an attempt, which may wait for so long without a warning.
+    /// Begins to count the time of an attempt. The first warning comes after `longest`.
     pub(crate) fn begin(longest: Duration) -> OwnWait {
         let began = Instant::now();
         OwnWait {

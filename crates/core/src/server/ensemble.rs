@@ -40,8 +40,8 @@ pub type Reply<'a, T> = BoxFuture<'a, Result<T, ServerError>>;
 pub trait Ensemble: fmt::Debug + Send + Sync {
     /// Opens a new session.
     ///
-    /// Resolves once a server has confirmed the session. Does not stop by itself if no server
-    /// answers: the caller sets the deadline.
+    /// Resolves once a server has confirmed the session. If no server answers,
+    /// the future does not end by itself: the caller sets the deadline.
     ///
     /// # Cancel safety
     ///
@@ -134,8 +134,8 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
 
     /// A stream of the current state of the connection and each later state.
     ///
-    /// States that pass quickly may be skipped, but the last state is never skipped. Does not keep
-    /// the session open. The stream ends after [`ConnectionState::Ended`].
+    /// States that pass quickly may be skipped, but the last state is never skipped. The stream
+    /// does not keep the session open. It ends after [`ConnectionState::Ended`].
     fn states(&self) -> BoxStream<'static, ConnectionState>;
 
     /// The number of the current connection. Each connection has a larger one. `None` without one.
@@ -196,7 +196,7 @@ pub trait ServerSession: fmt::Debug + Send + Sync {
 
     /// Reads a znode, and watches for a change of its data and for its deletion.
     ///
-    /// Does not set a watch if the znode does not exist.
+    /// If the znode does not exist, no watch is set.
     fn get_and_watch<'a>(&'a self, path: &'a str) -> Reply<'a, (Vec<u8>, Stat, Watch)>;
 
     /// Reads the metadata of a znode, and watches for its creation, change and deletion.

@@ -121,7 +121,7 @@ impl ConnectOptions {
 
     /// Adds credentials, for example `("digest", "user:password")`.
     ///
-    /// May be called several times. Digest credentials without a colon are refused when the session
+    /// The method may be called several times. Digest credentials without a colon are refused when the session
     /// is opened.
     pub fn auth(mut self, scheme: &str, credentials: impl AsRef<[u8]>) -> ConnectOptions {
         self.auth

@@ -234,7 +234,7 @@ impl ServerSession for ConnectedSession {
         let reply = self.watch(WatchedRead::Children, path);
         async move {
             let (answer, watch) = reply.await?;
-            Ok((children(accepted(answer)?)?, set(watch)?))
+            Ok((children(accepted(answer)?)?, expect_watch(watch)?))
         }
         .boxed()
     }
@@ -249,7 +249,7 @@ impl ServerSession for ConnectedSession {
         async move {
             let (answer, watch) = reply.await?;
             let (data, stat) = node(accepted(answer)?)?;
-            Ok((data, stat, set(watch)?))
+            Ok((data, stat, expect_watch(watch)?))
         }
         .boxed()
     }
@@ -264,7 +264,7 @@ impl ServerSession for ConnectedSession {
                 Err(error) if error.is(Refusal::NoNode) => None,
                 Err(error) => return Err(error),
             };
-            Ok((stat, set(watch)?))
+            Ok((stat, expect_watch(watch)?))
         }
         .boxed()
     }
@@ -442,7 +442,7 @@ fn node(body: ReplyBody) -> Result<Node, ServerError> {
 }
 
 /// The watch of a read that has succeeded.
-fn set(watch: Option<Watch>) -> Result<Watch, ServerError> {
+fn expect_watch(watch: Option<Watch>) -> Result<Watch, ServerError> {
     watch.ok_or_else(|| ServerError::outcome_unknown("the read has set no watch"))
 }
 

@@ -72,7 +72,7 @@ impl Session {
         let (open, path) = self.check_left(&holds)?;
         let live = &open.live;
         let server = live.server();
-        let (holds, lost_first) = left_of(holds);
+        let (holds, lost_first) = end_each(holds);
         self.ask_to_end(SessionEnd::Detached);
         let ended = live.ended().await;
         let failed = |error| Error::at(path.as_str(), live.id(), error);
@@ -146,11 +146,11 @@ impl Session {
 }
 
 /// Ends the holds here. Returns those to leave, and why another one is not left.
-fn left_of(holds: Vec<Hold>) -> (Vec<LeftHold>, Ended) {
+fn end_each(holds: Vec<Hold>) -> (Vec<LeftHold>, Ended) {
     let mut reason = Ended::Released;
     let mut kept = Vec::new();
     for hold in holds {
-        match left(hold) {
+        match leave(hold) {
             Ok(hold) => kept.push(hold),
             Err(lost) => reason = lost,
         }
@@ -163,7 +163,7 @@ fn left_of(holds: Vec<Hold>) -> (Vec<LeftHold>, Ended) {
 /// # Errors
 ///
 /// The reason of the end if the hold is released instead.
-fn left(mut hold: Hold) -> Result<LeftHold, Ended> {
+fn leave(mut hold: Hold) -> Result<LeftHold, Ended> {
     let held = hold.end();
     let path = hold.node_path().to_owned();
     // Nothing that was written under the hold here lands under the next hold, and nothing is
@@ -198,7 +198,7 @@ async fn delete_others(
 ) -> Leftovers {
     let mut others = others(open, holds);
     // The next process deletes those that are left.
-    let _ = timeout(open.live.timeout() / 4, others.leave(server)).await;
+    let _ = timeout(open.live.timeout() / 4, others.delete_all(server)).await;
     others
 }
 

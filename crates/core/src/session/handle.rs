@@ -32,7 +32,7 @@ use crate::session::supervisor::{Current, Supervisor};
 /// holds of the old ZooKeeper session are lost, and each hold reports its loss. Recipes built on
 /// this `Session` continue to work.
 ///
-/// Does not open a new ZooKeeper session if the servers refuse the credentials, or if the
+/// The `Session` opens no new ZooKeeper session if the servers refuse the credentials, or if the
 /// ensemble has one session only, as that of a client that the user has connected.
 ///
 /// A clone is cheap and is the same session. The session is closed by [`close`](Self::close), or
@@ -275,7 +275,7 @@ impl Session {
     ///
     /// # Cancel safety
     ///
-    /// May be dropped and called again.
+    /// The future may be dropped, and the method called again.
     pub async fn wait_connected(&self) -> Result<(), Error> {
         let over = |reason| Error::NoSession {
             path: "/".to_owned(),
@@ -295,7 +295,8 @@ impl Session {
     /// A stream of the current state and each later state.
     ///
     /// States that pass quickly may be skipped, but the last state is never skipped. The stream
-    /// ends after [`SessionState::Over`]. Does not keep the session open.
+    /// ends after [`SessionState::Over`]. The stream does not keep the
+    /// session open.
     pub fn states(&self) -> impl Stream<Item = SessionState> + Send + Unpin + 'static + use<> {
         let receiver = self.shared.state.clone();
         stream::unfold((receiver, true), |(mut receiver, first)| async move {
@@ -315,7 +316,7 @@ impl Session {
     /// [`Error::Disconnected`] at once if no server answers, and if the work takes longer than the
     /// session timeout. The errors of the work.
     ///
-    /// May be polled on any thread. Outside of a tokio runtime, it measures the time in the runtime
+    /// The future may be polled on any thread. Outside of a tokio runtime, it measures the time in the runtime
     /// of the session, which must run.
     ///
     /// # Cancel safety

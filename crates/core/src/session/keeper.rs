@@ -52,7 +52,7 @@ impl Keeper {
     }
 
     /// Handles a new state of the connection.
-    pub(crate) fn connection_is(&mut self, state: ConnectionState) {
+    pub(crate) fn handle_state(&mut self, state: ConnectionState) {
         match state {
             ConnectionState::Connected => {
                 if std::mem::replace(&mut self.opened, true) {
@@ -75,7 +75,7 @@ impl Keeper {
     /// Handles the next event: a proof, an answer or a tick.
     ///
     /// Cancel safe.
-    pub(crate) async fn works(&mut self) {
+    pub(crate) async fn handle_next(&mut self) {
         let Keeper {
             ticks,
             probes,
@@ -101,7 +101,7 @@ impl Keeper {
                 match proved {
                     Ok(exchange) => {
                         self.live.committed(exchange);
-                        self.is_in_contact();
+                        self.update_contact();
                     }
                     // The next probe starts another proof.
                     Err(error) => tracing::debug!(%error, "the reconnect is not proven yet"),
@@ -112,7 +112,7 @@ impl Keeper {
                 if let Ok(exchange) = answer {
                     self.live.answered(exchange);
                     events::answered(exchange.answered.saturating_sub(exchange.sent));
-                    self.is_in_contact();
+                    self.update_contact();
                 }
             }
             _ = ticks.tick() => self.tick(),
@@ -153,7 +153,7 @@ impl Keeper {
     }
 
     /// Notes that an answer has come. Holds stay suspended until the session is proven.
-    fn is_in_contact(&self) {
+    fn update_contact(&self) {
         let server = self.server.upgrade();
         if server.is_some_and(|server| self.live.is_proven(&*server)) {
             self.live.set_contact(Contact::Connected);
@@ -176,7 +176,7 @@ mod tests {
     async fn keep(keeper: &mut Keeper, time: Duration) {
         let works = async {
             loop {
-                keeper.works().await;
+                keeper.handle_next().await;
             }
         };
         // `works` never ends, so the timeout is the expected result.
@@ -213,11 +213,11 @@ mod tests {
         let (live, script) = Scripted::open(TIMEOUT);
         let server: Arc<dyn ServerSession> = script.clone();
         let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
-        keeper.connection_is(ConnectionState::Connected);
+        keeper.handle_state(ConnectionState::Connected);
         // No answer comes meanwhile, and as many probes are sent as may be.
         keep(&mut keeper, live.probe_interval() * 11 / 2).await;
         assert!(!script.has_sent(live.now()));
-        keeper.connection_is(ConnectionState::Connected);
+        keeper.handle_state(ConnectionState::Connected);
         assert!(script.has_sent(live.now()));
     }
 
@@ -227,7 +227,7 @@ mod tests {
         let server: Arc<dyn ServerSession> = script.clone();
         let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
         for reconnects in 0..3 {
-            keeper.connection_is(ConnectionState::Connected);
+            keeper.handle_state(ConnectionState::Connected);
             assert_eq!(live.condition().reconnects, reconnects);
         }
     }
@@ -238,14 +238,14 @@ mod tests {
         let server: Arc<dyn ServerSession> = script.clone();
         let mut keeper = Keeper::new(&OpenSession::new(live.clone()), &server);
         live.committed(script.exchange(live.now()));
-        keeper.connection_is(ConnectionState::Disconnected);
+        keeper.handle_state(ConnectionState::Disconnected);
         script.reconnect();
         live.look_at_connection(&*server);
         live.answered(script.exchange(live.now()));
-        keeper.is_in_contact();
+        keeper.update_contact();
         assert_eq!(live.condition().contact, Contact::Suspended);
         live.committed(script.exchange(live.now()));
-        keeper.is_in_contact();
+        keeper.update_contact();
         assert_eq!(live.condition().contact, Contact::Connected);
     }
 
@@ -258,7 +258,7 @@ mod tests {
         keep(&mut keeper, Duration::from_millis(50)).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
         script.disconnect();
-        keeper.connection_is(ConnectionState::Disconnected);
+        keeper.handle_state(ConnectionState::Disconnected);
         keep(&mut keeper, live.probe_interval()).await;
         assert_eq!(live.condition().contact, Contact::Suspended);
     }

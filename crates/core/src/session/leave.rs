@@ -33,7 +33,7 @@ impl Leftovers {
     /// Deletes these znodes of a session that stays open at the server, until none may be left.
     ///
     /// If the future is dropped, those that may be left are still listed.
-    pub(crate) async fn leave(&mut self, server: &Arc<dyn ServerSession>) {
+    pub(crate) async fn delete_all(&mut self, server: &Arc<dyn ServerSession>) {
         let mut backoff = Backoff::up_to(LONGEST);
         loop {
             self.delete(server).await;
@@ -53,14 +53,15 @@ impl Leftovers {
                 Some((directory, name)) if name.ends_with('-') => {
                     sought.entry(directory).or_default().push(path);
                 }
-                _ => deletions
-                    .push(async move { left(server.delete(path).await, &[path], None) }.boxed()),
+                _ => deletions.push(
+                    async move { if_failed(server.delete(path).await, &[path], None) }.boxed(),
+                ),
             }
         }
         for (directory, prefixes) in sought {
             let deleted = async move {
                 let deleted = delete_sought(&**server, directory, &prefixes).await;
-                left(deleted, &prefixes, None)
+                if_failed(deleted, &prefixes, None)
             };
             deletions.push(deleted.boxed());
         }
@@ -68,7 +69,7 @@ impl Leftovers {
             let removed = async move {
                 // Somebody may have deleted the znode, and the next holder's may have its name.
                 let removed = of_recipe.remove(server, false).await;
-                left(removed, &[], Some(of_recipe))
+                if_failed(removed, &[], Some(of_recipe))
             };
             deletions.push(removed.boxed());
         }
@@ -80,10 +81,10 @@ impl Leftovers {
         *self = all;
     }
 
-    /// Sends the deletions of znodes whose answers nobody will hear, and keeps the others.
+    /// Sends the deletions of znodes without waiting for the answers, and keeps the others.
     ///
     /// The others have to be looked for, or may belong to another client by now.
-    pub(crate) fn delete_unheard(&mut self, server: &dyn ServerSession) {
+    pub(crate) fn send_deletions(&mut self, server: &dyn ServerSession) {
         self.paths.retain(|path| {
             let is_sought = path.ends_with('-');
             if !is_sought {
@@ -110,7 +111,7 @@ impl Leftovers {
 }
 
 /// These znodes, if their deletion has failed.
-fn left(
+fn if_failed(
     deleted: Result<(), ServerError>,
     paths: &[&Arc<str>],
     of_recipe: Option<&Arc<OfRecipe>>,
@@ -163,7 +164,7 @@ mod tests {
             paths: vec!["/lock/me-0000000001".into(), "/lock/me-".into()],
             of_recipes: Vec::new(),
         };
-        left.delete_unheard(&*live.server().expect("it is open"));
+        left.send_deletions(&*live.server().expect("it is open"));
         assert_eq!(left.paths, ["/lock/me-".into()]);
         assert_eq!(script.deletions(), ["/lock/me-0000000001"]);
     }

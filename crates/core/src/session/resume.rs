@@ -109,6 +109,6 @@ fn delete_leftovers(open: &OpenSession, detached: &DetachedSession) {
         ..Leftovers::default()
     };
     leftovers.paths.push(detached.left.ticket.as_str().into());
-    let deletion = async move { leftovers.leave(&server).await };
+    let deletion = async move { leftovers.delete_all(&server).await };
     open.live.in_background(deletion);
 }

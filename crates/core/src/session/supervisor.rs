@@ -100,7 +100,7 @@ impl Supervisor {
             };
             let opened = tokio::select! {
                 biased;
-                end = asked(&mut self.asked_to_end) => return Err(end),
+                end = until_asked(&mut self.asked_to_end) => return Err(end),
                 opened = attempt => opened,
             };
             match opened {
@@ -151,15 +151,15 @@ impl Supervisor {
         let end = loop {
             tokio::select! {
                 biased;
-                end = asked(&mut self.asked_to_end) => break end,
+                end = until_asked(&mut self.asked_to_end) => break end,
                 end = live.ended() => break end,
                 state = states.next() => match state {
                     Some(ConnectionState::Ended(end)) => break end,
-                    Some(state) => keeper.connection_is(state),
+                    Some(state) => keeper.handle_state(state),
                     None => break SessionEnd::Closed,
                 },
-                () = keeper.works() => {}
-                () = lapse(live) => {}
+                () = keeper.handle_next() => {}
+                () = until_lapse(live) => {}
             }
             open.supervised();
             let changed = self.state.send_if_modified(|state| {
@@ -181,7 +181,7 @@ impl Supervisor {
         match stays_open {
             Some(server) if end == SessionEnd::Closed => {
                 // Then the session is over, or these may stay.
-                let _ = timeout(live.timeout(), left.leave(&server)).await;
+                let _ = timeout(live.timeout(), left.delete_all(&server)).await;
                 left.report(live);
             }
             None if end == SessionEnd::Closed => close(live, server, &mut states, left).await,
@@ -205,7 +205,7 @@ impl Drop for Supervisor {
             let stays_open = self.stays_open(&open.live);
             open.end(SessionEnd::Closed);
             if let Some(server) = stays_open {
-                left.delete_unheard(&*server);
+                left.send_deletions(&*server);
                 left.report(&open.live);
             }
         }
@@ -253,7 +253,7 @@ async fn close(
 /// Waits until the lease lapses, and counts the lapse.
 ///
 /// Waits for ever if the lease has lapsed already.
-async fn lapse(live: &LiveSession) {
+async fn until_lapse(live: &LiveSession) {
     loop {
         let (_, lapsed) = live.look_at_lease();
         if lapsed {
@@ -267,7 +267,7 @@ async fn lapse(live: &LiveSession) {
 }
 
 /// Resolves if the user asks for the end of the session, or drops the last handle.
-async fn asked(to_end: &mut watch::Receiver<Option<SessionEnd>>) -> SessionEnd {
+async fn until_asked(to_end: &mut watch::Receiver<Option<SessionEnd>>) -> SessionEnd {
     let asked = to_end.wait_for(Option::is_some).await;
     // An error means that the last handle was dropped.
     asked
