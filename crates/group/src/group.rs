@@ -1,5 +1,7 @@
 //! The group.
 
+use std::sync::Arc;
+
 use tokio::sync::watch;
 use zookeeper_recipes_core::{Error, InvalidInput, NodePath, ServerError, Session};
 
@@ -155,6 +157,7 @@ impl Group {
             path,
             data: data.into(),
             options: self.options.clone(),
+            last: Arc::default(),
         };
         let hold = member.join(if_taken).await?;
         Ok(Membership::start(member, hold))

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use futures_util::future::FutureExt;
 use zookeeper_recipes_core::ensemble::{Reply, ServerSession};
@@ -19,6 +20,11 @@ pub(crate) struct OwnMember {
     pub(crate) path: NodePath,
     pub(crate) data: Arc<[u8]>,
     pub(crate) options: GroupOptions,
+    /// The transaction that created the last znode of this member. 0 before the first.
+    ///
+    /// If the lease lapses and the session lives, that znode exists until it is deleted in the
+    /// background. Its session is that of the next znode, so only this number distinguishes them.
+    pub(crate) last: Arc<AtomicI64>,
 }
 
 /// What an attempt does while another member has the name.
@@ -28,13 +34,30 @@ pub(crate) enum IfTaken {
     Refuse,
 }
 
-/// Deletes the member's znode, unless it belongs to another session.
+/// The znode of one attempt, and of its hold.
 #[derive(Debug)]
-struct OwnName(NodePath);
+struct OwnName {
+    path: NodePath,
+    /// The member's last znode before this one.
+    after: i64,
+    /// The transaction that created this znode. 0 if it is not known.
+    created: AtomicI64,
+}
+
+impl OwnName {
+    /// True if a znode with this metadata is this one.
+    fn is(&self, stat: &Stat, session: SessionId) -> bool {
+        let created = match self.created.load(Ordering::Relaxed) {
+            0 => stat.czxid > self.after,
+            created => stat.czxid == created,
+        };
+        created && SessionId(stat.ephemeral_owner) == session
+    }
+}
 
 impl Removal for OwnName {
     fn path(&self) -> &str {
-        self.0.as_str()
+        self.path.as_str()
     }
 
     fn remove<'a>(&'a self, server: &'a dyn ServerSession, is_held: bool) -> Reply<'a, ()> {
@@ -43,12 +66,12 @@ impl Removal for OwnName {
                 // An earlier create or deletion may be under way over an earlier connection. Once
                 // a write is committed over this one, the server has applied it or will refuse it.
                 server.prove().await?;
-                let (_, stat) = server.get(self.path()).await?;
-                if SessionId(stat.ephemeral_owner) != server.id() {
+                let (_, stat) = server.get(self.path.as_str()).await?;
+                if !self.is(&stat, server.id()) {
                     return Ok(());
                 }
             }
-            server.delete(self.path()).await
+            server.delete(self.path.as_str()).await
         };
         removed.boxed()
     }
@@ -59,9 +82,15 @@ impl OwnMember {
     pub(crate) async fn join(&self, if_taken: IfTaken) -> Result<Hold, Error> {
         let mut lapsed = Backoff::new();
         loop {
-            let removal = Arc::new(OwnName(self.path.clone()));
-            let znode = OwnedZnode::begin(&self.session, removal).await?;
-            let created = znode.during(self.create(&znode, if_taken)).await?;
+            let own = Arc::new(OwnName {
+                path: self.path.clone(),
+                after: self.last.load(Ordering::Relaxed),
+                created: AtomicI64::new(0),
+            });
+            let znode = OwnedZnode::begin(&self.session, own.clone()).await?;
+            let created = znode.during(self.create(&znode, &own, if_taken)).await?;
+            own.created.store(created.czxid, Ordering::Relaxed);
+            self.last.store(created.czxid, Ordering::Relaxed);
             // The connection may have broken since the create, and is not proven then.
             let may_hold = async {
                 let may_hold = znode.until_may_hold().await;
@@ -76,7 +105,12 @@ impl OwnMember {
         }
     }
 
-    async fn create(&self, znode: &OwnedZnode, if_taken: IfTaken) -> Result<Stat, Error> {
+    async fn create(
+        &self,
+        znode: &OwnedZnode,
+        own: &OwnName,
+        if_taken: IfTaken,
+    ) -> Result<Stat, Error> {
         let mut backoff = Backoff::new();
         loop {
             let may_hold = znode.until_may_hold().await;
@@ -87,7 +121,7 @@ impl OwnMember {
                     znode.refused();
                     self.create_directory(znode).await?;
                 }
-                Err(ServerError::OutcomeUnknown(_)) => match self.find_own(znode).await? {
+                Err(ServerError::OutcomeUnknown(_)) => match self.find_own(znode, own).await? {
                     Some(stat) => return Ok(stat),
                     None => znode.before_another_create().await?,
                 },
@@ -120,7 +154,7 @@ impl OwnMember {
     }
 
     /// Finds the znode of a create without an answer. `None` if it was not applied.
-    async fn find_own(&self, znode: &OwnedZnode) -> Result<Option<Stat>, Error> {
+    async fn find_own(&self, znode: &OwnedZnode, own: &OwnName) -> Result<Option<Stat>, Error> {
         let (server, mut backoff) = (znode.server(), Backoff::new());
         loop {
             let found = async {
@@ -129,10 +163,7 @@ impl OwnMember {
                 server.get(self.path.as_str()).await
             };
             match found.await {
-                Ok((_, stat)) if SessionId(stat.ephemeral_owner) == server.id() => {
-                    return Ok(Some(stat));
-                }
-                Ok(_) => return Ok(None),
+                Ok((_, stat)) => return Ok(own.is(&stat, server.id()).then_some(stat)),
                 Err(error) if error.is(Refusal::NoNode) => return Ok(None),
                 Err(ServerError::OutcomeUnknown(_)) => backoff.wait().await,
                 Err(error) => return Err(znode.failed(error)),

@@ -5,9 +5,11 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
-use zookeeper_recipes_core::{CreateMode, Error, Refusal};
+use zookeeper_recipes_core::{Acl, AuthId, CreateMode, Error, Permission, Refusal};
 use zookeeper_recipes_group::{Group, GroupState, Session};
-use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
+use zookeeper_recipes_simulation::{
+    Fault, FaultKind, FaultRates, RequestKind, Simulation, SimulationOptions,
+};
 use zookeeper_recipes_suite::simulated_session;
 
 const PATH: &str = "/app/members";
@@ -258,4 +260,66 @@ async fn bad_name_is_refused_and_leaves_nothing() {
         "{refused:?}"
     );
     assert_eq!(simulation.administrator().children("/"), ["zookeeper"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn member_that_takes_itself_for_one_is_there_under_faults() {
+    let mut losses = 0;
+    for seed in 0..30 {
+        let simulation = Simulation::new(SimulationOptions {
+            seed,
+            servers: 3,
+            ..SimulationOptions::default()
+        });
+        let group = group_of(&simulation, "one").await;
+        let mut watched = group_of(&simulation, "other").await.watch();
+        let one = group.join("one", "").await.expect("it is free");
+        simulation.faults().set_rates(FaultRates {
+            request_lost: 0.05,
+            reply_lost: 0.05,
+            partitioned: 0.05,
+            partitioned_for: Duration::from_secs(20),
+            elected: 0.02,
+            elected_within: Duration::from_secs(2),
+            ..FaultRates::default()
+        });
+        let mut holds = one.holds();
+        for _ in 0..600 {
+            sleep(Duration::from_millis(200)).await;
+            losses += usize::from(holds.has_changed().expect("kept"));
+            let hold = holds.borrow_and_update().clone();
+            let Some(hold) = hold.filter(|hold| hold.is_held()) else {
+                continue;
+            };
+            let tree = simulation.administrator().tree();
+            let own = tree.iter().find(|znode| znode.path == hold.node_path());
+            let token = own.map(|znode| znode.stat.czxid);
+            assert_eq!(token, Some(hold.fencing_token().get()), "seed {seed}");
+        }
+        simulation.faults().stop();
+        // A partition may last until then, and the session after it.
+        sleep(LONG).await;
+        assert!(one.is_joined(), "seed {seed}");
+        shows(&mut watched, &["one"]).await;
+        one.leave().await.expect("it is a member");
+        shows(&mut watched, &[]).await;
+    }
+    assert!(losses > 30, "the faults took the membership {losses} times");
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_without_the_permission_to_read_says_so() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let one = group_of(&simulation, "one").await;
+    let _one = one.join("one", "").await.expect("it is free");
+    let administrator = simulation.administrator();
+    let nobody = [Acl::new(
+        Permission::READ,
+        AuthId::digest("nobody", "secret"),
+    )];
+    administrator.set_acl(PATH, &nobody).expect("it exists");
+    let mut watched = group_of(&simulation, "other").await.watch();
+    let refused = GroupState::Refused(Refusal::NoAuth);
+    let shown = timeout(LONG, watched.wait_for(|state| *state == refused)).await;
+    assert!(shown.is_ok_and(|shown| shown.is_ok()));
 }
