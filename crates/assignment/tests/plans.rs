@@ -1,0 +1,202 @@
+//! The laws of the plan.
+
+use std::collections::BTreeMap;
+
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, proptest};
+use zookeeper_recipes_assignment::{Moves, Plan, PlannedPartition, PlannedWorker, plan};
+
+type Partitions = BTreeMap<String, PlannedPartition>;
+type Workers = BTreeMap<String, PlannedWorker>;
+
+fn plain(partitions: usize, workers: usize) -> (Partitions, Workers) {
+    let partitions = (0..partitions).map(|it| (format!("p{it}"), PlannedPartition::default()));
+    let workers = (0..workers).map(|it| (format!("w{it}"), PlannedWorker::default()));
+    (partitions.collect(), workers.collect())
+}
+
+/// The number of partitions whose worker differs, of those that have one in `before`.
+fn moved(before: &Plan, after: &Plan) -> usize {
+    let moved = before
+        .iter()
+        .filter(|(name, worker)| after.get(*name) != Some(worker));
+    moved.count()
+}
+
+fn counts(workers: &Workers, plan: &Plan) -> Vec<usize> {
+    let of = |name| plan.values().filter(|worker| *worker == name).count();
+    workers.keys().map(of).collect()
+}
+
+/// The fewest partitions that leave their worker, over all balanced plans.
+fn fewest_moves(mut counts: Vec<usize>, partitions: usize) -> usize {
+    counts.sort_unstable_by(|left, right| right.cmp(left));
+    let (floor, extra) = (partitions / counts.len(), partitions % counts.len());
+    let quotas = (0..counts.len()).map(|place| floor + usize::from(place < extra));
+    let left = counts.iter().zip(quotas);
+    left.map(|(count, quota)| count.saturating_sub(quota)).sum()
+}
+
+fn zone() -> impl Strategy<Value = Option<String>> {
+    option::of((0..3_u8).prop_map(|zone| format!("z{zone}")))
+}
+
+fn worker() -> impl Strategy<Value = PlannedWorker> {
+    let parts = (0..4_u32, zone(), proptest::bool::weighted(0.2));
+    parts.prop_map(|(capacity, zone, drained)| PlannedWorker {
+        capacity,
+        zone,
+        drained,
+    })
+}
+
+fn partition() -> impl Strategy<Value = PlannedPartition> {
+    (0..9_u32, zone()).prop_map(|(weight, zone)| PlannedPartition { weight, zone })
+}
+
+/// Partitions, workers, and a present plan, also of partitions and workers that are gone.
+fn any_state() -> impl Strategy<Value = (Partitions, Workers, Plan)> {
+    let names = |kind: char, most: usize| (0..most).prop_map(move |it| format!("{kind}{it}"));
+    let partitions = btree_map(names('p', 30), partition(), 0..25);
+    let workers = btree_map(names('w', 8), worker(), 0..7);
+    (
+        partitions,
+        workers,
+        btree_map(names('p', 30), names('w', 8), 0..25),
+    )
+}
+
+/// True if the partition may go to the worker.
+fn may_go(workers: &Workers, partition: &PlannedPartition, worker: &PlannedWorker) -> bool {
+    let lives = |zone: &&String| {
+        let there = |it: &PlannedWorker| !it.drained && it.zone.as_ref() == Some(*zone);
+        workers.values().any(there)
+    };
+    let preferred = partition.zone.as_ref().filter(lives);
+    !worker.drained && preferred.is_none_or(|zone| worker.zone.as_ref() == Some(zone))
+}
+
+proptest! {
+    #[test]
+    fn each_partition_has_a_worker_that_it_may_have((partitions, workers, present) in any_state()) {
+        let next = plan(&partitions, &workers, &present, Moves::Allowed);
+        let all_drained = workers.values().all(|worker| worker.drained);
+        for (name, partition) in &partitions {
+            match next.get(name) {
+                Some(worker) if all_drained => prop_assert_eq!(present.get(name), Some(worker)),
+                Some(worker) => prop_assert!(may_go(&workers, partition, &workers[worker])),
+                None => prop_assert!(all_drained),
+            }
+        }
+        prop_assert!(next.keys().all(|name| partitions.contains_key(name)));
+    }
+
+    #[test]
+    fn next_plan_of_a_plan_is_that_plan(
+        (partitions, workers, present) in any_state(),
+        frozen in any::<bool>(),
+    ) {
+        let moves = if frozen { Moves::Frozen } else { Moves::Allowed };
+        let next = plan(&partitions, &workers, &present, moves);
+        prop_assert_eq!(&plan(&partitions, &workers, &next, moves), &next);
+    }
+
+    #[test]
+    fn no_single_move_lowers_the_larger_load((partitions, workers, present) in any_state()) {
+        let next = plan(&partitions, &workers, &present, Moves::Allowed);
+        let weight = |name: &String| u64::from(partitions[name].weight.max(1));
+        let load = |worker: &String| -> u64 {
+            let own = next.iter().filter(|(_, owner)| *owner == worker);
+            own.map(|(name, _)| weight(name)).sum()
+        };
+        let capacity = |worker: &String| u64::from(workers[worker].capacity.max(1));
+        for (name, from) in &next {
+            for (to, target) in &workers {
+                if to != from && may_go(&workers, &partitions[name], target) {
+                    let then = (load(to) + weight(name)) * capacity(from);
+                    prop_assert!(then >= load(from) * capacity(to), "{} to {}", name, to);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn plain_partitions_are_balanced_to_within_one_by_the_fewest_moves(
+        (count, workers, owners) in (0..60_usize, 1..8_usize)
+            .prop_flat_map(|(count, workers)| {
+                (Just(count), Just(workers), vec(option::of(0..workers), count))
+            }),
+    ) {
+        let (partitions, workers) = plain(count, workers);
+        let owned = owners.iter().enumerate();
+        let present: Plan = owned
+            .filter_map(|(it, owner)| Some((format!("p{it}"), format!("w{}", (*owner)?))))
+            .collect();
+        let next = plan(&partitions, &workers, &present, Moves::Allowed);
+        let after = counts(&workers, &next);
+        let spread = after.iter().max().zip(after.iter().min());
+        prop_assert!(spread.is_some_and(|(most, least)| most - least <= 1), "{:?}", after);
+        let fewest = fewest_moves(counts(&workers, &present), count);
+        prop_assert_eq!(moved(&present, &next), fewest);
+    }
+
+    #[test]
+    fn frozen_partition_stays_with_a_worker_that_is_there((partitions, workers, present) in any_state()) {
+        let next = plan(&partitions, &workers, &present, Moves::Frozen);
+        for (name, worker) in &present {
+            if partitions.contains_key(name) && workers.contains_key(worker) {
+                prop_assert_eq!(next.get(name), Some(worker));
+            }
+        }
+    }
+}
+
+#[test]
+fn worker_that_leaves_moves_its_own_and_one_that_comes_takes_its_share() {
+    let (partitions, mut workers) = plain(100, 10);
+    let first = plan(&partitions, &workers, &Plan::new(), Moves::Allowed);
+    workers.remove("w3");
+    let second = plan(&partitions, &workers, &first, Moves::Allowed);
+    assert_eq!(moved(&first, &second), 10);
+    workers.insert("w3".to_owned(), PlannedWorker::default());
+    let third = plan(&partitions, &workers, &second, Moves::Allowed);
+    assert_eq!(moved(&second, &third), 10);
+    assert!(
+        third
+            .iter()
+            .all(|(name, worker)| worker == "w3" || second[name] == *worker)
+    );
+}
+
+#[test]
+fn rolling_restart_of_twenty_workers_makes_two_moves_for_each_partition_in_all() {
+    let (partitions, mut workers) = plain(200, 20);
+    let mut present = plan(&partitions, &workers, &Plan::new(), Moves::Allowed);
+    let mut moves = 0;
+    for worker in 0..20 {
+        let name = format!("w{worker}");
+        let state = workers.remove(&name).expect("it is there");
+        let without = plan(&partitions, &workers, &present, Moves::Allowed);
+        moves += moved(&present, &without);
+        workers.insert(name, state);
+        present = plan(&partitions, &workers, &without, Moves::Allowed);
+        moves += moved(&without, &present);
+    }
+    assert_eq!(moves, 2 * 200);
+}
+
+#[test]
+fn drained_workers_keep_their_partitions_if_no_other_worker_is_there() {
+    let (partitions, mut workers) = plain(10, 2);
+    let mut first = plan(&partitions, &workers, &Plan::new(), Moves::Allowed);
+    first.remove("p0");
+    for worker in workers.values_mut() {
+        worker.drained = true;
+    }
+    let second = plan(&partitions, &workers, &first, Moves::Allowed);
+    assert_eq!(second, first);
+    workers.insert("w2".to_owned(), PlannedWorker::default());
+    let third = plan(&partitions, &workers, &second, Moves::Allowed);
+    assert_eq!(counts(&workers, &third), [0, 0, 10]);
+}
