@@ -36,9 +36,9 @@ impl Fault {
         Fault::IsolatedFollower,
         Fault::PausedLeader,
         Fault::KilledLeader,
+        Fault::StalledDisk,
         Fault::ClockForward,
         Fault::ClockBack,
-        Fault::StalledDisk,
     ];
 
     /// Those of a run that only shows that it works.

@@ -80,7 +80,7 @@ impl Client {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+            .stderr(Stdio::inherit());
         let mut child = command
             .kill_on_drop(true)
             .spawn()
