@@ -32,6 +32,8 @@ const EXAMPLES: &[(&str, &str)] = &[
         "without a guard: written, over what is newer",
     ),
     ("leader_service", "was killed, and"),
+    ("many_locks", "holds were handed on within the process"),
+    ("once_per_slot", "node-1: the report is written"),
     (
         "prometheus",
         r#"zookeeper_recipes_acquired_total{recipe="lock",name="report"} 3"#,
