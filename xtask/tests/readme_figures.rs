@@ -76,12 +76,12 @@ fn figures_of_the_herd_are_those_of_the_report() -> Outcome {
 }
 
 #[test]
-fn figures_beside_others_are_those_of_the_report() -> Outcome {
+fn figures_on_loopback_are_those_of_the_report() -> Outcome {
     let readme = fs::read_to_string(root().join("README.md"))?;
     let report = format!("\n{}", report(&readme, "peers.md")?);
     let heading = "# The same work by these recipes, by Curator, by kazoo and by Client::lock";
     let found = rows(&report, heading);
-    let told = rows(&readme, "## Measured beside others");
+    let told = rows(&readme, "## Measured on loopback");
     assert!(!told.is_empty());
     for row in told {
         let same = found.iter().find(|found| found[0] == row[0]);
@@ -92,6 +92,39 @@ fn figures_beside_others_are_those_of_the_report() -> Outcome {
                 is_alike(told, found) || (told.is_empty() && *found == "–"),
                 "{row:?}: {same:?}"
             );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn figures_over_a_network_are_those_of_the_report() -> Outcome {
+    let readme = fs::read_to_string(root().join("README.md"))?;
+    let report = report(&readme, "network.md")?;
+    let to_curator = rows(&report, "## How many times better ours is than Curator");
+    let to_kazoo = rows(&report, "## How many times better ours is than kazoo");
+    let figures = rows(&report, "## one server, 2 ms: all figures");
+    let told = rows(&readme, "## Measured over a network");
+    assert_eq!(told.len(), to_curator.len());
+    // The columns of the report: one server, then three, each at 0.5, 2 and 10 ms, and with losses.
+    let (one_server, three_servers, round_trips) = (2, 6, 7);
+    for row in told {
+        let of = |rows: &[Vec<&str>], library: &str, column: usize| {
+            let same = rows
+                .iter()
+                .find(|found| found[0] == row[0] && (library.is_empty() || found[1] == library));
+            same.map_or_else(String::new, |found| found[column].to_owned())
+        };
+        let found = [
+            of(&to_curator, "", one_server),
+            of(&to_curator, "", three_servers),
+            of(&to_kazoo, "", one_server),
+            of(&figures, "ours", round_trips),
+            of(&figures, "Curator", round_trips),
+            of(&figures, "kazoo", round_trips),
+        ];
+        for (told, found) in row[1..].iter().zip(&found) {
+            assert!(is_alike(told, found), "{row:?}: {found:?}");
         }
     }
     Ok(())
