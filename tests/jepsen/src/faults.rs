@@ -27,7 +27,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    pub(crate) const ALL: [Fault; 11] = [
+    const ALL: [Fault; 11] = [
         Fault::PausedHolder,
         Fault::CutOff,
         Fault::CutToServers,
@@ -37,12 +37,19 @@ impl Fault {
         Fault::PausedLeader,
         Fault::KilledLeader,
         Fault::StalledDisk,
+        // Those of the clocks are the last.
         Fault::ClockForward,
         Fault::ClockBack,
     ];
 
     /// Those of a run that only shows that it works.
     pub(crate) const QUICK: [Fault; 2] = [Fault::PausedHolder, Fault::CutToClient];
+
+    /// All faults, with those of the clocks or without.
+    pub(crate) fn all(clocks: bool) -> &'static [Fault] {
+        let (clock_free, _) = Fault::ALL.split_at(Fault::ALL.len() - 2);
+        if clocks { &Fault::ALL } else { clock_free }
+    }
 
     /// What happens, for the report.
     pub(crate) fn name(self) -> &'static str {

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use tempfile::TempDir;
 use zookeeper_recipes_benches::namespace::run;
 
@@ -20,13 +20,19 @@ pub(crate) struct WallClock {
 }
 
 impl WallClock {
-    /// `None` if the machine has no libfaketime.
-    pub(crate) fn new(directory: &Path, client: usize) -> anyhow::Result<Option<WallClock>> {
+    /// # Errors
+    ///
+    /// If the machine has no libfaketime.
+    pub(crate) fn new(directory: &Path, client: usize) -> anyhow::Result<WallClock> {
+        ensure!(
+            Path::new(FAKETIME).exists(),
+            "--clocks needs {FAKETIME}, of Debian's package libfaketime"
+        );
         let clock = WallClock {
             file: directory.join(format!("clock-{client}")),
         };
         clock.jump("+0")?;
-        Ok(Path::new(FAKETIME).exists().then_some(clock))
+        Ok(clock)
     }
 
     /// The variables of the environment for the client.

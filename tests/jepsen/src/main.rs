@@ -56,7 +56,7 @@ struct Arguments {
 
     /// Also let the wall clock of the clients jump, by libfaketime. Clients of Curator and kazoo may
     /// take few turns or none under libfaketime.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "quick")]
     clocks: bool,
 
     /// Only to see that it works: a paused holder and a cut in one direction.
@@ -124,7 +124,7 @@ async fn run_all(arguments: &Arguments) -> anyhow::Result<()> {
         true => (Duration::from_secs(18), &Fault::QUICK[..]),
         false => (
             Duration::from_secs_f64(60.0 * arguments.minutes),
-            &Fault::ALL[..],
+            Fault::all(arguments.clocks),
         ),
     };
     let (mut machine, mut runs) = (None, Vec::new());
@@ -186,7 +186,7 @@ async fn run(
         let ports = ensemble.members().iter().map(|member| member.port());
         let hosts: Vec<String> = ports.map(|port| format!("{address}:{port}")).collect();
         let clock = match clocks {
-            true => WallClock::new(directory.path(), number)?,
+            true => Some(WallClock::new(directory.path(), number)?),
             false => None,
         };
         let queue = [&*hosts.join(","), PATH];

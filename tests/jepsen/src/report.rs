@@ -67,8 +67,8 @@ pub(crate) fn report(runs: &[Run], machine: Machine, command: &str, timeout: Dur
     report.paragraph(
         "- The loss in the checked set depends on how often a pause falls between the look and the \
          write. The faults aim at that: a holder is paused after every other fault.\n\
-         - Clocks: with `--clocks` libfaketime moves the wall clock of the clients. The monotonic clocks cannot \
-         jump here, and the clocks of the servers stay.\n\
+         - Clocks: they jump only with `--clocks`, by which libfaketime moves the wall clock of the clients. \
+         The monotonic clocks cannot jump here, and the clocks of the servers stay.\n\
          - The cuts between the members lose the packets of both directions. Cuts of one direction \
          are between a client and the servers.\n\
          - All disks stand still together (`fsfreeze`). The kernel had no means to slow one disk.\n\

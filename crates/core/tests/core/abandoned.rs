@@ -126,6 +126,9 @@ async fn creates_whose_replies_are_lost_together_are_found_by_one_list() {
     let queue = simulated(&simulation).await;
     let before = simulation.counters();
     let attempts = begun(&queue);
+    while contenders(&simulation).len() < ATTEMPTS {
+        sleep(Duration::from_micros(10)).await;
+    }
     simulation.process("one").disconnect();
     timeout(TIMEOUT, join_all(attempts)).await.expect("in time");
     // A look is a sync and a list. The session's probes are syncs, too.
