@@ -131,9 +131,9 @@ async fn creates_whose_replies_are_lost_together_are_found_by_one_list() {
     }
     simulation.process("one").disconnect();
     timeout(TIMEOUT, join_all(attempts)).await.expect("in time");
-    // A look is a sync and a list. The session's probes are syncs, too.
-    let [syncs] = sent(&simulation, &before, [RequestKind::Sync]);
-    assert!(syncs < 10, "{syncs} syncs");
+    // A look is a proof, which is a transaction, and a list. No other transaction is sent here.
+    let [proofs] = sent(&simulation, &before, [RequestKind::Transact]);
+    assert!((1..10).contains(&proofs), "{proofs} proofs");
 }
 
 /// The attempt knows that its create may have been applied, and is dropped before it can look.
