@@ -308,7 +308,8 @@ impl OncePerSlot {
     /// Those of [`recorded`](Self::recorded).
     pub async fn is_taken(&self) -> Result<bool, Error> {
         let recorded = self.recorded().await?;
-        Ok(recorded.is_some_and(|recorded| self.passed(&recorded, Look::BeforeTheHold)))
+        Ok(recorded
+            .is_some_and(|recorded| self.passed(&recorded, self.slot(), Look::BeforeTheHold)))
     }
 
     /// The last slot that has begun, over all processes. `None` if no slot has begun.
@@ -370,9 +371,13 @@ enum Look {
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl OncePerSlot {
-    /// True if the slot of now has passed or is taken.
-    fn passed(&self, recorded: &SlotRecord, look: Look) -> bool {
-        let slot = self.slots.at((self.clock.0)());
+    /// The slot of now, by its beginning.
+    fn slot(&self) -> u64 {
+        self.slots.at((self.clock.0)())
+    }
+
+    /// True if this slot has passed or is taken.
+    fn passed(&self, recorded: &SlotRecord, slot: u64, look: Look) -> bool {
         if recorded.begins() != slot {
             return recorded.begins() > slot;
         }
@@ -387,10 +392,11 @@ impl OncePerSlot {
     async fn claim_under(&self, hold: &Hold) -> Result<Option<(SlotRecord, i32)>, Error> {
         loop {
             let (recorded, version) = self.read().await?;
-            if recorded.is_some_and(|recorded| self.passed(&recorded, Look::UnderTheHold)) {
+            // One look at the clock: between two looks it may be set back.
+            let slot = self.slot();
+            if recorded.is_some_and(|recorded| self.passed(&recorded, slot, Look::UnderTheHold)) {
                 return Ok(None);
             }
-            let slot = self.slots.at((self.clock.0)());
             let record = SlotRecord::begun(slot, hold.fencing_token(), self.session.owner());
             if let Some(version) = self.write(hold, &record, version).await? {
                 return Ok(Some((record, version)));

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use zookeeper_recipes_core::{CreateMode, Error};
-use zookeeper_recipes_lock::{Again, OncePerSlot, OncePerSlotOptions, SlotState};
+use zookeeper_recipes_lock::{Again, OncePerSlot, OncePerSlotOptions, SlotRecord, SlotState};
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 use zookeeper_recipes_suite::simulated_session;
 
@@ -114,6 +114,33 @@ async fn clock_that_is_slots_ahead_costs_the_slots_between() {
     }
     right.set(6 * 3_600);
     assert!(ran(&job).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn clock_that_is_set_back_within_a_claim_records_no_earlier_slot() {
+    let simulation = Simulation::new(SimulationOptions::default());
+    let right = Clock::at(0);
+    let first = job(&simulation, "right", &right, Again::Never).await;
+    assert!(ran(&first).await);
+    let before = first.recorded().await.expect("the session lives");
+    // The first look is a slot later, and each other look a slot earlier.
+    let (looks, clock) = (AtomicUsize::new(0), right.clone());
+    let options = OncePerSlotOptions::new().clock(move || {
+        let is_first = looks.fetch_add(1, Ordering::SeqCst) == 0;
+        clock.set(if is_first { 3_600 } else { -3_600 });
+        clock.now()
+    });
+    let session = simulated_session(&simulation, "set back").await;
+    let job = OncePerSlot::with_options(&session, PATH, SLOT, options).expect("a good job");
+    let hold = job.lock().acquire().await.expect("the session lives");
+    let run = job.claim(hold).await.expect("the session lives");
+    run.expect("the next slot")
+        .done()
+        .await
+        .expect("it is held");
+    let after = job.recorded().await.expect("the session lives");
+    let start = |recorded: Option<SlotRecord>| recorded.expect("a slot has begun").start;
+    assert_eq!(start(after), start(before) + SLOT);
 }
 
 #[tokio::test(start_paused = true)]
