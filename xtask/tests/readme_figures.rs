@@ -41,9 +41,9 @@ fn figure(cell: &str) -> Option<f64> {
 }
 
 /// Whether the one figure is the other, rounded.
-fn is_alike(told: &str, found: &str) -> bool {
-    match (figure(told), figure(found)) {
-        (Some(told), Some(found)) => (told - found).abs() <= 0.01 * found.abs(),
+fn is_alike(shown: &str, found: &str) -> bool {
+    match (figure(shown), figure(found)) {
+        (Some(shown), Some(found)) => (shown - found).abs() <= 0.01 * found.abs(),
         _ => false,
     }
 }
@@ -53,9 +53,9 @@ fn figures_of_the_herd_are_those_of_the_report() -> Outcome {
     let readme = fs::read_to_string(root().join("README.md"))?;
     let report = report(&readme, "herd.md")?;
     let found = rows(&report, "## Exclusive lock");
-    let told = rows(&readme, "## What a herd costs");
-    assert_eq!(told.len(), 8);
-    for row in told {
+    let shown = rows(&readme, "## What a herd costs");
+    assert_eq!(shown.len(), 8);
+    for row in shown {
         let [way, contenders, woken, requests, bytes, handoff] = row[..] else {
             return Err(format!("{row:?}").into());
         };
@@ -68,8 +68,8 @@ fn figures_of_the_herd_are_those_of_the_report() -> Outcome {
             .iter()
             .find(|found| found[0] == way && found[1] == contenders);
         let same = same.ok_or_else(|| format!("{way}, {contenders}"))?;
-        for (told, place) in [(woken, 2), (requests, 4), (bytes, 5), (handoff, 7)] {
-            assert!(is_alike(told, same[place]), "{row:?}: {same:?}");
+        for (shown, place) in [(woken, 2), (requests, 4), (bytes, 5), (handoff, 7)] {
+            assert!(is_alike(shown, same[place]), "{row:?}: {same:?}");
         }
     }
     Ok(())
@@ -81,15 +81,15 @@ fn figures_on_loopback_are_those_of_the_report() -> Outcome {
     let report = format!("\n{}", report(&readme, "peers.md")?);
     let heading = "# The same work by these recipes, by Curator, by kazoo and by Client::lock";
     let found = rows(&report, heading);
-    let told = rows(&readme, "## Measured on loopback");
-    assert!(!told.is_empty());
-    for row in told {
+    let shown = rows(&readme, "## Measured on loopback");
+    assert!(!shown.is_empty());
+    for row in shown {
         let same = found.iter().find(|found| found[0] == row[0]);
         let same = same.ok_or_else(|| row[0].to_owned())?;
         let ratios = &same[same.len() - 3..];
-        for (told, found) in row[1..].iter().zip(ratios) {
+        for (shown, found) in row[1..].iter().zip(ratios) {
             assert!(
-                is_alike(told, found) || (told.is_empty() && *found == "–"),
+                is_alike(shown, found) || (shown.is_empty() && *found == "–"),
                 "{row:?}: {same:?}"
             );
         }
@@ -104,11 +104,11 @@ fn figures_over_a_network_are_those_of_the_report() -> Outcome {
     let to_curator = rows(&report, "## How many times better ours is than Curator");
     let to_kazoo = rows(&report, "## How many times better ours is than kazoo");
     let figures = rows(&report, "## one server, 2 ms: all figures");
-    let told = rows(&readme, "## Measured over a network");
-    assert_eq!(told.len(), to_curator.len());
+    let shown = rows(&readme, "## Measured over a network");
+    assert_eq!(shown.len(), to_curator.len());
     // The columns of the report: one server, then three, each at 0.5, 2 and 10 ms, and with losses.
     let (one_server, three_servers, round_trips) = (2, 6, 7);
-    for row in told {
+    for row in shown {
         let of = |rows: &[Vec<&str>], library: &str, column: usize| {
             let same = rows
                 .iter()
@@ -123,8 +123,8 @@ fn figures_over_a_network_are_those_of_the_report() -> Outcome {
             of(&figures, "Curator", round_trips),
             of(&figures, "kazoo", round_trips),
         ];
-        for (told, found) in row[1..].iter().zip(&found) {
-            assert!(is_alike(told, found), "{row:?}: {found:?}");
+        for (shown, found) in row[1..].iter().zip(&found) {
+            assert!(is_alike(shown, found), "{row:?}: {found:?}");
         }
     }
     Ok(())

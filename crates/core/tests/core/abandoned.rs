@@ -70,6 +70,13 @@ fn contenders(simulation: &Simulation) -> Vec<String> {
     simulation.administrator().children(LOCK)
 }
 
+/// Waits until the servers have applied the create of each attempt.
+async fn until_all_are_created(simulation: &Simulation) {
+    while contenders(simulation).len() < ATTEMPTS {
+        sleep(Duration::from_micros(10)).await;
+    }
+}
+
 /// How many requests of each of these kinds were sent since `before`.
 fn sent<const N: usize>(
     simulation: &Simulation,
@@ -105,9 +112,7 @@ async fn attempts_dropped_in_a_stall_that_breaks_the_connection_are_found_by_one
     let queue = simulated(&simulation).await;
     let before = simulation.counters();
     let attempts = begun(&queue);
-    while contenders(&simulation).len() < ATTEMPTS {
-        sleep(Duration::from_micros(10)).await;
-    }
+    until_all_are_created(&simulation).await;
     simulation.process("one").disconnect();
     drop(attempts);
     sleep(Duration::from_secs(2)).await;
@@ -126,9 +131,7 @@ async fn creates_whose_replies_are_lost_together_are_found_by_one_list() {
     let queue = simulated(&simulation).await;
     let before = simulation.counters();
     let attempts = begun(&queue);
-    while contenders(&simulation).len() < ATTEMPTS {
-        sleep(Duration::from_micros(10)).await;
-    }
+    until_all_are_created(&simulation).await;
     simulation.process("one").disconnect();
     timeout(TIMEOUT, join_all(attempts)).await.expect("in time");
     // A look is a proof, which is a transaction, and a list. No other transaction is sent here.
@@ -142,9 +145,7 @@ async fn attempt_dropped_before_it_finds_its_znode_leaves_nothing() {
     let simulation = simulation();
     let queue = simulated(&simulation).await;
     let attempts = begun(&queue);
-    while contenders(&simulation).len() < ATTEMPTS {
-        sleep(Duration::from_micros(10)).await;
-    }
+    until_all_are_created(&simulation).await;
     let process = simulation.process("one");
     process.partition(Duration::from_secs(2));
     process.disconnect();
