@@ -44,3 +44,23 @@ fn each_crate_is_published_after_the_crates_that_its_manifest_names() -> Result<
     }
     Ok(())
 }
+
+/// Built by itself, the documentation of a crate leads to the items of another crate at this
+/// address. Without it, each of these links is dead.
+#[test]
+fn each_library_names_the_address_of_its_documentation() -> Result<(), Box<dyn Error>> {
+    for package in packages()?.iter().filter(|it| it["publish"].is_null()) {
+        let targets = package["targets"].as_array().into_iter().flatten();
+        let Some(library) = targets.into_iter().find(|it| it["kind"][0] == "lib") else {
+            continue;
+        };
+        let name = package["name"].as_str().ok_or("a package has a name")?;
+        let path = library["src_path"].as_str().ok_or("a library has a file")?;
+        let address = format!("#![doc(html_root_url = \"https://docs.rs/{name}/latest\")]");
+        assert!(
+            std::fs::read_to_string(path)?.contains(&address),
+            "{path} lacks {address}"
+        );
+    }
+    Ok(())
+}

@@ -30,6 +30,8 @@
 //! | it panics at a reply that is too short, and at a host such as `zk..a` with TLS | its task ends, and no answers come: the holds are lost with their lease, and the client has to be replaced |
 //! | its session stays open as long as a clone of it lives | see [`ClientEnsemble`] |
 
+#![doc(html_root_url = "https://docs.rs/zookeeper-recipes-adapter/latest")]
+
 mod ensemble;
 mod fence;
 mod session;

@@ -68,6 +68,7 @@
 //! # }
 //! ```
 
+#![doc(html_root_url = "https://docs.rs/zookeeper-recipes-connection/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod driver;

@@ -32,7 +32,7 @@ use crate::{server::ensemble::Ensemble, session::handle::Session};
 /// # The order
 ///
 /// Two recipes are compared by their *whole paths*: the chroot of the session and the path below
-/// it. Only recipes with the same whole path are compared by the [servers](Ensemble::servers) of
+/// it. Only recipes with the same whole path are compared by the [servers](crate::ensemble::Ensemble::servers) of
 /// their ensembles. Sessions of one ensemble may have different chroots, and connect strings with
 /// the hosts in any order.
 ///

@@ -57,6 +57,7 @@
 //! An attempt failed, a hold has ended, the session is over, or the outcome is unknown. See
 //! [`ErrorKind`].
 
+#![doc(html_root_url = "https://docs.rs/zookeeper-recipes-core/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod all_of;

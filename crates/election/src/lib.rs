@@ -104,6 +104,8 @@
 //! path, and each sees the ids of the others. Do not use the path of an election of kazoo. See
 //! [Sharing a lock with other languages](common::docs::sharing).
 
+#![doc(html_root_url = "https://docs.rs/zookeeper-recipes-election/latest")]
+
 mod backoff;
 mod candidate;
 mod directory_data;

@@ -322,7 +322,7 @@ impl LeaderElection {
     ///
     /// The task ends when all receivers are dropped, and removes its watches. It keeps the session
     /// open until then. If the session is closed, the task ends as well, and
-    /// [`changed`](watch::Receiver::changed) fails. [`leader`](Self::leader) then returns the
+    /// `changed` fails. [`leader`](Self::leader) then returns the
     /// reason.
     ///
     /// | | requests | round trips | watches |

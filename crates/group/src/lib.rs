@@ -52,6 +52,8 @@
 //! the other member's znode. So no name may be used by a process with Curator and one of ours at
 //! once.
 
+#![doc(html_root_url = "https://docs.rs/zookeeper-recipes-group/latest")]
+
 mod backoff;
 mod group;
 mod members;

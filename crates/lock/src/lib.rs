@@ -66,6 +66,8 @@
 //! Curator, go-zookeeper or zookeeper-client can queue under the same path, and kazoo can if it is
 //! set to look for `-lock-`. See [Sharing a lock with other languages](common::docs::sharing).
 
+#![doc(html_root_url = "https://docs.rs/zookeeper-recipes-lock/latest")]
+
 mod locks;
 mod once_per_slot;
 mod options;

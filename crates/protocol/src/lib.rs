@@ -58,6 +58,8 @@
 //!   [`ErrorCode::MarshallingError`].
 //! - A list of length -1 is empty.
 
+#![doc(html_root_url = "https://docs.rs/zookeeper-recipes-protocol/latest")]
+
 mod code;
 mod data;
 mod error;

@@ -93,6 +93,7 @@
 //! | `tls` | [encrypted connections](ConnectOptions) |
 //! | `metrics` | [counters, gauges and histograms](common::docs::events) of what happens |
 
+#![doc(html_root_url = "https://docs.rs/zookeeper-recipes/latest")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[doc(inline)]

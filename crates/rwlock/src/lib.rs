@@ -74,6 +74,8 @@
 //! use the path of another recipe: this lock does not count an exclusive lock's contenders. See
 //! [Sharing a lock with other languages](common::docs::sharing).
 
+#![doc(html_root_url = "https://docs.rs/zookeeper-recipes-rwlock/latest")]
+
 mod hold;
 mod options;
 mod recipe;

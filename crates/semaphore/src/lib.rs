@@ -61,6 +61,8 @@
 //! semaphore of Curator or kazoo. Curator's takes a lock for each acquisition, and writes twice as
 //! much. See [Sharing a lock with other languages](common::docs::sharing).
 
+#![doc(html_root_url = "https://docs.rs/zookeeper-recipes-semaphore/latest")]
+
 mod agreement;
 mod options;
 mod recipe;

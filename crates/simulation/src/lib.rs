@@ -143,6 +143,8 @@
 //! The same seed gives the same trace, if the runtime is a current-thread runtime with a paused
 //! clock and the code that runs on it is deterministic. `tokio::select!` without `biased;` is not.
 
+#![doc(html_root_url = "https://docs.rs/zookeeper-recipes-simulation/latest")]
+
 mod administrator;
 mod chance;
 mod client;

@@ -53,6 +53,8 @@
 //! If your code needs a connect string only, take a [`TestEnsemble`]. The variable
 //! `ZOOKEEPER_CONNECT` then selects an ensemble that runs already.
 
+#![doc(html_root_url = "https://docs.rs/zookeeper-recipes-testkit/latest")]
+
 pub mod conformance;
 mod create_counter;
 mod data_directory;
