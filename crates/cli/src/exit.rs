@@ -20,7 +20,7 @@ Exit codes:
   126  the command is there and cannot be started
   127  the command was not found
   128+N  signal N ended zkr while it waited
---conflict-exit-code gives --try and --timeout another code.";
+--conflict-exit-code gives --try and --timeout another code, and once that finds its slot taken.";
 
 /// Why `zkr` ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

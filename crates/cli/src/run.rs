@@ -19,22 +19,24 @@
 //! | `zkr` dies | SIGKILL to the group, at once |
 //! | `zkr` is stopped | as if nothing renewed the hold |
 //!
-//! If the guard dies, `zkr` kills the group, and Linux kills the command itself.
+//! If the guard dies, `zkr` kills the group, and Linux kills the command itself. If the guard is
+//! stopped, `zkr` continues it and reports so.
 //!
 //! # What remains
 //!
-//! * The guard itself, or the whole machine, is stopped for longer than the hold lasts. The command
-//!   may run for a moment when they continue. A store that checks `ZKR_FENCING_TOKEN` refuses it.
+//! * `zkr` and the guard, or the whole machine, are stopped for longer than the hold lasts. The
+//!   command may run for as long as both are stopped, and for a moment when they continue. A store
+//!   that checks `ZKR_FENCING_TOKEN` refuses it.
 //! * A process that leaves the command's process group, such as a daemon, is not stopped.
 //! * On systems other than Linux, a killed guard and a killed `zkr` together leave the command.
 
 mod clock;
 mod guard;
 mod guarded;
+mod in_slot;
 mod itself;
 mod leading;
 mod message;
-mod once;
 mod part;
 mod progress;
 mod signals;
@@ -43,11 +45,12 @@ mod supervise;
 mod switch;
 mod task;
 mod terminal;
+mod under_hold;
 mod wait;
 
 pub(crate) use leading::Leading;
-pub(crate) use once::Once;
 pub(crate) use part::play_part;
 pub(crate) use signals::Signals;
 pub(crate) use task::TaskArguments;
+pub(crate) use under_hold::UnderHold;
 pub(crate) use wait::WaitArguments;

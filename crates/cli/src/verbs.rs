@@ -10,6 +10,8 @@ pub(crate) mod lead;
 pub(crate) mod leader;
 #[cfg(unix)]
 pub(crate) mod lock;
+#[cfg(unix)]
+pub(crate) mod once;
 pub(crate) mod resize;
 #[cfg(unix)]
 pub(crate) mod semaphore;
@@ -29,6 +31,8 @@ pub(crate) enum Verb {
     Lock(lock::Lock),
     #[cfg(unix)]
     Semaphore(semaphore::Semaphore),
+    #[cfg(unix)]
+    Once(once::Once),
     #[cfg(unix)]
     Lead(lead::Lead),
     Who(who::Who),
@@ -61,6 +65,8 @@ impl Verb {
             Verb::Lock(lock) => in_runtime(lock.run(connection)),
             #[cfg(unix)]
             Verb::Semaphore(semaphore) => in_runtime(semaphore.run(connection)),
+            #[cfg(unix)]
+            Verb::Once(once) => in_runtime(once.run(connection)),
             #[cfg(unix)]
             Verb::Lead(lead) => in_runtime(lead.run(connection)),
             Verb::Who(who) => in_runtime(who.run(connection)),

@@ -10,7 +10,9 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use zookeeper_recipes_core::HoldView;
@@ -94,6 +96,17 @@ impl Guarded {
         // stopped for so long that the socket is full, it looks at the clock first when it
         // continues.
         let _ = self.orders.try_write(format!("{order}\n").as_bytes());
+    }
+
+    /// Continues the guard if it was stopped. True if it was.
+    ///
+    /// A stopped guard would neither stop the command in time nor report that it has ended.
+    pub(super) fn continue_if_stopped(&self) -> bool {
+        let guard = Pid::from_child(&self.guard);
+        let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        // An error means that the guard has died, which the next report says.
+        matches!(waitid(WaitId::Pid(guard), stopped), Ok(Some(_)))
+            && kill_process(guard, Signal::CONT).is_ok()
     }
 
     /// Kills the command, if the guard has died and cannot do so.

@@ -5,10 +5,10 @@ use std::time::Duration;
 use zookeeper_recipes_core::{Error, Session};
 use zookeeper_recipes_election::{ElectionOptions, LeaderElection, Leadership};
 
-use super::once::{heard, lost, release};
 use super::signals::Signals;
 use super::supervise::{Ending, supervise};
 use super::task::TaskArguments;
+use super::under_hold::{heard, lost, release};
 use crate::connecting::{Connection, close};
 use crate::exit::Exit;
 use crate::failure::{Failure, warn};

@@ -58,7 +58,7 @@ pub(super) async fn supervise(
         lost: false,
         until: None,
     };
-    running.until_ended(asked, task, signals).await
+    running.until_ended(asked, task, path, signals).await
 }
 
 struct Running<'a> {
@@ -82,6 +82,7 @@ impl Running<'_> {
         mut self,
         asked: impl Future<Output = ()>,
         task: &Task,
+        path: &str,
         signals: &mut Signals,
     ) -> Result<Ending, Failure> {
         let mut ticks = interval(task.renews_every);
@@ -107,7 +108,13 @@ impl Running<'_> {
                     None => break None,
                 },
                 signal = signals.next() => self.heard(signal),
-                _ = ticks.tick() => self.renew(),
+                _ = ticks.tick() => {
+                    if self.guarded.continue_if_stopped() {
+                        let problem = "the guard process was stopped, and is continued";
+                        Failure::new(Exit::Internal, format!("{path}: {problem}")).print();
+                    }
+                    self.renew();
+                }
             }
         };
         if self.lost {

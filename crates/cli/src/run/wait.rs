@@ -1,14 +1,17 @@
 //! Waiting for a hold, for as long as the user wants to.
 
+use std::io::{Write, stderr};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use zookeeper_recipes_core::{Error, Hold, Recipe};
+use zookeeper_recipes_lock::OncePerSlot;
 
 use super::progress;
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::plain_text::plain;
 
 /// How long to wait.
 #[derive(Clone, Debug, Args)]
@@ -38,7 +41,7 @@ pub(crate) struct WaitArguments {
     #[arg(long, value_name = "WORDS")]
     owner: Option<String>,
 
-    /// The exit code if --try or --timeout fails.
+    /// The exit code if --try or --timeout fails, or if once finds its slot taken.
     #[arg(short = 'E', long, value_name = "CODE")]
     conflict_exit_code: Option<u8>,
 }
@@ -110,6 +113,19 @@ impl WaitArguments {
     /// The owner that the user has chosen.
     pub(super) fn owner(&self) -> Option<String> {
         self.owner.clone()
+    }
+
+    /// The exit code if another process has run the command in this slot.
+    pub(super) fn taken(&self, job: &OncePerSlot) -> Exit {
+        if self.verbose {
+            let text = format!(
+                "zkr: {}: the command has been run in this slot\n",
+                job.path()
+            );
+            // No output is left for a report of an error.
+            let _ = stderr().write_all(plain(&text).as_bytes());
+        }
+        self.conflict(Exit::Done)
     }
 
     fn conflict(&self, otherwise: Exit) -> Exit {

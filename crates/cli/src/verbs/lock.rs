@@ -11,7 +11,7 @@ use crate::connecting::Connection;
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::run::{Once, TaskArguments, WaitArguments};
+use crate::run::{TaskArguments, UnderHold, WaitArguments};
 
 /// Run a command while a lock is held.
 ///
@@ -48,7 +48,7 @@ pub(crate) struct Lock {
 
 impl Lock {
     pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
-        let once = Once {
+        let under_hold = UnderHold {
             connection,
             wait: &self.wait,
             task: &self.task,
@@ -64,7 +64,7 @@ impl Lock {
                 }
                 Ok(ExclusiveLock::with_options(session, &self.path, options)?)
             };
-            return once.run(make).await;
+            return under_hold.run(make).await;
         }
         let make = |session: &Session| {
             let mut options = RwLockOptions::new().after_session_loss(anew);
@@ -74,10 +74,12 @@ impl Lock {
             RwLock::with_options(session, &self.path, options)
         };
         if self.shared {
-            once.run(async |session: &Session| Ok(make(session)?.read().clone()))
+            under_hold
+                .run(async |session: &Session| Ok(make(session)?.read().clone()))
                 .await
         } else {
-            once.run(async |session: &Session| Ok(make(session)?.write().clone()))
+            under_hold
+                .run(async |session: &Session| Ok(make(session)?.write().clone()))
                 .await
         }
     }

@@ -10,7 +10,7 @@ use crate::connecting::Connection;
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::run::{Once, TaskArguments, WaitArguments};
+use crate::run::{TaskArguments, UnderHold, WaitArguments};
 
 /// Run a command while permits of a semaphore are held.
 ///
@@ -45,13 +45,15 @@ pub(crate) struct Semaphore {
 
 impl Semaphore {
     pub(crate) async fn run(&self, connection: &Connection) -> Result<Exit, Failure> {
-        let once = Once {
+        let under_hold = UnderHold {
             connection,
             wait: &self.wait,
             task: &self.task,
             at_least: self.at_least,
         };
-        once.run(async |session| self.make(session).await).await
+        under_hold
+            .run(async |session| self.make(session).await)
+            .await
     }
 
     async fn make(&self, session: &Session) -> Result<WeightedSemaphore, Failure> {

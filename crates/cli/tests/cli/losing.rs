@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process};
 use tokio::process::Child;
 use zookeeper_client::Client;
 use zookeeper_recipes_suite::{administrator, children, eventually, proxy, server};
 use zookeeper_recipes_testkit::Server;
 use zookeeper_recipes_testkit::proxy::{Fault, Operation, Proxy};
 
-use crate::support::{Ended, ended, files, line_in, parent_of, read, runs, send, start};
+use crate::support::{Ended, Stage, ended, files, line_in, parent_of, read, runs, send, start};
 
 /// A command with a child. Both ignore SIGTERM, and write the time again and again.
 const STUBBORN: &str = r#"
@@ -197,9 +197,29 @@ async fn guard_that_is_killed_takes_the_command_with_it() {
     let trial = Trial::new(&server, files.path(), "4s").await;
     let ids = read(&trial.files.with_extension("ids"));
     let guard = parent_of(ids.split_whitespace().last().expect("two ids"));
-    rustix::process::kill_process(guard, Signal::KILL).expect("it is killed");
+    kill_process(guard, Signal::KILL).expect("it is killed");
     let holder = ended(trial.judge().await).await;
     assert!(holder.failed_with(70).contains("guard"), "{holder:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guard_that_is_stopped_is_continued_and_the_lock_is_released() {
+    let stage = Stage::new();
+    let [begun, end] = ["begun", "end"].map(|name| stage.file(name));
+    let [begun_name, end_name] = [&begun, &end].map(|file| file.to_str().expect("text"));
+    let script = r#"echo $$ > "$1"; until [ -e "$2" ]; do sleep 0.01; done"#;
+    let command = ["sh", "-c", script, "sh", begun_name, end_name];
+    let holder = stage.start(&[&["lock", "/lock", "--"], &command[..]].concat());
+    let guard = parent_of(&line_in(&begun).await);
+    kill_process(guard, Signal::STOP).expect("it is stopped");
+    std::fs::write(&end, "").expect("a file");
+    let holder = ended(holder).await;
+    assert_eq!(holder.code, Some(0), "{holder:?}");
+    assert!(
+        holder.stderr.contains("guard process was stopped"),
+        "{holder:?}"
+    );
+    assert!(stage.contenders("/lock").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

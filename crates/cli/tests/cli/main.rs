@@ -15,6 +15,7 @@ mod leading;
 mod looking;
 mod losing;
 mod many;
+mod once;
 mod peers;
 mod readme;
 mod secrets;

@@ -13,20 +13,36 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// What to acquire, for how long to wait, and what to run.
-pub(crate) struct Once<'a> {
+pub(crate) struct UnderHold<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) wait: &'a WaitArguments,
     pub(crate) task: &'a TaskArguments,
     pub(crate) at_least: Option<Duration>,
 }
 
-impl Once<'_> {
+impl UnderHold<'_> {
     /// Acquires the recipe, runs the command while it is held, and releases.
     pub(crate) async fn run<R: Recipe>(
         &self,
         make: impl AsyncFnOnce(&Session) -> Result<R, Failure>,
     ) -> Result<Exit, Failure> {
         let began = Instant::now();
+        self.in_session(async |session, signals| {
+            let recipe = tokio::select! {
+                biased;
+                signal = signals.end() => return Ok(Exit::Signal(signal)),
+                recipe = make(session) => recipe?,
+            };
+            self.under_hold(session, &recipe, began, signals).await
+        })
+        .await
+    }
+
+    /// Opens a session, does the work, and closes the session.
+    pub(super) async fn in_session(
+        &self,
+        work: impl AsyncFnOnce(&Session, &mut Signals) -> Result<Exit, Failure>,
+    ) -> Result<Exit, Failure> {
         let mut signals = heard()?;
         let owner = self.wait.owner().unwrap_or_else(|| self.task.owner());
         let session = tokio::select! {
@@ -34,23 +50,12 @@ impl Once<'_> {
             signal = signals.end() => return Ok(Exit::Signal(signal)),
             session = self.connection.open_for(owner, self.wait.connects_within()) => session?,
         };
-        let made = tokio::select! {
-            biased;
-            signal = signals.end() => return Ok(Exit::Signal(signal)),
-            made = make(&session) => made,
-        };
-        let result = match made {
-            Ok(recipe) => {
-                self.in_session(&session, &recipe, began, &mut signals)
-                    .await
-            }
-            Err(failure) => Err(failure),
-        };
+        let result = work(&session, &mut signals).await;
         close(session).await;
         result
     }
 
-    async fn in_session(
+    async fn under_hold(
         &self,
         session: &Session,
         recipe: &dyn Recipe,
