@@ -21,7 +21,6 @@ use tokio::sync::watch;
 
 use self::grant::{Grant, keep_time_limit};
 use self::local_queue::LocalTurn;
-pub use self::own_znode::Removal;
 pub use self::transaction::GuardedTransaction;
 use self::view::GrantState;
 pub use self::view::HoldView;

@@ -88,7 +88,7 @@ pub use error::{Error, ErrorKind};
 pub use events::meter::describe_metrics;
 #[doc(no_inline)]
 pub use futures_util::future::BoxFuture;
-pub use hold::{GuardedTransaction, Hold, HoldView, Removal};
+pub use hold::{GuardedTransaction, Hold, HoldView};
 pub use hold_state::{Ended, FencingToken, HoldState, LossReason};
 pub use invalid_input::InvalidInput;
 pub use owned_znode::OwnedZnode;
@@ -97,6 +97,7 @@ pub use queue::Queue;
 pub use queue::directory::Directories;
 pub use queue::options::{AfterSessionLoss, QueueOptions};
 pub use recipe::{QueueEntry, Recipe, RecipeExt};
+pub use retry::Backoff;
 pub use rule::{QueueView, Rule, RuleHints, Verdict, WaitStrategy};
 pub use server::ensemble::{
     self, Acl, AuthId, CreateMode, Ensemble, Operation, Outcome, Permission, SessionId, Stat,

@@ -1,8 +1,8 @@
 //! A znode of a recipe that is not a queue.
 
 use std::fmt;
-use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -11,10 +11,10 @@ use tracing::Span;
 use crate::error::Error;
 use crate::events::Source;
 use crate::events::hold::HoldRecord;
+use crate::hold::Hold;
 use crate::hold::grant::Grant;
 use crate::hold::open_session::OpenSession;
-use crate::hold::own_znode::Owned;
-use crate::hold::{Hold, Removal};
+use crate::hold::own_znode::{OwnZnode, Owned};
 use crate::hold_state::FencingToken;
 use crate::invalid_input::InvalidInput;
 use crate::path::NodePath;
@@ -22,20 +22,19 @@ use crate::queue::directory::{
     Directories, MissingDirectory, UnknownCreates, refuse_missing_chroot,
 };
 use crate::queue::wait::{OwnWait, WITHOUT_ZNODE};
+use crate::retry::{Backoff, retry};
 use crate::server::checks::{check_acl, check_time_limit};
-use crate::server::ensemble::{Acl, CreateMode, Created, ServerSession, SessionId, Stat};
-use crate::server::error::ServerError;
+use crate::server::ensemble::{Acl, CreateMode, Created, Node, ServerSession, Stat, Watch};
+use crate::server::error::{Refusal, ServerError, if_there};
 use crate::session::handle::Session;
-use crate::sync::lock;
 
 /// A znode that a recipe without a queue creates, or has created, in one ZooKeeper session.
 ///
-/// For a recipe in which all contenders create a znode of the same name. The recipe
-/// [creates](Self::create) the znode, and distinguishes its own from another client's. Core does
-/// the rest: the lease, the loss watch, the [`Hold`], and the deletion in the background.
+/// For a recipe in which all contenders create a znode of the same name. The recipe says how to
+/// distinguish its znode from another contender's in the same session. Core does the rest: the
+/// create, the wait for the other holder, the lease, the loss watch, the [`Hold`] and the deletion.
 ///
-/// A drop deletes the znode in the background by [`Removal::remove`], unless no create was sent, or
-/// [none has succeeded](Self::refused).
+/// If an `OwnedZnode` is dropped, its znode is deleted in the background, unless none exists.
 ///
 /// The server cannot distinguish such a holder from the next one by the path. So the hold has no
 /// [guarded writes](crate::HoldView::transaction), and its session cannot be
@@ -45,14 +44,15 @@ pub struct OwnedZnode {
     server: Arc<dyn ServerSession>,
     /// `None` once it is held, and while it is dropped.
     owned: Option<Owned>,
-    /// The creates without an answer, and when the last create was sent.
-    creates: Mutex<(UnknownCreates, Duration)>,
-    path: String,
+    path: NodePath,
     began: Instant,
 }
 
 impl OwnedZnode {
     /// Waits for a ZooKeeper session, and begins a znode in it. Sends nothing.
+    ///
+    /// `is_own` is true for the data and the metadata of this znode. It is asked only about a znode
+    /// of the same session.
     ///
     /// # Errors
     ///
@@ -61,78 +61,40 @@ impl OwnedZnode {
     /// # Cancel safety
     ///
     /// If the future is dropped, nothing remains.
-    pub async fn begin(session: &Session, removal: Arc<dyn Removal>) -> Result<OwnedZnode, Error> {
-        let path = removal.path().to_owned();
-        let open = session.opened(&path).await?;
+    pub async fn begin(
+        session: &Session,
+        path: &NodePath,
+        is_own: impl Fn(&[u8], &Stat) -> bool + Send + Sync + 'static,
+    ) -> Result<OwnedZnode, Error> {
+        let open = session.opened(path.as_str()).await?;
         let server = open.live.server();
-        let server = server.map_err(|error| Error::at(&*path, open.live.id(), error))?;
-        let znode = open.znodes.of_recipe(removal);
+        let server = server.map_err(|error| Error::at(path.as_str(), open.live.id(), error))?;
+        let znode = open.znodes.of_recipe(path.as_str(), Box::new(is_own));
         Ok(OwnedZnode {
             owned: Some(Owned::new(session.kept_open(), znode)),
-            creates: Mutex::default(),
             open,
             server,
-            path,
+            path: path.clone(),
             began: Instant::now(),
         })
     }
 
-    /// The server side of the znode's session, for the recipe's requests.
-    pub fn server(&self) -> &Arc<dyn ServerSession> {
-        &self.server
-    }
-
-    /// The id of the znode's session.
-    pub fn session_id(&self) -> SessionId {
-        self.open.live.id()
-    }
-
     /// The error of an attempt of which a request has failed.
     pub fn failed(&self, error: ServerError) -> Error {
-        Error::at(&*self.path, self.session_id(), error)
+        Error::at(self.path.as_str(), self.open.live.id(), error)
     }
 
-    /// Runs the recipe's work until it is done or the session is over.
+    /// Reads the znode at the path, of any owner, until an answer comes.
     ///
     /// # Errors
     ///
-    /// The error of the work, and [`Error::SessionOver`].
-    pub async fn during<T>(
-        &self,
-        work: impl Future<Output = Result<T, Error>>,
-    ) -> Result<T, Error> {
-        self.open.live.during(&self.path, pin!(work)).await
-    }
-
-    /// Waits until a hold may be granted. Sends nothing if it may be at once.
-    ///
-    /// Call it before the znode is created, so that the holder of a lapsed lease bars nobody.
-    ///
-    /// # Errors
-    ///
-    /// Those of a `sync`.
-    pub async fn until_may_hold(&self) -> Result<(), ServerError> {
-        self.open.live.until_may_grant(&self.path).await
-    }
-
-    /// Creates a directory and its missing parents. Succeeds if they exist already.
-    ///
-    /// # Errors
-    ///
-    /// Those of its creates, and [`Error::MissingChroot`].
-    pub async fn create_directory(
-        &self,
-        path: &NodePath,
-        kind: Directories,
-        acl: &[Acl],
-    ) -> Result<(), Error> {
-        let missing = MissingDirectory {
-            path,
-            data: &[],
-            kind,
-            acl,
-        };
-        missing.create(&self.open.live, &*self.server).await
+    /// [`Error::Refused`] and [`Error::SessionOver`].
+    pub async fn read(&self) -> Result<Option<Node>, Error> {
+        let read = retry(ServerError::is_unknown, || {
+            self.server.get(self.path.as_str())
+        });
+        let read = pin!(async { if_there(read.await).map_err(|error| self.failed(error)) });
+        self.during(read).await
     }
 
     /// Refuses a chroot that does not exist. Sends one read, or none if there is no chroot.
@@ -141,63 +103,72 @@ impl OwnedZnode {
     ///
     /// [`Error::MissingChroot`], and [`Error::SessionOver`].
     pub async fn refuse_missing_chroot(&self) -> Result<(), Error> {
-        refuse_missing_chroot(&self.open.live, &*self.server, &self.path).await
+        let path = self.path.as_str();
+        let refuse = pin!(refuse_missing_chroot(&self.open.live, &*self.server, path));
+        self.during(refuse).await
     }
 
-    /// Creates the znode, which is ephemeral. Call [`refused`](Self::refused) if it was refused.
+    /// Creates the znode, which is ephemeral, and its missing directories.
+    ///
+    /// Returns `None` if another contender's znode is there. Waits first until the lease allows a
+    /// hold, so that the holder of a lapsed lease bars nobody. If no answer comes, the call looks
+    /// for the znode before it creates it again.
     ///
     /// # Errors
     ///
-    /// Those of the request. [`ServerError::SessionOver`] also once the session is being [left to
-    /// another process](Session::detach), or has ended here: nothing is sent then.
-    pub async fn create(&self, data: &[u8], acl: &[Acl]) -> Result<Created, ServerError> {
-        let server = self.open.live.server()?;
-        if let Some(owned) = &self.owned {
-            owned.znode.before_create()?;
-        }
-        lock(&self.creates).1 = self.open.live.now();
-        let create = server.create(&self.path, data, CreateMode::Ephemeral, acl);
-        let outcome = create.await;
-        self.open.live.note_create(&outcome);
-        outcome
+    /// * [`Error::SessionOver`], also once the session is being [left to another
+    ///   process](Session::detach), or has ended here.
+    /// * [`Error::MissingChroot`].
+    /// * [`Error::Refused`], also if each of eight creates soon broke its connection, and no create
+    ///   was ever answered: the server may not know the request.
+    pub async fn create(
+        &self,
+        data: &[u8],
+        acl: &[Acl],
+        directories: Directories,
+    ) -> Result<Option<Stat>, Error> {
+        let create = pin!(self.create_or_find(data, acl, directories));
+        self.during(create).await
     }
 
-    /// Runs a wait for the holder of the path to leave.
+    /// Creates the znode as soon as no other contender's znode is there.
     ///
     /// If the holder is of the same session, an event warns after the session timeout: see
     /// [`docs::events`](crate::docs::events).
-    pub async fn waits<T>(&self, wait: impl Future<Output = T>) -> T {
-        let is_awaited = |path: &str| path == self.path;
-        let warn = |waited| {
-            let granted = &self.open.granted;
-            granted.warn_of_own_wait(WITHOUT_ZNODE, waited, is_awaited);
-        };
-        OwnWait::begin(self.open.live.timeout())
-            .during(pin!(wait), warn)
-            .await
-    }
-
-    /// Notes that no create has succeeded: nothing need be deleted.
-    pub fn refused(&self) {
-        if let Some(owned) = &self.owned {
-            owned.znode.note_gone();
-        }
-    }
-
-    /// Waits before a create is sent again whose outcome was unknown, and that was not applied.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if each of eight creates soon broke its connection, and no create was
-    /// ever answered: the server may not know the request.
-    pub async fn before_another_create(&self) -> Result<(), Error> {
-        let (mut unknown, sent) = std::mem::take(&mut *lock(&self.creates));
-        let another = unknown.another(&self.open.live, &self.path, sent).await;
-        *lock(&self.creates) = (unknown, sent);
-        another
+    /// Those of [`create`](Self::create).
+    pub async fn create_or_wait(
+        &self,
+        data: &[u8],
+        acl: &[Acl],
+        directories: Directories,
+    ) -> Result<Stat, Error> {
+        // Other holders may come and go between the create and the read, a few times in a row.
+        let pauses = || (Backoff::without_first(4), Backoff::default());
+        let (mut gone, mut unanswered) = pauses();
+        let create = pin!(async {
+            loop {
+                if let Some(stat) = self.create_or_find(data, acl, directories).await? {
+                    return Ok(stat);
+                }
+                match self.server.get_and_watch(self.path.as_str()).await {
+                    // After any event of the znode the next step is another create.
+                    Ok((_, _, watch)) => {
+                        self.wait(watch).await;
+                        (gone, unanswered) = pauses();
+                    }
+                    Err(error) if error.is(Refusal::NoNode) => gone.wait().await,
+                    Err(ServerError::OutcomeUnknown(_)) => unanswered.wait().await,
+                    Err(error) => return Err(self.failed(error)),
+                }
+            }
+        });
+        self.during(create).await
     }
 
-    /// Holds by the znode with this metadata, which exists and is the recipe's own.
+    /// Holds by the znode with this metadata, which [`create`](Self::create) has returned.
     ///
     /// `recipe` and `name` are for events and metrics. The hold is lost after `at_most`, if that is
     /// set: see [`QueueOptions::at_most`](crate::QueueOptions::at_most). `None` if the lease has
@@ -205,35 +176,134 @@ impl OwnedZnode {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`] if the path is not a [`NodePath`], or `at_most` is zero.
-    pub fn hold(
+    /// [`Error::InvalidInput`] if `at_most` is zero. [`Error::Refused`] and [`Error::SessionOver`].
+    pub async fn hold(
         mut self,
         recipe: &'static str,
         name: &Arc<str>,
         stat: &Stat,
         at_most: Option<Duration>,
-    ) -> Result<Option<Hold>, InvalidInput> {
+    ) -> Result<Option<Hold>, Error> {
         check_time_limit(at_most)?;
+        // The connection may have broken since the create, and is not proven then.
+        self.during(pin!(self.until_may_hold())).await?;
+        let (Some(lapses), Some(mut owned)) = (self.open.live.may_grant(), self.owned.take())
+        else {
+            return Ok(None);
+        };
+        owned.znode.set_czxid(stat.czxid);
         let token = FencingToken::from(stat.czxid);
         let source = Source {
             recipe,
             name: name.clone(),
-            path: NodePath::new(&self.path)?,
+            path: self.path.clone(),
             leads: false,
         };
-        let Some(lapses) = self.open.live.may_grant() else {
-            return Ok(None);
-        };
-        let Some(mut owned) = self.owned.take() else {
-            return Ok(None);
-        };
-        owned.znode.set_czxid(stat.czxid);
-        let granted = self.open.granted.clone();
-        let grant = Grant::new(owned, granted, lapses, token, None);
+        let grant = Grant::new(owned, self.open.granted.clone(), lapses, token, None);
         let (caller, waited) = (Span::current(), self.began.elapsed());
         let record = HoldRecord::begin(Arc::new(source), &caller, token, waited);
         let until = grant.until(at_most);
         Ok(Some(Hold::new(grant, None, record, until)))
+    }
+
+    /// Creates the znode, or finds the znode of a create without an answer.
+    async fn create_or_find(
+        &self,
+        data: &[u8],
+        acl: &[Acl],
+        kind: Directories,
+    ) -> Result<Option<Stat>, Error> {
+        let live = &self.open.live;
+        let mut unknown = UnknownCreates::default();
+        let mut pause_if_missing = Backoff::without_first(1);
+        let Some(Owned { znode, .. }) = &self.owned else {
+            return Ok(None);
+        };
+        loop {
+            self.until_may_hold().await?;
+            let sent = live.now();
+            let created = self.create_once(znode, data, acl).await;
+            if !matches!(created, Ok(_) | Err(ServerError::OutcomeUnknown(_))) {
+                znode.note_gone();
+            }
+            match created {
+                Ok(created) => return Ok(Some(created.stat)),
+                Err(ServerError::OutcomeUnknown(_)) => {
+                    // Another create would be refused by the znode of this one.
+                    let find = || znode.find(&*self.server);
+                    let found = retry(ServerError::is_unknown, find).await;
+                    match found.map_err(|error| self.failed(error))? {
+                        Some((stat, true)) => return Ok(Some(stat)),
+                        Some((_, false)) => {
+                            znode.note_gone();
+                            return Ok(None);
+                        }
+                        None => unknown.another(live, self.path.as_str(), sent).await?,
+                    }
+                }
+                Err(error) if error.is(Refusal::NodeExists) => return Ok(None),
+                Err(error) if error.is(Refusal::NoNode) => {
+                    self.create_parent(acl, kind).await?;
+                    pause_if_missing.wait().await;
+                }
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+    }
+
+    /// Sends one create. Sends nothing once the session is left, or has ended here.
+    async fn create_once(
+        &self,
+        znode: &OwnZnode,
+        data: &[u8],
+        acl: &[Acl],
+    ) -> Result<Created, ServerError> {
+        let server = self.open.live.server()?;
+        znode.before_create()?;
+        let path = self.path.as_str();
+        let outcome = server.create(path, data, CreateMode::Ephemeral, acl).await;
+        self.open.live.note_create(&outcome);
+        outcome
+    }
+
+    async fn create_parent(&self, acl: &[Acl], kind: Directories) -> Result<(), Error> {
+        let live = &self.open.live;
+        let Some(path) = &self.path.parent() else {
+            let chroot = live.chroot().to_owned();
+            return Err(Error::MissingChroot { chroot });
+        };
+        let missing = MissingDirectory {
+            path,
+            data: &[],
+            kind,
+            acl,
+        };
+        missing.create(live, &*self.server).await
+    }
+
+    /// Runs work that must not outlast the session.
+    async fn during<T>(
+        &self,
+        work: Pin<&mut impl Future<Output = Result<T, Error>>>,
+    ) -> Result<T, Error> {
+        self.open.live.during(self.path.as_str(), work).await
+    }
+
+    /// Waits until a hold may be granted. Sends nothing if it may be at once.
+    async fn until_may_hold(&self) -> Result<(), Error> {
+        let may_hold = self.open.live.until_may_grant(self.path.as_str()).await;
+        may_hold.map_err(|error| self.failed(error))
+    }
+
+    /// Waits for the holder of the path to leave.
+    async fn wait(&self, watch: Watch) {
+        let is_awaited = |path: &str| path == self.path.as_str();
+        let warn = |waited| {
+            let granted = &self.open.granted;
+            granted.warn_of_own_wait(WITHOUT_ZNODE, waited, is_awaited);
+        };
+        let mut own_wait = OwnWait::begin(self.open.live.timeout());
+        own_wait.during(pin!(watch), warn).await;
     }
 }
 
@@ -252,7 +322,7 @@ impl fmt::Debug for OwnedZnode {
         formatter
             .debug_struct("OwnedZnode")
             .field("path", &self.path)
-            .field("session_id", &self.session_id())
+            .field("session_id", &self.open.live.id())
             .finish_non_exhaustive()
     }
 }

@@ -4,75 +4,78 @@ use std::time::Duration;
 
 use crate::server::error::ServerError;
 
-/// The longest wait before a request is repeated.
-pub(crate) const LONGEST: Duration = Duration::from_secs(1);
+/// The first wait before a request is repeated.
+pub(crate) const FIRST_WAIT: Duration = Duration::from_millis(20);
 
-/// The first wait.
-pub(crate) const FIRST: Duration = Duration::from_millis(20);
-
-/// Sends a request again while it fails with an error that may pass, and returns the last result.
-///
-/// [`ServerError::is_unknown`] and [`ServerError::may_pass`] say which errors those are.
+/// Sends a request again while it fails with an error that `may_pass`, and returns the last result.
 pub(crate) async fn retry<T, F>(
-    passes: fn(&ServerError) -> bool,
+    may_pass: fn(&ServerError) -> bool,
     mut request: impl FnMut() -> F,
 ) -> Result<T, ServerError>
 where
     F: Future<Output = Result<T, ServerError>>,
 {
-    let mut backoff = Backoff::up_to(LONGEST);
+    let mut backoff = Backoff::default();
     loop {
         match request().await {
-            Err(error) if passes(&error) => backoff.wait().await,
+            Err(error) if may_pass(&error) => backoff.wait().await,
             result => return result,
         }
     }
 }
 
-/// Waits that double up to a limit.
+/// Waits that double, from 20 milliseconds up to a limit, which is one second by default.
 #[derive(Debug)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     next: Duration,
-    most: Duration,
-    /// How many retries come without a wait before the first wait.
-    free: u32,
+    longest: Duration,
+    /// How many waits are left out before the first wait.
+    left_out: u32,
+}
+
+impl Default for Backoff {
+    fn default() -> Backoff {
+        Backoff::up_to(Duration::from_secs(1))
+    }
 }
 
 impl Backoff {
-    /// Waits that double until they reach `most`.
-    pub(crate) fn up_to(most: Duration) -> Backoff {
+    /// Waits that double until they reach `longest`.
+    pub fn up_to(longest: Duration) -> Backoff {
         Backoff {
-            next: FIRST.min(most),
-            most,
-            free: 0,
+            next: FIRST_WAIT.min(longest),
+            longest,
+            left_out: 0,
         }
     }
 
-    /// The same after `free` retries without a wait.
+    /// The default waits, but the first few are left out.
     ///
     /// For an event that is normal if it happens only a few times in a row.
-    pub(crate) fn after(free: u32, most: Duration) -> Backoff {
+    pub(crate) fn without_first(left_out: u32) -> Backoff {
         Backoff {
-            free,
-            ..Backoff::up_to(most)
+            left_out,
+            ..Backoff::default()
         }
     }
 
     /// True if no wait has begun yet.
     pub(crate) fn is_new(&self) -> bool {
-        self.next == FIRST.min(self.most)
+        self.next == FIRST_WAIT.min(self.longest)
     }
 
     /// Waits before the next retry.
     ///
-    /// Cancel safe. A wait that is dropped counts.
-    pub(crate) async fn wait(&mut self) {
-        if let Some(left) = self.free.checked_sub(1) {
-            self.free = left;
+    /// # Cancel safety
+    ///
+    /// The future may be dropped, and the method called again. A wait that is dropped counts.
+    pub async fn wait(&mut self) {
+        if let Some(left) = self.left_out.checked_sub(1) {
+            self.left_out = left;
             return;
         }
         let wait = self.next;
-        self.next = (wait * 2).min(self.most);
+        self.next = (wait * 2).min(self.longest);
         tokio::time::sleep(wait).await;
     }
 }

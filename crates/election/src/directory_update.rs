@@ -1,10 +1,10 @@
 //! Updates of the data of an election's directory.
 
 use zookeeper_recipes_core::{
-    Error, HoldView, InvalidInput, Operation, Refusal, ServerError, ensemble::ServerSession,
+    Backoff, Error, HoldView, InvalidInput, Operation, Refusal, ServerError,
+    ensemble::ServerSession,
 };
 
-use crate::backoff::Backoff;
 use crate::candidate::Candidate;
 use crate::directory_data::DirectoryData;
 
@@ -22,7 +22,7 @@ impl Candidate {
         leader: Option<&HoldView>,
         change: impl Fn(&mut DirectoryData),
     ) -> Result<(), Error> {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::default();
         loop {
             let server = self.session().server(self.path()).await?;
             let updated = self.update_once(&*server, leader, &change).await;

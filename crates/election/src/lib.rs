@@ -106,7 +106,6 @@
 
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes-election/latest")]
 
-mod backoff;
 mod candidate;
 mod directory_data;
 mod directory_update;

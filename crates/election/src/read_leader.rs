@@ -6,10 +6,9 @@ use std::time::Duration;
 use futures_util::future::join;
 use zookeeper_recipes_core::ensemble::ServerSession;
 use zookeeper_recipes_core::{
-    Contender, Error, NodePath, Refusal, ServerError, Session, order, ordered_by_czxid,
+    Backoff, Contender, Error, NodePath, Refusal, ServerError, Session, order, ordered_by_czxid,
 };
 
-use crate::backoff::Backoff;
 use crate::leader::Leader;
 use crate::rule::candidate_named;
 
@@ -55,7 +54,7 @@ pub(crate) async fn read_leader(
     directory: &NodePath,
 ) -> Result<Option<Leader>, Error> {
     let read = async {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::default();
         loop {
             let server = session.server(directory).await?;
             match read_once(&*server, directory).await {

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use futures_util::stream::StreamExt;
 use tokio::time::Instant;
-use zookeeper_recipes_core::{Error, HoldState, HoldView, InvalidInput};
+use zookeeper_recipes_core::{Backoff, Error, HoldState, HoldView, InvalidInput};
 
-use crate::backoff::Backoff;
 use crate::leadership::Leadership;
 use crate::recipe::LeaderElection;
 use crate::stop_work::StopWork;
@@ -134,7 +133,7 @@ impl LeaderElection {
         mut work: impl AsyncFnMut(Term) -> Result<(), E>,
     ) -> Result<(), RunError<E>> {
         let mut shutdown = pin!(shutdown);
-        let mut pause = Backoff::new();
+        let mut pause = Backoff::default();
         loop {
             let leadership = tokio::select! {
                 biased;
@@ -159,7 +158,7 @@ impl LeaderElection {
                 End::Stopped | End::Worked(Ok(())) => resigned?,
             }
             if began.elapsed() >= SHORT_TERM {
-                pause = Backoff::new();
+                pause = Backoff::default();
                 continue;
             }
             tokio::select! {
@@ -172,7 +171,7 @@ impl LeaderElection {
 
     /// Campaigns until this candidate leads, or until another try would not help.
     async fn until_elected(&self) -> Result<Leadership, Error> {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::default();
         loop {
             // If the session is closed, the campaign returns the error.
             let _ = self.session().wait_connected().await;

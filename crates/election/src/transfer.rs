@@ -2,9 +2,10 @@
 
 use futures_util::future::{Either, select};
 use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
-use zookeeper_recipes_core::{Contender, Error, HoldView, InvalidInput, Rule, ServerError};
+use zookeeper_recipes_core::{
+    Backoff, Contender, Error, HoldView, InvalidInput, Rule, ServerError,
+};
 
-use crate::backoff::Backoff;
 use crate::candidate::Candidate;
 use crate::directory_data::DirectoryData;
 use crate::rule::candidate_named;
@@ -44,7 +45,7 @@ impl Candidate {
 
     /// Resolves with true once this leader has to resign, and with false once the session is closed.
     async fn has_to_resign(&self, me: &Contender) -> bool {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::default();
         loop {
             let Ok(server) = self.session().server(self.path()).await else {
                 return false;
@@ -54,7 +55,7 @@ impl Candidate {
             match checked {
                 Ok(None) => return true,
                 Ok(Some(changed)) => {
-                    backoff = Backoff::new();
+                    backoff = Backoff::default();
                     changed.await;
                 }
                 Err(error) => {

@@ -3,9 +3,8 @@
 use futures_util::future::{FutureExt, join};
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{ServerSession, SessionId, Watch};
-use zookeeper_recipes_core::{NodePath, Refusal, ServerError, Session};
+use zookeeper_recipes_core::{Backoff, NodePath, Refusal, ServerError, Session};
 
-use crate::backoff::Backoff;
 use crate::leader::{Leader, LeaderState};
 use crate::read_leader::first_candidate;
 use crate::transfer::either;
@@ -33,7 +32,7 @@ async fn keep_up_to_date(
 ) {
     // A server may open a session before it has caught up with its leader.
     let mut caught_up = None;
-    let mut backoff = Backoff::new();
+    let mut backoff = Backoff::default();
     while let Ok(server) = session.server(directory).await {
         let read = read_and_watch(&*server, directory, &mut caught_up).await;
         drop(server);
@@ -41,7 +40,7 @@ async fn keep_up_to_date(
             Ok((leader, changed)) => {
                 let leader = leader.map_or(LeaderState::Nobody, LeaderState::Leader);
                 set(state, leader);
-                backoff = Backoff::new();
+                backoff = Backoff::default();
                 // Any event is a reason to read again, the end of the session too.
                 changed.await;
                 continue;

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use zookeeper_recipes_core::{Error, InvalidInput, NodePath, ServerError, Session};
+use zookeeper_recipes_core::{Backoff, Error, InvalidInput, NodePath, ServerError, Session};
 
-use crate::backoff::Backoff;
 use crate::members::{GroupState, Member, read_members, watch_members};
 use crate::membership::Membership;
 use crate::options::GroupOptions;
@@ -179,7 +178,7 @@ impl Group {
     ///
     /// A dropped future leaves nothing behind.
     pub async fn members(&self) -> Result<Vec<Member>, Error> {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::default();
         loop {
             let server = self.session.server(&self.path).await?;
             match read_members(&*server, &self.path).await {

@@ -54,7 +54,6 @@
 
 #![doc(html_root_url = "https://docs.rs/zookeeper-recipes-group/latest")]
 
-mod backoff;
 mod group;
 mod members;
 mod membership;

@@ -5,9 +5,9 @@ use std::time::SystemTime;
 use futures_util::future::FutureExt;
 use tokio::sync::watch;
 use zookeeper_recipes_core::ensemble::{ServerSession, Watch};
-use zookeeper_recipes_core::{FencingToken, NodePath, Refusal, ServerError, Session, SessionId};
-
-use crate::backoff::Backoff;
+use zookeeper_recipes_core::{
+    Backoff, FencingToken, NodePath, Refusal, ServerError, Session, SessionId,
+};
 
 /// A member of a group, as the server shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ async fn keep_up_to_date(
 ) {
     // A server may open a session before it has caught up with its leader.
     let mut caught_up = None;
-    let mut backoff = Backoff::new();
+    let mut backoff = Backoff::default();
     while let Ok(server) = session.server(directory).await {
         let read = async {
             if caught_up != Some(server.id()) {
@@ -88,7 +88,7 @@ async fn keep_up_to_date(
         match read {
             Ok((members, changed)) => {
                 set(state, GroupState::Members(members));
-                backoff = Backoff::new();
+                backoff = Backoff::default();
                 // Any event is a reason to read again, the end of the session too.
                 changed.await;
                 continue;

@@ -4,9 +4,8 @@ use std::fmt;
 
 use futures_util::future::FutureExt;
 use tokio::sync::{oneshot, watch};
-use zookeeper_recipes_core::{Error, Hold, HoldView, NodePath};
+use zookeeper_recipes_core::{Backoff, Error, Hold, HoldView, NodePath};
 
-use crate::backoff::Backoff;
 use crate::own_member::{IfTaken, OwnMember};
 
 /// A membership of this process, until it leaves or is dropped.
@@ -134,7 +133,7 @@ async fn keep(
 
 /// Joins again, until another try would not help: the session is closed.
 async fn join_again(member: &OwnMember) -> Option<Hold> {
-    let mut backoff = Backoff::new();
+    let mut backoff = Backoff::default();
     loop {
         match member.join(IfTaken::Wait).await {
             Ok(hold) => return Some(hold),

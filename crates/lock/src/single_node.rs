@@ -4,11 +4,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::FutureExt;
-use zookeeper_recipes_core::ensemble::{Node, Reply, ServerSession};
 use zookeeper_recipes_core::{
-    Acl, AuthId, BoxFuture, Directories, Error, Hold, InvalidInput, NodePath, OwnedZnode,
-    Permission, QueueEntry, Recipe, Refusal, Removal, ServerError, Session, Stat,
+    Acl, AuthId, Backoff, BoxFuture, Directories, Error, Hold, InvalidInput, NodePath, OwnedZnode,
+    Permission, QueueEntry, Recipe, Session, Stat,
 };
 
 /// A lock without a queue: the creator of one ephemeral znode holds it.
@@ -136,77 +134,6 @@ impl Default for SingleNodeOptions {
 /// What each identity begins with.
 const IDENTITY: &[u8] = b"_c_";
 
-/// The znode of one attempt, and of its hold.
-#[derive(Debug)]
-struct OneZnode {
-    path: NodePath,
-    /// What the data of the znode begins with.
-    identity: String,
-}
-
-impl OneZnode {
-    fn is(&self, data: &[u8]) -> bool {
-        data.starts_with(self.identity.as_bytes())
-    }
-}
-
-impl Removal for OneZnode {
-    fn path(&self) -> &str {
-        self.path.as_str()
-    }
-
-    fn remove<'a>(&'a self, server: &'a dyn ServerSession, is_held: bool) -> Reply<'a, ()> {
-        let removed = async move {
-            if !is_held {
-                // An earlier deletion may still be under way over an earlier connection. Once a
-                // write is committed over this one, the server has applied it or will refuse it.
-                server.prove().await?;
-                let (data, _) = server.get(self.path.as_str()).await?;
-                if !self.is(&data) {
-                    return Ok(());
-                }
-            }
-            server.delete(self.path.as_str()).await
-        };
-        removed.boxed()
-    }
-}
-
-/// Pauses that double up to a second.
-struct Pause {
-    next: Duration,
-    /// How many times it does not pause before that.
-    free: u32,
-}
-
-impl Pause {
-    fn new() -> Pause {
-        Pause::after(0)
-    }
-
-    fn after(free: u32) -> Pause {
-        let next = Duration::from_millis(20);
-        Pause { next, free }
-    }
-
-    async fn wait(&mut self) {
-        if let Some(left) = self.free.checked_sub(1) {
-            self.free = left;
-            return;
-        }
-        tokio::time::sleep(self.next).await;
-        self.next = (self.next * 2).min(Duration::from_secs(1));
-    }
-}
-
-/// What the server answers before a read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum After {
-    /// A write of the session is committed. It has applied each earlier one by then, or never will.
-    Commit,
-    Nothing,
-}
-
 impl SingleNodeLock {
     /// A lock that is the znode at `path`, with the default options. The call sends nothing.
     ///
@@ -229,9 +156,9 @@ impl SingleNodeLock {
         options: SingleNodeOptions,
     ) -> Result<SingleNodeLock, InvalidInput> {
         let path = NodePath::new(path.as_ref())?;
-        // This part is as long as each identity.
-        let mut data = session.ensemble().identity().prefix().into_bytes();
-        data.extend(text(&options, session));
+        // Each identity has this length.
+        let identity = session.ensemble().identity().prefix();
+        let data = [identity.as_bytes(), text(&options, session)].concat();
         session.check_znode(&path, &data, &options.acl)?;
         if options.at_most == Some(Duration::ZERO) {
             let problem = "must not be zero";
@@ -270,14 +197,18 @@ impl SingleNodeLock {
     ///
     /// If the session expires during the wait, the call fails with [`Error::SessionOver`].
     pub async fn acquire(&self) -> Result<Hold, Error> {
-        let mut pause = Pause::new();
+        let SingleNodeOptions {
+            acl, directories, ..
+        } = &self.options;
+        let mut lapsed = Backoff::default();
         loop {
-            let (znode, one) = self.begin().await?;
-            let stat = znode.during(self.create_or_wait(&znode, &one)).await?;
+            let (znode, identity) = self.begin().await?;
+            let data = self.data(&identity);
+            let stat = znode.create_or_wait(&data, acl, *directories).await?;
             match self.hold(znode, stat).await? {
                 Some(hold) => return Ok(hold),
                 // The lease has lapsed in this moment, and the znode is deleted.
-                None => pause.wait().await,
+                None => lapsed.wait().await,
             }
         }
     }
@@ -315,14 +246,15 @@ impl SingleNodeLock {
     /// Those of [`acquire`](Self::acquire).
     pub async fn try_acquire(&self) -> Result<Option<Hold>, Error> {
         let attempt = pin!(async {
-            let (znode, one) = self.begin().await?;
-            let created = async {
-                match self.look(&znode, After::Nothing).await? {
-                    Some(_) => Ok(None),
-                    None => self.create(&znode, &one).await,
-                }
-            };
-            match znode.during(created).await? {
+            let (znode, identity) = self.begin().await?;
+            if znode.read().await?.is_some() {
+                return Ok(None);
+            }
+            let SingleNodeOptions {
+                acl, directories, ..
+            } = &self.options;
+            let data = self.data(&identity);
+            match znode.create(&data, acl, *directories).await? {
                 Some(stat) => self.hold(znode, stat).await,
                 None => Ok(None),
             }
@@ -348,23 +280,20 @@ impl SingleNodeLock {
     ///
     /// The call fails with [`Error::SessionOver`] if the session expires before the server answers.
     pub async fn contenders(&self) -> Result<Vec<QueueEntry>, Error> {
-        let (znode, one) = self.begin().await?;
-        let look = async {
-            let Some((data, stat)) = self.look(&znode, After::Nothing).await? else {
-                znode.refuse_missing_chroot().await?;
-                return Ok(Vec::new());
-            };
-            let text = match data.starts_with(IDENTITY) {
-                // The identity of each holder is as long as this one.
-                true => data.get(one.identity.len()..).unwrap_or_default(),
-                false => &data,
-            };
-            let text = text.to_vec();
-            let mut entry = QueueEntry::new(0, self.path.name(), (text, stat), true);
-            entry.data = data;
-            Ok(vec![entry])
+        let (znode, identity) = self.begin().await?;
+        let Some((data, stat)) = znode.read().await? else {
+            znode.refuse_missing_chroot().await?;
+            return Ok(Vec::new());
         };
-        znode.during(look).await
+        let text = match data.starts_with(IDENTITY) {
+            // The identity of each holder is as long as this one.
+            true => data.get(identity.len()..).unwrap_or_default(),
+            false => &data,
+        };
+        let text = text.to_vec();
+        let mut entry = QueueEntry::new(0, self.path.name(), (text, stat), true);
+        entry.data = data;
+        Ok(vec![entry])
     }
 
     /// The path of the holder's znode.
@@ -374,115 +303,24 @@ impl SingleNodeLock {
 }
 
 impl SingleNodeLock {
-    /// The znode of an attempt that has created nothing yet.
-    async fn begin(&self) -> Result<(OwnedZnode, Arc<OneZnode>), Error> {
-        let one = Arc::new(OneZnode {
-            path: self.path.clone(),
-            identity: self.session.ensemble().identity().prefix(),
-        });
-        let znode = OwnedZnode::begin(&self.session, one.clone()).await?;
-        Ok((znode, one))
+    /// The znode of an attempt that has created nothing yet, and the identity that its data begins
+    /// with.
+    async fn begin(&self) -> Result<(OwnedZnode, String), Error> {
+        let identity = self.session.ensemble().identity().prefix();
+        let own = identity.clone();
+        let is_own = move |data: &[u8], _: &Stat| data.starts_with(own.as_bytes());
+        let znode = OwnedZnode::begin(&self.session, &self.path, is_own).await?;
+        Ok((znode, identity))
     }
 
-    /// Creates the znode as soon as no other holder's is there.
-    async fn create_or_wait(&self, znode: &OwnedZnode, one: &OneZnode) -> Result<Stat, Error> {
-        // Other holders may come and go between the create and the read, a few times in a row.
-        let pauses = || (Pause::after(4), Pause::new());
-        let (mut gone, mut unanswered) = pauses();
-        loop {
-            if let Some(stat) = self.create(znode, one).await? {
-                return Ok(stat);
-            }
-            match znode.server().get_and_watch(self.path.as_str()).await {
-                // After any event of the znode the next step is another create.
-                Ok((_, _, watch)) => {
-                    znode.waits(watch).await;
-                    (gone, unanswered) = pauses();
-                }
-                Err(error) if error.is(Refusal::NoNode) => gone.wait().await,
-                Err(ServerError::OutcomeUnknown(_)) => unanswered.wait().await,
-                Err(error) => return Err(znode.failed(error)),
-            }
-        }
-    }
-
-    /// Creates the znode. `None` if another holder's is there. The call asks again if no answer
-    /// comes.
-    async fn create(&self, znode: &OwnedZnode, one: &OneZnode) -> Result<Option<Stat>, Error> {
-        let failed = |error| znode.failed(error);
-        let mut data = one.identity.clone().into_bytes();
-        data.extend(text(&self.options, &self.session));
-        znode.until_may_hold().await.map_err(failed)?;
-        let mut missing_again = Pause::after(1);
-        loop {
-            match znode.create(&data, &self.options.acl).await {
-                Ok(created) => return Ok(Some(created.stat)),
-                Err(error) if error.is(Refusal::NoNode) => {
-                    znode.refused();
-                    self.create_parent(znode).await?;
-                    missing_again.wait().await;
-                }
-                Err(ServerError::OutcomeUnknown(_)) => {
-                    // Read before another create, because that one would find this znode there.
-                    match self.look(znode, After::Commit).await? {
-                        Some((data, stat)) if one.is(&data) => return Ok(Some(stat)),
-                        Some(_) => break,
-                        None => znode.before_another_create().await?,
-                    }
-                }
-                Err(error) if error.is(Refusal::NodeExists) => break,
-                Err(error) => {
-                    znode.refused();
-                    return Err(failed(error));
-                }
-            }
-        }
-        znode.refused();
-        Ok(None)
-    }
-
-    async fn create_parent(&self, znode: &OwnedZnode) -> Result<(), Error> {
-        let Some(parent) = self.path.parent() else {
-            return Err(Error::MissingChroot {
-                chroot: self.session.ensemble().chroot().to_owned(),
-            });
-        };
-        let SingleNodeOptions {
-            directories, acl, ..
-        } = &self.options;
-        znode.create_directory(&parent, *directories, acl).await
-    }
-
-    /// Reads the znode at the path, of any owner. Asks again if no answer comes.
-    async fn look(&self, znode: &OwnedZnode, after: After) -> Result<Option<Node>, Error> {
-        let (server, path) = (znode.server(), self.path.as_str());
-        let mut pause = Pause::new();
-        loop {
-            let found = async {
-                if after == After::Commit {
-                    server.prove().await?;
-                }
-                server.get(path).await
-            };
-            match found.await {
-                Ok(node) => return Ok(Some(node)),
-                Err(error) if error.is(Refusal::NoNode) => return Ok(None),
-                Err(ServerError::OutcomeUnknown(_)) => pause.wait().await,
-                Err(error) => return Err(znode.failed(error)),
-            }
-        }
+    fn data(&self, identity: &str) -> Vec<u8> {
+        [identity.as_bytes(), text(&self.options, &self.session)].concat()
     }
 
     /// Holds by a znode that exists, unless the lease has lapsed meanwhile.
     async fn hold(&self, znode: OwnedZnode, stat: Stat) -> Result<Option<Hold>, Error> {
-        // The connection may have broken since the create, and is not proven then.
-        let may_hold = async {
-            let may_hold = znode.until_may_hold().await;
-            may_hold.map_err(|error| znode.failed(error))
-        };
-        znode.during(may_hold).await?;
         let SingleNodeOptions { name, at_most, .. } = &self.options;
-        Ok(znode.hold("single_node", name, &stat, *at_most)?)
+        znode.hold("single_node", name, &stat, *at_most).await
     }
 }
 

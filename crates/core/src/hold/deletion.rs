@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::live::live_session::LiveSession;
-use crate::retry::{Backoff, LONGEST};
+use crate::retry::Backoff;
 use crate::server::ensemble::{Operation, ServerSession};
 use crate::server::error::{Refusal, ServerError};
 use crate::sync::lock;
@@ -76,7 +76,7 @@ impl Deletions {
         mut marked: bool,
     ) -> Result<(), ServerError> {
         let server = &*live.server()?;
-        let mut backoff = Backoff::up_to(LONGEST);
+        let mut backoff = Backoff::default();
         loop {
             let deleted = match marked {
                 true => release(server, path).await,

@@ -14,7 +14,7 @@ use crate::hold::own_znode::{OwnZnode, Owned};
 use crate::hold::view::{Fate, FateSender, GrantState, HoldView};
 use crate::hold_state::{FencingToken, LossReason};
 use crate::live::live_session::{Condition, Contact, LiveSession};
-use crate::retry::{Backoff, FIRST};
+use crate::retry::{Backoff, FIRST_WAIT};
 use crate::rule::Rule;
 use crate::server::ensemble::{Event, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
@@ -482,7 +482,7 @@ async fn keep_watching(
             }
             Err(error) if error.is(Refusal::NoNode) => return Gone::Deleted,
             // The request itself waits for the connection, so this loop does not spin.
-            Err(ServerError::OutcomeUnknown(_)) => tokio::time::sleep(FIRST).await,
+            Err(ServerError::OutcomeUnknown(_)) => tokio::time::sleep(FIRST_WAIT).await,
             // The server may accept a later request, and until then only the session reports a
             // loss.
             Err(ServerError::Refused(refusal)) => {

@@ -16,7 +16,7 @@ use crate::hold::search::Searches;
 use crate::live::live_session::{EndRequest, LiveSession};
 use crate::path::NodePath;
 use crate::retry::retry;
-use crate::server::ensemble::{Created, Reply, ServerSession, Stat};
+use crate::server::ensemble::{Created, Reply, ServerSession, SessionId, Stat};
 use crate::server::error::{Refusal, ServerError, SessionEnd, if_there};
 use crate::sync::{UnderWay, lock};
 
@@ -42,24 +42,8 @@ struct List {
     is_kept: bool,
 }
 
-/// How the znode of a recipe without a queue is deleted.
-///
-/// Other clients create znodes of the same name. So the recipe itself distinguishes its znode:
-/// see [`OwnedZnode`](crate::OwnedZnode).
-pub trait Removal: fmt::Debug + Send + Sync {
-    /// The path of the znode.
-    fn path(&self) -> &str;
-
-    /// Deletes the znode, unless the znode at the path is another client's.
-    ///
-    /// [`Refusal::NoNode`](crate::Refusal::NoNode) counts as success.
-    ///
-    /// `is_held` is true if the znode is the holder's, and this is its first deletion.
-    ///
-    /// Core repeats an unknown or throttled removal. It may drop a removal half-way, and begins
-    /// none while another one is under way.
-    fn remove<'a>(&'a self, server: &'a dyn ServerSession, is_held: bool) -> Reply<'a, ()>;
-}
+/// True for the data and the metadata of the recipe's own znode.
+pub(crate) type IsOwn = dyn Fn(&[u8], &Stat) -> bool + Send + Sync;
 
 /// A znode that this process has created, or may have created. The clones are one znode.
 #[derive(Clone)]
@@ -82,9 +66,10 @@ enum Kind {
     OfRecipe(Arc<OfRecipe>),
 }
 
-/// A znode that a recipe deletes in its own way.
+/// A znode of a recipe without a queue. Other clients create znodes of the same name.
 pub(crate) struct OfRecipe {
-    removal: Arc<dyn Removal>,
+    path: Arc<str>,
+    is_own: Box<IsOwn>,
     /// True from before the first create until the znode is known not to exist.
     may_exist: AtomicBool,
     /// True while the znode is its holder's.
@@ -114,32 +99,30 @@ impl OwnZnodes {
 
     /// A znode whose name nobody else uses.
     pub(crate) fn unique(self: &Arc<Self>, path: &str) -> OwnZnode {
-        self.add(path, Kind::Unique)
+        self.add(path.into(), Kind::Unique)
     }
 
     /// A contender's znode of this identity that may have been created.
     pub(crate) fn sought(self: &Arc<Self>, directory: &NodePath, identity: Identity) -> OwnZnode {
         let prefix = [directory.as_str(), "/", &identity.prefix()].concat();
-        self.add(
-            &prefix,
-            Kind::Sought(Box::new((directory.clone(), identity))),
-        )
+        let sought = Box::new((directory.clone(), identity));
+        self.add(prefix.into(), Kind::Sought(sought))
     }
 
-    /// A znode of a recipe that deletes it in its own way.
-    pub(crate) fn of_recipe(self: &Arc<Self>, removal: Arc<dyn Removal>) -> OwnZnode {
-        let path = removal.path().to_owned();
+    /// A znode of a recipe without a queue.
+    pub(crate) fn of_recipe(self: &Arc<Self>, path: &str, is_own: Box<IsOwn>) -> OwnZnode {
+        let path: Arc<str> = path.into();
         let of_recipe = OfRecipe {
-            removal,
+            path: path.clone(),
+            is_own,
             may_exist: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
             removing: UnderWay::default(),
         };
-        self.add(&path, Kind::OfRecipe(Arc::new(of_recipe)))
+        self.add(path, Kind::OfRecipe(Arc::new(of_recipe)))
     }
 
-    fn add(self: &Arc<Self>, path: &str, kind: Kind) -> OwnZnode {
-        let path: Arc<str> = path.into();
+    fn add(self: &Arc<Self>, path: Arc<str>, kind: Kind) -> OwnZnode {
         let mut list = lock(&self.list);
         let of_recipe = match &kind {
             Kind::OfRecipe(of_recipe) => {
@@ -224,11 +207,27 @@ impl Drop for Listed {
 
 impl OfRecipe {
     pub(crate) fn path(&self) -> &str {
-        self.removal.path()
+        &self.path
     }
 
     fn may_exist(&self) -> bool {
         self.may_exist.load(Ordering::Relaxed)
+    }
+
+    /// Reads the znode at the path. True if it is the recipe's own.
+    ///
+    /// An earlier create or deletion may be under way over an earlier connection. Once a write is
+    /// committed over this connection, the server has applied the earlier one, or will refuse it.
+    pub(crate) async fn find(
+        &self,
+        server: &dyn ServerSession,
+    ) -> Result<Option<(Stat, bool)>, ServerError> {
+        server.prove().await?;
+        let found = if_there(server.get(&self.path).await)?;
+        Ok(found.map(|(data, stat)| {
+            let is_of_session = SessionId(stat.ephemeral_owner) == server.id();
+            (stat, is_of_session && (self.is_own)(&data, &stat))
+        }))
     }
 
     /// Removes the znode, or waits for the removal that is under way. Does not retry.
@@ -242,7 +241,10 @@ impl OfRecipe {
         let begin = || {
             let (own, server) = (self.clone(), server.clone());
             let remove = async move {
-                if_there(own.removal.remove(&*server, is_held).await)?;
+                let is_own = is_held || matches!(own.find(&*server).await?, Some((_, true)));
+                if is_own {
+                    if_there(server.delete(&own.path).await)?;
+                }
                 own.may_exist.store(false, Ordering::Relaxed);
                 Ok(())
             };
@@ -312,6 +314,17 @@ impl OwnZnode {
         match &self.kind {
             Kind::OfRecipe(of_recipe) => of_recipe.may_exist(),
             Kind::Unique | Kind::Sought(_) => true,
+        }
+    }
+
+    /// Reads the znode of a recipe without a queue: see [`OfRecipe::find`].
+    pub(crate) async fn find(
+        &self,
+        server: &dyn ServerSession,
+    ) -> Result<Option<(Stat, bool)>, ServerError> {
+        match &self.kind {
+            Kind::OfRecipe(of_recipe) => of_recipe.find(server).await,
+            Kind::Unique | Kind::Sought(_) => Ok(None),
         }
     }
 
@@ -593,27 +606,14 @@ mod tests {
     use super::*;
     use crate::live::scripted::Scripted;
 
-    #[derive(Debug)]
-    struct Single;
-
-    impl Removal for Single {
-        fn path(&self) -> &str {
-            "/lock"
-        }
-
-        fn remove<'a>(&'a self, server: &'a dyn ServerSession, _: bool) -> Reply<'a, ()> {
-            server.delete("/lock")
-        }
-    }
-
     /// A thread may pause between the two, so that its create would come after the look for
     /// what the session leaves.
     #[tokio::test(start_paused = true)]
     async fn recipe_creates_nothing_once_its_session_is_left_nor_is_a_session_left_while_it_may() {
         let (live, _script) = Scripted::open(Duration::ZERO);
         let znodes = OwnZnodes::new(&live);
-        let earlier = znodes.of_recipe(Arc::new(Single));
-        let later = znodes.of_recipe(Arc::new(Single));
+        let single = || znodes.of_recipe("/lock", Box::new(|_, _| true));
+        let (earlier, later) = (single(), single());
         earlier.before_create().expect("the session is not left");
         assert!(znodes.keep().is_err(), "its znode may exist");
         earlier.note_gone();

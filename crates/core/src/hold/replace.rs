@@ -10,7 +10,7 @@ use crate::hold::own_znode::Owned;
 use crate::hold_state::{HoldState, LossReason};
 use crate::invalid_input::InvalidInput;
 use crate::live::live_session::LiveSession;
-use crate::retry::{Backoff, LONGEST};
+use crate::retry::Backoff;
 use crate::server::ensemble::{Acl, CreateMode, Operation, TransactionError};
 use crate::server::error::{Refusal, ServerError};
 
@@ -124,7 +124,7 @@ impl Znodes<'_> {
             },
         ];
         let both = [self.new.to_owned(), self.old.to_owned()];
-        let mut backoff = Backoff::up_to(LONGEST);
+        let mut backoff = Backoff::default();
         loop {
             match server.transact(&operations).await {
                 Ok(_) => return Ok(()),

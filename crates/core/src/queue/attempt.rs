@@ -17,7 +17,7 @@ use crate::queue::directory::{MissingDirectory, UnknownCreates};
 use crate::queue::other_waits::wait_by_other_strategy;
 use crate::queue::session_queue::{AskedForQueue, Listing, SessionQueue, name};
 use crate::queue::wait::{Look, OwnWait, Waited, Watches, could_win, look, wait_on};
-use crate::retry::{Backoff, LONGEST};
+use crate::retry::Backoff;
 use crate::server::ensemble::{Acl, CreateMode, Created, Reply};
 use crate::server::error::{Refusal, ServerError};
 use crate::sync::ready_now;
@@ -201,7 +201,7 @@ async fn create_contender<'q>(
     let shared = queue.shared;
     let mut identity = queue.live.identity();
     let mut refused: Option<Owned> = None;
-    let mut pause_if_missing = Backoff::after(1, LONGEST);
+    let mut pause_if_missing = Backoff::without_first(1);
     let mut unknown = UnknownCreates::default();
     loop {
         let (acl, marks) = access(queue, &identity, label).await;

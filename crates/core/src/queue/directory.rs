@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::live::live_session::LiveSession;
 use crate::path::NodePath;
-use crate::retry::{Backoff, LONGEST, retry};
+use crate::retry::{Backoff, retry};
 use crate::server::ensemble::{Acl, CreateMode, Created, ServerSession};
 use crate::server::error::{Refusal, ServerError};
 
@@ -49,7 +49,7 @@ impl MissingDirectory<'_> {
         let mut unknown = UnknownCreates::default();
         // Each parent may be missing once, without a pause.
         let parents = self.path.as_str().matches('/').count();
-        let mut pause_if_missing = Backoff::after(u32::try_from(parents).unwrap_or(0), LONGEST);
+        let mut pause_if_missing = Backoff::without_first(u32::try_from(parents).unwrap_or(0));
         let mut missing = vec![self.path.clone()];
         while let Some(path) = missing.last() {
             if live.unsupported().containers.is_avoided(live.now()) {
@@ -135,22 +135,11 @@ pub(crate) async fn refuse_missing_chroot(
 }
 
 /// Consecutive creates without an answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct UnknownCreates {
-    number: u32,
     /// The number of these creates that soon broke their connection.
     soon: u32,
     backoff: Backoff,
-}
-
-impl Default for UnknownCreates {
-    fn default() -> UnknownCreates {
-        UnknownCreates {
-            number: 0,
-            soon: 0,
-            backoff: Backoff::up_to(LONGEST),
-        }
-    }
 }
 
 impl UnknownCreates {
@@ -168,7 +157,6 @@ impl UnknownCreates {
         sent: Duration,
     ) -> Result<(), Error> {
         const MOST: u32 = 8;
-        self.number += 1;
         if live.now().saturating_sub(sent) <= live.timeout() / 6 {
             self.soon += 1;
         }

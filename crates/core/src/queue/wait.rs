@@ -17,7 +17,7 @@ use crate::invalid_input::InvalidInput;
 use crate::queue::session_queue::{
     Listing, Ordered, SessionQueue, UNCOUNTED, name, rule_is_broken,
 };
-use crate::retry::{Backoff, LONGEST, retry};
+use crate::retry::{Backoff, retry};
 use crate::rule::{QueueView, Rule, Verdict};
 use crate::server::ensemble::{Event, Reply, ServerSession, Stat, Watch};
 use crate::server::error::{Refusal, ServerError};
@@ -459,7 +459,7 @@ impl Default for Watches {
 ///
 /// This may happen a few times in a row, without a pause.
 fn may_happen() -> Backoff {
-    Backoff::after(4, LONGEST)
+    Backoff::without_first(4)
 }
 
 /// What wakes a waiter.

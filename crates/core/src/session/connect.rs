@@ -11,7 +11,7 @@ use crate::hold::open_session::OpenSession;
 use crate::invalid_input::InvalidInput;
 use crate::live::lease::{Beginning, Terms};
 use crate::live::live_session::{LiveSession, Unsupported};
-use crate::retry::{Backoff, LONGEST};
+use crate::retry::Backoff;
 use crate::server::ensemble::{Ensemble, LeftOpen, ServerSession};
 use crate::server::error::{Refusal, ServerError, SessionEnd};
 use crate::server::options::{ConnectOptions, SHORTEST_TIMEOUT};
@@ -96,7 +96,7 @@ async fn connect(
     left: Option<&LeftOpen>,
     seen: &mut ServerError,
 ) -> Result<(Beginning, Arc<dyn ServerSession>), ServerError> {
-    let mut backoff = Backoff::up_to(LONGEST);
+    let mut backoff = Backoff::default();
     loop {
         let asked_at = ensemble.now();
         let (beginning, connecting) = match left {

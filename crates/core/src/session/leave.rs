@@ -8,7 +8,7 @@ use futures_util::future::{BoxFuture, FutureExt, join_all};
 use crate::events::session as events;
 use crate::hold::own_znode::{OfRecipe, OwnZnodes};
 use crate::live::live_session::LiveSession;
-use crate::retry::{Backoff, LONGEST};
+use crate::retry::Backoff;
 use crate::server::ensemble::ServerSession;
 use crate::server::error::{ServerError, if_there};
 
@@ -34,7 +34,7 @@ impl Leftovers {
     ///
     /// If the future is dropped, those that may be left are still listed.
     pub(crate) async fn delete_all(&mut self, server: &Arc<dyn ServerSession>) {
-        let mut backoff = Backoff::up_to(LONGEST);
+        let mut backoff = Backoff::default();
         loop {
             self.delete(server).await;
             if self.paths.is_empty() && self.of_recipes.is_empty() {

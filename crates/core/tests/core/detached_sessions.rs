@@ -6,14 +6,14 @@ use std::time::Duration;
 use futures_util::future::{FutureExt, join};
 use tokio::time::{Instant, sleep, timeout};
 use zookeeper_recipes_core::{
-    Acl, AuthId, ConnectOptions, CreateMode, DetachedSession, Error, Hold, HoldState, OwnedZnode,
+    Acl, AuthId, ConnectOptions, CreateMode, DetachedSession, Directories, Error, Hold, HoldState,
     Permission, Queue, Session,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
 
 use crate::altered::{Alterations, Altered};
-use crate::support::{First, SINGLE, Single};
+use crate::support::{First, SINGLE, begin_single};
 
 const PATH: &str = "/locks/left";
 const DELAY: Duration = Duration::from_millis(100);
@@ -131,10 +131,9 @@ async fn single_znode_is_not_created_while_a_session_is_left() {
         let mut detach = session.detach([hold]).boxed();
         assert!((&mut detach).now_or_never().is_none(), "it is under way");
         let create = async {
-            let znode = OwnedZnode::begin(&beside, Arc::new(Single)).await;
-            let znode = znode.expect("its session has not ended");
+            let znode = begin_single(&beside).await;
             sleep(DELAY * late / 4).await;
-            let _ = znode.create(b"", &everyone).await;
+            let _ = znode.create(b"", &everyone, Directories::Container).await;
         };
         let (detached, ()) = join(detach, create).await;
         let detached = detached.expect("it is held");

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use zookeeper_recipes_core::ensemble::{Reply, ServerSession};
-use zookeeper_recipes_core::{InvalidInput, QueueView, Removal, Rule, RuleHints, Verdict};
+use zookeeper_recipes_core::{
+    InvalidInput, NodePath, OwnedZnode, QueueView, Rule, RuleHints, Session, Verdict,
+};
 
 /// Holds when nobody is before it, and waits on the one right before it.
 #[derive(Debug)]
@@ -49,16 +50,9 @@ impl RuleHints for FirstAlone {
 
 pub(crate) const SINGLE: &str = "/single";
 
-/// A znode that its test creates.
-#[derive(Debug)]
-pub(crate) struct Single;
-
-impl Removal for Single {
-    fn path(&self) -> &str {
-        SINGLE
-    }
-
-    fn remove<'a>(&'a self, server: &'a dyn ServerSession, _is_held: bool) -> Reply<'a, ()> {
-        server.delete(SINGLE)
-    }
+/// A znode in this session, at [`SINGLE`].
+pub(crate) async fn begin_single(session: &Session) -> OwnedZnode {
+    let path = NodePath::new(SINGLE).expect("a good path");
+    let znode = OwnedZnode::begin(session, &path, |_, _| true).await;
+    znode.expect("its session is open")
 }

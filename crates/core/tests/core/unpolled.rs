@@ -1,12 +1,11 @@
 //! Attempts that nobody polls for a while, as of a caller that is busy with something else.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::{sleep, timeout};
 use zookeeper_recipes_core::{
-    Acl, AuthId, CreateMode, Error, OwnedZnode, Permission, Queue, ServerError, Session,
+    Acl, AuthId, CreateMode, Directories, Error, Permission, Queue, Session,
 };
 use zookeeper_recipes_lock::SingleNodeLock;
 use zookeeper_recipes_simulation::{Fault, FaultKind, RequestKind, Simulation, SimulationOptions};
@@ -130,13 +129,12 @@ async fn close_spares_the_next_holder_of_a_single_znode_that_was_deleted_by_hand
 async fn single_znode_is_not_created_after_its_session_is_closed() {
     let simulation = Simulation::new(SimulationOptions::default());
     let closing = simulated_session(&simulation, "closing").await;
-    let znode = OwnedZnode::begin(&closing, Arc::new(support::Single)).await;
-    let znode = znode.expect("its session is open");
+    let znode = support::begin_single(&closing).await;
     timeout(TIMEOUT, closing.close()).await.expect("it closes");
     let everyone = [Acl::new(Permission::ALL, AuthId::anyone())];
-    let created = znode.create(b"", &everyone).await;
+    let created = znode.create(b"", &everyone, Directories::Container).await;
     assert!(
-        matches!(created, Err(ServerError::SessionOver(_))),
+        matches!(created, Err(Error::SessionOver { .. })),
         "{created:?}"
     );
     assert_eq!(simulation.administrator().sessions().len(), 1, "it is kept");
