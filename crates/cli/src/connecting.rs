@@ -145,7 +145,7 @@ impl Connection {
         if let Some(tls) = self.tls()? {
             options = options.tls(tls);
         }
-        for (scheme, credentials) in credentials::read(self.credentials_file.as_deref())? {
+        for (scheme, credentials) in self.credentials()? {
             options = options.auth(&scheme, credentials);
         }
         Ok(options)
@@ -177,9 +177,14 @@ impl Connection {
         self.ca.as_deref()
     }
 
+    /// The schemes and the credentials.
+    pub(crate) fn credentials(&self) -> Result<Vec<(String, String)>, Failure> {
+        credentials::read(self.credentials_file.as_deref())
+    }
+
     /// The names in the credentials, without the secrets.
     pub(crate) fn identities(&self) -> Result<Vec<String>, Failure> {
-        let credentials = credentials::read(self.credentials_file.as_deref())?;
+        let credentials = self.credentials()?;
         let name = |(scheme, credentials): (String, String)| match credentials.split_once(':') {
             Some((user, _)) if scheme == "digest" => format!("{scheme}:{user}"),
             _ => scheme,

@@ -308,7 +308,10 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 /// The directory, or the nearest one above it that exists.
-async fn nearest(server: &dyn ServerSession, path: &str) -> Result<(String, Stat), ServerError> {
+pub(crate) async fn nearest(
+    server: &dyn ServerSession,
+    path: &str,
+) -> Result<(String, Stat), ServerError> {
     let mut directory = path.to_owned();
     loop {
         match server.get(&directory).await {

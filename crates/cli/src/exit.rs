@@ -12,6 +12,7 @@ Exit codes:
   70   an error of zkr itself or of the machine
   73   dev-server: another process has the port
   75   --try: another contender holds; evict: the answer was no, or no such holder
+  76   doctor --thorough: the servers break a promise
   77   no permission, or the server refused the credentials
   80   --timeout: the lock was not held in time, lead does not lead, or the candidate of
        --transfer-to does not lead yet
@@ -38,6 +39,8 @@ pub(crate) enum Exit {
     PortInUse,
     /// Another contender holds, and the user did not want to wait.
     Conflict,
+    /// The servers break a promise that the recipes need.
+    BrokenPromise,
     /// The access control list forbids it, or the server refused the credentials.
     NoPermission,
     /// The time to wait is over.
@@ -61,6 +64,7 @@ impl Exit {
             Exit::Internal => 70,
             Exit::PortInUse => 73,
             Exit::Conflict => 75,
+            Exit::BrokenPromise => 76,
             Exit::NoPermission => 77,
             Exit::TimedOut => 80,
             Exit::Lost => 81,
@@ -89,6 +93,7 @@ mod tests {
             Exit::Internal,
             Exit::PortInUse,
             Exit::Conflict,
+            Exit::BrokenPromise,
             Exit::NoPermission,
             Exit::TimedOut,
             Exit::Lost,

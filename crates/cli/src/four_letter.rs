@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
-use zookeeper_recipes_connection::{Break, Host, Network, Tcp};
+use zookeeper_recipes_connection::{Break, Host, Network, Stream, Tcp};
 use zookeeper_recipes_core::Session;
 
 use crate::connecting::Connection;
@@ -42,6 +42,12 @@ impl Servers {
                 .map_err(|error| Failure::usage(error.to_string()))?,
         };
         Ok(Servers { hosts, network })
+    }
+
+    /// Connects to the server at this place.
+    pub(crate) async fn connect(&self, place: usize) -> Result<Box<dyn Stream>, Break> {
+        let connected = timeout(PATIENCE, self.network.connect(place, PATIENCE)).await;
+        connected.unwrap_or(Err(Break::Silent(PATIENCE)))
     }
 
     /// The answer of the server at this place to a word. `None` if it does not allow the word.

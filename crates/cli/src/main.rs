@@ -19,6 +19,7 @@ mod queue;
 #[cfg(unix)]
 mod run;
 mod screen;
+mod thorough;
 mod verbs;
 
 use std::process::ExitCode;

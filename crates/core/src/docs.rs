@@ -37,3 +37,6 @@ pub mod runtimes {}
 #[doc = include_str!("docs/links.md")]
 #[doc = include_str!("docs/lease.md")]
 pub mod lease {}
+
+#[doc = include_str!("docs/servers.md")]
+pub mod servers {}

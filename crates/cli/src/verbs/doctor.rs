@@ -1,14 +1,20 @@
 //! `zkr doctor`: whether locks can work here, and what to do if not.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::{Value, json};
+use zookeeper_recipes_core::{Error, NodePath, Session};
 
 use crate::connecting::{Connection, close};
-use crate::doctor::{Finding, examine};
+use crate::doctor::{Finding, examine, nearest};
+use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::four_letter::Servers;
 use crate::output::print;
 use crate::plain_text::json_text;
+use crate::thorough::{Verdict, try_promises};
 
 /// Check whether locks can work here, and say what to do if not.
 ///
@@ -18,6 +24,17 @@ pub(crate) struct Doctor {
     /// The directory of a lock, a semaphore or an election.
     #[arg(default_value = "/")]
     path: String,
+
+    /// Also try each promise of the servers that the recipes need, for about a minute.
+    ///
+    /// Works below a znode of its own, zkr-doctor-thorough, in the directory or in the nearest one
+    /// above that exists. Removes it at the end, and refuses to begin if it exists.
+    #[arg(long)]
+    thorough: bool,
+
+    /// How long --thorough waits for the servers to delete an empty container.
+    #[arg(long, value_name = "DURATION", default_value = "65s", requires = "thorough", value_parser = duration::parse)]
+    containers_within: Duration,
 
     /// Print the findings as one JSON object, for programs.
     #[arg(long)]
@@ -30,17 +47,46 @@ impl Doctor {
         let session = connection.open().await?;
         let took = began.elapsed();
         let findings = examine(&session, connection, &self.path, took).await;
+        let verdicts = match self.thorough {
+            true => self.verdicts(&session, connection).await,
+            false => Ok(Vec::new()),
+        };
         close(session).await;
-        let findings = findings?;
+        let (findings, verdicts) = (findings?, verdicts?);
         if self.json {
             let findings: Vec<Value> = findings.iter().map(Finding::json).collect();
-            let object = json!({ "path": self.path, "findings": findings });
+            let mut object = json!({ "path": self.path, "findings": findings });
+            if self.thorough {
+                object["verdicts"] = verdicts.iter().map(Verdict::json).collect();
+            }
             print(&json_text(&format!("{object:#}\n")))?;
         } else {
-            let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
+            let findings = findings.iter().map(Finding::to_string);
+            let lines: Vec<String> = findings
+                .chain(verdicts.iter().map(Verdict::to_string))
+                .collect();
             print(&(lines.join("\n") + "\n"))?;
         }
-        let worst = findings.iter().find_map(|finding| finding.exit);
+        let broken = verdicts.iter().filter_map(Verdict::exit);
+        // A broken promise explains more than a server that was not reached.
+        let broken = broken.max_by_key(|exit| *exit == Exit::BrokenPromise);
+        let worst = broken.or_else(|| findings.iter().find_map(|finding| finding.exit));
         Ok(worst.unwrap_or(Exit::Done))
+    }
+
+    /// The verdict about each promise of the servers.
+    async fn verdicts(
+        &self,
+        session: &Session,
+        connection: &Connection,
+    ) -> Result<Vec<Verdict>, Failure> {
+        let queue = if self.path == "/" { "/any" } else { &self.path };
+        let server = session.server(&NodePath::new(queue)?).await?;
+        let found = nearest(&*server, &self.path).await;
+        let (directory, _) = found.map_err(|error| Error::at(&self.path, server.id(), error))?;
+        let chroot = session.ensemble().chroot().trim_end_matches('/');
+        let servers = Servers::of(session, connection)?;
+        let directory = format!("{chroot}{directory}");
+        try_promises(&servers, connection, &directory, self.containers_within).await
     }
 }

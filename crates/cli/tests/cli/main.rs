@@ -22,6 +22,7 @@ mod secrets;
 mod signals;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod thorough;
 mod time_limit;
 mod tls;
 #[cfg(target_os = "linux")]

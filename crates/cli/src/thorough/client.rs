@@ -1,0 +1,346 @@
+//! A client that hides nothing: one connection, with each request, reply and event on it.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+use zookeeper_recipes_connection::{Break, Stream};
+use zookeeper_recipes_protocol::{
+    Acl, AuthId, AuthRequest, ConnectRequest, ConnectResponse, CreateMode, CreateRequest,
+    DeleteRequest, ErrorCode, FrameDecoder, OpCode, PASSWORD_LENGTH, PathRequest, Permission,
+    ReadRequest, Reply, ReplyBody, ReplyHeader, Request, RequestBody, SetDataRequest, Stat,
+    WatcherEvent, xid,
+};
+
+/// The longest wait for a reply. Longer than an election lasts.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The longest reply to accept.
+const LONGEST_REPLY: usize = 16 << 20;
+
+/// Why there is no reply, or not the one that was asked for.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    Unreachable(Break),
+    /// The server closed the connection, or was silent, in place of an answer to the handshake.
+    NoAnswer,
+    /// The server answered the handshake without a session.
+    Expired,
+    Closed(OpCode),
+    Silent(OpCode),
+    Garbled(OpCode),
+    Refused(OpCode, ErrorCode),
+}
+
+impl Trouble {
+    /// True if the server refused a request with this code.
+    pub(super) fn is_refusal(&self, code: ErrorCode) -> bool {
+        matches!(self, Trouble::Refused(_, refusal) if *refusal == code)
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Unreachable(cause) => write!(formatter, "no server was reached: {cause}"),
+            Trouble::NoAnswer => formatter.write_str("the server did not answer the handshake"),
+            Trouble::Expired => formatter.write_str("the server says that the session has expired"),
+            Trouble::Closed(opcode) => {
+                write!(formatter, "the server closed the connection at {opcode:?}")
+            }
+            Trouble::Silent(opcode) => {
+                write!(
+                    formatter,
+                    "the server did not answer {opcode:?} within {PATIENCE:?}"
+                )
+            }
+            Trouble::Garbled(opcode) => {
+                write!(
+                    formatter,
+                    "the server sent no reply of {opcode:?} in place of one"
+                )
+            }
+            Trouble::Refused(opcode, code) => {
+                write!(formatter, "the server answered {opcode:?} with {code}")
+            }
+        }
+    }
+}
+
+/// A session that a new connection can take over.
+#[derive(Clone, Debug)]
+pub(super) struct LeftSession {
+    pub(super) id: i64,
+    pub(super) timeout: Duration,
+    password: Vec<u8>,
+    last_zxid: i64,
+}
+
+impl LeftSession {
+    /// No session: the server opens one, and the client asks for this timeout.
+    pub(super) fn none(timeout: Duration) -> LeftSession {
+        LeftSession {
+            id: 0,
+            timeout,
+            password: vec![0; PASSWORD_LENGTH],
+            last_zxid: 0,
+        }
+    }
+}
+
+/// One connection with a session.
+pub(super) struct Client {
+    stream: Box<dyn Stream>,
+    decoder: FrameDecoder,
+    next_xid: i32,
+    unanswered: VecDeque<(i32, OpCode)>,
+    pub(super) session: LeftSession,
+    /// The events that have come, in order.
+    pub(super) events: Vec<WatcherEvent>,
+}
+
+impl Client {
+    /// Opens a session, or takes one over.
+    pub(super) async fn greet(
+        stream: Box<dyn Stream>,
+        left: &LeftSession,
+    ) -> Result<Client, Trouble> {
+        let mut client = Client {
+            stream,
+            decoder: FrameDecoder::new(LONGEST_REPLY),
+            next_xid: 0,
+            unanswered: VecDeque::new(),
+            session: left.clone(),
+            events: Vec::new(),
+        };
+        let request = ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: left.last_zxid,
+            timeout: i32::try_from(left.timeout.as_millis()).unwrap_or(i32::MAX),
+            session_id: left.id,
+            password: left.password.clone(),
+            read_only: Some(false),
+        };
+        let mut bytes = Vec::new();
+        request.encode_frame(&mut bytes);
+        let sent = client.stream.write_all(&bytes).await;
+        sent.map_err(|_| Trouble::NoAnswer)?;
+        let frame = timeout(PATIENCE, client.frame()).await;
+        let frame = frame.ok().flatten().ok_or(Trouble::NoAnswer)?;
+        let answer = ConnectResponse::decode(&frame).map_err(|_| Trouble::NoAnswer)?;
+        if answer.session_id == 0 || answer.timeout <= 0 {
+            return Err(Trouble::Expired);
+        }
+        client.session.id = answer.session_id;
+        client.session.timeout = Duration::from_millis(answer.timeout.unsigned_abs().into());
+        client.session.password = answer.password;
+        Ok(client)
+    }
+
+    /// Breaks the connection, and leaves the session open.
+    pub(super) fn leave(self) -> LeftSession {
+        self.session
+    }
+
+    /// The next frame. `None` if the connection has ended.
+    async fn frame(&mut self) -> Option<Vec<u8>> {
+        let mut buffer = [0; 4096];
+        loop {
+            if let Some(frame) = self.decoder.next_frame().ok()? {
+                return Some(frame.to_vec());
+            }
+            match self.stream.read(&mut buffer).await {
+                Ok(0) | Err(_) => return None,
+                Ok(count) => self.decoder.feed(&buffer[..count]),
+            }
+        }
+    }
+
+    /// Sends requests together, and does not wait for their replies.
+    pub(super) async fn send(
+        &mut self,
+        bodies: impl IntoIterator<Item = RequestBody>,
+    ) -> Result<(), Trouble> {
+        let mut bytes = Vec::new();
+        let mut last = OpCode::Ping;
+        for body in bodies {
+            self.next_xid += 1;
+            let xid = match &body {
+                RequestBody::Ping => xid::PING,
+                RequestBody::Auth(_) => xid::AUTH,
+                RequestBody::SetWatches(_) | RequestBody::SetWatches2(_) => xid::SET_WATCHES,
+                _ => self.next_xid,
+            };
+            last = body.opcode();
+            self.unanswered.push_back((xid, last));
+            Request { xid, body }.encode_frame(&mut bytes);
+        }
+        let sent = self.stream.write_all(&bytes).await;
+        sent.map_err(|_| Trouble::Closed(last))
+    }
+
+    /// The next reply. Events before it are kept.
+    pub(super) async fn reply(&mut self) -> Result<Reply, Trouble> {
+        let oldest = self.unanswered.front().map_or(OpCode::Ping, |(_, it)| *it);
+        loop {
+            let frame = timeout(PATIENCE, self.frame()).await;
+            let frame = frame.map_err(|_| Trouble::Silent(oldest))?;
+            let frame = frame.ok_or(Trouble::Closed(oldest))?;
+            let header = ReplyHeader::peek(&frame).map_err(|_| Trouble::Garbled(oldest))?;
+            if header.xid == xid::NOTIFICATION {
+                let event = Reply::decode(&frame, OpCode::Notification);
+                if let Ok(ReplyBody::Notification(event)) = event.map(|event| event.body) {
+                    self.events.push(event);
+                }
+                continue;
+            }
+            let place = self
+                .unanswered
+                .iter()
+                .position(|(xid, _)| *xid == header.xid);
+            let asked = place.and_then(|place| self.unanswered.remove(place));
+            let (_, opcode) = asked.ok_or(Trouble::Garbled(oldest))?;
+            self.session.last_zxid = self.session.last_zxid.max(header.zxid);
+            return Reply::decode(&frame, opcode).map_err(|_| Trouble::Garbled(opcode));
+        }
+    }
+
+    /// Sends a request, and waits for its reply.
+    pub(super) async fn ask(&mut self, body: RequestBody) -> Result<Reply, Trouble> {
+        self.send([body]).await?;
+        self.reply().await
+    }
+
+    /// Sends a request that has to succeed.
+    pub(super) async fn done(&mut self, body: RequestBody) -> Result<ReplyBody, Trouble> {
+        let opcode = body.opcode();
+        let reply = self.ask(body).await?;
+        match reply.header.error {
+            ErrorCode::Ok => Ok(reply.body),
+            code => Err(Trouble::Refused(opcode, code)),
+        }
+    }
+
+    pub(super) async fn authenticate(
+        &mut self,
+        scheme: &str,
+        credentials: &str,
+    ) -> Result<(), Trouble> {
+        let request = AuthRequest {
+            kind: 0,
+            scheme: scheme.to_owned(),
+            auth: Some(credentials.as_bytes().to_vec()),
+        };
+        self.done(RequestBody::Auth(request)).await.map(drop)
+    }
+
+    /// Creates a znode. Returns its path and its metadata.
+    pub(super) async fn create(
+        &mut self,
+        path: &str,
+        mode: CreateMode,
+    ) -> Result<(String, Stat), Trouble> {
+        match self.done(RequestBody::Create2(create(path, mode))).await? {
+            ReplyBody::Create2 { path, stat } => Ok((path, stat)),
+            _ => Err(Trouble::Garbled(OpCode::Create2)),
+        }
+    }
+
+    pub(super) async fn create_directory(&mut self, path: &str) -> Result<(), Trouble> {
+        self.create(path, CreateMode::Persistent).await.map(drop)
+    }
+
+    pub(super) async fn delete(&mut self, path: &str) -> Result<(), Trouble> {
+        self.done(delete(path, -1)).await.map(drop)
+    }
+
+    /// The metadata of a znode, if it exists.
+    pub(super) async fn exists(&mut self, path: &str) -> Result<Option<Stat>, Trouble> {
+        match self.done(RequestBody::Exists(read(path, false))).await {
+            Ok(ReplyBody::Stat(stat)) => Ok(Some(stat)),
+            Err(trouble) if trouble.is_refusal(ErrorCode::NoNode) => Ok(None),
+            Err(trouble) => Err(trouble),
+            Ok(_) => Err(Trouble::Garbled(OpCode::Exists)),
+        }
+    }
+
+    /// The data of a znode, and its metadata.
+    pub(super) async fn get(&mut self, path: &str) -> Result<(Vec<u8>, Stat), Trouble> {
+        match self.done(RequestBody::GetData(read(path, false))).await? {
+            ReplyBody::Data { data, stat } => Ok((data.unwrap_or_default(), stat)),
+            _ => Err(Trouble::Garbled(OpCode::GetData)),
+        }
+    }
+
+    pub(super) async fn set(&mut self, path: &str, data: &[u8]) -> Result<Stat, Trouble> {
+        match self.done(set(path, data, -1)).await? {
+            ReplyBody::Stat(stat) => Ok(stat),
+            _ => Err(Trouble::Garbled(OpCode::SetData)),
+        }
+    }
+
+    pub(super) async fn children(&mut self, path: &str) -> Result<Vec<String>, Trouble> {
+        match self
+            .done(RequestBody::GetChildren(read(path, false)))
+            .await?
+        {
+            ReplyBody::Children { children } => Ok(children),
+            _ => Err(Trouble::Garbled(OpCode::GetChildren)),
+        }
+    }
+
+    pub(super) async fn sync(&mut self, path: &str) -> Result<(), Trouble> {
+        let path = path.to_owned();
+        let sync = RequestBody::Sync(PathRequest { path });
+        self.done(sync).await.map(drop)
+    }
+
+    /// Deletes a znode with all below. A znode that is absent is no error.
+    pub(super) async fn delete_all(&mut self, path: &str) -> Result<(), Trouble> {
+        let names = match self.children(path).await {
+            Err(trouble) if trouble.is_refusal(ErrorCode::NoNode) => return Ok(()),
+            names => names?,
+        };
+        for name in names {
+            Box::pin(self.delete_all(&format!("{path}/{name}"))).await?;
+        }
+        match self.delete(path).await {
+            Err(trouble) if trouble.is_refusal(ErrorCode::NoNode) => Ok(()),
+            deleted => deleted,
+        }
+    }
+
+    /// Closes the session. If that fails, the session ends by its timeout.
+    pub(super) async fn close(mut self) {
+        let _ = self.done(RequestBody::CloseSession).await;
+    }
+}
+
+pub(super) fn create(path: &str, mode: CreateMode) -> CreateRequest {
+    CreateRequest {
+        path: path.to_owned(),
+        data: Some(Vec::new()),
+        acl: vec![Acl::new(Permission::ALL, AuthId::anyone())],
+        mode,
+    }
+}
+
+pub(super) fn delete(path: &str, version: i32) -> RequestBody {
+    let path = path.to_owned();
+    RequestBody::Delete(DeleteRequest { path, version })
+}
+
+pub(super) fn set(path: &str, data: &[u8], version: i32) -> RequestBody {
+    RequestBody::SetData(SetDataRequest {
+        path: path.to_owned(),
+        data: Some(data.to_vec()),
+        version,
+    })
+}
+
+pub(super) fn read(path: &str, watch: bool) -> ReadRequest {
+    let path = path.to_owned();
+    ReadRequest { path, watch }
+}

@@ -1,0 +1,191 @@
+//! Which requests the servers know, and what they do at the others.
+
+use zookeeper_recipes_protocol::{
+    AddWatchMode, AddWatchRequest, CheckRequest, CreateMode, CreateTtlRequest, ErrorCode,
+    MultiOperation, OpCode, PathRequest, RequestBody, SetWatchesRequest, WatcherType,
+    WatchesRequest,
+};
+
+use super::client::{Trouble, create, read};
+use super::site::Site;
+use super::verdict::{Flaw, Kept, Promise};
+
+/// What the recipes do if the servers do not know a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// They do not work.
+    Required,
+    /// They do without.
+    Substituted,
+    /// They do not send it.
+    Unused,
+}
+
+/// A request that some servers do not know.
+pub(super) struct AskedRequest {
+    pub(super) promise: Promise,
+    need: Need,
+    body: fn(&str) -> RequestBody,
+}
+
+pub(super) const CREATE2: Promise = Promise {
+    name: "request-create2",
+    without: "no recipe works",
+};
+
+pub(super) static REQUESTS: &[AskedRequest] = &[
+    AskedRequest {
+        promise: CREATE2,
+        need: Need::Required,
+        body: |path| RequestBody::Create2(create(path, CreateMode::Ephemeral)),
+    },
+    AskedRequest {
+        promise: Promise {
+            name: "request-multi",
+            without: "no lease is renewed, and no guarded write is done",
+        },
+        need: Need::Required,
+        body: |path| RequestBody::Multi(vec![MultiOperation::Check(check(path))]),
+    },
+    AskedRequest {
+        promise: Promise {
+            name: "request-multiRead",
+            without: "no recipe shows who holds and who waits",
+        },
+        need: Need::Required,
+        body: |path| RequestBody::MultiRead(vec![MultiOperation::GetData(read(path, false))]),
+    },
+    AskedRequest {
+        promise: Promise {
+            name: "request-sync",
+            without: "no lease is renewed",
+        },
+        need: Need::Required,
+        body: |path| RequestBody::Sync(one(path)),
+    },
+    AskedRequest {
+        promise: Promise {
+            name: "request-createContainer",
+            without: "empty directories stay; delete them by hand if there are many",
+        },
+        need: Need::Substituted,
+        body: |path| RequestBody::CreateContainer(create(path, CreateMode::Container)),
+    },
+    AskedRequest {
+        promise: Promise {
+            name: "request-setWatches",
+            without: "waiters read their queue again after each reconnect",
+        },
+        need: Need::Substituted,
+        body: |path| {
+            RequestBody::SetWatches(SetWatchesRequest {
+                relative_zxid: i64::MAX,
+                data_watches: Vec::new(),
+                exist_watches: vec![path.to_owned()],
+                child_watches: Vec::new(),
+            })
+        },
+    },
+    AskedRequest {
+        promise: Promise {
+            name: "request-removeWatches",
+            without: "watches stay until their znodes change",
+        },
+        need: Need::Substituted,
+        body: |path| RequestBody::RemoveWatches(watches(path)),
+    },
+    AskedRequest {
+        promise: Promise {
+            name: "request-createTTL",
+            without: "a session may hang at it",
+        },
+        need: Need::Unused,
+        body: |path| {
+            let create = create(path, CreateMode::PersistentWithTtl);
+            RequestBody::CreateTtl(CreateTtlRequest {
+                path: create.path,
+                data: create.data,
+                acl: create.acl,
+                mode: create.mode,
+                ttl: 60_000,
+            })
+        },
+    },
+    AskedRequest {
+        promise: Promise {
+            name: "request-checkWatches",
+            without: "a session may hang at it",
+        },
+        need: Need::Unused,
+        body: |path| RequestBody::CheckWatches(watches(path)),
+    },
+    AskedRequest {
+        promise: Promise {
+            name: "request-addWatch",
+            without: "a session may hang at it",
+        },
+        need: Need::Unused,
+        body: |path| {
+            RequestBody::AddWatch(AddWatchRequest {
+                path: path.to_owned(),
+                mode: AddWatchMode::Persistent,
+            })
+        },
+    },
+    AskedRequest {
+        promise: Promise {
+            name: "request-unknown",
+            without: "a session may hang at a request that the servers do not know",
+        },
+        need: Need::Unused,
+        body: |_| RequestBody::Other {
+            opcode: OpCode::Unknown(4242),
+            bytes: Vec::new(),
+        },
+    },
+];
+
+impl AskedRequest {
+    /// Sends the request in a session of its own.
+    ///
+    /// A server may answer that it does not know the request, or close the connection. It must not
+    /// be silent.
+    pub(super) async fn is_known(&self, site: &Site<'_>) -> Kept {
+        let mut client = site.open(0).await?;
+        let path = format!("{}/{}", site.root, self.promise.name);
+        let answered = match client.ask((self.body)(&path)).await {
+            Ok(reply) if reply.header.error != ErrorCode::Unimplemented => {
+                client.close().await;
+                return Ok("the servers know it".to_owned());
+            }
+            Ok(_) => "the servers answer that they do not know it",
+            Err(Trouble::Closed(_)) => "the servers close the connection at it",
+            Err(trouble) => return Err(trouble.into()),
+        };
+        match self.need {
+            Need::Required => Err(Flaw::Broken(answered.to_owned())),
+            Need::Substituted => Err(Flaw::Substituted(answered.to_owned())),
+            Need::Unused => Ok(format!("{answered}; the recipes do not send it")),
+        }
+    }
+}
+
+fn one(path: &str) -> PathRequest {
+    PathRequest {
+        path: path.to_owned(),
+    }
+}
+
+fn check(path: &str) -> CheckRequest {
+    CheckRequest {
+        path: path.to_owned(),
+        version: -1,
+    }
+}
+
+fn watches(path: &str) -> WatchesRequest {
+    WatchesRequest {
+        path: path.to_owned(),
+        kind: WatcherType::Any,
+    }
+}
